@@ -1,16 +1,16 @@
 #pragma once
 
 /// Queues the work of programs that use CUDA directly (kernels that nvcc compiled with the program, and libraries that
-/// work on a stream), and orders it with hpe's other work. Header only, for translation units that nvcc compiles, and
-/// for other units that can include the headers of the CUDA runtime. The program must link the CUDA runtime, statically
-/// or dynamically. hpe numbers the devices as the CUDA runtime does.
+/// queue work on a stream), and orders this work with the rest of hpe's work. Header only, for translation units that
+/// nvcc compiles, and for other units that can include the headers of the CUDA runtime. The program must link the CUDA
+/// runtime, statically or dynamically. hpe numbers the devices as the CUDA runtime does.
 ///
 ///   hpe::launch(saxpy, blocks, 256, n, 2.0F, x.data(), y.data());                   // accesses from the arguments
 ///   hpe::launch_on(1, saxpy, blocks, 256, n, 2.0F, x.data(), y.data(), hpe::in(x), hpe::inout(y));
 ///   hpe::enqueue(0, [&](cudaStream_t s) { cufftSetStream(plan, s); cufftExecC2C(...); }, hpe::inout(data));
 ///
 /// Calls return as soon as the work is queued. Soft devices cannot run the program's own CUDA code
-/// (HPE_ERROR_NOT_SUPPORTED); launch_over says which kernels they can run.
+/// (HPE_ERROR_NOT_SUPPORTED); see launch_over for the kernels that soft devices can run.
 
 #include <cuda_runtime_api.h>
 
@@ -169,14 +169,15 @@ void enqueue(int device, Function&& function, std::span<const hpeAccess> accesse
 /// Queues a kernel (a __global__ function) on a device. `rest` consists of the kernel's arguments, in order, and then
 /// the accesses of the launch: hpe::in, out and inout.
 ///
-/// Without accesses, the types of the parameters decide: hpe assumes that the kernel reads the whole allocation to
-/// which a pointer to const points, and that the kernel reads and writes the whole allocation to which any other
-/// pointer points. Pointers to memory other than hpe memory are ignored. If a parameter is a struct or a pointer to
-/// pointers, the kernel could reach any memory, so hpe assumes that the kernel uses every allocation: correct but slow.
-/// If a kernel reaches memory through pointers that are stored in memory, the accesses must name that memory.
+/// If `rest` contains no accesses, hpe derives them from the types of the kernel's parameters. hpe assumes that the
+/// kernel reads the whole allocation to which a pointer to const points, and that the kernel reads and writes the whole
+/// allocation to which any other pointer points. Pointers to memory other than hpe memory are ignored. If a parameter
+/// is a struct or a pointer to pointers, the kernel could reach any memory, so hpe assumes that the kernel uses every
+/// allocation. This assumption is correct, but it slows launches down. If a kernel reaches memory through pointers that
+/// are stored in memory, the accesses must name that memory.
 ///
-/// Throws HPE_ERROR_INVALID_ARGUMENT with the CUDA runtime's message if the runtime refuses the launch. If the kernel
-/// fails later, hpeSynchronize reports the failure.
+/// Throws HPE_ERROR_INVALID_ARGUMENT with the CUDA runtime's message if the CUDA runtime refuses the launch. If the
+/// kernel fails later, hpeSynchronize reports the failure.
 template <class... Parameters, class... Rest>
 requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch_on(int device, void (*kernel)(Parameters...),
                                                                   const cuda_shape& shape, Rest&&... rest) {
@@ -228,7 +229,7 @@ requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Pa
 /// hpeLaunchOver. An empty list means all devices. hpe reads the kernel's PTX from the program's file
 /// (hpeKernelOfProgram) and derives the memory that the kernel uses from the PTX. If a kernel has no PTX or has to run
 /// on one device, hpe launches it on the first device, with the accesses that launch_on derives from the parameters.
-/// Soft devices can run the launch if the kernel may be spread.
+/// Soft devices can run the launch only if the kernel may run on several devices (hpeKernelGetObstacle).
 template <class... Parameters, class... Arguments>
 requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
     launch_over(const std::vector<int>& devices, void (*kernel)(Parameters...), const cuda_shape& shape,
@@ -240,7 +241,7 @@ requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
   std::string reason;
   if (const cudaError_t e = cudaFuncGetName(&name, function)) {
     cudaGetLastError();  // clears the error; `reason` contains it
-    reason = std::string("the CUDA runtime gives it no name: ") + cudaGetErrorString(e);
+    reason = std::string("the CUDA runtime returned no name for the kernel: ") + cudaGetErrorString(e);
   } else if (hpeKernelOfProgram(&in_ptx, function, name) != HPE_SUCCESS ||
              hpeKernelGetObstacle(in_ptx, &obstacle) != HPE_SUCCESS) {
     reason = hpeGetLastErrorMessage();

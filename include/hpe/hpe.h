@@ -1,8 +1,8 @@
 /* hpe: one pointer for the host and every device.
  *
- * The C interface. A program allocates memory with hpeMalloc and its variants, uses the pointer in
- * CPU code and in kernels alike, and launches kernels with hpeLaunch. The runtime moves data when it
- * must. The C++ view of the same calls is <hpe/hpe.hpp>.
+ * The C interface. A program allocates memory with hpeMalloc and its variants, uses the pointer in CPU code and in
+ * kernels alike, and launches kernels with hpeLaunch. The runtime moves data to the processor that uses the data.
+ * <hpe/hpe.hpp> is the C++ interface to the same functions.
  *
  * Meaning of a program. A thread sees its launches, copies and accesses as if each had finished before the next one
  * began, on any device; the calls themselves return as soon as the work is queued. Between threads the rules of C++
@@ -16,17 +16,17 @@
  *
  * Errors. Every function returns a status. hpeGetLastErrorMessage() gives the message of the last failure in the
  * calling thread. The message says what the caller requested and what is possible. A call that fails leaves its
- * arguments and the memory named by them unchanged, unless its description says otherwise. Besides the errors named
- * there, functions that need the runtime give HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED like hpeInit,
- * HPE_ERROR_INVALID_ARGUMENT for NULL instead of a pointer that they need, HPE_ERROR_OUT_OF_MEMORY if the host has too
- * little memory, and HPE_ERROR_SYSTEM if a system call fails.
+ * arguments and the memory named by them unchanged, unless its description says otherwise. The descriptions do not
+ * repeat the errors that every function that needs the runtime can return: HPE_ERROR_INITIALIZATION and
+ * HPE_ERROR_FORKED as for hpeInit, HPE_ERROR_INVALID_ARGUMENT if a required pointer is NULL, HPE_ERROR_OUT_OF_MEMORY if
+ * the host has too little memory, and HPE_ERROR_SYSTEM if a system call fails.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
  *
- * Structs that functions fill begin with struct_size, which the caller sets to sizeof of the struct; in C++ a default
- * member initializer sets it. So later versions of hpe can append members: a function fills the members that the
- * program's header and the library both have, and sets to zero those that only the header has. An invalid struct_size,
- * such as 0, gives HPE_ERROR_INVALID_ARGUMENT.
+ * Structs that functions fill begin with struct_size, which the caller sets to sizeof of the struct; in C++, a default
+ * member initializer sets struct_size. Therefore later versions of hpe can append members: a function fills the members
+ * that the program's header and the library both have, and sets to zero those that only the header has. An invalid
+ * struct_size, such as 0, gives HPE_ERROR_INVALID_ARGUMENT.
  */
 #ifndef HPE_HPE_H
 #define HPE_HPE_H
@@ -70,12 +70,12 @@ HPE_API int hpeVersion(void);
 typedef enum hpeStatus {
   HPE_SUCCESS = 0,
   HPE_ERROR_INVALID_ARGUMENT = 1, /* an invalid size, pointer, mode or name */
-  HPE_ERROR_NOT_A_REGION = 2,     /* the address lies in no live hpe allocation, or past its end */
+  HPE_ERROR_NOT_A_REGION = 2,     /* no live allocation contains the address, or the range leaves the allocation */
   HPE_ERROR_OUT_OF_MEMORY = 3,    /* a device, or the host, has too little memory left */
   HPE_ERROR_INVALID_DEVICE = 4,   /* no device has this number */
-  HPE_ERROR_NOT_FOUND = 5,        /* a module, kernel or file that does not exist */
-  HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel failed; a soft device stays usable after it, a GPU is lost */
-  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data whose only valid copy it had is lost */
+  HPE_ERROR_NOT_FOUND = 5,        /* the module, kernel or file does not exist */
+  HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel failed; afterwards a soft device stays usable, but a GPU is lost */
+  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data of which only the device had a valid copy is lost */
   HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid request that this device or build cannot fulfil */
   HPE_ERROR_INITIALIZATION = 9,   /* the runtime could not start; the message gives the reason */
   HPE_ERROR_FORKED = 10,          /* the runtime was started by the parent of this process */
@@ -83,17 +83,18 @@ typedef enum hpeStatus {
   HPE_ERROR_INTERNAL = 12         /* a bug in hpe */
 } hpeStatus;
 
-/* The name of a status as it is spelled above; never NULL. */
+/* Returns the name of a status, such as "HPE_SUCCESS", or "unknown status" for any other number. Never returns NULL. */
 HPE_API const char* hpeStatusName(hpeStatus status);
 
-/* The message of the last failed call of this thread, "" if none failed. Valid until the next call of an hpe function
- * in this thread. */
+/* Returns the message of the last failed call of this thread, or "" if no call failed. The text is valid until the next
+ * call of an hpe function in this thread. */
 HPE_API const char* hpeGetLastErrorMessage(void);
 
 /* ---- start and devices ----------------------------------------------------------------------- */
 
 /* Starts the runtime: opens the devices that HPE_DEVICES names and reserves the address space. The first call of any
- * function that needs the runtime does so too; a program calls hpeInit only to learn early whether it works.
+ * function that needs the runtime also starts the runtime. A program needs hpeInit only to learn early whether the
+ * runtime can start.
  * Errors: HPE_ERROR_INITIALIZATION, HPE_ERROR_FORKED. */
 HPE_API hpeStatus hpeInit(void);
 
@@ -104,20 +105,20 @@ typedef struct hpeDeviceInfo {
   hpeDeviceKind kind;
   char name[64];
   uint64_t memory_total;  /* bytes that allocations can use */
-  uint64_t memory_free;   /* of these, bytes that are free now */
+  uint64_t memory_free;   /* bytes of memory_total that are free now */
   uint32_t compute_units; /* multiprocessors, or worker threads of a soft device */
   int32_t lost;           /* 1 after the device died */
   uint64_t peers;         /* bit d is set if kernels on this device can use memory whose home is d */
 } hpeDeviceInfo;
 
-/* Gives the number of devices, at least 1. */
+/* Sets *count to the number of devices, which is at least 1. */
 HPE_API hpeStatus hpeGetDeviceCount(int* count);
 
 /* Describes one device. Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info);
 
 /* Sets or gets the device that allocations and launches of the calling thread use if they name no device. A new thread
- * uses device 0. This setting restricts nothing: any thread may use any device's memory at any time.
+ * uses device 0. The setting does not restrict access: any thread may use any device's memory at any time.
  * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSetDevice(int device);
 HPE_API hpeStatus hpeGetDevice(int* device);
@@ -133,8 +134,8 @@ HPE_API hpeStatus hpeGetDevice(int* device);
 HPE_API hpeStatus hpeMalloc(void** pointer, size_t size);
 HPE_API hpeStatus hpeMallocOn(void** pointer, size_t size, int device);
 
-/* Allocates memory whose home is the host: the CPU uses it as it uses any memory, and kernels of every device reach it
- * over their link. This kind of memory suits small data that CPU code and kernels change often.
+/* Allocates memory whose home is the host: CPU code uses this memory like any other memory, and kernels of every device
+ * access it over the link of their device. Host memory suits small data that CPU code and kernels change often.
  * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY. */
 HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
 
@@ -144,8 +145,8 @@ HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
  * calls that hpe does see are ordered as usual. Errors: as for hpeMallocHost. */
 HPE_API hpeStatus hpeMallocOpen(void** pointer, size_t size);
 
-/* How the bytes of a striped allocation are distributed over devices. Boundaries between homes are at multiples of
- * hpeGetGranularity() bytes; sizes below are rounded up to such a multiple. */
+/* How the bytes of a striped allocation are distributed over devices. The homes change only at multiples of
+ * hpeGetGranularity() bytes; the sizes of parts and chunks are rounded up to such a multiple. */
 typedef enum hpeDistributionKind {
   HPE_DISTRIBUTE_BLOCK = 0,       /* one contiguous part for each device */
   HPE_DISTRIBUTE_CYCLIC = 1,      /* granules go to the devices in turn */
@@ -168,9 +169,9 @@ HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistrib
 /* The unit of placement in bytes: the homes of a striped allocation change only at multiples of this unit. */
 HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
 
-/* Frees an allocation by the address that hpeMalloc or a variant gave. Waits for work that uses the memory. NULL does
- * nothing. Errors: HPE_ERROR_NOT_A_REGION for any other address, also for one inside an allocation;
- * HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported (<hpe/node.h>). */
+/* Frees the allocation at the address that hpeMalloc or a variant returned, after the work that uses the memory has
+ * finished. Does nothing if pointer is NULL. Errors: HPE_ERROR_NOT_A_REGION for any other address, including an address
+ * inside an allocation; HPE_ERROR_INVALID_ARGUMENT while bytes of the allocation are exported (<hpe/node.h>). */
 HPE_API hpeStatus hpeFree(void* pointer);
 
 /* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges must not
@@ -178,9 +179,9 @@ HPE_API hpeStatus hpeFree(void* pointer);
  * sides are hpe pointers, the call returns as soon as the copy is queued. The destination keeps its home.
  * Errors: HPE_ERROR_INVALID_ARGUMENT if the ranges overlap, or a pointer is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it, or lies in memory that was freed;
- * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost
- * device. A copy may fail part-way: each byte of the destination then has its old or its new value, the same on the
- * host and all devices, unless its only valid copy was on a lost device. hpeSynchronize reports failures of queued
+ * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost device.
+ * A copy may fail part-way: each byte of the destination then has its old or its new value, the same on the host and
+ * all devices, unless the byte's only valid copy was on a lost device. hpeSynchronize reports failures of queued
  * copies. */
 HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
 
@@ -188,34 +189,34 @@ HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
  * soon as the fill is queued. Errors: HPE_ERROR_INVALID_ARGUMENT if destination is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if the range starts in an allocation and leaves it, or lies in memory that was freed;
  * HPE_ERROR_DEVICE_LOST if the home of the range is lost. If the fill fails part-way, each byte has its old or its new
- * value, as with hpeMemcpy. Failures after the call has returned are reported by the next hpeSynchronize. */
+ * value, as with hpeMemcpy. The next hpeSynchronize reports failures that occur after the call has returned. */
 HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 
-/* A hint that the data is needed soon at a device, or on the CPU (HPE_HOST). Does not wait for copies; results do not
- * change. size 0 means all bytes up to the end of the allocation. Errors: HPE_ERROR_NOT_A_REGION,
+/* Tells hpe that device `where`, or CPU code (HPE_HOST), will soon use the bytes. The call does not wait for copies and
+ * does not change results. size 0 means all bytes up to the end of the allocation. Errors: HPE_ERROR_NOT_A_REGION,
  * HPE_ERROR_INVALID_DEVICE, HPE_ERROR_DEVICE_LOST. */
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
 /* Tells hpe how the program uses a whole allocation. Advice changes only speed, except that HPE_ADVISE_WRITE_ONLY can
- * also change results. Allocations of up to 256 KiB share blocks with others; advice about them is accepted and has no
- * effect.
+ * also change results. Allocations of up to 256 KiB share blocks with other allocations; hpe accepts advice about them,
+ * but ignores it.
  * Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_ARGUMENT. */
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
   HPE_ADVISE_LAZY = 1,       /* upload only when a kernel needs the data */
-  HPE_ADVISE_ROLLING = 2,    /* upload while the host still writes, in whatever order it writes */
-  HPE_ADVISE_WRITE_ONLY = 3, /* the host overwrites whole blocks and never reads: nothing is fetched before a
-                                write. Bytes of a touched block that the host does not write become undefined. */
+  HPE_ADVISE_ROLLING = 2,    /* upload finished blocks while the host writes further blocks, in any order */
+  HPE_ADVISE_WRITE_ONLY = 3, /* the host overwrites whole blocks and never reads, so hpe fetches nothing before a write.
+                                Bytes of a touched block that the host does not write become undefined. */
   HPE_ADVISE_READ_MOSTLY = 4 /* the host often reads all of the allocation: fetch far ahead */
 } hpeAdvice;
 HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
 /* Makes device the home of the whole allocation; the address does not change. Waits for work that uses the memory.
- * Allocations of up to 256 KiB share granules with others, and move together with them. Errors: HPE_ERROR_NOT_A_REGION;
- * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that other processes use
- * (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid copy of some bytes is on a lost
- * device. A call that fails leaves the allocation unchanged. */
+ * Allocations of up to 256 KiB share granules with other allocations, and move together with these. Errors:
+ * HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that other
+ * processes use (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid copy of some bytes is
+ * on a lost device. A call that fails leaves the allocation unchanged. */
 HPE_API hpeStatus hpeMigrate(void* pointer, int device);
 
 typedef enum hpeMemoryKind {
@@ -244,16 +245,16 @@ HPE_API hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info);
 typedef struct hpeModule_st* hpeModule;
 typedef struct hpeKernel_st* hpeKernel;
 
-/* Loads a shared object of kernels (see <hpe/kernel.h>) on every device; NULL names the kernels that come with hpe.
- * Loading the same file again gives the same module. Modules live until the program ends. Errors: HPE_ERROR_NOT_FOUND
- * with the loader's message; HPE_ERROR_INVALID_ARGUMENT for an empty path. */
+/* Loads a shared object of kernels (see <hpe/kernel.h>) on every device. If path is NULL, hpe loads its own kernels.
+ * Loading the same file again returns the same module. Modules stay loaded until the program ends. Errors:
+ * HPE_ERROR_NOT_FOUND with the loader's message; HPE_ERROR_INVALID_ARGUMENT for an empty path. */
 HPE_API hpeStatus hpeModuleLoad(hpeModule* module, const char* path);
 
 /* Finds a kernel by name. Errors: HPE_ERROR_NOT_FOUND. */
 HPE_API hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* name);
 
-/* The shape of a launch: grid tiles in three dimensions. A device with threads runs block threads for each tile; a soft
- * device calls the kernel's body for ranges of tiles and does not use block. A size of 0 counts as 1. */
+/* The shape of a launch: the numbers of tiles (grid) and of threads for each tile (block) in three dimensions. A soft
+ * device calls the kernel's function for ranges of tiles and ignores block. A size of 0 counts as 1. */
 typedef struct hpeShape {
   uint32_t grid[3];
   uint32_t block[3];
@@ -272,78 +273,81 @@ typedef struct hpeAccess {
   hpeAccessMode mode;
 } hpeAccess;
 
-/* The largest parameter struct, and the most accesses of one launch. */
+/* The largest size of a parameter struct in bytes, and the largest number of accesses of one launch. */
 #define HPE_MAX_PARAMETERS 4000
 #define HPE_MAX_ACCESSES 1048576
 
 /* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. If all data together is larger than
  * device memory, the call first waits until enough device memory is free. The parameters are copied before the call
  * returns. accesses names everything that the kernel touches through hpe pointers; with count HPE_ALL (accesses NULL)
- * it may read and write any allocation. The launch runs after everything that was queued on the same bytes before, from
- * any thread and on any device, and before later work on them. If the device cannot reach an allocation, or the
- * allocation's home is lost, the allocation first moves to the device. A kernel that fails is reported by the next
- * hpeSynchronize.
- * Errors: HPE_ERROR_INVALID_ARGUMENT, for more than HPE_MAX_ACCESSES accesses too; HPE_ERROR_NOT_A_REGION;
+ * the kernel may read and write any allocation. The launch runs after everything that was queued on the same bytes
+ * before, from any thread and on any device, and before later work on them. If the device cannot reach an allocation,
+ * or the allocation's home is lost, the allocation first moves to the device. If the kernel fails, the next
+ * hpeSynchronize reports the failure.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT, also for more than HPE_MAX_ACCESSES accesses; HPE_ERROR_NOT_A_REGION;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if the bytes of all accesses do not fit into device memory at once,
- * or an allocation that has to move finds no room; HPE_ERROR_NOT_SUPPORTED if other processes use it (<hpe/node.h>);
- * HPE_ERROR_DEVICE_LOST. */
+ * or if an allocation that has to move to the device does not fit there; HPE_ERROR_NOT_SUPPORTED if other processes use
+ * an allocation that has to move (<hpe/node.h>); HPE_ERROR_DEVICE_LOST. */
 #define HPE_CURRENT_DEVICE (-2)
 #define HPE_ALL ((size_t)-1)
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,
                             size_t parameter_size, const hpeAccess* accesses, size_t count);
 
-/* One device's part of a team's launch. */
+/* The part of a launch on several devices (hpeLaunchTeam) that one device runs. */
 typedef struct hpeTeamMember {
   int device; /* HPE_CURRENT_DEVICE: the calling thread's */
   hpeShape shape;
-  const void* parameters; /* each member has its own, all of one size */
+  const void* parameters; /* this member's parameters: parameter_size bytes */
 } hpeTeamMember;
 
 /* Queues one kernel on several devices as one launch, and returns. accesses names the bytes that all parts use
  * together; the kernel decides which part uses which bytes. All parts begin after earlier work on these bytes, and
  * later work on the bytes runs after all parts. Tiles on one device may wait for tiles on another, through memory that
- * both reach: hpe never queues two teams so that each blocks a device that the other needs. But a device may have room
- * for only a few tiles at a time, so a tile must not wait for one that begins later on the same device. If a member
- * cannot reach an allocation, the allocation moves to the first member's device.
- * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT too if there is no member, if a device has two parts, or if
- * count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if an allocation would have to move and a member cannot reach its new place
- * either, and for kernels of PTX. */
+ * both reach: hpe never queues two teams so that each blocks a device that the other needs. But a device may run only a
+ * few tiles at a time, so a tile must not wait for a tile that begins later on the same device. If a member cannot
+ * reach an allocation, the allocation moves to the first member's device.
+ * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT also if there is no member, if two members name the same device,
+ * or if count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if an allocation would have to move to a device whose memory some
+ * member cannot reach either, and for PTX kernels. */
 HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKernel kernel,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count);
 
 /* Queues work through the program's own code: kernels compiled with it, or calls of libraries such as cuFFT and CUB.
- * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a CUDA
- * device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may queue
- * any work there that uses no hpe memory beyond accesses. The call returns when function has returned; later work on
- * the accessed bytes runs after what function queued. <hpe/cuda.hpp> has a C++ form of this.
- * function returns 0, or the number of an error. It runs under locks of hpe: it must not touch hpe memory on the host,
- * nor wait for threads that do, and its own calls of hpe functions fail. No exception may leave it.
- * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function returns another number than 0. By then, the work that
- * function had queued has run. Bytes named with HPE_OUT and HPE_INOUT have their old values where the host had a valid
- * copy of them; elsewhere they have the values that this work left. HPE_ERROR_NOT_SUPPORTED on soft devices, which run
- * kernels of modules only. */
+ * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a
+ * CUDA device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may
+ * queue work on the stream. This work may use no hpe memory except the bytes that accesses names. The call returns
+ * when function has returned; later work on these bytes runs after the work that function queued. hpe::enqueue
+ * (<hpe/cuda.hpp>) is the C++ form of this function.
+ * function returns 0, or the number of an error. hpe holds locks while function runs. Therefore function must not
+ * access hpe memory in CPU code, and must not wait for threads that access hpe memory. Calls of hpe functions inside
+ * function fail. function must not throw an exception.
+ * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function does not return 0. In this case, hpeEnqueue waits
+ * until the work that function queued has run. Bytes named with HPE_OUT and HPE_INOUT then have their old values
+ * where the host had a valid copy; the other bytes have the values that this work left. HPE_ERROR_NOT_SUPPORTED on
+ * soft devices, which run kernels of modules only. */
 typedef int (*hpeEnqueueFunction)(void* stream, void* argument);
 HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
                              size_t count);
 
 /* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
  * the first failure of a kernel or a copy since the last such call. Programs need these calls to measure times and to
- * learn of errors, but never to order work. Errors: HPE_ERROR_LAUNCH_FAILED; HPE_ERROR_DEVICE_LOST;
- * HPE_ERROR_INVALID_DEVICE. */
+ * learn of errors, but not to order work, except on memory of hpeMallocOpen. Errors: HPE_ERROR_LAUNCH_FAILED;
+ * HPE_ERROR_DEVICE_LOST; HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
 
 /* ---- options ---------------------------------------------------------------------------------- */
 
-/* One option, which users set in the environment. Programs iterate over an array of this struct, so no later version
- * appends members. */
+/* An option that users set as an environment variable. Programs iterate over an array of this struct, so no later
+ * version appends members. */
 typedef struct hpeOptionInfo {
   const char* variable;
   const char* initial;  /* the default */
   const char* sentence; /* what the option does */
 } hpeOptionInfo;
 
-/* Gives all options, for help texts; the table lives as long as the program. Does not start the runtime. */
+/* Sets *options to an array of all options, for help texts, and *count to its length. The array is valid until the
+ * program ends. Does not start the runtime. */
 HPE_API hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count);
 
 /* ---- statistics ------------------------------------------------------------------------------ */
@@ -363,13 +367,14 @@ typedef struct hpeStatistics {
   uint64_t protections;        /* changes of page protection */
   uint64_t migrations;         /* regions that changed their home */
   uint64_t degraded;           /* regions protected as a whole because the system allows no more mappings */
-  uint64_t bytes_evicted;      /* bytes of device memory that hpe took from some data for other data */
-  uint64_t bytes_written_back; /* of these, bytes that were first copied to the host; for the others, the host's copy
-                                  was valid */
-  uint64_t bytes_brought_in;   /* bytes of device memory that data received because device work needed the data */
+  uint64_t bytes_evicted;      /* bytes of data that hpe evicted from device memory to free memory for other data */
+  uint64_t bytes_written_back; /* bytes of bytes_evicted that hpe first copied to the host; the host had a valid copy of
+                                  the other bytes */
+  uint64_t bytes_brought_in;   /* bytes of data that hpe moved into device memory because device work needed the data */
   uint64_t evicting_ns;        /* nanoseconds that threads waited for free device memory */
-  uint64_t bytes_given_back;   /* bytes of device memory that hpe took from data for other processes (HPE_SHARE) */
-  uint64_t turn_wait_ns;       /* of evicting_ns, nanoseconds that threads waited until it was the process's turn */
+  uint64_t bytes_given_back;   /* bytes of data that hpe evicted to free device memory for other processes
+                                  (HPE_SHARE) */
+  uint64_t turn_wait_ns;       /* nanoseconds of evicting_ns that threads waited for their process's turn (HPE_SHARE) */
   uint64_t bytes_spilled;      /* bytes written to the spill file because host memory was full (HPE_HOST_MEMORY) */
   uint64_t bytes_unspilled;    /* bytes read from the spill file */
 } hpeStatistics;

@@ -171,7 +171,7 @@ class array {
   static std::size_t bytes_of(std::size_t count) {
     if (count > SIZE_MAX / sizeof(T))
       throw error(HPE_ERROR_OUT_OF_MEMORY, "an array of " + std::to_string(count) + " elements of " +
-                                               std::to_string(sizeof(T)) + " bytes has more bytes than can be counted");
+                                               std::to_string(sizeof(T)) + " bytes is larger than the address space");
     return count * sizeof(T);
   }
 

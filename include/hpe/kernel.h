@@ -32,7 +32,8 @@ typedef void (*hpeHostKernel)(const void* parameters, const hpeTiles* tiles);
 #define HPE_KERNEL_LINKAGE
 #endif
 
-/* Defines the exported function `name` with a typed body that sees `parameters` and `tiles`. */
+/* Defines the exported function `name`. The body of the function follows the macro and uses two pointers: `parameters`
+ * (to a Parameters struct) and `tiles`. */
 #define HPE_HOST_KERNEL(name, Parameters)                                                                           \
   static void name##_body(const Parameters* parameters, const hpeTiles* tiles);                                     \
   HPE_KERNEL_LINKAGE __attribute__((visibility("default"))) void name(const void* untyped, const hpeTiles* tiles) { \

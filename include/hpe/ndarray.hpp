@@ -1,15 +1,13 @@
 #pragma once
 
-/// Runs programs that were written for one device on several devices. It provides multi-dimensional arrays whose parts
-/// are on different devices, and launches of PTX kernels that run a part of the grid on each device. Header only, on
-/// top of <hpe/spread.h>, which defines meaning and errors. Kernels that nvcc compiled with the program are launched
-/// with <hpe/cuda.hpp>.
+/// For programs that were written for one device and are to run on several devices. This header provides
+/// multi-dimensional arrays whose parts are on different devices, and launches of PTX kernels that run a part of the
+/// grid on each device. Header only, on top of <hpe/spread.h>, which defines meaning and errors. Kernels that nvcc
+/// compiled with the program are launched with <hpe/cuda.hpp>.
 ///
-///   const hpe::ptx_module kernels(text);                             // what nvcc -ptx makes of a .cu file
-///   hpe::ndarray<float, 2> now({ny, nx}), next({ny, nx});
-///   now.fill(0);
-///   now(1, 2) = 3;                                                    // plain CPU code
-///   hpe::launch_over(kernels["stencil"], {nx / 32, ny / 8}, {32, 8}, next, now, nx, ny);
+///   const hpe::ptx_module kernels(text); // the output of nvcc -ptx for a .cu file hpe::ndarray<float, 2> now({ny,
+///   nx}), next({ny, nx}); now.fill(0); now(1, 2) = 3; // plain CPU code hpe::launch_over(kernels["stencil"], {nx / 32,
+///   ny / 8}, {32, 8}, next, now, nx, ny);
 
 #include <algorithm>
 #include <array>
@@ -91,7 +89,7 @@ requires(D >= 1) class ndarray {
     std::size_t all = 1;
     for (const std::size_t extent : shape)
       if (__builtin_mul_overflow(all, extent, &all))
-        throw error(HPE_ERROR_OUT_OF_MEMORY, "an array of so many elements has more than can be counted");
+        throw error(HPE_ERROR_OUT_OF_MEMORY, "the number of elements of an array exceeds the largest std::size_t");
     return all;
   }
 
@@ -159,8 +157,9 @@ T* parameter_of(const array<T>& whole) {
   return whole.data();
 }
 
-/// The arguments of a launch as the bytes of the kernel's parameters. Throws HPE_ERROR_INVALID_ARGUMENT if the number
-/// of arguments, or the size of an argument, differs from that of the kernel's parameters.
+/// Returns the bytes of the kernel's parameters, with the values of a launch's arguments. Throws
+/// HPE_ERROR_INVALID_ARGUMENT if the number of arguments, or the size of an argument, differs from that of the kernel's
+/// parameters.
 template <class... Arguments>
 std::vector<std::byte> parameters_of(hpeKernel kernel, const Arguments&... arguments) {
   hpeKernelInfo info{};

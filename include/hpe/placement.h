@@ -1,7 +1,7 @@
 /* hpe: where devices are in the machine.
  *
  * On a machine with several NUMA nodes, each device is attached to one node. hpe places its own threads and buffers for
- * the device on that node; a program may want to do the same with threads that use much of the device's memory.
+ * the device on that node; a program may place threads that use much of the device's memory on the same node.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Gives the operating system's number of the NUMA node next to a device; -1 if the machine has only one node, or if the
- * node is not known. Soft devices have the nodes that HPE_SOFT_NODES names.
+/* Sets *node to the operating system's number of the NUMA node to which a device is attached, or to -1 if the machine
+ * has only one node, or if the node is not known. HPE_SOFT_NODES sets the nodes of soft devices.
  * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeGetDeviceNumaNode(int device, int* node);
 

@@ -18,30 +18,32 @@ extern "C" {
 
 /* Loads PTX texts and links them if there are several, so that they can refer to each other's symbols. The texts are
  * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload.
- * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is not PTX or a symbol that is not
- * defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know (on soft devices);
- * HPE_ERROR_NOT_FOUND for texts that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY for the module's variables. */
+ * Errors: HPE_ERROR_INVALID_ARGUMENT, whose message names line and instruction, for a text that is not PTX or a symbol
+ * that is not defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know (on soft devices);
+ * HPE_ERROR_NOT_FOUND for texts that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY if the module's variables do not
+ * fit into device memory. */
 HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
 
 /* Unloads a module of hpeModuleLoadPtx: waits for its launches and frees its variables. Its kernels become invalid.
- * Errors: HPE_ERROR_NOT_SUPPORTED for other modules; HPE_ERROR_INVALID_ARGUMENT if it was unloaded before. */
+ * Errors: HPE_ERROR_NOT_SUPPORTED for other modules; HPE_ERROR_INVALID_ARGUMENT if the module was unloaded before. */
 HPE_API hpeStatus hpeModuleUnload(hpeModule module);
 
-/* Gives the address on one device of a variable in the global or constant memory of a module, and its size; either
- * pointer may be NULL. CPU code, kernels and copies can use the variable like any allocation. A managed variable
- * (.attribute(.managed)) is the same memory on every device. Errors: HPE_ERROR_NOT_FOUND (on GPUs: for all variables);
- * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for modules that are not PTX; HPE_ERROR_DEVICE_LOST if the device
- * was lost before the module was loaded. */
+/* Finds a variable in the global or constant memory of a module. Sets *address to the variable's address on one device,
+ * and *size to its size; either pointer may be NULL. CPU code, kernels and copies can use the variable like any
+ * allocation. A managed variable (.attribute(.managed)) is the same memory on every device. Errors: HPE_ERROR_NOT_FOUND
+ * (on GPUs: for all variables); HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for modules that are not PTX;
+ * HPE_ERROR_DEVICE_LOST if the device was lost before the module was loaded. */
 HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
 
 typedef struct hpeKernelInfo {
   HPE_STRUCT_SIZE(struct hpeKernelInfo);
   uint32_t parameter_count;
-  const uint32_t* parameter_offsets; /* offsets in the bytes given to a launch; live as long as the module */
+  const uint32_t* parameter_offsets; /* offsets in the parameter bytes of a launch; valid until the module is
+                                        unloaded */
   const uint32_t* parameter_sizes;
   size_t parameter_bytes;       /* the size of all parameters together */
   uint32_t shared_bytes;        /* static shared memory of a block */
-  uint32_t local_bytes;         /* local memory of a thread, as far as declared */
+  uint32_t local_bytes;         /* the local memory of a thread that the kernel declares */
   uint32_t constant_bytes;      /* size of the module's variables in constant memory */
   uint32_t max_threads;         /* largest number of threads of a block: the kernel's .maxntid, else 1024 */
   uint32_t required_block[3];   /* the kernel's .reqntid; zeros without this directive */
@@ -71,9 +73,9 @@ typedef struct hpeGrid {
 } hpeGrid;
 
 /* Like hpeLaunch, for kernels of PTX. *work becomes a handle for hpeWorkWait; work may be NULL.
- * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
- * 1024 threads or 227 KiB of shared memory in a block, a dimension that is 0, or a grid dimension above CUDA's limits;
- * a cluster that has more than 16 blocks, differs from the kernel's own, or does not divide the grid);
+ * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device does not support (more
+ * than 1024 threads or 227 KiB of shared memory in a block, a dimension that is 0, or a grid dimension above CUDA's
+ * limits; a cluster that has more than 16 blocks, differs from the kernel's own, or does not divide the grid);
  * HPE_ERROR_NOT_SUPPORTED for other kernels, and on GPUs for cooperative launches, and for clusters if the driver is
  * too old. */
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
@@ -81,20 +83,21 @@ HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* sha
 
 /* Like hpeLaunchGrid with HPE_ALL, for programs that order their work themselves, as CUDA programs do with streams. The
  * launch waits for the work in `after` (work of any kind, on any device; zeros are ignored), and may run at the same
- * time as all other launches by hpeLaunchGridAfter. hpe orders it with other work: this launch sees the data that CPU
- * code wrote and the results of copies, fills and launches of other kinds that were queued before it, and later work of
- * these kinds waits for this launch. One exception: CPU code may use host memory (hpeMallocHost) while such kernels
- * run, so the program itself must wait for the kernels (hpeWorkWait). Memory that the device cannot reach, or whose
- * home is lost, does not move: a kernel that touches it fails. */
+ * time as all other launches by hpeLaunchGridAfter. hpe orders the launch with work of other kinds: the launch sees the
+ * data that CPU code wrote and the results of copies, fills and launches of other kinds that were queued before it, and
+ * later work of these kinds waits for this launch. One exception: CPU code may use host memory (hpeMallocHost) while
+ * such kernels run, so the program itself must wait for the kernels (hpeWorkWait). Memory that the device cannot reach,
+ * or whose home is lost, does not move: a kernel that touches it fails. */
 HPE_API hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                      size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work);
 
 /* Waits until the work has finished and returns its result: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a message that
  * names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. hpeSynchronize does not report that failure again.
- * The kernel's output is then on standard output. *fault (fault may be NULL) is set to the kind of failure. */
+ * Before the call returns, hpe writes the kernel's output (printf) to standard output. *fault (fault may be NULL) is
+ * set to the kind of failure. */
 typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
-  HPE_FAULT_ADDRESS = 1,    /* an access out of bounds, or to memory that is not the device's */
+  HPE_FAULT_ADDRESS = 1,    /* an access out of bounds, or to memory that the device cannot use */
   HPE_FAULT_MISALIGNED = 2, /* an address that is no multiple of the size of the access */
   HPE_FAULT_TRAP = 3,       /* a trap, or a surface access out of bounds without .clamp or .zero */
   HPE_FAULT_ASSERT = 4,

@@ -113,7 +113,7 @@ struct box_part {
 
 /// Cuts a box into parts, each of which spans at most `most` bytes with each of the given strides. A part is a group of
 /// planes; if a plane is too large, a group of rows of a plane; and if a row is too large, a range of bytes of a row.
-/// For one thread at a time.
+/// Not thread-safe.
 class box_parts {
  public:
   /// most: at least 1. Rows are cut at multiples of `most` bytes.

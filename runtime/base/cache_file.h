@@ -1,6 +1,6 @@
 #pragma once
 
-/// Small results that processes of a user store in files for later processes of this user.
+/// Small results that a process stores in files for later processes of the same user.
 
 #include <filesystem>
 #include <optional>

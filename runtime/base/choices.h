@@ -8,7 +8,7 @@
 
 namespace hpe {
 
-// word_of returns the word for a value, as in the environment.
+// word_of returns the word that stands for a value in the environment.
 #define HPE_VALUE(enumerator, word) enumerator
 #define HPE_VALUES(...) __VA_ARGS__
 #define HPE_OPTION_CHOICE(field, type, variable, initial, values, sentence) \

@@ -11,7 +11,7 @@
 
 namespace hpe {
 
-/// Throws an error for a failed system call; reads errno.
+/// Throws HPE_ERROR_SYSTEM for a failed system call. The message consists of `what` and the text for errno.
 [[noreturn]] void throw_system_error(const std::string& what);
 
 /// Runs a step that frees something or cleans up. If memory is short, runs the step once more, because memory may have
@@ -30,7 +30,7 @@ void try_twice(const Step& step) {
 /// Throws hpe::error{status} with a formatted sentence.
 #define HPE_THROW(status, ...) throw ::hpe::error((status), ::fmt::format(__VA_ARGS__))
 
-/// Throws hpe::error{status} unless the condition holds. For errors that callers make.
+/// Throws hpe::error{status} unless the condition holds. For errors of the caller.
 #define HPE_REQUIRE(condition, status, ...)             \
   do {                                                  \
     if (!(condition)) HPE_THROW((status), __VA_ARGS__); \

@@ -2,7 +2,7 @@
 
 /// Disjoint half-open ranges [begin, end) of keys, each with a value.
 ///
-/// Built on std::map: finding takes logarithmic time; iterators and references stay valid until their interval is
+/// Built on std::map: a search takes logarithmic time; iterators and references stay valid until their interval is
 /// erased or merged. Not thread-safe. Callers must pass begin < end.
 
 #include <algorithm>

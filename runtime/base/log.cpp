@@ -12,8 +12,8 @@ namespace {
 
 std::atomic<log_level> chosen_level{log_level::warn};
 
-// Errors are ignored: there is no other place to report them. The system call, unlike write(), is no cancellation
-// point.
+// Errors are ignored, because there is no other place to report them. The system call, unlike write(), is no
+// cancellation point.
 void write_all(const char* data, std::size_t size) noexcept {
   while (size > 0) {
     const ssize_t written = ::syscall(SYS_write, STDERR_FILENO, data, size);

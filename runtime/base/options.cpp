@@ -89,7 +89,7 @@ void read(const char* variable, bool& value) {
   value = place_among(accepted_by_switch, variable, value ? 0 : 1) % 2 == 0;
 }
 
-// Calls `wrong` in the handler of the error for each invalid value.
+// Reads all options. For each invalid value, calls `wrong` in the catch block of the error.
 template <class Wrong>
 options read_all(Wrong wrong) {
   options result;
@@ -151,7 +151,7 @@ options options::valid_in_environment() {
 }
 
 std::span<const option_description> describe_options() {
-  // Never destroyed, because a program may start hpe as it exits.
+  // The table is never destroyed, because a program may start hpe while it exits.
   static const auto& table = *new const std::vector<option_description>([] {
     const options initially;
     std::vector<option_description> lines;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The table of all options that a user can set. A new option is one line in options.def; `hpe help options`, the
-/// environment and the error messages follow from it.
+/// The table of all options that a user can set. To add an option, add a line to options.def. `hpe help options`, the
+/// reading of environment variables and the error messages all use options.def.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace hpe {
 
-/// The value of every option. Sizes are bytes, times microseconds.
+/// The value of every option. Sizes are in bytes, times in seconds.
 struct options {
 #define HPE_OPTION_TEXT(field, variable, initial, sentence) std::string field = initial;
 #define HPE_OPTION_SIZE(field, variable, initial, sentence) std::uint64_t field = initial;
@@ -24,13 +24,13 @@ struct options {
   /// Returns the default values, overridden by the values in the environment. If a value is invalid, throws
   /// HPE_ERROR_INITIALIZATION with a message that names the variable and the valid values.
   static options from_environment();
-  /// Returns the same, but with the default in place of each invalid value: for code that another part of hpe follows
-  /// whose from_environment() reports the error.
+  /// Like from_environment(), but uses the default in place of each invalid value. For code that runs before another
+  /// part of hpe calls from_environment() and reports the error.
   static options valid_in_environment();
 };
 
-/// Returns a message for each environment variable whose name is almost that of an option; the message names both.
-/// Other variables that begin with HPE_ are assumed to belong to the program.
+/// Returns a message for each environment variable whose name is almost the name of an option; the message contains
+/// both names. Other variables that begin with HPE_ are assumed to belong to the program.
 [[nodiscard]] std::vector<std::string> misspelt_options();
 
 /// A line of options.def, for help texts.

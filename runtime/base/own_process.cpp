@@ -34,7 +34,7 @@ std::string find_own_file(const std::string& name, std::initializer_list<const c
       if (fs::is_regular_file(candidate, ignored)) return candidate;
       looked_in.append(" ").append(candidate.parent_path().string());
     }
-  HPE_THROW(missing, "{} was not found in{}; {} can name its path", name, looked_in, option);
+  HPE_THROW(missing, "{} was not found in{}; set {} to its path", name, looked_in, option);
 }
 
 void* open_own_library(const char* name) {

@@ -22,16 +22,16 @@ namespace hpe {
 [[nodiscard]] std::string find_own_file(const std::string& name, std::initializer_list<const char*> relative,
                                         hpeStatus missing, const char* option);
 
-/// Loads hpe's own library `name` with RTLD_LOCAL: from one of own_folders(), from `../lib` relative to one of these
-/// folders, or else from the folders that the dynamic linker searches. Returns a handle of dlopen; or nullptr, with the
-/// reason in dlerror().
+/// Loads hpe's own library `name` with RTLD_LOCAL. Searches each of own_folders(), then `../lib` relative to that
+/// folder, and finally the folders that the dynamic linker searches. Returns the handle from dlopen. If the library
+/// cannot be loaded, returns nullptr, and dlerror() returns the reason.
 [[nodiscard]] void* open_own_library(const char* name);
 
 /// The folder of hpe's files that users may delete at any time: $XDG_CACHE_HOME/hpe or ~/.cache/hpe. Empty if neither
 /// XDG_CACHE_HOME nor HOME is an absolute path. The folder need not exist.
 [[nodiscard]] std::filesystem::path own_cache_folder();
 
-/// The variables in which mpirun and Slurm tell a process its rank; the first variable that is set is used.
+/// The environment variables in which mpirun and Slurm pass a process its rank; the first variable that is set is used.
 inline constexpr std::array rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
 
 /// The rank of this process in its MPI job, from the environment that mpirun or Slurm sets; nullptr if neither started

@@ -6,10 +6,10 @@
 
 namespace hpe {
 
-/// An object of type T for each thread, made at its first use in the thread. Unlike a thread_local object, it may be
-/// used at any time: by functions that the program gave to atexit, which run after the destructors of thread_local
-/// objects, and by those destructors. The object is destroyed when the thread ends, but never in the main thread. If
-/// the thread uses the object after its destruction, another object is made, which is never destroyed.
+/// An object of type T for each thread, created at the thread's first call of get(). Unlike a thread_local object, it
+/// may be used at any time: by functions that the program gave to atexit, which run after the destructors of
+/// thread_local objects, and by those destructors. The object is destroyed when the thread ends, but never in the main
+/// thread. If the thread uses the object after its destruction, get() creates another object, which is never destroyed.
 template <class T>
 class per_thread {
  public:

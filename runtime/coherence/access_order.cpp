@@ -147,7 +147,7 @@ point_set access_order::latest() const {
 
 bool access_order::crowded() const noexcept {
   // forget() takes about as long as several visits of each range, and on GPUs also a microsecond for each command that
-  // was not known to have finished. So a small number of ranges is left unchanged.
+  // was not known to have finished. So forget() is not worth a call for a small number of ranges.
   constexpr std::uint64_t many = 256, times = 8;
   return uses_.size() >= many && looked_at_ > times * uses_.size();
 }

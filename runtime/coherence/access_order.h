@@ -1,8 +1,9 @@
 #pragma once
 
-/// The last users of each range of bytes of a region's home, so that new work can be queued to run after them: the last
-/// writer, and the readers and the concurrent work since then. The ranges are exact to the byte, because two devices
-/// may write the two halves of one block at the same time. Owned and locked by the region.
+/// For each range of bytes of a region's home, the queued work for which new work must wait: the last writer, and the
+/// readers and the concurrent work (hpeLaunchGridAfter) that were queued after the last writer. The ranges are exact to
+/// the byte, because two devices may write the two halves of one block at the same time. Owned and locked by the
+/// region.
 
 #include <cstdint>
 #include <functional>
@@ -40,11 +41,11 @@ class access_order {
   void record_read(byte_range range, timepoint point);
   void record_write(byte_range range, timepoint point);
   void record_concurrent(byte_range range, timepoint point);
-  /// Records several pieces of work, at least one, that write the range together.
+  /// Records that several pieces of work (at least one) write the range together.
   void record_writes(byte_range range, std::span<const timepoint> points);
 
-  /// Drops points for which no work has to wait any more: all points of a timeline if the timeline's latest point in
-  /// this object is reached. Calls `reached` once for each timeline.
+  /// Drops the points of each timeline whose latest point in this object is reached, because no work has to wait for
+  /// these points. Calls `reached` once for each timeline.
   void forget(const std::function<bool(timepoint)>& reached);
   /// Whether forget() is worth a call: many ranges exist, and many were visited since its last call.
   [[nodiscard]] bool crowded() const noexcept;

@@ -2,11 +2,13 @@
 
 /// Announced work: work that waits in queues of the program and has not been passed to the runtime yet
 /// (hpe/announce.h). An announcement lists the memory that the work may use between the call that queued the work and
-/// the end of the work. CPU code waits for announced work as for the runtime's own work. Device work does not wait for
-/// announced work, because the program queued both and keeps their order.
+/// the end of the work. CPU code waits for announced work as for the runtime's own work. Launches also wait for
+/// announced work before they are queued. Only concurrent work (hpeLaunchGridAfter) does not wait, because the program
+/// itself orders concurrent work and announced work.
 ///
-/// An announcement is also a release: views are closed when it is made (core/announcer), and no lane opens a view that
-/// an announcement forbids. So CPU code that touches the bytes after the announcement always waits.
+/// An announcement is also a release: core/announcer closes the views of the announced memory, and no lane
+/// (fault/lane.h) opens a view that an announcement forbids. So CPU code that touches the bytes after the announcement
+/// always waits.
 
 #include <atomic>
 #include <cstdint>
@@ -33,8 +35,8 @@ class announcements {
   /// Adds work that may use the ranges in `uses` and all memory with one of these homes (a bit for each home), except
   /// host memory.
   announcement_number add(std::uint64_t homes, std::vector<use> uses);
-  /// Removes work that has finished. Returns true if in_the_way has returned this number in a call with `watch`; lanes
-  /// must then check again.
+  /// Removes work that has finished. Returns true if in_the_way has returned this number in a call with `watch`. The
+  /// caller must then make the lanes check their waiting requests.
   bool remove(announcement_number number);
 
   /// Whether any announcement exists.

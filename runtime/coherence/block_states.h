@@ -20,24 +20,24 @@ class block_states {
   [[nodiscard]] std::uint64_t count() const noexcept { return blocks_.size(); }
   [[nodiscard]] block_state operator[](std::uint64_t block) const noexcept { return blocks_[block].state; }
 
-  /// The number of blocks in a state other than device: blocks of which the host has a copy, is getting a copy, or may
+  /// The number of blocks in a state other than device. The host has a copy of these blocks, is fetching a copy, or may
   /// create a copy.
   [[nodiscard]] std::uint64_t off_device() const noexcept { return off_device_; }
 
-  /// Whether pages of the shadow may exist, because a block was on the host, was being copied to the host, or was
-  /// copied to the shadow (use_shadow).
+  /// Whether the shadow may have pages: true after a block was in state host or fetching, or after use_shadow().
   [[nodiscard]] bool shadow_used() const noexcept { return shadow_used_; }
   /// Records that bytes were copied to the shadow without a change of any block's state.
   void use_shadow() noexcept { shadow_used_ = true; }
 
-  /// The run of blocks from `block` on, before `limit`, that have the state of `block`.
+  /// Returns the run of consecutive blocks from `block` on that have the same state as `block`. The run ends at `limit`
+  /// at the latest.
   [[nodiscard]] block_run same_from(std::uint64_t block, std::uint64_t limit) const noexcept;
 
-  /// Gives each block of the run the state that follows from the event (coherence::apply). The caller must have carried
-  /// out the actions of the event.
+  /// Changes each block of the run to the state that follows from the event (coherence::apply). The caller must have
+  /// carried out the actions of the event.
   void transition(block_run run, block_event event) noexcept;
 
-  /// Like transition, for an event that starts the fetch with this number.
+  /// Like transition, for an event that starts a fetch. Stores the number of the fetch in each block of the run.
   void begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept;
   /// Whether the fetch with this number is fetching the block.
   [[nodiscard]] bool fetched_by(std::uint64_t block, std::uint32_t number) const noexcept {

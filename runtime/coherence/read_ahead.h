@@ -26,9 +26,9 @@ class read_ahead {
   /// Resets for a region of `blocks` blocks. At most `window` blocks are fetched ahead (0: none).
   void reset(std::uint64_t blocks, std::uint64_t window) noexcept;
 
-  /// Call this when the host touches a closed block. Returns the blocks to fetch in addition; they may include the
-  /// touched block. The result is empty at the end of the region, or if no walk is recognised. `alone`: neither
-  /// neighbour of the block is on the host.
+  /// Call this when the host touches a closed block. Returns the blocks that the caller must fetch in addition to the
+  /// touched block; the result may include the touched block. The result is empty at the end of the region, or if no
+  /// walk is recognised. `alone`: neither neighbour of the block is on the host.
   [[nodiscard]] block_run touched(std::uint64_t block, bool alone = false) noexcept;
 
   /// Whether the host's reads are scattered: the host has touched far more lone blocks than blocks that continue a walk
@@ -52,7 +52,7 @@ class read_ahead {
   };
   // A walk may touch this many blocks beyond `next`: threads that share a walk touch blocks slightly out of order.
   static constexpr std::uint64_t slack = 4;
-  // More than the number of threads that usually begin their own walks at the same time.
+  // This limit exceeds the number of threads that usually begin walks of their own at the same time.
   static constexpr std::uint64_t many_lone_touches = 32;
 
   std::array<walk, 8> walks_{};

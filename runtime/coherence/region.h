@@ -45,7 +45,8 @@ struct region_layout {
   std::uint64_t block_size = 0;            ///< a power of two
   std::vector<std::uint16_t> homes;        ///< one for the region, or one for each granule
   std::uint64_t piece_size = 0;            ///< a power of two: data is brought in and evicted in pieces of this size
-  std::uint64_t first = 0;                 ///< the offset of the allocation; 0 except in memory of other processes
+  std::uint64_t first = 0;                 ///< the allocation's offset in the region; 0 except in memory of other
+                                           ///< processes
   memory::small_objects* small = nullptr;  ///< for a slab: the table of the slab's small allocations
   std::uint64_t least_block_size = 0;      ///< the block size if the host's reads are scattered; 0: block_size
 
@@ -81,9 +82,9 @@ class region {
   /// closed. Set to false only under the mutex (close_to_host); may be read without the mutex.
   std::atomic<bool> open_to_host{true};
 
-  /// Makes the object a new region. Its blocks are in state `initial`: fresh; device, if the shadow still contains
+  /// Turns the object into a new region. Its blocks are in state `initial`: fresh; device, if the shadow still contains
   /// bytes of a freed allocation (the home then reads as zero); or host, if layout.open. At first the region has no
-  /// device memory (resident). Both windows are in bytes; see the options.
+  /// device memory (resident). Both windows are in bytes (HPE_PREFETCH_WINDOW, HPE_ROLLING_WINDOW).
   void begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
              block_state initial = block_state::fresh) HPE_REQUIRES(mutex);
   /// Changes the homes. The caller must have moved the bytes.
@@ -99,7 +100,7 @@ class region {
   /// Ends the region; the object may be reused.
   void end() noexcept HPE_REQUIRES(mutex) { alive = false; }
 
-  /// Sets the advice and forgets the recognised patterns.
+  /// Sets the advice, and forgets the access patterns recognised so far.
   void advise(hpeAdvice advice) HPE_REQUIRES(mutex);
 
   /// The states of the region's blocks.
@@ -113,8 +114,8 @@ class region {
   void use_shadow() noexcept HPE_REQUIRES(mutex) { blocks_.use_shadow(); }
   /// Makes the whole region one block. All its blocks must be in the same state, which does not change.
   void collapse() HPE_REQUIRES(mutex);
-  /// Cuts each block into blocks of layout.least_block_size with the same state, and forgets the recognised patterns.
-  /// Returns how many blocks each old block became; 1: nothing changed.
+  /// Cuts each block into blocks of layout.least_block_size with the same state, and forgets the access patterns
+  /// recognised so far. Returns how many blocks each old block became; 1: nothing changed.
   std::uint64_t refine() HPE_REQUIRES(mutex);
 
   [[nodiscard]] bool contains(const void* p) const noexcept {

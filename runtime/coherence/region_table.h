@@ -54,7 +54,7 @@ class region_table {
     std::size_t length = 0;
   };
   void put(queue& into, std::uint32_t number) noexcept HPE_REQUIRES(mutex_);
-  /// Makes the next number and puts it into the queue of its lane.
+  /// Creates the next number and puts it into the queue of the number's lane.
   void add_number() HPE_REQUIRES(mutex_);
 
   std::array<std::atomic<chunk*>, chunk_count> chunks_{};

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The parts of a region that other processes know, and the exports that name bytes of these parts. Each part is one
-/// memory of node::exporter: the device memory that the part had when hpe made it known to other processes. Pure
+/// The parts of a region that hpe has made known to other processes, and the exports of bytes in these parts.
+/// node::exporter has one memory for each part: the device memory that the part had when hpe made the part known. Pure
 /// bookkeeping; owned and locked by the region.
 
 #include <cstdint>

@@ -26,9 +26,9 @@ class write_behind {
     std::deque<block_run> upload;  ///< blocks to upload, with which the writers have finished
   };
 
-  /// Resets for a region of `blocks` blocks. At most `window` blocks are open for writing before the oldest are
-  /// uploaded. If twice the number of blocks that are opened for all writers at once is more than `window`, then twice
-  /// that number is the limit instead.
+  /// Resets for a region of `blocks` blocks. When too many blocks are open for writing, the oldest of them are
+  /// uploaded. The limit is `window` blocks or, if that is more, twice the number of blocks that are opened for all
+  /// writers at once. While there is only one writer, most_for_one may lower the limit.
   void reset(std::uint64_t blocks, std::uint64_t window, rolling_mode mode);
 
   /// Call this when the host is about to write a closed block. `uploaded_before`: a plan has uploaded the block since
@@ -54,8 +54,8 @@ class write_behind {
   };
   static constexpr std::uint64_t slack = 4;
   static constexpr std::uint64_t least_ahead = 2;
-  // The largest number of blocks that a single walk leaves open after it has written them, at first. The number is
-  // small, because a launch waits for the upload of these blocks.
+  // The initial limit on the blocks that a single walk leaves open after it has written them. The limit is small,
+  // because a launch waits for the upload of these blocks.
   static constexpr std::uint64_t most_for_one = 8;
   // A walk no longer counts as live after this many touches outside the walk.
   static constexpr std::uint64_t recent = 32;

@@ -149,8 +149,8 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
 }
 
-// The lanes use host_, and the threads of host_ ring the lanes. So these threads end here, before the members are
-// destroyed.
+// The lanes use host_, and the threads of host_ wake the lanes. So the destructor ends these threads before it destroys
+// the members.
 runtime::~runtime() { host_->stop(); }
 
 runtime& runtime::instance(const std::function<void(options&)>& adjust) {

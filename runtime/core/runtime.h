@@ -19,8 +19,8 @@
 
 namespace hpe::core {
 
-/// The composition root: makes and owns all parts of the runtime and connects them. The C interface (api/*.cpp) is its
-/// main user.
+/// The composition root: creates, connects and owns all parts of the runtime. The C interface (api/*.cpp) is its main
+/// user.
 class runtime {
  public:
   explicit runtime(const options& chosen);
@@ -28,10 +28,11 @@ class runtime {
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  /// Returns the runtime of this process. The first call starts the runtime. It is never destroyed, because threads and
-  /// static objects of the program may use it until the process ends; the devices end with the process. Throws
-  /// HPE_ERROR_INITIALIZATION, or HPE_ERROR_FORKED in a child that was forked from a process with a runtime. adjust:
-  /// called if this call starts the runtime; may change the options that were read from the environment.
+  /// Returns the runtime of this process. The first call starts the runtime. The runtime is never destroyed, because
+  /// threads and static objects of the program may use it until the process ends; the devices are closed when the
+  /// process ends. Throws HPE_ERROR_INITIALIZATION, or HPE_ERROR_FORKED in a child that was forked from a process with
+  /// a runtime. If this call starts the runtime, it first calls `adjust`, which may change the options that were read
+  /// from the environment.
   static runtime& instance(const std::function<void(options&)>& adjust = {});
 
   /// Returns the runtime if it was started in this process; otherwise nullptr. Does not start the runtime.
@@ -59,10 +60,10 @@ class runtime {
   /// Waits for all work queued on a device (device < 0: on all devices), then throws the first failure that was not
   /// reported yet.
   void synchronize(int device);
-  /// Waits for one piece of work and returns its error if it failed.
+  /// Waits for one piece of work. If the work failed, returns its error.
   [[nodiscard]] std::optional<error> wait(timepoint point);
-  /// Makes the process also write the output of kernels at exit, after it has waited up to two seconds for kernels that
-  /// still run.
+  /// Makes the process write the output of kernels (printf) also at exit. At exit, the process first waits up to two
+  /// seconds for running kernels.
   void write_output_at_exit();
 
  private:

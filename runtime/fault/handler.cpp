@@ -21,9 +21,10 @@ namespace {
 
 verdict on_fault(const os::access_violation& f) noexcept;
 
-// A server of faults. Its threads serve the address space in which they run. So they also serve a child made by vfork,
-// which shares this address space, but not a child made by fork, which has a copy. In the copy, the operating system
-// clears the page `mark`.
+// The object or function that resolves faults in this process. Its threads serve the address space in which they run.
+// They also serve a child made by vfork, which shares this address space. They do not serve a child made by fork, which
+// has a copy of the address space. The operating system clears the page `mark` in this copy, so that inherited()
+// detects the child.
 template <class Server>
 struct installed {
   std::atomic<Server> server{nullptr};

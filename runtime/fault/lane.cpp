@@ -11,7 +11,7 @@
 
 // Invariants, under the region's mutex:
 //  - A block is in state fetching if and only if one fetch in fetches_ of the region's lane has its number. Device work
-//    that writes the block takes it out of that state; the fetch then ignores the block.
+//    that writes the block changes this state; the fetch then ignores the block.
 //  - An issued fetch is recorded in the region's order as a reader of the home, so device work that writes waits for
 //    it.
 //  - A view is opened only in a critical section in which the block has, or enters, a state with a valid shadow.
@@ -50,8 +50,8 @@ void lane::start(request_board& board) {
   waiting_.reserve(request_board::slot_count);
   thread_ = os::start_thread("hpe-lane", [this] {
     this_is_a_lane = true;
-    // At the first small allocation of a thread, the C library reserves memory for the thread's small allocations. It
-    // is made to do so now, because later no memory may be free.
+    // At the first small allocation of a thread, the C library reserves memory for the thread's small allocations. The
+    // lane makes this allocation at its start, because no memory may be free later.
     constexpr std::size_t enough = std::size_t{64} << 10;
     void* const volatile taken = std::malloc(enough);  // volatile, so that the compiler keeps the calls
     std::free(taken);
@@ -98,7 +98,7 @@ bool lane::is_out_of_patience() {
 void lane::refuse_waiting() noexcept {
   for (request* const r : waiting_) {
     handler_line()
-        .text("hpe: the data of 0x")
+        .text("hpe: the data of ")
         .hex(reinterpret_cast<std::uintptr_t>(r->address()))
         .text(" cannot be brought to the host: the process has been out of memory for ")
         .decimal(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(env_.patience).count()))
@@ -152,8 +152,8 @@ lane::outcome lane::serve(request& r) noexcept {
 
 lane::outcome lane::try_to_serve(request& r) {
   const memory::granule_entry entry = env_.granules.find(r.address());
-  // Since the fault, the address may have become part of another region. Only the lane of that region has the list of
-  // its fetches.
+  // Since the fault, the address may have become part of another region. Only the lane of that region knows the
+  // region's fetches.
   if (entry.region != 0 && !serves(entry.region)) {
     r.answer(verdict::retry);
     return outcome::answered;
@@ -174,7 +174,8 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   if (wish.write()) event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
   const block_actions actions = apply(r.state(block), event).actions;
 
-  // Reading a block in state host opens its view for writing as well, unless the spill file has its bytes, too.
+  // A read of a block in state host also opens the block's view for writing, unless the block's bytes are also in the
+  // spill file.
   const bool only_reads_saved =
       !wish.write() && r.state(block) == block_state::host && work::host_memory::saved(r, block);
   const bool opens_for_writing = wish.write() || (actions.open_write && !only_reads_saved);

@@ -1,9 +1,10 @@
 #pragma once
 
-/// The worker that serves page faults: it receives the requests of faulting threads, applies the protocol, starts
-/// copies, and opens views when the data has arrived. One lane serves all blocks of a region (region number modulo
-/// lanes), so the lane's bookkeeping needs no lock. A lane never blocks on device work: it keeps requests that must
-/// wait, and checks them again when its gate rings.
+/// A lane is a worker thread that serves page faults: it receives the requests of faulting threads, applies the
+/// protocol, starts copies, and opens views when the data has arrived. One lane serves all blocks of a region (the lane
+/// whose number is the region's number modulo the number of lanes), so the lane's bookkeeping needs no lock. A lane
+/// never blocks on device work: it keeps requests that must wait, and checks them again when its gate (device::gate)
+/// rings.
 
 #include <chrono>
 #include <deque>
@@ -30,13 +31,13 @@ struct lane_environment : work::resources {
   coherence::announcements& announced;
   counters& count;
   std::function<void(unsigned lane)> settle = [](unsigned) {};  ///< called first in the thread of each lane
-  /// The time for which a lane without memory for its own work tries again before it refuses the waiting requests.
+  /// If the lane lacks host memory for its own work, it retries for this time, and then refuses the waiting requests.
   std::chrono::milliseconds patience = std::chrono::seconds(10);
 };
 
 class lane {
  public:
-  /// Makes lane `number` of `lanes`.
+  /// Creates lane `number` of `lanes` lanes. start() starts the lane's thread.
   lane(unsigned number, unsigned lanes, const lane_environment& environment, std::unique_ptr<device::gate> gate);
   ~lane();
   lane(const lane&) = delete;
@@ -47,7 +48,7 @@ class lane {
   /// Starts the thread, which serves the requests for this lane on the board.
   void start(request_board& board);
 
-  /// Asks the lane to fetch a range before the host touches it. Thread-safe; returns at once.
+  /// Asks the lane to fetch a range of a region before the host touches these bytes. Thread-safe; returns at once.
   void prefetch(std::uint32_t region, coherence::byte_range range);
 
  private:
@@ -74,19 +75,21 @@ class lane {
   [[nodiscard]] bool serves(std::uint32_t region) const noexcept { return region % lanes_ == number_; }
   void run();
   void serve_prefetches();
-  /// Whether memory has been short in every turn for as long as the lane's patience.
+  /// Whether host memory has been short in every turn of run() for at least the time lane_environment::patience.
   [[nodiscard]] bool is_out_of_patience();
   void refuse_waiting() noexcept;
   /// Adds the points for which fetches wait to watched_. Returns false if a fetch can continue at once.
   bool watch_fetches() noexcept;
-  /// Serves a request. If memory is short, the request keeps waiting, and the lane tries again in the next turn.
+  /// Serves a request. If host memory is short, the request keeps waiting, and the lane tries again in the next turn of
+  /// run().
   outcome serve(request& r) noexcept;
   outcome try_to_serve(request& r);
   outcome serve_locked(request& r, coherence::region& region, std::uint64_t block) HPE_REQUIRES(region.mutex);
 
   /// Whether the data of both neighbours of a block is only at home.
   [[nodiscard]] static bool is_alone(const coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
-  /// Makes the blocks of a region smaller, for a host whose reads are scattered. Nothing changes if memory is short.
+  /// Makes the blocks of a region smaller, because the host's reads are scattered. If host memory is short, the blocks
+  /// keep their size.
   void refine(coherence::region& r) noexcept HPE_REQUIRES(r.mutex);
   void open_for_reading(coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
   /// Opens the block, and its neighbours in state host, only for reading, because their bytes are also in the spill
@@ -99,7 +102,8 @@ class lane {
   void upload_behind(coherence::region& r, const std::deque<coherence::block_run>& runs) HPE_REQUIRES(r.mutex);
   void upload_behind(coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
   void start_fetches(coherence::region& r, coherence::block_run run, device::priority level) HPE_REQUIRES(r.mutex);
-  /// Fetches blocks before a thread asks for them. If that fails, they are fetched when a thread touches them.
+  /// Fetches blocks before a thread touches them. If the attempt fails, the blocks are fetched when a thread touches
+  /// them.
   void fetch_ahead(coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
   /// Tells the engine which copies are likely to follow the run of blocks that the host has reached.
   void expect_copies(const coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
@@ -116,12 +120,13 @@ class lane {
   void give_up(const fetch& f, const char* why) HPE_REQUIRES(f.region->mutex);
   [[nodiscard]] static bool owns(const fetch& f, std::uint64_t block) HPE_REQUIRES(f.region->mutex);
   [[nodiscard]] bool reached(std::span<const timepoint> points) const { return work::reached(points, env_.devices); }
-  /// Whether announced work forbids opening views of these blocks. `watch`: whether the lane's gate must ring when this
-  /// may have changed.
+  /// Whether announced work forbids opening views of these blocks. With `watch`, the gates of the lanes ring when that
+  /// work ends.
   [[nodiscard]] bool kept_closed(coherence::region& r, coherence::block_run run, bool write, bool watch = false) const
       HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool wanted_for_writing(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);
-  /// Whether the shadow of the block is in memory (work::host_memory). If it is not, asks for the shadow.
+  /// Whether the shadow of the block is in memory (work::host_memory). If the shadow is not in memory, asks a thread to
+  /// bring it there.
   [[nodiscard]] bool is_in_memory(coherence::region& r, std::uint64_t block, bool write) HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool may_overwrite_shadow(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);
 

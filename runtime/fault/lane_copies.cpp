@@ -33,7 +33,8 @@ void lane::upload_behind(region& r, const std::deque<block_run>& runs) {
     for (const block_run& run : runs)
       if (!r.degraded) upload_behind(r, run);  // an upload may degrade the region to one block
   } catch (const std::exception& e) {
-    // No thread waits for this upload. Work that needs the data at home meets the same failure and reports it.
+    // No thread waits for this upload. Device work that needs the data at its home fails for the same reason and
+    // reports the failure.
     log(log_level::debug, "upload behind a writer: {}", e.what());
   }
 }
@@ -44,7 +45,7 @@ void lane::upload_behind(region& r, block_run run) {
     b = same.end;
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
     if (!r.single_copy() && !r.resident.usable(r.bytes_of(same)))
-      continue;  // no usable device memory; a launch that needs the blocks allocates it, and then uploads the blocks
+      continue;  // no usable device memory; a launch that needs the blocks maps device memory and uploads the blocks
     if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::use::read)) continue;
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
@@ -158,8 +159,8 @@ bool lane::try_to_advance(fetch& f) {
   const lock_guard lock(r.mutex);
   f.region->mutex.assert_held();
   if (held) {
-    // In the meantime, device work may have taken some blocks out of state fetching. The fetch continues with the first
-    // contiguous run of its blocks; the blocks after this run are fetched again when a thread touches them.
+    // While the fetch was held, device work may have changed the state of some blocks. The fetch continues with the
+    // first contiguous run of its blocks; the blocks after this run are fetched again when a thread touches them.
     while (f.run.begin < f.run.end && !owns(f, f.run.begin)) ++f.run.begin;
     std::uint64_t end = f.run.begin;
     while (end < f.run.end && owns(f, end)) ++end;

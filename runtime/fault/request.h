@@ -23,7 +23,7 @@ using verdict = os::fault_verdict;
 template <class Memory>
 class basic_request {
  public:
-  /// The word with which a request was posted. Its thread recognises the request by this word.
+  /// The word with which a request was posted. The thread that posted the request recognises the request by this word.
   using ticket = std::uint64_t;
 
   // ---- for the lane that took the request and must answer it exactly once --------------------------------------
@@ -61,7 +61,7 @@ class basic_request {
     return phase(change([](std::uint64_t word) { return phase(word) == posted ? with(word, taken) : word; })) == posted;
   }
 
-  /// The answer; nullopt if the thread must still wait; `retry` if the request was taken back.
+  /// Returns the answer; nullopt if there is no answer yet; `retry` if the request was taken back.
   [[nodiscard]] std::optional<verdict> answered(ticket mine) const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
     if (phase(word) == refuse_it && same(word, mine)) return verdict::not_ours;
@@ -79,7 +79,8 @@ class basic_request {
     }
   }
 
-  /// The thread that has read the answer calls this. Returns true if the request became free.
+  /// Frees the request; called by its thread after the thread has read the answer. Returns true if this call freed the
+  /// request.
   bool leave(ticket mine) noexcept {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     const bool over = same(word, mine) && (phase(word) == retry_it || phase(word) == refuse_it);

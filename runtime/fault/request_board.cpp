@@ -11,9 +11,9 @@
 
 // Each thread starts its search for a free slot at its own index, so that it finds slots whose requests it has
 // abandoned. If the stack pointer is now above the frame of a request's wait, the thread has left this wait for good,
-// and takes the request back. Otherwise a signal handler may have interrupted the wait and now faults itself, so up to
-// most_interrupted of these requests stay in their slots. The fields thread and frame are set some instructions after
-// the request is posted, so a request may be wrongly taken back; its thread then posts a new request.
+// and takes the request back. Otherwise a signal handler may have interrupted the wait, and this handler now faults. So
+// up to most_interrupted of these requests stay in their slots. The fields thread and frame are set some instructions
+// after the request is posted, so a request may be wrongly taken back; its thread then posts a new request.
 
 namespace hpe::fault {
 
@@ -43,7 +43,7 @@ constinit awake_seats seats;
 // that have ended.
 constexpr std::chrono::milliseconds until_next_look{10};
 
-// Returns the number of the calling thread. Makes the system call only at the thread's first fault.
+// Returns the thread ID of the calling thread. Makes the system call only at the thread's first fault.
 pid_t this_thread() noexcept {
   static constinit thread_local pid_t number = 0;
   if (number == 0) number = ::gettid();

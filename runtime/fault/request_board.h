@@ -45,8 +45,9 @@ class request_board {
   /// the request back.
   verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
 
-  /// Appends the requests that were posted to a lane since the last call. Each request is given only once, to one lane.
-  /// Only that lane may call this. Does not throw if the list has capacity for slot_count requests.
+  /// Appends the requests that were posted to a lane since the last call. Each request is returned only once, to one
+  /// lane. Only the thread of lane `lane` may call this function. Does not throw if the list has capacity for
+  /// slot_count requests.
   void take(unsigned lane, std::vector<request*>& result);
 
   static constexpr std::size_t slot_count = 512;

@@ -21,8 +21,8 @@ class service {
   /// Starts to fetch data before the host touches the data. A hint; returns at once.
   void prefetch(std::uint32_t region, coherence::byte_range range) { lane_of(region).prefetch(region, range); }
 
-  /// Makes the lane of a region check its waiting requests again, if they may continue for a reason other than finished
-  /// device work.
+  /// Makes the lane of a region check its waiting requests again. Call this when requests may continue for a reason
+  /// other than the end of device work.
   void look_again(std::uint32_t region) { lane_of(region).gate().ring(); }
   void look_again();  ///< the same for all regions
 

@@ -12,9 +12,9 @@
 
 namespace hpe::memory {
 
-/// Allocates small objects with the same home next to each other in slabs of one granule. The caller makes the slabs,
-/// which are regions. This class never touches the memory of slabs; its records are elsewhere. Thread-safe, but not
-/// safe in signal handlers.
+/// Allocates small objects with the same home next to each other in slabs of one granule. The caller creates the slabs,
+/// which are regions. This class never touches the memory of slabs, because its records are in other memory.
+/// Thread-safe, but not safe in signal handlers.
 ///
 /// Objects are aligned to 256 bytes. The space of an object is its size, rounded up. Sizes up to 1 KiB are rounded up
 /// to a multiple of 256 bytes. Larger sizes are rounded up to a multiple of a quarter of the greatest power of two

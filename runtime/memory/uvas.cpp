@@ -19,7 +19,7 @@ namespace {
 // The number of segments that do not belong to a device: host, striped, runtime and foreign.
 constexpr unsigned common_segments = 4;
 
-// Addresses of programs have 47 bits; both the view and its alias must fit.
+// Addresses of programs have 47 bits; the view and the alias together must fit into this address space.
 constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
 uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
@@ -66,8 +66,8 @@ void set_aside(void* p, std::size_t bytes) {
   os::exclude_from_core(p, bytes);
 }
 
-// Runs a step that frees something. No caller could handle a failure, so a step that fails is tried a second time. The
-// log reports the second failure.
+// Runs a step that frees something. No caller could handle a failure, so a step that fails is tried a second time. If
+// the step fails again, logs the failure and returns false.
 template <class Function>
 bool insist(const Function& function) noexcept {
   for (const bool last : {false, true}) try {

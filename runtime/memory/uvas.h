@@ -44,7 +44,7 @@ class uvas {
   [[nodiscard]] bool contains(const void* p) const noexcept { return layout_.contains(p); }
   /// Returns the segment of p, which must be in the UVAS.
   [[nodiscard]] segment segment_of(const void* p) const noexcept;
-  /// `device` has a meaning only for kind device.
+  /// Returns the first address of a segment. `device` is used only for kind device.
   [[nodiscard]] std::byte* segment_begin(segment_kind kind, unsigned device = 0) const noexcept;
 
   /// Returns the address at which the runtime accesses the host's copy of the byte at p, regardless of the view's
@@ -81,7 +81,7 @@ class uvas {
   /// addresses stay reserved. If this fails and the addresses cannot be used again, logs the reason and returns false.
   [[nodiscard]] bool unmap_view(void* p, std::size_t bytes) noexcept;
 
-  /// Maps a file of another process, in place of the shadow, into the view and into the alias; the view is closed. If
+  /// Maps a file of another process into the view and into the alias, in place of the shadow. The view is closed. If
   /// map_foreign throws, a part of the range may be mapped; call unmap_foreign to unmap this part.
   void map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset);
   /// Unmaps the view, and maps the shadow into the alias again. Returns false in the same cases as unmap_view.

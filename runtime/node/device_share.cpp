@@ -52,8 +52,8 @@ bool lock_slots(int file, unsigned first, unsigned count, short kind) noexcept {
   return ::fcntl(file, F_SETLK, &range) == 0;
 }
 
-// Returns the number of the process that has locked a slot: 0 if no process has locked it, -1 if the process has no
-// number in this container.
+// Returns the ID of the process that has locked a slot; 0 if no process has locked the slot; -1 if the process has no
+// ID in this container.
 int locked_by(int file, unsigned index) noexcept {
   struct flock range {};
   range.l_type = F_WRLCK;
@@ -71,7 +71,7 @@ device_share* device_share::join(const std::string& group, const std::string& de
                                  std::chrono::seconds patience) {
   if (group.empty()) return nullptr;
   static mutex joining;
-  // Never destroyed: threads may use a share until the process ends.
+  // The map is never destroyed, because threads may use a share until the process ends.
   static auto* const joined = new std::map<std::string, std::unique_ptr<device_share>>;
   const lock_guard lock(joining);
   std::unique_ptr<device_share>& found = (*joined)[device];

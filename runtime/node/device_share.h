@@ -4,8 +4,8 @@
 /// small file in /dev/shm. Each process has a slot in the file, which states how many bytes the process has taken and
 /// how many it needs.
 ///
-/// Claims. The bytes that a process has taken are its claim. The sum of all claims never exceeds the device's memory.
-/// The claim of a process becomes free when the process ends, even if it is killed: a file lock on the slot shows
+/// Claims. The bytes that a process has taken are its claim. Processes never use more memory together than the device
+/// has. The claim of a process becomes free when the process ends, even if it is killed: a file lock on the slot shows
 /// whether the process is alive.
 ///
 /// Turns. A process that needs more memory than is free waits for its turn. During its turn, it asks the other
@@ -34,12 +34,12 @@ struct share_slot;
 /// Thread-safe.
 class device_share {
  public:
-  /// Makes this process one of the processes that share a device; at first it has taken no memory. group: the name of
-  /// the group of processes that share the device; if it is empty, join returns nullptr. device: the device's name
-  /// within the group. bytes: the device's memory. patience: how long work waits for memory that a stopped process has
-  /// taken. Each device has one object, which exists until the process ends. Throws HPE_ERROR_INITIALIZATION if the
-  /// group's name is not allowed in a file name, if too many processes already share the device, or if the file cannot
-  /// be used.
+  /// Makes this process one of the processes that share a device; at first, this process has taken no memory. group:
+  /// the name of the group of processes that share the device; if it is empty, join returns nullptr. device: the
+  /// device's name within the group. bytes: the device's memory. patience: how long work waits for memory that a
+  /// stopped process has taken. Each device has one object, which exists until the process ends. Throws
+  /// HPE_ERROR_INITIALIZATION if the group's name is not allowed in a file name, if too many processes already share
+  /// the device, or if the file cannot be used.
   [[nodiscard]] static device_share* join(const std::string& group, const std::string& device, std::uint64_t bytes,
                                           std::chrono::seconds patience);
 
@@ -104,8 +104,7 @@ class device_share {
   [[nodiscard]] bool is_member(unsigned index) const noexcept;
   /// The number of bytes that all processes have taken.
   [[nodiscard]] std::uint64_t taken() const noexcept;
-  /// Returns the process number of a slot's process; 0 if the process has ended, or has no number in this PID
-  /// namespace.
+  /// Returns the ID of a slot's process; 0 if the process has ended, or has no ID in this PID namespace.
   [[nodiscard]] int process_of(unsigned index) const noexcept;
   [[nodiscard]] bool is_stopped(unsigned index) const noexcept;
   /// Frees the slots of processes that have ended.

@@ -11,8 +11,8 @@ namespace {
 using std::chrono::nanoseconds;
 constexpr std::uint64_t millisecond = 1'000'000;
 
-// The interval at which a waiting process checks the state of the others, even if nothing wakes it: a process that ends
-// or is stopped wakes nobody.
+// The interval at which a waiting process checks the state of the others, even if no process wakes it: a process that
+// ends or is stopped does not wake other processes.
 constexpr std::uint64_t between_looks = 5 * millisecond;
 constexpr std::uint64_t least_turn = 20 * millisecond;
 // The length of a turn, as a multiple of the time that other processes took to give their memory back. The owner also
@@ -25,8 +25,8 @@ constexpr std::uint64_t least_idling = 2 * millisecond;
 constexpr std::uint64_t most_idling = 1000 * millisecond;
 // A process that does not react within this time is treated as stopped.
 constexpr std::uint64_t reacts_within = 1000 * millisecond;
-// If the owner is still collecting memory this long after its turn should have ended, it hangs or waits for kernels, so
-// its turn may end.
+// If the owner is still collecting memory this long after its turn should have ended, the owner hangs or waits for
+// kernels, so its turn may end.
 constexpr std::uint64_t collects_within = 10'000 * millisecond;
 
 std::uint64_t now_in_nanoseconds() noexcept {

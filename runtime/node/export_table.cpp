@@ -1,4 +1,4 @@
-// An entry is valid while it has its token. The writer removes the token before it changes the other words, and a
+// An entry is valid while its token is not 0. The writer removes the token before it changes the other words, and a
 // reader checks the token before and after it reads the other words. The writer stores each of these words with
 // release, and the reader loads them with acquire: a reader that sees a newer word also sees that the token was
 // removed.

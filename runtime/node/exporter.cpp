@@ -1,5 +1,5 @@
-// Only the exporter's thread uses the connections. It does not hold the mutex while it frees memory that no process has
-// open any more, and it never waits for another process: a process asks one question at a time, so the socket's buffer
+// Only the exporter's thread uses the connections. The thread does not hold the mutex while it frees memory that no
+// process has open. It never waits for another process: a process asks one question at a time, so the socket's buffer
 // has space for the answer. If a process asks without reading its answers, the thread closes its connection. When the
 // connection of a process ends, the process counts as having closed all memory that it had open.
 #include "runtime/node/exporter.h"
@@ -25,11 +25,11 @@ namespace hpe::node {
 namespace {
 
 constexpr std::chrono::milliseconds pause_without_room{10};
-constexpr unsigned most_passes = 1000;  // after which settle() no longer waits for further messages
+constexpr unsigned most_passes = 1000;  // settle() waits for at most this many passes of serve()
 
 }  // namespace
 
-// A function that is called when no process has the bytes open any more.
+// A function that is called when no process has the bytes open.
 struct exporter::waiting {
   exported bytes;
   std::function<void()> last;

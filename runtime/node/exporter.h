@@ -41,15 +41,15 @@ class exporter {
   /// Returns when this process has read all messages that others sent before the call: memory that other processes have
   /// closed then counts as closed. Returns false at once if no other process can have sent a message.
   bool settle();
-  /// Whether other processes may have written some of the bytes since take_written last took the bytes; see class
-  /// openings. take_written also takes the bytes.
+  /// Call the functions of class openings for these bytes. untake calls openings::untake, which affects all bytes of a
+  /// memory.
   [[nodiscard]] bool written(const exported& bytes) const;
   [[nodiscard]] bool take_written(const exported& bytes);
   void untake(std::uint64_t memory) noexcept;
 
   /// Retires a memory that is about to be freed and has no exported part. Calls `last`, which frees the memory. If
   /// other processes have the memory open, another thread calls `last` after the last of these processes has closed the
-  /// memory; otherwise retire calls it at once.
+  /// memory; otherwise retire calls `last` at once.
   void retire(std::uint64_t memory, std::function<void()> last);
   /// Calls `last` when no other process has these bytes open: at once, or later in another thread. The memory is not
   /// retired. If when_closed throws, `last` has not been called.

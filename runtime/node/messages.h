@@ -58,13 +58,13 @@ struct answer {
 /// Whether the process at the other end belongs to the same user as this process.
 [[nodiscard]] bool same_user(int socket);
 
-/// Returns a pidfd of the process at the other end; empty if the process has ended, or has no process number in this
+/// Returns a pidfd of the process at the other end; empty if the process has ended, or has no process ID in this
 /// container. An open socket does not prove that the process is alive, because children made by fork keep it open.
 [[nodiscard]] os::file_descriptor process_at(int socket);
 /// Whether the process of this pidfd has ended.
 [[nodiscard]] bool has_ended(const os::file_descriptor& process);
 
-/// Both functions return false if the other end is gone.
+/// Send or receive a question. Both functions return false if the other process has closed the connection.
 bool send_question(int socket, const question& what);
 bool receive_question(int socket, question& what);
 

@@ -1,6 +1,6 @@
 // A process's socket address follows from its key, so a handle is enough to find the process. Its pidfd, which comes
-// with the first answer, shows whether the process is alive. A process number would not suffice: numbers are reused,
-// and a process of another container may have no number here.
+// with the first answer, shows whether the process is alive. A process ID would not suffice: IDs are reused, and a
+// process of another container may have no ID here.
 #include "runtime/node/peer.h"
 
 #include <sys/socket.h>

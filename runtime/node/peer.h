@@ -60,9 +60,9 @@ class peer {
 /// The processes whose memory this process uses. Thread-safe.
 class neighbours {
  public:
-  /// Connects to the process that the handle names, if this process is not yet connected to it, and returns it; nullptr
-  /// if it is not alive, belongs to another user or is on another machine. Makes one system call if the process is
-  /// already connected.
+  /// Connects to the process that the handle names, if this process is not yet connected to it, and returns the
+  /// connected process; nullptr if the process is not alive, belongs to another user or is on another machine. Makes
+  /// one system call if the process is already connected.
   [[nodiscard]] std::shared_ptr<peer> find(const handle& h);
 
   /// Forgets the processes that have died, and returns their keys.

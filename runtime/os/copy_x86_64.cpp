@@ -9,7 +9,8 @@ namespace hpe::os {
 
 namespace {
 
-// Below this size the fence costs more than the stores save.
+// The least number of bytes that are copied past the caches. For fewer bytes, the fence takes more time than the stores
+// save.
 constexpr std::size_t smallest = std::size_t{1} << 10;
 constexpr std::size_t line = 64;
 constexpr std::size_t ahead = 2048;

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the number in that line of a file that begins with `name`; nullopt if there is no such line.
+/// Returns the number in the line of a file that begins with `name`; nullopt if the file has no such line.
 std::optional<double> number_of(const fs::path& path, const std::string& name) {
   std::ifstream file(path);
   std::string word;
@@ -38,16 +38,16 @@ constexpr names_of_files version_1{"sys/fs/cgroup/memory", "memory.limit_in_byte
                                    "total_inactive_file"},
     version_2{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
 
-/// Returns the number of bytes that a control group still allows; infinity if the group has no limit. Reclaimable pages
-/// of the page cache count as free, because the operating system gives them up first.
+/// Returns the number of bytes that processes of a control group can still allocate; infinity if the group has no
+/// limit. Reclaimable pages of the page cache count as free, because the operating system gives them up first.
 double free_in(const fs::path& group, const names_of_files& names) {
   const auto limit = number_in(group / names.limit), used = number_in(group / names.used);
   if (!limit || !used) return std::numeric_limits<double>::infinity();
   return std::max(0.0, *limit - *used + number_of(group / "memory.stat", names.reclaimable).value_or(0));
 }
 
-/// Returns the number of bytes that this process's control group and all groups above it still allow; infinity if no
-/// group has a limit.
+/// Returns the number of bytes that this process can still allocate within the limits of its control group and of all
+/// groups above that group; infinity if no group has a limit.
 double free_in_groups(const fs::path& root) {
   double least = std::numeric_limits<double>::infinity();
   std::ifstream groups(root / "proc/self/cgroup");

@@ -1,10 +1,10 @@
 #pragma once
 
 /// The NUMA nodes of this machine: the nearest node of a device, and functions that place threads and memory on a node.
-/// Uses hwloc. With hwloc's environment variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC), users can substitute another
-/// machine; then hpe cannot bind threads and memory. Without libhpe-numa.so, which is linked with hwloc, hpe assumes a
-/// single node and binds nothing. Nodes have the numbers that the operating system gives them. hpe does not report
-/// failures: if it cannot find the nodes of a machine, it is only slower.
+/// Uses hwloc. With hwloc's environment variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC), users can describe another machine;
+/// in this case, hpe cannot bind threads and memory. Without libhpe-numa.so, which is linked with hwloc, hpe assumes a
+/// single node and binds nothing. Node numbers are those of the operating system. hpe does not report failures: if it
+/// cannot find the nodes of a machine, it is only slower.
 
 #include <cstddef>
 #include <memory>

@@ -112,7 +112,7 @@ std::string output_file::unused_name() const {
   return name;
 }
 
-/// If no new file can be made, leaves file_ empty and errno set.
+/// Creates the new file in the target's folder. On failure, leaves file_ empty and errno set.
 void output_file::begin_new_file() {
   constexpr mode_t usual = 0666;
   file_ = file_descriptor(::open(folder_of(target_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, usual));

@@ -29,8 +29,8 @@ class output_file {
   void write(const void* from, std::uint64_t bytes);
   void write(const std::string& text) { write(text.data(), text.size()); }
 
-  /// Completes the file and gives it its name. If a file of this name exists, it is replaced after the new file has
-  /// reached the disk.
+  /// Completes the file, which then has the name that the constructor was given. If a file of this name exists, it is
+  /// replaced after the new file has reached the disk.
   void close();
 
   /// Follows the symbolic links of a path, at most 40, and returns the name to which they lead. Does not follow links

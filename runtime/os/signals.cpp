@@ -13,17 +13,17 @@
 #include "runtime/os/next_function.h"
 
 // The handler is installed with SA_NODEFER and a mask of one signal. So it runs under the mask of the code that it
-// interrupted: a thread that waits for its data still receives SIGINT, and the handler of SIGINT may itself fault. The
-// program's handler gets the mask that it asked for just before it is called; the return from our handler restores the
-// interrupted code's mask.
+// interrupted: a thread that waits for its data still receives SIGINT, and the handler of SIGINT may itself fault. Just
+// before our handler calls the program's handler, our handler sets the mask that the program requested for it. The
+// return from our handler restores the interrupted code's mask.
 //
 // The one signal blocked while our handler runs is the one by which the C library cancels a thread whose cancellation
 // type is asynchronous. The handler of that signal unwinds the stack from the point of interruption, and the functions
 // that handle a fault do not support unwinding. The thread is cancelled when our handler returns.
 //
-// The program can notice these differences from a process without hpe; no program that we know depends on them: its
-// handler always runs on the alternate stack if the thread has one; system calls that a sent SIGSEGV interrupts are
-// restarted; sigwait and signalfd do not see SIGSEGV.
+// The program can notice three differences from a process without hpe; we know no program that depends on them. The
+// program's handler always runs on the alternate stack if the thread has one. System calls that a sent SIGSEGV
+// interrupts are restarted. sigwait and signalfd do not see SIGSEGV.
 
 namespace hpe::os {
 
@@ -31,8 +31,8 @@ namespace {
 
 using action = struct sigaction;
 
-// The signal that hpe blocks instead of SIGSEGV (see "Masks" in signals.h). If the program has blocked SIGSEGV when
-// somebody sends it, hpe sends this signal to its own thread, so that the signal stays pending.
+// The signal that hpe blocks instead of SIGSEGV (see "Masks" in signals.h). If a SIGSEGV is sent while the program has
+// blocked SIGSEGV, hpe sends this signal to the same thread, so that the signal stays pending.
 constexpr int stand_in = SIGSTKFLT;
 
 // The size of the kernel's signal set. sigset_t is larger: it also has bits for signals that do not exist.
@@ -83,7 +83,7 @@ class action_cell {
     }
   }
 
-  /// Returns false, and changes nothing, if the current value does not have that number any more.
+  /// Replaces the value if `number` is the number of the current value. Otherwise returns false and changes nothing.
   bool replace(std::uint64_t number, const action& value) noexcept {
     const std::size_t mine = claim();
     slots_[mine].store(value);
@@ -176,8 +176,8 @@ void send_again(int signal, siginfo_t info) noexcept {
 
 std::atomic<void (*)() noexcept> prepare_death{nullptr};
 
-// Ends the process as an unhandled SIGSEGV does, with the faulting thread's state in the core: the signal arrives again
-// when our handler returns, and its action is then the default one.
+// Ends the process as an unhandled SIGSEGV does, with the faulting thread's state in the core file. When our handler
+// returns, the signal arrives again, and its action is then the default action.
 void die(const siginfo_t* info, ucontext_t* context) noexcept {
   if (void (*const prepare)() noexcept = prepare_death.load(std::memory_order_acquire)) prepare();
   const action none = default_action();
@@ -230,7 +230,7 @@ void on_segv(int /*signal*/, siginfo_t* info, void* context) {
   forward(info, interrupted);
 }
 
-// Delivers a SIGSEGV that was sent while the program had it blocked; the program has unblocked it now.
+// Delivers a SIGSEGV that was sent while the program had blocked SIGSEGV. The program has unblocked SIGSEGV now.
 void on_stand_in(int /*signal*/, siginfo_t* info, void* context) {
   info->si_signo = SIGSEGV;
   forward(info, static_cast<ucontext_t*>(context));

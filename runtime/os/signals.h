@@ -29,12 +29,12 @@ enum class fault_verdict : std::uint8_t {
   not_ours  ///< the fault is delivered to the program's own action
 };
 
-/// Called in the signal handler of the faulting thread, on its alternate stack if it has one. May be called again while
-/// it runs, if the handler of another signal interrupts it and faults. Must be async-signal-safe; the caller preserves
-/// errno. A handler of the program that interrupts this function may leave by siglongjmp and never return here; the
-/// signal mask is then the one that sigsetjmp saved. If another thread cancels the thread, the cancellation takes
-/// effect after the fault has been handled. Not called for instruction fetches: their faults are passed to the
-/// program's own action, because a jump into data is the program's error.
+/// Called in the signal handler of the faulting thread, on the thread's alternate stack if the thread has one. May be
+/// called again while it runs, if the handler of another signal interrupts it and faults. Must be async-signal-safe;
+/// the caller preserves errno. A handler of the program that interrupts this function may leave by siglongjmp and never
+/// return here; the signal mask is then the one that sigsetjmp saved. If another thread cancels the thread, the
+/// cancellation takes effect after the fault has been handled. Not called for instruction fetches: their faults are
+/// passed to the program's own action, because a jump into data is the program's error.
 using fault_entry = fault_verdict (*)(const access_violation&) noexcept;
 
 /// Installs the handler. The action that was installed before becomes the program's action. Later calls only change the

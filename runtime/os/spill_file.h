@@ -2,7 +2,7 @@
 
 /// A file without a name, for data that does not fit into host memory. The file is divided into extents of one size.
 /// Reads and writes bypass the system's page cache (O_DIRECT) if the file system supports that. Disk space is allocated
-/// before it is written, so that hpe notices a full disk before it moves data there.
+/// before it is written, so that hpe notices a full disk before it moves data to the file.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace hpe::os {
 /// Thread-safe. Functions throw hpe::error with the folder and the reason.
 class spill_file {
  public:
-  /// Makes the file in a folder (HPE_ERROR_SYSTEM if that fails). The file disappears when the process ends.
+  /// Creates the file in a folder. Throws HPE_ERROR_SYSTEM on failure. The file disappears when the process ends.
   spill_file(std::string folder, std::uint64_t extent_bytes);
 
   /// Allocates an unused extent. Throws HPE_ERROR_OUT_OF_MEMORY if the disk is full, or if another extent would exceed

@@ -13,12 +13,12 @@ namespace hpe::os {
 [[nodiscard]] std::thread start_thread(const char* name, std::function<void()> run);
 
 /// The number of cores that this process was allowed to use when it started: all cores of the machine, or fewer with
-/// taskset, in a container or in a batch job. The number is at least 1. If the program binds threads later, this number
-/// stays the same.
+/// taskset, in a container or in a batch job. The number is at least 1. The number does not change if the program binds
+/// threads later.
 [[nodiscard]] unsigned usable_cores() noexcept;
 
-/// Divides these cores into `parts` shares of neighbouring cores, and binds the calling thread to share `part` < parts.
-/// A bound thread cannot move to an idle core when it wakes up. Therefore keep_to_share also sets the policy
+/// Divides the usable cores into `parts` shares of neighbouring cores, and binds the calling thread to share `part` <
+/// parts. A bound thread cannot move to an idle core when it wakes up. Therefore keep_to_share also sets the policy
 /// SCHED_BATCH, so that the thread does not preempt another thread that runs on its core. Has no effect if there is
 /// only one part, if there are more parts than cores, or if the system refuses.
 void keep_to_share(unsigned part, unsigned parts) noexcept;

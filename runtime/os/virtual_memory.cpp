@@ -112,8 +112,8 @@ bool protect(void* address, std::size_t size, access allowed) {
   throw_system_error(fmt::format("mprotect of {} bytes at {}", size, address));
 }
 
-// MADV_RANDOM turns off read-ahead, which a memory file does not have. But the operating system does not merge mappings
-// with different advice.
+// MADV_RANDOM has no other effect here: it turns off read-ahead, which a memory file does not have. But the operating
+// system does not merge mappings with different advice, so these pages get a separate mapping.
 void set_apart(void* address, std::size_t size) noexcept { ::madvise(address, size, MADV_RANDOM); }
 
 void rejoin(void* address, std::size_t size) noexcept { ::madvise(address, size, MADV_NORMAL); }

@@ -2,7 +2,7 @@
 
 /// The only place where address space is reserved, mapped and protected. The caller passes addresses and sizes that are
 /// multiples of the page size. Functions throw hpe::error (HPE_ERROR_SYSTEM with the name of the call and errno's
-/// message) unless they say otherwise.
+/// message) unless their comments say otherwise.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace hpe::os {
 /// The accesses that the program may make to mapped pages.
 enum class access : std::uint8_t { none, read, read_write };
 
-/// Makes an anonymous file of the given size, which no other process can name. The system allocates a page of the file
-/// when the page is first touched, and removes the file with its last descriptor and mapping. The descriptor is closed
-/// on exec.
+/// Creates an anonymous file of the given size, which no other process can open by name. The system allocates a page of
+/// the file when the page is first touched, and removes the file when its last descriptor is closed and its last
+/// mapping is removed. The descriptor is closed on exec.
 [[nodiscard]] file_descriptor create_memory_file(const char* name, std::uint64_t size);
 
 /// Frees the pages of a part of a memory file. This part reads as zero afterwards, in every mapping.
@@ -55,9 +55,9 @@ void unmap_to_reserved(void* address, std::size_t size);
 /// unless it throws.
 [[nodiscard]] bool protect(void* address, std::size_t size, access allowed);
 
-/// Hints before and after a protect() that must be fast: set_apart makes a separate mapping of some pages of a memory
-/// file, which protect() changes in half the time; rejoin lets the operating system merge these pages again with
-/// neighbours that have the same protection.
+/// Hints for a call of protect() that must be fast. set_apart, called before protect(), makes a separate mapping of
+/// some pages of a memory file; protect() changes a separate mapping in half the time. rejoin, called after protect(),
+/// lets the operating system merge these pages with neighbours that have the same protection.
 void set_apart(void* address, std::size_t size) noexcept;
 void rejoin(void* address, std::size_t size) noexcept;
 

@@ -24,8 +24,8 @@ struct site {
 };
 
 /// Makes call_sites::add() count the calling thread's calls for the call site `place`, on whose behalf the thread
-/// works. With nullptr or an empty stack, the thread's calls count for its own stack again. `place` must exist until
-/// then.
+/// works. With nullptr or an empty stack, the thread's later calls count for the thread's own stack. `place` must exist
+/// until the next call of count_for in this thread.
 void count_for(const call_stack* place) noexcept;
 
 /// Counts calls by call stack, in a table of fixed size. Counting allocates no memory and takes no lock, so threads may

@@ -191,7 +191,7 @@ std::string profile::json() const {
     const lock_guard lock(mutex_);
     made_at = made_at_;
   }
-  // Small allocations share a region. The origin of the region is the place that made the first of these allocations.
+  // Small allocations share a region. The origin of the region is the call site of the first of these allocations.
   const auto origin = [&](std::uintptr_t region, std::uint64_t bytes) {
     const auto first = made_at.lower_bound(region);
     if (first == made_at.end() || first->first >= region + bytes) return std::string();

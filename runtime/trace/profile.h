@@ -29,14 +29,14 @@ enum class way : std::uint8_t {
 inline constexpr unsigned way_count = 8;
 [[nodiscard]] const char* name_of(way how) noexcept;
 
-/// The transfers and touches of a program, printed when it ends (HPE_PROFILE). Each process has one profile, like the
-/// log. Thread safe; add() is also safe in signal handlers.
+/// The transfers and touches of a program, printed when the program ends (HPE_PROFILE). Each process has at most one
+/// profile. Thread safe; add() is also safe in signal handlers.
 class HPE_API profile {
  public:
-  /// Makes the profile of this process unless the process already has a profile. The profile is printed on standard
+  /// Creates the profile of this process unless the process already has a profile. The profile is printed on standard
   /// error when the process exits, and is never destroyed.
   static void start();
-  /// Makes a profile that is not printed, unless the process already has a profile.
+  /// Creates a profile that is not printed, unless the process already has a profile.
   static void start_untold();
   /// The profile of this process; nullptr if the process has no profile.
   [[nodiscard]] static profile* active() noexcept { return the_active.load(std::memory_order_acquire); }
@@ -44,12 +44,13 @@ class HPE_API profile {
   /// Counts a transfer or a touch for the caller's call site. address: the touched address.
   [[gnu::noinline]] void add(way how, std::uint64_t bytes, std::chrono::nanoseconds time,
                              const void* address = nullptr) noexcept;
-  /// Counts bytes that moved between a device and the host because CPU code uses them. Not in signal handlers.
+  /// Counts bytes that moved between a device and the host because CPU code uses them. Must not be called in signal
+  /// handlers.
   void moved(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device);
 
-  /// Records that a launch or CPU code uses the bytes [begin, end) of a region. Not in signal handlers.
+  /// Records that a launch or CPU code uses the bytes [begin, end) of a region. Must not be called in signal handlers.
   void used(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t begin, std::uint64_t end);
-  /// Records that the calling thread has made an allocation. Not in signal handlers.
+  /// Records that the calling thread has made an allocation. Must not be called in signal handlers.
   void allocated(std::uintptr_t address);
 
   /// Returns the profile as lines of text.
@@ -84,7 +85,7 @@ class HPE_API profile {
   std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // the allocating stacks, by address
 };
 
-/// Record in the profile of this process, if the process has a profile.
+/// Call the profile's function of the same name; do nothing if the process has no profile.
 inline void moved(const void* region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device) {
   if (profile* const to = profile::active())
     to->moved(reinterpret_cast<std::uintptr_t>(region), region_bytes, bytes, to_device);

@@ -9,7 +9,8 @@ namespace hpe::trace {
 /// this lock before they call other libraries, and a stack may be taken in a signal handler.
 class python_lines {
  public:
-  /// Looks for a Python interpreter in the process, unless an earlier call has found one. Not in signal handlers.
+  /// Looks for a Python interpreter in the process, unless an earlier call has found one. Must not be called in signal
+  /// handlers.
   static void find_interpreter();
 
   /// Returns "file:line" of the Python code that the calling thread executes: the innermost line outside of Python's

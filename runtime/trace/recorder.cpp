@@ -56,7 +56,7 @@ std::size_t character_at(std::string_view s) {
 }
 
 // Viewers show each group as a process. The program's threads are shown in the program's own process; the groups of
-// devices get process numbers that no real process has.
+// devices have process IDs that no real process has.
 std::uint64_t process_of(std::uint32_t group) {
   constexpr std::uint64_t beyond_processes = 1U << 23;
   const auto own = static_cast<std::uint64_t>(::getpid());

@@ -2,9 +2,9 @@
 
 /// HPE_TRACE: a file of timed events that https://ui.perfetto.dev and chrome://tracing show.
 ///
-/// Each process has one recorder, like the log, because hpe's libraries for MPI and the CUDA runtime also record events
-/// in it. The recorder is a table of fixed size: recording takes no lock and allocates no memory, so signal handlers
-/// may record. When the table is full, further events are only counted.
+/// Each process has at most one recorder, because hpe's libraries for MPI and the CUDA runtime record their events in
+/// the same recorder. The recorder is a table of fixed size: recording takes no lock and allocates no memory, so signal
+/// handlers may record. When the table is full, further events are only counted.
 
 #include <array>
 #include <atomic>
@@ -38,14 +38,14 @@ class HPE_API recorder {
  public:
   static constexpr std::size_t most_events = std::size_t{1} << 20;
 
-  /// Makes the recorder of this process if `file` is not empty and the process has no recorder yet. The recorder is
-  /// never destroyed; it writes the file when the process exits. In the file's name, %p stands for the process number.
-  /// If the name does not contain %p, an MPI rank inserts the number of its rank before the name's ending.
+  /// Creates the recorder of this process if `file` is not empty and the process has no recorder yet. The recorder is
+  /// never destroyed; it writes the file when the process exits. In the file's name, %p stands for the process ID. If
+  /// the name does not contain %p, an MPI rank inserts the number of its rank before the name's ending.
   static void start(const std::string& file);
   /// Returns the recorder of this process; nullptr if nothing is recorded.
   [[nodiscard]] static recorder* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
-  /// Makes a recorder without a file, unless the process already has a recorder; complete_text() returns its events.
+  /// Creates a recorder without a file, unless the process already has a recorder; complete_text() returns its events.
   static void start_without_file(std::size_t capacity);
 
   explicit recorder(std::string file, std::size_t capacity = most_events);
@@ -81,7 +81,7 @@ class HPE_API recorder {
     std::uint64_t bytes = 0;
   };
 
-  /// For one name, the sums of the events that came when the table was full.
+  /// For one name, the sums of the events that were recorded when the table was full.
   struct left_out {
     std::atomic<const char*> name{nullptr};
     std::atomic<category> what{};
@@ -96,7 +96,7 @@ class HPE_API recorder {
   const std::size_t capacity_;
   event* events_;  // the system allocates the pages at the first access
   std::atomic<std::size_t> used_{0};
-  std::array<left_out, 64> left_out_;  // events with further names are not counted
+  std::array<left_out, 64> left_out_;  // events with further names count only in the total
 
   mutable std::mutex mutex_;  // guards the members below
   std::set<std::string> names_;

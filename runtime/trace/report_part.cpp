@@ -30,7 +30,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The largest number of events; browsers cannot open a page with more.
+// The largest number of events in a part; browsers cannot open a page with more events.
 constexpr std::size_t most_events = std::size_t{1} << 16;
 constexpr std::size_t most_samples = 512;
 
@@ -55,7 +55,8 @@ std::vector<std::uint64_t> values_now() {
   return values;
 }
 
-// In the order of values_now(), which appends the memory in use on each device.
+// The names of the values, in the order of values_now(). The values without a name that follow are the memory in use on
+// each device.
 constexpr const char* names_of_values =
     R"(["bytes_to_device","bytes_to_host","bytes_between_devices","faults_read","faults_write","blocks_prefetched",)"
     R"("launches","degraded","bytes_given_back"])";
@@ -85,7 +86,7 @@ class report_part {
     os::start_thread("hpe-report", [this] { run(); }).detach();
   }
 
-  /// Writes the last file. Does nothing in a child made by fork.
+  /// Writes the process's file for the last time. Does nothing in a child made by fork.
   void finish() noexcept {
     if (::getpid() != process_) return;
     write(true);

@@ -13,8 +13,8 @@ namespace hpe::trace {
 class spread_table {
  public:
   /// Returns the table of this process, which is printed to standard error when the process ends; nullptr unless
-  /// HPE_SPREAD_EXPLAIN is 1. Never destroyed: threads may launch kernels until the process ends. Throws hpe::error for
-  /// an invalid value.
+  /// HPE_SPREAD_EXPLAIN is 1. The table is never destroyed, because threads may launch kernels until the process ends.
+  /// Throws hpe::error for an invalid value.
   [[nodiscard]] static spread_table* active();
 
   /// Adds a launch on `devices` devices. kernel: the kernel's name in the PTX. reason: why the launch used this number

@@ -17,9 +17,9 @@ namespace hpe::trace {
 
 /// The subject of a wait, as numbers. The watching thread converts the numbers to words when the waiting thread stalls.
 struct awaited_thing {
-  /// Returns a sentence that begins with a lower-case letter; may take locks. The wait may be over by then, so the
-  /// function must look up the objects that the numbers name, and `about` must outlive all waits that are noted with
-  /// the function.
+  /// Returns a sentence that begins with a lower-case letter; may take locks. The wait may be over before the call, so
+  /// the function must look up the objects that the numbers name, and `about` must outlive all waits that are noted
+  /// with the function.
   using description = std::string (*)(const void* about, std::uint64_t first, std::uint64_t second);
 
   description describe = nullptr;
@@ -50,7 +50,7 @@ class HPE_API awaited {
 };
 
 /// Starts to report waits of this process that take longer than `seconds`; 0 reports none. Only the first call has an
-/// effect. Not in signal handlers.
+/// effect. Must not be called in signal handlers.
 HPE_API void tell_of_stalls(std::uint64_t seconds);
 
 }  // namespace hpe::trace

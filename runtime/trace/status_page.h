@@ -31,8 +31,8 @@ struct status_page {
   std::array<device, counters::most_devices> device_table{};  ///< only the first `devices` entries are set
   counters count;
 
-  /// Returns the page of this process, which the first call makes. If no file can be made for the page, the page is in
-  /// private memory: the process counts as usual, but `hpe top` does not show the process.
+  /// Returns the page of this process. The first call creates the page. If no file can be created for the page, the
+  /// page is in private memory: the process counts as usual, but `hpe top` does not show the process.
   [[nodiscard]] HPE_API static status_page& own() noexcept;
 
   /// Publishes the devices. Call this once.
@@ -43,7 +43,7 @@ struct status_page {
 inline constexpr const char* status_file = "hpe-status";
 
 /// Returns the time when a process started, in clock ticks since the machine started; 0 if the process does not exist.
-/// The time distinguishes a process from a later process with the same number.
+/// The time distinguishes a process from a later process with the same ID.
 [[nodiscard]] HPE_API std::uint64_t start_of_process(pid_t process) noexcept;
 
 }  // namespace hpe::trace

@@ -34,7 +34,7 @@ constexpr double worth_fewer_threads = 1.05;
 constexpr std::size_t source_size = std::size_t{16} << 20;
 constexpr std::size_t long_upload = 5 * source_size;
 
-/// Copies through staging buffers, as programs make them.
+/// Copies through staging buffers in the way in which hpe copies for programs.
 class trial {
  public:
   trial(device::device_set& devices, unsigned home, std::byte* device_memory, std::span<std::byte* const> buffers)
@@ -46,8 +46,8 @@ class trial {
         busy_(buffers.size()),
         host_(source_size, std::byte{1}) {}
 
-  /// The bytes per second of a download, a medium upload and a long upload. The download leaves the memory outside the
-  /// caches, like much of the memory that programs copy.
+  /// Returns the rate, in bytes per second, of a download, a medium upload and a long upload together. The download
+  /// leaves the memory outside the caches, like much of the memory that programs copy.
   double rate(copy_crew& crew, std::size_t piece) {
     const auto begin = clock::now();
     download(crew, piece);
@@ -57,7 +57,7 @@ class trial {
            std::chrono::duration<double>(clock::now() - begin).count();
   }
 
-  /// The best of several rates: disturbances make these short trials slower, never faster.
+  /// Returns the best of several rates, because disturbances make these short trials slower, never faster.
   double best_rate(copy_crew& crew, std::size_t piece, int times) {
     double best = 0;
     for (int i = 0; i < times; ++i) best = std::max(best, rate(crew, piece));

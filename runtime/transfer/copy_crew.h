@@ -16,9 +16,9 @@
 namespace hpe::transfer {
 
 /// Threads that help with large copies in host memory, because a single core copies more slowly than the link of a GPU.
-/// The first large copy starts them. Thread-safe. If several copies run at once, for example in both directions of a
-/// link, the helpers are shared evenly. The calling thread copies without helpers if `most_jobs` other copies are
-/// running, or if the system cannot start threads.
+/// The first large copy starts these threads. Thread-safe. If several copies run at once, for example in both
+/// directions of a link, the helpers are shared evenly. The calling thread copies without helpers if `most_jobs` other
+/// copies are running, or if the system cannot start threads.
 ///
 /// Each thread copies slices of its own part first, the same part in every copy, and then helps with other parts. So a
 /// core that fills the same staging buffer again still has the buffer's lines in its cache. If another core wrote the
@@ -41,12 +41,12 @@ class copy_crew {
   using writing = transfer::writing;
   /// The fastest way to write staging buffers that a GPU reads, in a copy of `whole` bytes. A GPU reads lines that are
   /// still in a core's own cache at less than half of the link's rate (H200: 20 of 55 GB/s), so writes to buffers
-  /// should bypass the caches. In a longer copy, the GPU is soon so late that the buffers' lines have left those caches
-  /// before the GPU reads them. Then writes through the caches are better, because they save two of three memory
-  /// accesses. Copies of up to 64 MiB are too short for this.
+  /// should bypass the caches. In a longer copy, the GPU soon lags so far behind that the buffers' lines have left
+  /// those caches before the GPU reads them. Then writes through the caches are better, because they save two of three
+  /// memory accesses. Copies of up to 64 MiB are too short for this.
   [[nodiscard]] static writing to_stage(std::size_t whole);
 
-  /// The largest number of copies that helpers make at the same time.
+  /// The largest number of copies with which the helpers help at the same time.
   static constexpr unsigned most_jobs = 4;
 
   /// The calling thread makes copies of fewer bytes without helpers, through the caches.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The transfer engine: makes all copies, for the coherence protocol, hpeMemcpy and the other operations. The engine
+/// The transfer engine queues all copies, for the coherence protocol, hpeMemcpy and the other operations. The engine
 /// uses homes and routes, but not the states of blocks: its callers decide which bytes are copied, and after which
 /// work.
 ///
@@ -86,8 +86,8 @@ class engine {
   [[nodiscard]] static staged filled(filling&& begun);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
-  /// Copies between host memories. The calling thread copies; if this makes the copy faster, helpers on cores near
-  /// `home` help. home: the device from which the bytes come.
+  /// Copies between host memories. The calling thread copies. In large copies, helper threads on cores near `home` copy
+  /// slices as well. home: the device from which the bytes come.
   void copy_on_host(unsigned home, void* to, const void* from, std::size_t bytes) {
     begin_copy(home, to, from, bytes, copy_crew::writing::past_caches).finish();
   }
@@ -138,7 +138,7 @@ class engine {
   /// The staging buffers and copy threads of one group of devices.
   struct group {
     staging_ring ring;
-    std::unique_ptr<copy_crew> crew{};  // made by the first large copy
+    std::unique_ptr<copy_crew> crew{};  // created by the first large copy
   };
 
   [[nodiscard]] group& near(unsigned home) { return *groups_[options_.near.group(home)]; }

@@ -9,8 +9,9 @@
 namespace hpe::transfer {
 
 /// A ring of equal buffers in registered host memory, for copies between devices and pageable memory and between
-/// devices without peer access. Any thread may take a buffer, fill or empty it, and give it back with the timepoint of
-/// the last device work that uses it. The next thread that takes the buffer waits until that timepoint is reached.
+/// devices without peer access. Any thread may take a buffer, fill or empty the buffer, and return it to the ring with
+/// the timepoint of the last device work that uses it. The next thread that takes the buffer waits until that timepoint
+/// is reached.
 class staging_ring {
  public:
   staging_ring(device::device_set& devices, std::byte* memory, std::size_t buffer_size, std::size_t count);
@@ -18,9 +19,9 @@ class staging_ring {
   [[nodiscard]] std::size_t buffer_size() const noexcept { return buffer_size_; }
 
   /// Takes a buffer, which the caller then owns. If the device work of a free buffer has finished, takes that buffer.
-  /// Otherwise takes the free buffer that was given back first, and waits for its device work. `take` waits for a free
-  /// buffer, so its caller must hold no other buffer, or all callers might wait for each other. `try_take` returns
-  /// nullptr if no buffer is free.
+  /// Otherwise takes the free buffer that was returned first, and waits for the buffer's device work. `take` waits for
+  /// a free buffer, so its caller must hold no other buffer, or all callers might wait for each other. `try_take`
+  /// returns nullptr if no buffer is free.
   [[nodiscard]] std::byte* take();
   [[nodiscard]] std::byte* try_take();
   void give_back(std::byte* buffer, timepoint busy_until) noexcept;

@@ -85,8 +85,9 @@ void collect(std::span<const device_access> accesses, device::device_set& device
     auto& order = access.region->order;
     if (order.crowded()) {
       order.forget([&](timepoint p) { return devices.reached(p); });
-      // A forgotten point may belong to a write that came after a piece was copied to the shadow. Then nothing shows
-      // any more that this copy is outdated, so all copies of the region's pieces are marked as outdated.
+      // A forgotten point may belong to a write that came after a piece was copied to the shadow. Without this point,
+      // the order does not show that the copy is outdated. Therefore all copies of the region's pieces are marked as
+      // outdated.
       access.region->resident.outdate(access.region->whole());
     }
     if (access.concurrent) {

@@ -1,4 +1,4 @@
-// How device memory is taken from data; the invariants of residency.cpp hold here.
+// The eviction of data from device memory. The invariants of residency.cpp hold here.
 
 #include <algorithm>
 #include <functional>
@@ -23,16 +23,18 @@ using coherence::resident_pieces;
 
 namespace {
 
-// Copies to the host run ahead of the need for memory by this part of the device, so that they overlap uploads.
+// Data is copied to the host before its device memory is needed, so that these copies overlap uploads: an eighth of the
+// device's memory in advance, but at most most_copied_ahead bytes.
 constexpr std::uint64_t part_copied_ahead = 8;
 constexpr std::uint64_t most_copied_ahead = std::uint64_t{512} << 20;
-// Giving up bytes that only the device has costs two copies, there and back; other bytes cost one.
+// The eviction of bytes that only the device has costs two copies, to the host and later back to the device. The
+// eviction of other bytes costs only the copy back.
 constexpr std::uint64_t cost_of_clean = 1;
 constexpr std::uint64_t cost_of_dirty = 2;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
-// Whether a copy of the bytes to the host still has all that was written since.
+// Whether an earlier copy of the bytes to the host is up to date: no later write of the bytes is recorded.
 bool still_good(const region& r, byte_range bytes, const resident_pieces::copy_out& copy) HPE_REQUIRES(r.mutex) {
   if (copy.outdated) return false;
   point_set now;
@@ -120,7 +122,7 @@ residency::outcome residency::make_room(supply& from, const gap& g, std::uint64_
   if (share != nullptr && share->others()) {
     const auto entered = mine.of_process_.find(g.home);
     if (entered == mine.of_process_.end()) return outcome::contended;
-    // The driver of a GPU may refuse memory that is free by the account of the processes.
+    // A GPU's driver may refuse to map memory that is free according to the claims of the processes.
     const std::uint64_t unusable = share->free() >= bytes ? share->free() : 0;
     others = share->ask(entered->second, missing + unusable, bytes + unusable);
     if (others == reply::memory) return outcome::done;
@@ -192,8 +194,8 @@ std::vector<residency::candidate> residency::all_candidates(unsigned home, std::
 
 namespace {
 
-/// Removes the pieces that the latest work used, and pieces that were used before it, as far as all are at most `bytes`
-/// bytes. Returns them, the oldest first.
+/// Removes the pieces that the latest work used, and then the pieces of earlier work as long as the sum is at most
+/// `bytes` bytes. Returns the removed pieces, the least recently used first.
 template <class Candidate>
 std::vector<Candidate> take_latest(std::vector<Candidate>& from, std::uint64_t bytes) {
   std::ranges::stable_sort(from, std::less(), &Candidate::used);
@@ -212,15 +214,15 @@ std::vector<Candidate> take_latest(std::vector<Candidate>& from, std::uint64_t b
 
 }  // namespace
 
-// The data whose last use is longest ago or, in a cycle, whose next use is furthest away; in both cases, for each copy
-// that giving it up costs.
+// Prefers the data whose last use is longest ago or, in a cycle, whose next use is furthest away. The age of data whose
+// eviction costs two copies counts half.
 std::vector<residency::candidate> residency::candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
                                                         std::uint64_t spare) const {
   bool has_cycle = false;
   std::vector<candidate> result = all_candidates(home, now, has_cycle);
-  // In a cycle, the next use of the latest work's data is furthest away. But that work may be running, and what it
-  // writes is not on the host yet. So this data is copied to the host now, and given up for later work. Data that is
-  // needed sooner than the other candidates is not copied ahead, because it would soon be overwritten.
+  // In a cycle, the next use of the latest work's data is furthest away. But that work may be running, and the bytes
+  // that it writes are not on the host yet. So this data is copied to the host now, and evicted for later work. Data
+  // that is needed sooner than the other candidates is not copied ahead, because it would soon be overwritten.
   std::vector<candidate> latest;
   if (has_cycle) latest = take_latest(result, spare);
   const auto first = [](const candidate& a, const candidate& b) { return a.age > b.age; };
@@ -255,7 +257,8 @@ bool residency::copy_out(region& r, std::uint64_t begin) {
   const block_run run = r.blocks_of(range);
   for (std::uint64_t b = run.begin; b < run.end; ++b)
     if (only_at_home(r.state(b)) && !host_.hold(r, r.bytes_of({b, b + 1}), host_memory::use::write)) return false;
-  // Copies that are queued before one fails stay known, because the host must not write what they write.
+  // If the queuing of a copy fails, the copies queued before it stay recorded, because the host must not write the
+  // bytes that these copies write.
   resident_pieces::copy_out unfinished;
   unfinished.outdated = true;
   resident_pieces::copy_out& made = *(piece.copied = std::move(unfinished));
@@ -264,7 +267,7 @@ bool residency::copy_out(region& r, std::uint64_t begin) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (!only_at_home(r.state(same.begin))) continue;
-    // The lane's copy becomes useless. Threads that wait for it ask again.
+    // The lane's fetch of these blocks becomes useless. Threads that wait for the fetch post new requests.
     r.transition(same, block_event::fetch_failed);
     const byte_range bytes = r.bytes_of(same);
     made.copies.reserve(made.copies.size() + 1);
@@ -299,7 +302,7 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
         if (!still_there()) return 0;
         const auto& piece = r.resident.all().find(begin)->second;
         range = r.degraded ? byte_range{0, r.bytes_at_homes()} : byte_range{begin, piece.end};
-        if (sharing_.holds(r, range)) {  // since it became a candidate
+        if (sharing_.holds(r, range)) {  // an export may have begun since the piece became a candidate
           r.resident.set_leaving(begin, false);
           return 0;
         }
@@ -326,7 +329,7 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
     if (leaving && still_there()) {
       r.resident.set_leaving(begin, false);
       auto& copy = r.resident.all().find(begin)->second.value.copied;
-      // Copies that are still under way stay known, because the host must not write what they write.
+      // Copies that are still running stay recorded, because the host must not write the bytes that these copies write.
       if (copy && reached(copy->copies, devices_)) copy.reset();
     }
     throw;

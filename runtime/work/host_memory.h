@@ -7,10 +7,10 @@
 /// Code that is about to use the shadow of some bytes calls hold() under the region's mutex. If hold() returns false,
 /// the caller releases the mutex and calls bring(), which waits until the bytes are in memory. A lane must not wait; it
 /// calls ask_for() instead. Held memory stays in memory while the mutex is held, while queued copies in the region's
-/// order use it, and while a shadow_lease exists. At all other times, hpe may give up the memory. Granules whose blocks
-/// all have a valid copy on a device or in the file are given up at once; other granules are first written to the file.
-/// One thread writes granules to the file and gives them up before memory is needed. Another thread reads granules for
-/// lanes.
+/// order use it, and while a shadow_lease exists. At all other times, hpe may give up the memory, that is, free the
+/// granule's pages. Granules whose blocks all have a valid copy on a device or in the file are given up at once; other
+/// granules are first written to the file. One thread writes granules to the file and gives them up before memory is
+/// needed. Another thread reads granules for lanes.
 ///
 /// The protocol does not change: a block in the file is in state host or shared, with a closed view. If a block in
 /// state shared is given up and is not in the file, it becomes like a block that a device has written.
@@ -19,7 +19,7 @@
 ///
 /// Progress. Threads get memory in the order in which they asked for it. At any time, each thread needs only a small
 /// part of the limit (a granule, or a piece that a device gives up), and hpe gives up the most recently used memory
-/// last. If hpe can make no room (for example, because the disk is full), a thread of the program that touches memory
+/// last. If hpe cannot free memory (for example, because the disk is full), a thread of the program that touches memory
 /// still gets memory. hpe then exceeds the limit and logs a warning.
 
 #include <atomic>
@@ -52,13 +52,13 @@ class host_memory {
   host_memory(const host_memory&) = delete;
   host_memory& operator=(const host_memory&) = delete;
 
-  /// The smallest limit.
+  /// The smallest value of `limit` other than 0, in bytes.
   static constexpr std::uint64_t least = std::uint64_t{16} << 20;
 
   /// Starts to serve ask_for(). Calls `arrived` in another thread when bytes have been brought into memory, or cannot
   /// be brought.
   void serve(std::function<void()> arrived);
-  /// Stops serving ask_for(). `arrived` is not called any more.
+  /// Ends the threads that serve ask_for(). After stop(), `arrived` is not called.
   void stop() noexcept;
 
   [[nodiscard]] bool limited() const noexcept { return limit_ != 0; }
@@ -79,8 +79,8 @@ class host_memory {
   void give_back(std::uint64_t bytes) noexcept;
 
   enum class use : std::uint8_t { read, write };
-  /// Gives memory to granules that have no bytes on the host, and records the use. Returns whether the shadow of the
-  /// bytes is in memory. If `how` is `write`, afterwards the valid bytes are in the pages and not in the file.
+  /// Reserves memory for granules that have no bytes on the host, and records the use. Returns whether the shadow of
+  /// the bytes is in memory. If `how` is `write`, the copy of these granules in the file becomes invalid.
   [[nodiscard]] bool hold(coherence::region& r, coherence::byte_range bytes, use how) HPE_REQUIRES(r.mutex);
   /// Whether the shadow of the bytes is in memory. Changes nothing.
   [[nodiscard]] static bool in_memory(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
@@ -163,7 +163,7 @@ class host_memory {
   room_made give_up(const victim& v);
   void write(coherence::region& r, std::uint64_t granule, std::uint32_t extent,
              const std::vector<coherence::byte_range>& parts);
-  /// Returns the granule's pages to the system. Returns their size in bytes.
+  /// Frees the granule's pages, and returns their size in bytes.
   std::uint64_t drop(coherence::region& r, std::uint64_t granule) HPE_REQUIRES(r.mutex);
 
   const std::uint64_t limit_;
@@ -191,7 +191,7 @@ class host_memory {
   std::map<std::uint32_t, unsigned> transfers_ HPE_GUARDED_BY(mutex_);  // running transfers, by region
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> failures_ HPE_GUARDED_BY(mutex_);
   condition_variable changed_;   // signals changes of taken_, served_, search_ and transfers_
-  condition_variable for_room_;  // signals work to the thread that makes room
+  condition_variable for_room_;  // signals that the thread that frees memory has work
   condition_variable for_wishes_;
   std::thread makes_room_;
   std::thread reads_;

@@ -20,9 +20,9 @@ class host_view {
   /// mutex.
   [[nodiscard]] bool set(const coherence::region& r, coherence::block_run run, os::access allowed);
 
-  /// Prepares one call of set() while the data of the blocks is being copied: splits mappings. The split takes as long
-  /// as the rest of set(). Returns the bytes for rejoin(), which may be called at any time afterwards, without the
-  /// mutex.
+  /// Splits the mapping of the blocks from the neighbouring mappings, while the data of the blocks is being copied. A
+  /// later call of set() then takes half the time. Returns the bytes for rejoin(), which may be called at any time
+  /// afterwards, without the mutex.
   [[nodiscard]] std::span<std::byte> set_apart(const coherence::region& r, coherence::block_run run) noexcept;
   /// Lets the operating system merge mappings again. Without this call, every block that was set apart remains a
   /// separate mapping.

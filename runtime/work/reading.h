@@ -45,8 +45,8 @@ struct read_stretch {
 
 /// Finds the longest run of bytes, from offset `at` of `from`, that is valid on the host, or that is valid at one home
 /// and has at most `most` bytes. In the second case, if the writers of these bytes have finished, calls queue(home,
-/// bytes), which returns the timepoint of a copy, or none if it queued nothing. read_next locks the mutex. If the
-/// caller has waited for anything, it must call read_next again.
+/// bytes), which returns the timepoint of a copy, or none if it queued nothing. read_next locks the mutex. After any
+/// wait, the caller must call read_next again, because the states of the blocks may have changed.
 template <class Queue>
 read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t most, const resources& with,
                        const Queue& queue) {

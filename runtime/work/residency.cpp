@@ -27,7 +27,7 @@ using coherence::resident_pieces;
 namespace {
 
 constexpr std::uint64_t least_piece = granule_size;
-// Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, whatever its size.
+// Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, regardless of the piece's size.
 constexpr std::uint64_t largest_piece = std::uint64_t{32} << 20;
 constexpr std::uint64_t pieces_of_a_device = 64;
 constexpr std::chrono::milliseconds between_looks_at_stopped{50};
@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds between_looks_at_stopped{50};
 bool is_fresh(block_state s) noexcept { return s == block_state::fresh; }
 bool is_host(block_state s) noexcept { return s == block_state::host; }
 
-// The bytes from `at` on, without device memory, that get it together.
+// Returns the bytes around `at` that have no device memory and that get device memory in one piece.
 byte_range gap_at(const region& r, std::uint64_t at, std::uint64_t end_of_hole) HPE_REQUIRES(r.mutex) {
   const std::uint64_t piece = r.layout.piece_size;
   std::uint64_t begin = at / piece * piece;
@@ -79,8 +79,8 @@ std::string in_words(std::span<const device_access> accesses, bool everything) {
 struct residency::plan {
   std::uint64_t now = 0;                                 // the time of the use, for resident_pieces::piece::used
   std::vector<gap> gaps;                                 // by region and offset
-  std::map<unsigned, std::uint64_t> needed;              // by device: of data that is there, and of gaps
-  std::vector<std::pair<region*, std::uint64_t>> large;  // pieces of which the work needs a part only
+  std::map<unsigned, std::uint64_t> needed;              // bytes by device: of data in device memory, and of gaps
+  std::vector<std::pair<region*, std::uint64_t>> large;  // large pieces, of which the work may need only a part
 };
 
 void residency::turn::begin(residency& at, std::uint64_t devices, std::uint64_t contended) {
@@ -92,7 +92,8 @@ void residency::turn::begin(residency& at, std::uint64_t devices, std::uint64_t 
   devices |= devices_;
   end();
   at_ = &at;
-  // The turns of processes first: a thread that waits for one must not keep this process from giving memory back.
+  // Wait for the turns of the process first: a thread that waits for such a turn must not lock turns_, because
+  // give_back() also locks turns_.
   const auto began = std::chrono::steady_clock::now();
   for (unsigned d = 0; d < at.turns_.size(); ++d)
     if ((contended >> d & 1) != 0) of_process_[d] = at.devices_.at(d).share()->enter();
@@ -160,7 +161,7 @@ void residency::note_step(std::span<const device_access> accesses) noexcept try 
     recent.steps.end_step();
   }
 } catch (const std::bad_alloc&) {
-  // Without memory for steps, there is no cycle.
+  // If there is no memory to record steps, no cycle is recognised.
 }
 
 bool residency::has(std::span<const device_access> accesses) {
@@ -170,7 +171,7 @@ bool residency::has(std::span<const device_access> accesses) {
   for (const device_access& access : accesses) {
     region& r = *access.region;
     r.mutex.assert_held();
-    access.region->mutex.assert_held();  // the same one, by the name that clang compares
+    access.region->mutex.assert_held();  // the same mutex, by the name that Clang compares
     if (r.single_copy()) continue;
     homes |= r.home_set();
     const byte_range range = needed(r, access.range);
@@ -242,7 +243,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
                 "the work needs {} bytes on device {} at once, which gives this process {}: {}", home->second,
                 home->first, devices_.at(home->first).memory().total,
                 in_words(accesses, std::ranges::any_of(accesses, &device_access::if_alive)));
-    // The parts that the work needs come back in small pieces.
+    // Afterwards, the parts that the work needs are brought in again in small pieces.
     const auto& [large, begin] = what.large.front();
     unsigned its_home = 0;
     {
@@ -267,7 +268,7 @@ void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
     if (made.what == outcome::contended) continue;
     if (std::chrono::steady_clock::now() > began + devices_.at(made.home).share()->patience())
       throw_no_room(made.home, what.needed.at(made.home));
-    // Without the turn, so that other processes go on.
+    // The thread has no turn during this pause, so that other processes can continue.
     std::this_thread::sleep_for(between_looks_at_stopped);
   }
   for (const device_access& access : accesses) upload_from_file(access);
@@ -294,7 +295,8 @@ residency::progress residency::fill_all(const plan& what, const turn& mine) {
 bool residency::fill(const gap& g, std::uint64_t now) {
   region& r = *g.region;
   const lock_guard lock(r.mutex);
-  // The submission looks again when it has locked its regions.
+  // If the region has changed, nothing is mapped here: the submission checks again which data is missing after it has
+  // locked its regions.
   if (!r.alive || g.range.end > r.bytes_at_homes() || r.home_of(g.range.begin) != g.home ||
       r.end_of_home(g.range.begin, g.range.end) != g.range.end || r.resident.all().overlaps(g.range.begin, g.range.end))
     return true;
@@ -320,7 +322,8 @@ bool residency::fill(const gap& g, std::uint64_t now) {
   return true;
 }
 
-// So the uploads of a long launch run beside the copies to the host that make room for the rest of it.
+// Called for each gap as soon as the gap has device memory. So the uploads for a large launch overlap the copies to the
+// host that free memory for the launch's other gaps.
 void residency::upload_into(region& r, const gap& g) {
   if (g.read.empty() || r.degraded) return;
   const block_run run = r.blocks_of({g.read.begin, std::min(g.read.end, r.layout.extent)});
@@ -329,7 +332,7 @@ void residency::upload_into(region& r, const gap& g) {
     b = same.end;
     if (r.state(same.begin) != block_state::host) continue;
     if (!host_.hold(r, r.bytes_of(same), host_memory::use::read)) continue;  // upload_from_file
-    // Without a mapping for the view, the submission decides (work::degrade_to_homes).
+    // If the operating system allows no more mappings, the submission degrades the region (work::degrade_to_homes).
     if (!views_.set(r, same, g.write ? os::access::none : os::access::read)) return;
     upload(with(), r, same, device::priority::launch);
   }
@@ -339,7 +342,7 @@ std::vector<byte_range> residency::read_by(const device_access& access) {
   const region& r = *access.region;
   r.mutex.assert_held();
   if (access.mode != HPE_OUT || r.degraded) return {needed(r, access.range)};
-  // Blocks that are overwritten in part.
+  // Of an overwritten range, the work needs the blocks that it overwrites only in part.
   const block_run whole = r.blocks_within(access.range);
   const byte_range inside =
       whole.begin < whole.end ? r.bytes_of(whole) : byte_range{access.range.end, access.range.end};
@@ -366,9 +369,10 @@ bool residency::in_file_only(const region& r, byte_range bytes) {
   return false;
 }
 
-// In groups of granules, which are read from the file at the same time, because host memory may have no room for all of
-// them. Blocks that were uploaded are shared, so that the host's copy can go again. Where other threads take the memory
-// of a group before it is uploaded, the rest comes one granule after the other.
+// Reads granules from the file in groups, because host memory may be too small for all of them. The granules of a group
+// are read at the same time. Uploaded blocks are in state shared, so that the host's copy can be given up again. If
+// other threads take the memory of a group before its upload, the rest of the group is read one granule after the
+// other.
 void residency::upload_from_file(const device_access& access) {
   region& r = *access.region;
   if (!host_.limited() || r.single_copy()) return;
@@ -376,7 +380,7 @@ void residency::upload_from_file(const device_access& access) {
   {
     const lock_guard lock(r.mutex);
     r.mutex.assert_held();
-    access.region->mutex.assert_held();  // the same one, by the name that clang compares
+    access.region->mutex.assert_held();  // the same mutex, by the name that Clang compares
     if (!r.alive || access.range.end > r.layout.extent) return;
     parts = read_by(access);
   }

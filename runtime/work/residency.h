@@ -2,10 +2,9 @@
 
 /// Decides which data is in device memory if all data together is larger than that memory. Work names the data that it
 /// uses, and hpe brings this data into device memory (bring_in). If the work of the device repeats itself (use_cycle),
-/// hpe takes this memory from the data whose next use is furthest away, otherwise from the least recently used data.
-/// Before a piece of a region loses its memory, the bytes whose only valid copy is on the device are copied to the
-/// shadow, and the piece's blocks change to state host (coherence::block_event::brought_to_host), as if the host had
-/// written them.
+/// hpe evicts the data whose next use is furthest away, otherwise the least recently used data. Before a piece of a
+/// region loses its memory, the bytes whose only valid copy is on the device are copied to the shadow, and the piece's
+/// blocks change to state host (coherence::block_event::brought_to_host), as if the host had written them.
 ///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
@@ -62,9 +61,9 @@ class residency {
     std::map<unsigned, std::uint64_t> of_process_;  // turns of the process by device (node::device_share::turn)
   };
 
-  /// An allocation that is being made or removed: its device memory is neither free nor used by data. If a thread finds
-  /// no other memory, it waits until these changes have ended before its work is refused. The thread that makes the
-  /// change never waits for a turn during the change.
+  /// An allocation that is being created or removed: its device memory is neither free nor used by data. If a thread
+  /// finds no other memory, it waits until these changes have ended before its work is refused. The thread that makes
+  /// the change never waits for a turn during the change.
   class change {
    public:
     explicit change(residency& at) noexcept : at_(at) { at.changes_begun_.fetch_add(1); }
@@ -87,10 +86,10 @@ class residency {
   /// regions.
   [[nodiscard]] bool has(std::span<const device_access> accesses);
 
-  /// Brings the data of the accesses into device memory, and uploads the bytes that the work reads. Waits for room. The
-  /// caller must not hold the mutex of a region. Afterwards the caller must lock the regions and call has() again, and
-  /// must keep the turn until then. If the accesses need more memory than a device has, throws HPE_ERROR_OUT_OF_MEMORY,
-  /// with a message that contains the sizes.
+  /// Brings the data of the accesses into device memory, and uploads the bytes that the work reads. Waits until enough
+  /// device memory is free. The caller must not hold the mutex of a region. Afterwards the caller must lock the regions
+  /// and call has() again, and must keep the turn until then. If the accesses need more memory than a device has,
+  /// throws HPE_ERROR_OUT_OF_MEMORY, with a message that contains the sizes.
   void bring_in(std::span<const device_access> accesses, turn& mine);
 
   /// The largest number of bytes of a region that one piece of a long copy should use, so that several pieces fit into
@@ -101,7 +100,7 @@ class residency {
   [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes) const;
 
  private:
-  /// A part of a region to which device memory is to be given.
+  /// A part of a region that needs device memory.
   struct gap {
     coherence::region* region;
     coherence::byte_range range;
@@ -114,16 +113,16 @@ class residency {
     coherence::region* region;
     coherence::byte_range range;
     std::uint64_t used;  // resident_pieces::piece::used
-    std::uint64_t age;   // of two pieces, the one with the larger number should be given up first
+    std::uint64_t age;   // of two pieces, the piece with the larger age should be evicted first
   };
 
-  /// The pieces of a device that can be given up, in the order in which supply gives them up.
+  /// The pieces of a device that can be evicted, in the order in which supply evicts them.
   class supply {
    public:
     supply(residency& of, unsigned home, std::uint64_t now, std::uint64_t wanted)
         : of_(of), home_(home), now_(now), wanted_(wanted) {}
 
-    /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns how many.
+    /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
     std::uint64_t free(std::uint64_t bytes);
 
    private:
@@ -136,7 +135,7 @@ class residency {
     const std::uint64_t now_;
     std::uint64_t wanted_;  // bytes that the work still needs
     std::vector<candidate> order_;
-    std::size_t next_ = 0;     // next piece to give up
+    std::size_t next_ = 0;     // the next piece to evict
     std::size_t copied_ = 0;   // the first piece whose copy to the host is not queued yet
     std::uint64_t ahead_ = 0;  // bytes from next_ to copied_
   };
@@ -147,7 +146,7 @@ class residency {
   /// Whether any block of the bytes is in a state for which `is` returns true.
   [[nodiscard]] static bool any_block(const coherence::region& r, coherence::byte_range bytes,
                                       bool (*is)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
-  /// Whether the bytes must be copied to the host before they are given up.
+  /// Whether the bytes must be copied to the host before they are evicted.
   [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   [[nodiscard]] static std::uint64_t homes_of(std::span<const device_access> accesses);
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
@@ -162,7 +161,7 @@ class residency {
     outcome what = outcome::done;
     unsigned home = 0;
   };
-  /// Gives memory to the gaps of a plan.
+  /// Maps device memory for the gaps of a plan.
   [[nodiscard]] progress fill_all(const plan& what, const turn& mine);
   /// `ended`: the value of changes_ended_ before the search for memory for the gap began.
   [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine,
@@ -175,7 +174,8 @@ class residency {
   std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Whether queued work uses data on the device.
   [[nodiscard]] bool is_busy(unsigned home) const;
-  /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if no room is left.
+  /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if too little device
+  /// memory is free.
   bool fill(const gap& g, std::uint64_t now);
   void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   /// The bytes of an access whose contents the work needs: at most two ranges.
@@ -189,17 +189,17 @@ class residency {
   /// Queues the copy of a piece to the host, unless an earlier copy is still valid. Returns false if the host's pages
   /// are not in memory; the caller must then call host_memory::bring.
   bool copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
-  /// Waits for the users of a piece and for its copy to the host, and frees its memory. Returns how many bytes became
-  /// free.
+  /// Waits for the users of a piece and for the piece's copy to the host, and frees the piece's memory. Returns the
+  /// number of freed bytes.
   std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
   std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
   void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
-  /// Pieces that the device can give up, in the order in which it should give them up: about twice `wanted` + `spare`
-  /// bytes in all, or fewer if it does not have enough. The first `wanted` bytes are to be given up now, and the next
+  /// Returns pieces of the device that can be evicted, in the order of their eviction: about 2 * (`wanted` + `spare`)
+  /// bytes in all, or fewer if the device has fewer. The first `wanted` bytes are to be evicted now, and the next
   /// `spare` bytes are to be copied to the host.
   [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
                                                   std::uint64_t spare) const;
-  /// All pieces that the device can give up.
+  /// Returns all pieces of the device that can be evicted.
   [[nodiscard]] std::vector<candidate> all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const;
   [[nodiscard]] resources with() { return {devices_, engine_, views_, *this, host_}; }
 
@@ -221,7 +221,7 @@ class residency {
   std::vector<std::unique_ptr<recent_work>> recent_;  // by device
   std::vector<std::unique_ptr<mutex>> turns_;         // by device; taken in ascending order, before mutexes of regions
   std::atomic<bool> ending_{false};
-  std::vector<std::thread> servers_;  // of other processes
+  std::vector<std::thread> servers_;  // serve other processes; one thread for each shared device
 };
 
 }  // namespace hpe::work

@@ -3,7 +3,7 @@
 /// How other processes use the memory of regions: through exports, which core::exports begins and ends.
 ///
 /// Each byte of a region's memory is in one of three states:
-///   - Private: no other process knows the byte.
+///   - Private: hpe has not made the byte known to any other process.
 ///   - Known: other processes may have mapped the byte for copies, but they no longer use it: no export names its part
 ///     (coherence::shared_parts), and no process has the part open. After forget(), hpe may evict the byte from device
 ///     memory or move it.
@@ -66,7 +66,7 @@ class sharing {
     std::function<void()> give_back_;                                     // called if there are no parts
   };
   /// Releases the memory of a region that has ended: makes other processes unmap the memory, and calls `give_back` when
-  /// no process has the memory open any more, either at once or later in another thread.
+  /// no process has the memory open, either at once or later in another thread.
   void end(ending&& prepared) const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Frees host memory that holds data: the choice of victims, the thread that writes victims to the spill file before
-// memory is needed, and the thread that reads the file for lanes.
+// Frees host memory that contains data. This file chooses the granules to give up (victims), and contains the thread
+// that writes victims to the spill file before memory is needed and the thread that reads the file for lanes.
 
 #include <algorithm>
 
@@ -52,9 +52,9 @@ std::uint64_t host_memory::shortage() const {
   return wanted > limit_ ? wanted - limit_ : 0;
 }
 
-// The first thread that waits is refused only after a search through all memory during which nothing was freed, taken
-// or given back, and which found that all memory is stuck. Otherwise some memory can soon be freed, and this thread
-// searches again.
+// The request of the first waiting thread fails only after a search through all memory has found that all memory is
+// stuck, and only if no memory was freed, taken or given back during this search. Otherwise some memory can soon be
+// freed, and the thread that makes room searches again.
 void host_memory::make_room_ahead() {
   unique_lock lock(mutex_);
   for (;;) {
@@ -168,8 +168,8 @@ host_memory::room_made host_memory::give_up(const victim& v) {
     const block_run run = r.blocks_of(bytes);
     if (!views_.set(r, run, os::access::none))
       return {0, bytes.size(), "the Linux kernel has no room for more mappings"};
-    // Copies that evictions have made in these pages are discarded with the pages: their blocks are not in state host
-    // yet.
+    // Copies that evictions have made in these pages are discarded with the pages. The blocks of these copies are not
+    // in state host yet, so the homes have their valid bytes.
     auto& pieces = r.resident.all();
     for (auto piece = pieces.from(bytes.begin); piece != pieces.end() && piece->first < bytes.end; ++piece)
       piece->second.value.copied.reset();
@@ -301,7 +301,8 @@ void host_memory::bring_ahead(const wish& what) {
   try {
     bring_granule(r, what.granule, nullptr, false);
   } catch (const std::exception& e) {
-    log(log_level::debug, "reading ahead from the spill file: {}", e.what());  // its users get the error
+    log(log_level::debug, "reading ahead from the spill file: {}", e.what());  // threads that use the granule get the
+                                                                               // error
   }
 }
 

@@ -71,7 +71,7 @@ class submission {
   }
 
   /// Queues a piece of the work with the piece's accesses. No piece of an HPE_OUT access may end inside a block that
-  /// the whole access overwrites; coherence::region::end_of_piece says where a piece may end.
+  /// the whole access overwrites; coherence::region::end_of_piece returns where a piece may end.
   template <class Queue>
   timepoint submit_piece(std::span<const device_access> piece, const Queue& queue) {
     coherence::point_set after;
@@ -100,9 +100,9 @@ class submission {
   /// Completes the release for work that is not queued here: announced work, and work of other processes.
   void hand_over() noexcept { queued(accesses_, {}); }
 
-  /// Handles a failure of queuing after which parts of the work may have run, but no part is still running. If the host
-  /// has a copy of bytes that the work may have written, this copy becomes valid; otherwise the home keeps the bytes
-  /// that the parts have written.
+  /// Call this if queuing has failed. Parts of the work may have run, but no part may still be running. If the host has
+  /// a copy of bytes that the work may have written, this copy becomes the valid copy; otherwise the home keeps the
+  /// bytes that the parts have written.
   void abandon() noexcept;
 
  private:

@@ -162,7 +162,7 @@ hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
   return guarded([&] {
     HPE_REQUIRE(options != nullptr && count != nullptr, HPE_ERROR_INVALID_ARGUMENT,
                 "hpeGetOptions: the pointer for the table or for its length is null");
-    // Never destroyed, because the program keeps a pointer to it.
+    // The table is never destroyed, because the program may keep a pointer to it.
     static const auto& table = *new const std::vector<hpeOptionInfo>([] {
       std::vector<hpeOptionInfo> lines;
       static auto& sentences = *new std::deque<std::string>;

@@ -11,7 +11,7 @@ using hpe::core::runtime;
 
 namespace {
 
-// Makes an allocation and stores its address, or leaves *pointer unchanged.
+// Allocates memory and stores its address in *pointer. If the allocation fails, *pointer does not change.
 template <class Allocate>
 hpeStatus allocate_into(void** pointer, Allocate allocate, const char* function = __builtin_FUNCTION()) {
   const auto body = [&] {

@@ -74,7 +74,7 @@ hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, c
 hpeStatus hpeKernelGetInfo(hpeKernel kernel, hpeKernelInfo* info) {
   return guarded([&] {
     HPE_REQUIRE(kernel != nullptr && info != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeKernelGetInfo needs a kernel and a place for its description");
+                "hpeKernelGetInfo needs a kernel and a pointer for its description");
     hpe::core::give_answer(info, runtime::instance().ptx().describe(kernel), "hpeKernelGetInfo");
   });
 }

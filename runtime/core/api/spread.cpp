@@ -48,7 +48,7 @@ std::vector<unsigned> devices_of(runtime& it, const int* devices, size_t count) 
 hpeStatus hpeKernelGetObstacle(hpeKernel kernel, const char** reason) {
   return guarded([&] {
     HPE_REQUIRE(kernel != nullptr && reason != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeKernelGetObstacle needs a kernel and a place for its answer");
+                "hpeKernelGetObstacle needs a kernel and a pointer for its answer");
     const std::string& found = runtime::instance().spread().obstacle_of(kernel);
     *reason = found.empty() ? nullptr : found.c_str();
   });
@@ -57,7 +57,7 @@ hpeStatus hpeKernelGetObstacle(hpeKernel kernel, const char** reason) {
 hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, const char* name) {
   return guarded([&] {
     HPE_REQUIRE(kernel != nullptr && function != nullptr && name != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeKernelOfProgram needs a place for its answer, a function and a name");
+                "hpeKernelOfProgram needs a pointer for its answer, a function and a name");
     Dl_info file{};
     HPE_REQUIRE(::dladdr(function, &file) != 0 && file.dli_fname != nullptr, HPE_ERROR_NOT_FOUND,
                 "the function of kernel {} is in no program or library that is loaded", name);

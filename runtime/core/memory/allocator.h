@@ -42,7 +42,7 @@ class allocator {
   /// homes: one for each granule of the allocation.
   [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, std::vector<std::uint16_t> homes);
 
-  /// Makes an allocation whose memory another process has exported; see opened_memory::open.
+  /// Creates an allocation of memory that another process has exported; see opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                  std::shared_ptr<const void> lease) {
     return maker_.adopt(parts, first, bytes, std::move(lease));
@@ -75,7 +75,7 @@ class allocator {
   void when_short(std::function<bool()> make_room) { maker_.when_short(std::move(make_room)); }
 
   /// Moves the region of an allocation to other homes: a single home, or one home for each granule. Other threads that
-  /// use the region wait for the move. Returns the seconds that the move took, after the wait for earlier work.
+  /// use the region wait for the move. Returns the duration of the move in seconds, without the wait for earlier work.
   double place(const void* p, std::vector<std::uint16_t> homes);
   void migrate(const void* p, unsigned device) { place(p, {static_cast<std::uint16_t>(device)}); }
   /// Whether a region can move to other homes: its kind allows a move, and no other process uses the region.
@@ -98,7 +98,7 @@ class allocator {
   /// Returns nullptr if other threads have filled the slab in the meantime.
   std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
   void free_small(const allocation& object);
-  /// Frees a small object that no other process uses any more.
+  /// Frees a retired small object. No other process may use the object.
   void give_back_small(coherence::region& r, const memory::small_objects::object& retired);
   /// Frees an object whose address was not returned to any caller.
   void discard_small(const allocation& object) noexcept;

@@ -29,12 +29,12 @@ class backing {
 
   /// Maps the memory of a region and returns the ranges as they were mapped. A part that needs much of its device's
   /// free memory is mapped in pieces, so that each piece can be evicted separately. Throws the errors of device::map
-  /// and register_host; then nothing is mapped.
+  /// and register_host; if give throws, nothing is mapped.
   parts give(const coherence::region_layout& what);
   /// Like give(what), for a range of whole granules. `first`: the initial contents of the device memory.
   parts give(const coherence::region_layout& what, coherence::byte_range range,
              device::contents first = device::contents::zeros);
-  /// Unmaps the memory; no queued work may use it any more.
+  /// Unmaps the memory. All work that uses the memory must have finished.
   void take(const coherence::region_layout& what, const parts& mapped) noexcept;
 
  private:

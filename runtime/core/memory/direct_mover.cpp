@@ -140,7 +140,7 @@ void direct_mover::bring_to_host(region& r, const std::vector<piece>& pieces) co
 }
 
 bool direct_mover::move(region& r, const region_layout& moved) {
-  // Each block lies in one granule, so in one piece.
+  // Each block is inside one granule, and therefore inside one piece.
   if (!r.resident.covers({0, r.bytes_at_homes()}) || r.layout.block_size > granule_size || r.degraded) return false;
   for (std::uint64_t b = 0; b < r.blocks().count(); ++b)
     if (r.state(b) == block_state::fetching) return false;

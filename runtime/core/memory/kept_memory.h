@@ -37,8 +37,8 @@ class kept_memory {
   kept_memory(memory::uvas& space, device::device_set& devices, std::uint64_t limit)
       : space_(space), devices_(devices), limit_(limit) {}
 
-  /// Keeps an unused range, whose view the caller has unmapped. If more bytes than the limit are kept, drops the ranges
-  /// with the lowest addresses.
+  /// Keeps an unused range, whose view the caller has unmapped. While more bytes than the limit are kept, drops kept
+  /// granules.
   void keep(const space& what, contents pages) noexcept;
   /// Removes a range of `granules` granules from the kept memory and returns it. The range has no view. It is the
   /// beginning of the smallest kept range that is large enough. If no kept range is large enough, the result is the
@@ -55,8 +55,8 @@ class kept_memory {
   using spaces = interval_map<std::byte*, contents>;
 
   [[nodiscard]] bool put(const space& what, contents pages) noexcept;
-  /// If more than `bytes` bytes are kept, removes the range with the lowest address and returns it; otherwise returns
-  /// nullopt.
+  /// If more than `bytes` bytes are kept, removes one kept range, or the part of it that is too much, and returns the
+  /// removed range. Otherwise returns nullopt.
   [[nodiscard]] std::optional<space> take_above(std::uint64_t bytes) noexcept;
 
   memory::uvas& space_;

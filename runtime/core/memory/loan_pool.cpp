@@ -9,7 +9,7 @@
 #include "runtime/base/log.h"
 #include "runtime/work/accesses.h"
 
-// Addresses in free_ and in entries are aliases. Memory of the small size classes is cut from whole granules, and its
+// All addresses in free_ are alias addresses. Loans smaller than a granule are cut from whole granules, and these
 // pieces are never joined again.
 
 namespace hpe::core {

@@ -41,8 +41,8 @@ class HPE_API loan {
 };
 
 /// Lends memory in the upper half of the UVAS's runtime segment, whose alias is registered with all devices. The sizes
-/// of loans are rounded up to powers of two. Up to a limit, returned memory is kept for later loans; beyond the limit
-/// its pages are returned to the system. Thread-safe.
+/// of loans are rounded up to powers of two. Up to a limit (512 MiB), returned memory is kept for later loans. Beyond
+/// the limit, the pages of returned memory are released to the system. Thread-safe.
 class loan_pool {
  public:
   /// staging: the number of bytes that staging buffers occupy at the beginning of the segment.
@@ -54,7 +54,8 @@ class loan_pool {
 
  private:
   friend class loan;
-  static constexpr unsigned smallest = 13;  // 8 KiB: one page for the bytes, one for the alignment
+  static constexpr unsigned smallest = 13;  // the smallest loan has 2^13 bytes: one page for the bytes, one for the
+                                            // alignment
   static constexpr unsigned largest = 44;
 
   struct entry {

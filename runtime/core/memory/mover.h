@@ -16,8 +16,8 @@ namespace hpe::core {
 /// Thread-safe.
 class mover {
  public:
-  /// oversubscribe: whether a region may have homes whose memory cannot hold it (work::residency).
-  /// temporary: the addresses for the temporary memory of moves.
+  /// oversubscribe: whether a region may be larger than the free memory of its homes (work::residency). temporary: the
+  /// addresses for the temporary memory of moves.
   mover(const work::resources& with, const memory::uvas& space, memory::granule_table& granules, counters& count,
         backing& homes, memory::segment_allocator& temporary, work::sharing& others, bool oversubscribe)
       : with_(with),

@@ -12,8 +12,8 @@
 #include "runtime/work/residency.h"
 
 // Other threads can find a region from the time when the granule table names it (the last step of make) until `alive`
-// is cleared. After that, nothing fails: prepare_removal has allocated all memory that the removal needs. The region's
-// addresses are reused only after their memory has been unmapped.
+// is cleared. After that, no step of the removal can fail, because prepare_removal has allocated all memory that the
+// removal needs. The region's addresses are reused only after their memory has been unmapped.
 
 namespace hpe::core {
 
@@ -26,8 +26,9 @@ using memory::segment_kind;
 
 namespace {
 
-// The number of granules after each region that are never used. So accesses past the end of a region reach no other
-// region, and the mappings of neighbouring regions are never merged: protecting a whole region never splits a mapping.
+// The number of unused granules after each region. Because of these granules, accesses past the end of a region reach
+// no other region, and the system never merges the mappings of neighbouring regions. So a change of a whole region's
+// protection never splits a mapping.
 constexpr std::size_t guard = 1;
 
 std::uint64_t memory_of_machine() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size(); }
@@ -232,7 +233,7 @@ region_maker::removal region_maker::prepare_removal(const region& r) {
 
 void region_maker::finish_removal(region& r, removal&& what) noexcept {
   const region_layout& was = r.layout;
-  faults_.look_again(r.id);  // threads that wait for the region's data get the error that it was freed
+  faults_.look_again(r.id);  // threads that wait for the region's data get the error that the region was freed
   work::wait_for(what.users.points(), with_.devices);
   if (was.small == nullptr) regions_.note_freed({was.base + was.first, was.bytes - was.first});
   with_.host.forget(r);

@@ -20,7 +20,7 @@
 
 namespace hpe::core {
 
-/// Makes regions, including their addresses and their memory, and removes them. Thread-safe.
+/// Creates regions (allocates their addresses and their memory) and removes them. Thread-safe.
 class region_maker {
  public:
   /// foreign: the segment for memory that other processes export.
@@ -32,10 +32,10 @@ class region_maker {
   void require_size(std::size_t bytes) const;
   [[nodiscard]] static std::size_t granules_for(std::uint64_t bytes);
 
-  /// Makes a region and returns its base. description: only its members kind, homes and `small` are used. Throws the
-  /// errors of require_size and backing::give; then nothing has been made.
+  /// Creates a region and returns its base. Uses only the members kind, open, homes and small of `description`. Throws
+  /// the errors of require_size and backing::give; if make throws, no region has been created.
   [[nodiscard]] std::byte* make(std::size_t bytes, coherence::region_layout description);
-  /// Makes a region of memory that another process has exported, and returns the first byte of its allocation; see
+  /// Creates a region of memory that another process has exported, and returns the first byte of its allocation; see
   /// opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                  std::shared_ptr<const void> lease);
@@ -46,8 +46,8 @@ class region_maker {
   /// Throws HPE_ERROR_INVALID_ARGUMENT if any of these bytes are exported.
   static void require_unexported(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
 
-  /// The data that finish_removal needs to remove a region that has ended. It is prepared before the region ends,
-  /// because the preparation allocates memory and may fail.
+  /// What finish_removal needs to remove a region that has ended. prepare_removal fills this struct before the region
+  /// ends, because the preparation allocates memory and may fail.
   struct removal {
     coherence::point_set users;
     work::sharing::ending of_memory;
@@ -67,8 +67,8 @@ class region_maker {
   [[nodiscard]] bool oversubscribes() const noexcept { return oversubscribe_; }
 
  private:
-  /// Maps the device memory of a new region. Returns no ranges if device memory is short and allocations may exceed it;
-  /// device memory is then mapped when device work uses the data.
+  /// Maps the device memory of a new region. Returns no ranges if device memory is short and allocations may exceed
+  /// device memory. In this case, device memory is mapped when device work uses the region.
   [[nodiscard]] backing::parts give_memory(const coherence::region_layout& what);
   void publish(const coherence::region_layout& what, const backing::parts& mapped, bool at_home);
   void give_back_memory(const coherence::region_layout& what, const backing::parts& mapped, bool shadow_used) noexcept;

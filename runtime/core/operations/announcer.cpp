@@ -83,12 +83,13 @@ void announcer::begin(hpeAnnouncement_st& work) const {
 }
 
 void announcer::close_again(bool opened) const {
-  // A view that was opened for this thread would also give access to other threads, which must wait for announced work.
+  // A view that was opened for this thread also lets other threads access the memory. These threads must wait for
+  // announced work, so the view is closed again.
   try {
     if (opened && announced_.any()) release(all_homes, {});
   } catch (const error& e) {
-    log(log_level::debug, "closing views behind a host function: {}",
-        e.what());  // if a device is lost; users of its memory get errors
+    log(log_level::debug, "the views were not closed after a host function: {}",
+        e.what());  // if a device is lost; threads that use its memory get errors
   }
 }
 

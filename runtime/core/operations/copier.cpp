@@ -14,12 +14,12 @@
 #include "runtime/trace/measured.h"
 #include "runtime/work/reading.h"
 
-// The calling thread reads and writes host memory, whose only copy is the shadow, through the alias, after it has
-// waited for the device work that uses this memory. All other copies are device work, and are ordered and queued by a
-// submission like a kernel.
+// The shadow is the only copy of host memory (hpeMallocHost). The calling thread waits for the device work that uses
+// the host memory, and then reads or writes the shadow through the alias. All other copies are device work: a
+// submission orders and queues them like a kernel.
 //
-// Threads take staging buffers before they lock the mutexes of regions: no thread waits for a buffer while it holds a
-// mutex.
+// Threads take staging buffers before they lock the mutexes of regions, so that no thread waits for a buffer while it
+// holds a mutex.
 
 namespace hpe::core {
 
@@ -31,8 +31,8 @@ using work::submission;
 
 namespace {
 
-// Larger copies are queued in pieces, so that other threads can lock the region in between. Each piece costs the caller
-// some microseconds before it can queue other work, for example the copy in the other direction.
+// Copies of more bytes than this are queued in pieces, so that other threads can lock the region in between. Each piece
+// costs the caller some microseconds before it can queue other work, for example the copy in the other direction.
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
 
 // The largest number of buffers that a copy between homes uses at once, so that buffers are left for a copy in the
@@ -173,8 +173,8 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
   arrivals under_way(with_.engine);
   std::optional<transfer::staged> buffer;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
-    // Between two turns of this loop, the thread holds no lock. So each turn checks again whether the next bytes need a
-    // wait for their writers, a buffer, or the copy itself.
+    // Between two turns of this loop, the thread holds no lock. So each turn checks again what the next bytes need: a
+    // wait for their writers, a staging buffer, or the copy itself.
     const std::uint64_t most =
         transfer::next_piece(at - from.range.begin, from.range.end - at, with_.engine.staging_size());
     const auto read = [&](unsigned home, const region_range& bytes) -> std::optional<timepoint> {
@@ -194,8 +194,8 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
       under_way.add(home, std::move(*buffer), into, next.bytes.range.size());
       buffer.reset();
     } else if (buffer || !work::reached(next.writers.points(), with_.devices)) {
-      // Wait here and not in the stream, which the copies for other waiting threads share. A thread that has a buffer
-      // must not wait for a second buffer, even if the writers have just finished.
+      // Wait here and not in the stream, because the copies of other waiting threads use the same stream. A thread that
+      // has a buffer must not wait for a second buffer, even if the writers have just finished.
       work::wait_for(next.writers.points(), with_.devices);
       continue;
     } else {

@@ -16,7 +16,7 @@ class copier {
   void copy(void* destination, const void* source, std::size_t bytes);
   void fill(void* destination, std::uint8_t value, std::size_t bytes);
 
-  /// Like copy and fill, for calls by the program: these must also wait for announced work.
+  /// Like copy and fill, but first wait for announced work. For calls by the program.
   void copy_for_program(void* destination, const void* source, std::size_t bytes);
   void fill_for_program(void* destination, std::uint8_t value, std::size_t bytes);
   /// Waits for the announced work that must end before the program reads or writes a range. The range may be ordinary

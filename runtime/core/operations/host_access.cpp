@@ -22,8 +22,8 @@ using work::region_range;
 
 namespace {
 
-// The largest number of bytes that one command copies. With commands of this size, other copies get the link between
-// one command and the next.
+// The largest number of bytes that one command copies. With commands of this size, other copies can use the link
+// between one command and the next.
 constexpr std::uint64_t piece = std::uint64_t{64} << 20;
 
 bool host_owns(block_state s) noexcept { return s == block_state::host; }
@@ -125,7 +125,7 @@ void host_access::queue_reads(std::byte* into, const region_range& from, std::ve
       continue;
     }
     if (!next.on_host && !next.queued) {
-      work::wait_for(next.writers.points(), with_.devices);  // not in the stream: other waiting threads share it
+      work::wait_for(next.writers.points(), with_.devices);  // not in the stream, which other waiting threads share
       continue;
     }
     std::byte* const address = next.bytes.address();

@@ -14,8 +14,8 @@ namespace hpe::core {
 
 namespace {
 
-// The rates and prices that the planner uses for these devices. Arrays and replicas are copied between the devices;
-// without peer access, arrays move through host memory.
+// Returns the rates and the times of moves with which the planner predicts times for these devices. Arrays and replicas
+// are copied between the devices; without peer access, arrays move through host memory.
 spread::machine rates_of(const device::properties& device, std::size_t devices, bool connected,
                          spread::device_number alone) {
   spread::machine m;
@@ -60,9 +60,9 @@ spread::machine with_price(spread::machine m, const std::optional<cache_file>& p
   return m;
 }
 
-// Launches of an unmodified program run on its own device by default; they wait for a plan only within
-// planner::allowance and planner::share. A launch that the program itself spreads (hpeLaunchOver) always waits for its
-// plan.
+// Launches of an unmodified program run on its own device by default; they wait for a plan only as long as
+// planner::allowance and planner::share allow. A launch that the program itself spreads (hpeLaunchOver) always waits
+// for its plan.
 spread::when_planned when_for(spread::device_number alone) {
   return alone >= 0 ? spread::when_planned::in_time : spread::when_planned::at_once;
 }

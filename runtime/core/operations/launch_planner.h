@@ -18,12 +18,12 @@
 
 namespace hpe::core {
 
-/// For a list of devices, decides where new arrays are placed, decides how launches are cut (from the homes of their
+/// For a list of devices, decides where new arrays are placed and how launches are cut (from the homes of their
 /// arrays), and moves arrays. Thread-safe.
 class launch_planner {
  public:
-  /// alone: the index in `list` of the device that runs every launch that is not spread; negative: the device on which
-  /// most of the launch's bytes are.
+  /// alone: the index in `list` of the device that runs every launch that is not spread. If `alone` is negative, the
+  /// device that has most of the launch's bytes runs such a launch.
   launch_planner(device::device_set& devices, allocator& memory, replicas& copies, std::vector<unsigned> list,
                  spread::device_number alone = -1);
 
@@ -50,7 +50,8 @@ class launch_planner {
   struct plan {
     std::vector<spread::block_range> parts;                // one for each device of the list
     std::vector<std::vector<replaced_pointer>> replacing;  // one list for each device of the list
-    std::vector<replicas::hold> holds;                     // the caller keeps them until the launch is queued
+    std::vector<replicas::hold> holds;                     // keep the replicas alive; the caller destroys the holds
+                                                           // after it has queued the launch
     std::string reason;
     spread::planner::measurement measured;  // the argument for took(); without a record, no measurement is needed
     bool wants_start = false;               // see spread::planner::wants_start
@@ -60,10 +61,10 @@ class launch_planner {
   [[nodiscard]] plan decide(const spread::kernel_model& kernel, const spread::launch& launch,
                             const foreign_memory& others = {}, const spread::start_cost* start = nullptr);
   /// Whether stays() can have an effect: some arrays are not on the device that runs unspread launches, or these
-  /// launches have lost time because of such arrays. Costs one load.
+  /// launches have lost time because of such arrays. Reads one atomic variable.
   [[nodiscard]] bool counts_stays() const { return counts_stays_.load(std::memory_order_acquire); }
   /// Must be called for each launch that cannot be spread. pointers: addresses in the arrays that the launch uses.
-  /// Moves an array to the launch's device once launches have lost as much time as the move takes.
+  /// Moves an array to the device that runs these launches once they have lost as much time as the move takes.
   void stays(std::span<const void* const> pointers);
   /// Records the time of a launch, in seconds; `launch` is its plan::measured. Later launches of the kernel run in the
   /// way that was faster.

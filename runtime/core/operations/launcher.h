@@ -45,8 +45,8 @@ struct hpeModule_st {
 
 namespace hpe::core {
 
-/// Describes the memory that a piece of device work uses and the work for which it waits. If `everything` or `in_reach`
-/// is set, `accesses` is ignored.
+/// Describes the memory that a piece of device work uses, and the work that must finish before this piece. If
+/// `everything` or `in_reach` is set, `accesses` is ignored.
 struct work_usage {
   std::span<const hpeAccess> accesses{};
   bool everything = false;             ///< the work may use any allocation
@@ -126,7 +126,7 @@ class launcher {
   template <class Command>
   timepoint queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on = nullptr);
   /// Releases the accesses of work on several devices and calls command(submission, after, points), which queues the
-  /// parts. name: names the work in messages.
+  /// parts. name: the name of the work in error messages.
   template <class Part, class Command>
   void queue_together(std::span<const Part> parts, const std::string& name, std::vector<work::device_access> accesses,
                       const Command& command);

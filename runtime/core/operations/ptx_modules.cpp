@@ -110,7 +110,7 @@ hpeModule ptx_modules::load(std::vector<std::string> texts) {
 
 void ptx_modules::place_variables(hpeModule_st& module) {
   device::ptx_module& ptx = *module.ptx->on_devices;
-  std::byte* managed = nullptr;  // its home is the first device that is not lost
+  std::byte* managed = nullptr;  // the managed variables; their home is the first device that is not lost
   for (unsigned d = 0; d < devices_.size(); ++d) {
     if (devices_.at(d).lost()) continue;
     loaded_ptx::variables& parts = module.ptx->placed[d];
@@ -149,7 +149,7 @@ void ptx_modules::free_part(std::byte* part) noexcept {
 }
 
 void ptx_modules::free_variables(hpeModule_st& module) noexcept {
-  const std::byte* managed = nullptr;  // the same part on each device
+  const std::byte* managed = nullptr;  // the managed part, which is the same on all devices
   for (const loaded_ptx::variables& parts : module.ptx->placed) {
     for (std::byte* const part : parts) {
       if (part == nullptr || part == managed) continue;

@@ -45,7 +45,7 @@ std::byte* replicas::bring(coherence::region& r, unsigned device, std::vector<ho
       // does, so a later write by the host faults and changes the region's contents_version.
       copies_.copy(wanted.bytes.get(), r.layout.base, bytes);
       wanted.contents = contents;
-      replica before = wanted;  // freed without the mutex
+      replica before = wanted;  // destroyed after the mutex is released
       const lock_guard lock(mutex_);
       std::swap(all_[{&r, device}], before);
     }
@@ -69,7 +69,7 @@ bool replicas::are_valid(const coherence::region& r, const std::vector<unsigned>
 }
 
 void replicas::forget(const void* p) {
-  std::vector<replica> ending;  // freed without the mutex
+  std::vector<replica> ending;  // destroyed after the mutex is released
   {
     const lock_guard lock(mutex_);
     if (all_.empty()) return;

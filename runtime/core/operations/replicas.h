@@ -12,9 +12,9 @@
 namespace hpe::core {
 
 /// Replicas of arrays, for launches on several devices: a replica is a copy of a whole array in the memory of a device
-/// that reads the array. A replica is a separate allocation, with the bytes that the array had at the array's
-/// contents_version. Later writes to the array do not change the replica; it is filled again when a launch needs it.
-/// Thread-safe.
+/// that reads the array. A replica is a separate allocation. It contains the bytes that the array had at one
+/// contents_version of the array. Later writes to the array do not change the replica; it is filled again when a launch
+/// needs it. Thread-safe.
 class replicas {
  public:
   replicas(device::device_set& devices, allocator& memory, copier& copies)

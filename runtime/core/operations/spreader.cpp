@@ -107,8 +107,7 @@ spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const 
     const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
     result.has_atomics |= array.updates > 0;
     if (base != nullptr && base->what == quantity::kind::variable)
-      continue;  // bring_variables() handles module
-                 // variables
+      continue;  // bring_variables() handles module variables
     if (base == nullptr || base->what != quantity::kind::parameter ||
         base->number + sizeof(void*) > parameters.size()) {
       result.everything = true;
@@ -197,8 +196,8 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
                                     {.accesses = used.accesses, .everything = used.everything})};
     return how;
   } catch (const error& e) {
-    // Between two parts, other work may use the memory. So hpe cuts in time only announced work: the program itself
-    // ensures that no other work comes between the parts.
+    // Other work may use the memory between two parts. So hpe cuts only announced work into parts that run one after
+    // the other: the program ensures that no conflicting work runs between these parts.
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !coherence::this_announced_thread().at_work) throw;
     return launch_in_time(devices, kernel, shape, parameters, used, e.what());
   }
@@ -238,8 +237,7 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
     for (const timepoint p : queue_parts(list, devices.front(), kernel, shape, parameters, each.accesses))
       how.finished.push_back(p);
     if (list.size() > how.parts.size()) how.parts = std::move(list);
-    // An answer of the C interface has room for only this many parts. Wait for the oldest of them, and stop if it has
-    // failed.
+    // hpeSpread has space for only this many parts. Wait for the oldest part, and stop if it has failed.
     while (how.finished.size() > std::size(hpeSpread{}.work)) {
       const timepoint oldest = how.finished.front();
       work::wait_for(std::span(&oldest, 1), devices_);

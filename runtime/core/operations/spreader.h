@@ -17,9 +17,9 @@
 
 namespace hpe::core {
 
-/// Launches kernels of PTX on several devices, each of which runs a part of the grid. For each module it makes a second
-/// module of patched kernels (runtime/ptx/patch). The patched kernels use the variables of the first module on one
-/// device. Thread-safe.
+/// Launches kernels of PTX on several devices, each of which runs a part of the grid. For each module, the spreader
+/// loads a second module of patched kernels (runtime/ptx/patch). The patched kernels use the variables of the first
+/// module on one device. Thread-safe.
 class spreader {
  public:
   spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, ptx_modules& modules,
@@ -62,7 +62,7 @@ class spreader {
 
  private:
   struct spread_kernel {
-    const spread::module_model::kernel* code = nullptr;  // how the kernel uses memory, and its patched form
+    const spread::module_model::kernel* code = nullptr;  // the kernel's use of memory, and its patched code
     std::string obstacle;
     hpeKernel in_parts = nullptr;
   };
@@ -78,7 +78,7 @@ class spreader {
   struct usage {
     std::vector<hpeAccess> accesses;
     bool everything = false;
-    bool others = false;               // whether a pointer points to memory other than hpe memory
+    bool others = false;               // whether a pointer points to memory that is not hpe memory
     bool has_atomics = false;          // whether the kernel has atomic operations on global memory
     bool has_atomics_on_host = false;  // whether some of these operations may be on host memory
   };
@@ -90,7 +90,7 @@ class spreader {
   /// text.
   result launch_in_time(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                         std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
-  /// See launch_parts; used: the memory of all parts.
+  /// See launch_parts. used: the memory that all parts use; nullopt: derived from the parameters.
   std::vector<timepoint> queue_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
                                      const device::shape& shape, std::span<const std::byte> parameters,
                                      std::optional<std::vector<hpeAccess>> used);
@@ -116,7 +116,8 @@ class spreader {
   mutex mutex_;
   std::map<std::vector<unsigned>, std::unique_ptr<launch_planner>> planners_ HPE_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, hpeKernel> of_files_ HPE_GUARDED_BY(mutex_);  // by file and name
-  std::set<hpeModule> duplicates_ HPE_GUARDED_BY(mutex_);  // modules from files; the program has its own copies
+  std::set<hpeModule> duplicates_ HPE_GUARDED_BY(mutex_);  // modules from find_in_file; the program has its own copies
+                                                           // of their variables
   std::map<hpeModule, std::unique_ptr<spread_module>> all_ HPE_GUARDED_BY(mutex_);
 };
 

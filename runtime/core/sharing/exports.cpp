@@ -1,5 +1,5 @@
-// A region with exports is always alive: a thread that wants to free the region first checks its exports under the
-// region's mutex.
+// A region with exports stays alive, because a thread that frees a region first checks, under the region's mutex, that
+// no bytes of the region are exported.
 #include "runtime/core/sharing/exports.h"
 
 #include "runtime/base/error.h"
@@ -89,7 +89,7 @@ void exports::end(const node::handle& h) {
   const auto what = live(h);
   if (!what) node::peer::throw_ended();
   {
-    // Do this before the export ends, because it can fail.
+    // see_writes() can fail, so it is called before the export ends.
     region& r = *what->region;
     const lock_guard lock(r.mutex);
     const std::uint64_t begin = r.offset_of(what->bytes.base);

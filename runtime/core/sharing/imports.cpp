@@ -232,12 +232,13 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
   region& r = *to.region;
   bool all_reach = true;
   for (unsigned d = 0; d < with_.devices.size(); ++d) all_reach = all_reach && from.reached_by(d);
-  const unsigned reader = all_reach ? 0 : reader_of(from);  // reads for homes that do not reach the memory
+  const unsigned reader = all_reach ? 0 : reader_of(from);  // the device that reads for homes that do not reach the
+                                                            // memory
   std::vector<timepoint> copies;
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t first = done;
     std::uint64_t stop = std::min<std::uint64_t>(done + piece_size, bytes);
-    // Take a buffer before the locks.
+    // Take the buffer before the submission locks the region.
     std::optional<transfer::staged> through;
     if (!all_reach) {
       through.emplace(with_.engine.borrow(reader));

@@ -18,7 +18,7 @@ namespace hpe::core {
 ///
 /// The first copy from an allocation of another process maps the whole allocation for this process's devices. Up to
 /// `most_kept` mapped allocations are kept for later copies. An allocation is kept until the other process frees it or
-/// dies; the next call of this class detects that.
+/// ends; the next call of a function of this class detects either event.
 class imports {
  public:
   /// foreign: the addresses for memory of other processes.
