@@ -158,7 +158,7 @@ evaluator::number evaluator::of_quantity(quantity_id id) {
   if (id >= known_.size()) known_.resize(table_.quantities());
   const std::uint64_t now = times_[static_cast<std::size_t>(changes_of(id))];
   if (known_[id].when != now) {
-    known_[id] = {now, std::nullopt};  // used if the quantity depends on itself: its value is then not known
+    known_[id] = {now, std::nullopt};  // the value is unknown if the quantity depends on itself
     const number value = compute(table_.of(id));
     known_[id].value = value;
   }

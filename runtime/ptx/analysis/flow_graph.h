@@ -32,7 +32,7 @@ struct flow_block {
   std::vector<std::uint32_t> successors, predecessors;
   std::uint32_t dominator = 0;           // the immediate dominator; for the entry block, the block itself
   std::uint32_t order = 0;               // position in a reverse postorder of the flow graph
-  std::uint32_t opened = 0, closed = 0;  // counts when a traversal of the dominator tree enters and leaves the block
+  std::uint32_t opened = 0, closed = 0;  // the times at which a traversal of the dominator tree enters and leaves the block
   bool is_reachable = false;
   loop_set loops;                      // the loops that contain the block
   std::optional<std::uint32_t> heads;  // the loop whose header is this block
@@ -57,8 +57,8 @@ class flow_graph {
   [[nodiscard]] bool dominates(std::uint32_t above, std::uint32_t below) const {
     return blocks_[above].opened <= blocks_[below].opened && blocks_[below].closed <= blocks_[above].closed;
   }
-  /// True if a jump enters a loop at a block other than its header, or if the function has more loops than a loop_set
-  /// can hold. The result of loops() is then incomplete.
+  /// Returns true if a jump enters a loop at a block other than its header, or if the function has more than
+  /// loop_set::capacity loops. The result of loops() is then incomplete.
   [[nodiscard]] bool is_irregular() const { return irregular_; }
 
  private:

@@ -107,7 +107,7 @@ void builder::build_matrix_move() {
   if (i.vector == 0) fail("neither .x1 nor .x2 nor .x4");
   const bool is_load = i.op == opcode::ldmatrix;
   operand row = address(written(is_load ? 1 : 0));
-  if (!row.is_register()) {  // meetings can only read registers
+  if (!row.is_register()) {  // a meeting can read only registers
     const operand place = row;
     row = temporary(type::b64);
     append(opcode::mov, type::b64, {row}, {place});

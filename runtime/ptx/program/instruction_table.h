@@ -41,7 +41,7 @@ enum class kind : std::uint8_t {
   pause,  // lets other threads run
   warp,
   barrier,
-  matrix,  // operations on matrices, for which all threads of a warp meet
+  matrix,  // operations on matrices, which all threads of a warp execute together
 };
 
 struct instruction_form {

@@ -92,8 +92,8 @@ void text_parser::parse_target() {
   } while (accept(','));
 }
 
-// Returns the program's number of the file that .file and .loc number `number`. nvcc writes .file after the lines that
-// use its number.
+// Returns the index in program::files of the file with the number `number` in .file and .loc. nvcc writes .file
+// directives after the .loc directives that use their numbers.
 std::uint32_t text_parser::file_of(std::uint64_t number) {
   if (number > 1 << 20) fail("the number of a file is too large");
   if (files_.size() <= number) files_.resize(number + 1, 0);
