@@ -533,7 +533,7 @@ class wait_search {
   const std::uint32_t loop_;
   bool has_fence_ = false;     // whether the loop has a fence that reaches other blocks
   bool synchronises_ = false;  // whether the loop has a fence or a barrier
-  called_functions called_;    // all
+  called_functions called_;    // all functions that the loop calls
   std::vector<std::uint32_t> calls_,
       writes_;  // positions of calls, and of instructions that write memory
   // Caches, filled on demand:
