@@ -12,8 +12,9 @@ namespace hpe::spread {
 
 /// The memory that contains an array during the launch.
 struct array_place {
-  const std::vector<home_run>* homes = nullptr;  // null if the memory is unknown; the prediction then assumes host memory
-  bool is_replicated = false;                    // if true, every device reads its own replica
+  const std::vector<home_run>* homes =
+      nullptr;                 // null if the memory is unknown; the prediction then assumes host memory
+  bool is_replicated = false;  // if true, every device reads its own replica
 };
 
 struct cost {

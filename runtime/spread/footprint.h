@@ -54,7 +54,8 @@ class footprint {
   ptx::analysis::bounds bounds_;
   ptx::analysis::evaluator numbers_;
   std::vector<std::int64_t> counters_;
-  std::vector<std::optional<std::int64_t>> limits_;  // by loop; kept only for loops that all threads repeat equally often
+  std::vector<std::optional<std::int64_t>>
+      limits_;  // by loop; kept only for loops that all threads repeat equally often
   std::vector<bool> limits_known_;
   ptx::analysis::thread_place place_;
   std::vector<std::optional<used_bytes>> found_;  // by pointer
@@ -65,7 +66,7 @@ class footprint {
 /// The parts of a launch that run one after the other on the same devices.
 struct cut_in_time {
   std::vector<part_of_devices> parts;  // in the order in which they run; a single part means that the whole grid fits
-  std::string obstacle;                // why the launch cannot be cut, as a clause that begins with "it"; empty if there are parts
+  std::string obstacle;  // why the launch cannot be cut, as a clause that begins with "it"; empty if there are parts
 };
 
 /// Cuts the grid into parts that run one after the other, so that the memory of each part fits. If possible, the memory

@@ -51,11 +51,12 @@ class move_price {
 
 struct machine {
   std::uint32_t devices = 1;
-  double local_rate = 3.4e12;      // a kernel's accesses to its own device's memory
-  double memory_rate = 3.4e12;     // accesses of all devices together to the memory of one device
-  double read_rate = 3.2e11;       // reads of another device's memory over a link, in one direction
-  double write_rate = 3.5e11;      // writes to another device's memory over a link, in one direction
-  bool shares_ports = true;        // true if each device has one port to a switch, false if each pair of devices has its own link
+  double local_rate = 3.4e12;   // a kernel's accesses to its own device's memory
+  double memory_rate = 3.4e12;  // accesses of all devices together to the memory of one device
+  double read_rate = 3.2e11;    // reads of another device's memory over a link, in one direction
+  double write_rate = 3.5e11;   // writes to another device's memory over a link, in one direction
+  bool shares_ports =
+      true;  // true if each device has one port to a switch, false if each pair of devices has its own link
   double host_rate = 5e10;         // accesses of one device to host memory
   double host_memory_rate = 2e11;  // accesses of all devices together to host memory
   double copy_rate = 3.4e11;       // copies between two devices, which make replicas

@@ -164,7 +164,8 @@ constexpr double least_range = 1e-6, most_range = 0.1, least_byte = 1e-13, most_
 }  // namespace
 
 void move_price::took(const move_work& w, double seconds) {
-  constexpr double most = 8;  // limits the correction, because a move that takes much longer than predicted is a stall of the machine
+  constexpr double most =
+      8;  // limits the correction, because a move that takes much longer than predicted is a stall of the machine
   const double predicted = this->seconds(w);
   if (predicted <= 0 || seconds <= 0) return;
   const double ratio = std::clamp(seconds / predicted, 1 / most, most);

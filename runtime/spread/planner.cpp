@@ -70,7 +70,8 @@ struct planner::outlook {
   decision stay, alone;       // the fastest plan without moves, and the plan for one device
   std::array<move, 2> moves;  // by way: the fastest plan with moves or copies
   bool was_measured = false;  // whether alone.reason mentions measured launches
-  double stake = 0;           // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
+  double stake =
+      0;  // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
   [[nodiscard]] move& to(way w) { return moves[static_cast<std::size_t>(w)]; }
   /// Returns whether moving the arrays to several devices is predicted to make the launch faster.
   [[nodiscard]] bool may_be_spread() {

@@ -33,7 +33,8 @@ namespace hpe::spread {
 
 enum class when_planned : std::uint8_t {
   at_once,  // every launch waits for its first plan
-  in_time,  // launches wait for plans until planner::allowance is spent; later launches without a plan run on one device
+  in_time,  // launches wait for plans until planner::allowance is spent; later launches without a plan run on one
+            // device
 };
 
 /// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.
@@ -163,7 +164,8 @@ class planner {
   kernel_table::value_type* latest_ = nullptr;  // the kernel of the last decision
   // By address: arrays of launches that no plan can spread.
   std::unordered_map<std::uint64_t, std::unique_ptr<account>> residents_;
-  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;  // by address of an allocation: the accounts with a loss
+  std::unordered_map<std::uint64_t, std::vector<account*>>
+      unhappy_;     // by address of an allocation: the accounts with a loss
   placement home_;  // the placement of arrays of launches that no plan can spread
   layout_table layouts_;
   decision unplanned_;

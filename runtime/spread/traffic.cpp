@@ -287,7 +287,7 @@ class sampler {
   const sample_size& size_;
   static constexpr std::uint32_t no_loop = ~0U;
   std::uint64_t window_ = 1;  // the number of iterations to compute of an innermost loop
-  bool at_random_ = false;    // true to compute random iterations, false to compute iterations in the middle of the loop
+  bool at_random_ = false;  // true to compute random iterations, false to compute iterations in the middle of the loop
   std::uint64_t seed_ = 0;
   std::vector<std::pair<std::uint32_t, evaluator::number>> addresses_;
   const loop_counts& counts_;

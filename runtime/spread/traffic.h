@@ -26,7 +26,8 @@ struct touch {
 
 /// Accesses of one block whose offsets in an allocation depend on data.
 struct scattered_touches {
-  std::uint32_t pointer = 0;  // index into kernel_model::pointers; the index after the last pointer means an unknown allocation
+  std::uint32_t pointer =
+      0;  // index into kernel_model::pointers; the index after the last pointer means an unknown allocation
   bool writes = false;
   double bytes = 0;
 };

@@ -212,7 +212,8 @@ class access_finder {
     using enum modifier;
     const modifier space =
         i.modifiers.one_of(global, shared, shared_cta, local, constant, param, param_entry, param_func);
-    const bool copies = i.kind == kind::copy_async || i.kind == kind::routine;  // the instruction copies between global and shared memory
+    const bool copies = i.kind == kind::copy_async ||
+                        i.kind == kind::routine;  // the instruction copies between global and shared memory
     if (!copies && space != global && space != modifier::count) return;
     const operand::kind where = i.sources[operand].what;
     if (where == operand::kind::formal || where == operand::kind::scratch || where == operand::kind::local) return;

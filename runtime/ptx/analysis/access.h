@@ -50,8 +50,8 @@ class dependences {
 
 /// How an address depends on the block index. The most precise class comes first.
 enum class address_class : std::uint8_t {
-  local,           // no dependence; different blocks may repeat a loop a different number of times
-  affine,          // sum of block index * factor along each axis, plus a local part; the factors are the same in the whole grid
+  local,   // no dependence; different blocks may repeat a loop a different number of times
+  affine,  // sum of block index * factor along each axis, plus a local part; the factors are the same in the whole grid
   irregular,       // another dependence, for example through a division
   data_dependent,  // a dependence through values from memory
 };
@@ -90,7 +90,8 @@ struct access {
   address_class how = address_class::data_dependent;
   std::vector<address_form> forms;  // the address has one of these forms in each execution
   std::vector<comparison> where;
-  const function* inside = nullptr;  // the called function that contains the access; null if the kernel itself contains it
+  const function* inside =
+      nullptr;  // the called function that contains the access; null if the kernel itself contains it
 };
 
 /// Returns the accesses in the code of function `f`, without the accesses in functions that it calls.

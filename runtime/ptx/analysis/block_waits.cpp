@@ -83,8 +83,9 @@ class wait_search {
   // The address of an access, as far as it is known.
   struct location {
     expression_id address = 0;
-    std::optional<quantity_id> place;  // the term that is a variable or the thread's local memory, if there is exactly one
-    const access* known = nullptr;     // null if the access is not to global memory
+    std::optional<quantity_id>
+        place;                      // the term that is a variable or the thread's local memory, if there is exactly one
+    const access* known = nullptr;  // null if the access is not to global memory
   };
 
   std::optional<std::uint32_t> look_at(quantity_id id) {

@@ -52,7 +52,8 @@ struct quantity {
     // the value of a register at a loop header, if it is not affine in the counter; operands: the values at entry and
     // at latches
     recurrence,
-    result,  // the result of an instruction that is no function of the operands, such as a load; depends on the operands
+    result,  // the result of an instruction that is no function of the operands, such as a load; depends on the
+             // operands
   };
   kind what = kind::result;
   std::uint32_t number = 0;  // for a node, choice or result: the position of the instruction
@@ -61,8 +62,9 @@ struct quantity {
   bool is_thread = false;   // whether the value may differ between threads of a block even if the operands are the same
   bool is_pointer = false;  // whether the quantity is a parameter that the kernel uses as an address in global memory
   range values;
-  std::uint64_t possible = ~std::uint64_t{0};  // the bits that may be set in the value after its sign extension to 64 bits
-  loop_set varies;                             // the loops whose iterations may read different values
+  std::uint64_t possible =
+      ~std::uint64_t{0};  // the bits that may be set in the value after its sign extension to 64 bits
+  loop_set varies;        // the loops whose iterations may read different values
   assumption_set assumes = 0;
   std::vector<expression_id> operands;
   std::vector<expression_id> conditions;

@@ -30,9 +30,10 @@ class loop_set {
 struct flow_block {
   std::uint32_t first = 0, last = 0;  // instructions n with first <= n < last
   std::vector<std::uint32_t> successors, predecessors;
-  std::uint32_t dominator = 0;           // the immediate dominator; for the entry block, the block itself
-  std::uint32_t order = 0;               // position in a reverse postorder of the flow graph
-  std::uint32_t opened = 0, closed = 0;  // the times at which a traversal of the dominator tree enters and leaves the block
+  std::uint32_t dominator = 0;  // the immediate dominator; for the entry block, the block itself
+  std::uint32_t order = 0;      // position in a reverse postorder of the flow graph
+  std::uint32_t opened = 0,
+                closed = 0;  // the times at which a traversal of the dominator tree enters and leaves the block
   bool is_reachable = false;
   loop_set loops;                      // the loops that contain the block
   std::optional<std::uint32_t> heads;  // the loop whose header is this block

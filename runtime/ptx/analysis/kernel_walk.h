@@ -92,7 +92,8 @@ class kernel_walk {
   assumption_table assumptions_;
   value_rules rules_;
   bool complete_ = true;
-  std::vector<std::uint32_t> slot_of_;  // by register: the slot of the register; `none` if only one instruction writes it
+  std::vector<std::uint32_t>
+      slot_of_;  // by register: the slot of the register; `none` if only one instruction writes it
   // For registers with one writer: the index of the instruction that writes the register.
   std::vector<std::uint32_t> written_at_;
   std::vector<std::uint32_t> registers_;                    // by slot: the register of the slot

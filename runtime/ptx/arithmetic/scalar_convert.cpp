@@ -138,7 +138,8 @@ u64 convert(u64 a, u64, u64, u64 d) {
   const i128 value = integer_value(a, how.from);
   if (!is_float(how.to)) {
     const i128 kept = how.sat ? std::clamp(value, lowest(how.to), highest(how.to)) : value;
-    return static_cast<u64>(integer_value(static_cast<u64>(kept), how.to));  // sign-extended, because the register may be wider
+    return static_cast<u64>(
+        integer_value(static_cast<u64>(kept), how.to));  // sign-extended, because the register may be wider
   }
   if (how.to == type::f64) return double_from_integer(value, how.round);
   return encode_float(integer_to_odd(value < 0, static_cast<u64>(value < 0 ? -value : value)), how);

@@ -152,7 +152,8 @@ u64 dot2(u64 a, u64 b, u64 c, u64 d) {
 }
 
 scalar_function find_carry(const instruction& i) {
-  const type t = bits_of(i.types[0]) == 32 ? type::u32 : type::u64;  // signed instructions have the carry of the unsigned sum
+  const type t =
+      bits_of(i.types[0]) == 32 ? type::u32 : type::u64;  // signed instructions have the carry of the unsigned sum
   switch (i.op) {
     case opcode::carry_out:
       return for_type(t, []<class T>() -> scalar_function {

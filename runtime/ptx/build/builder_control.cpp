@@ -223,11 +223,12 @@ void insert_pauses(function_context& context) {
   const std::vector<bool> read = read_registers(context.function);
   // Counts all instructions before the first insertion, and inserts from the end of the code to its beginning, so that
   // the counts stay valid.
-  const auto count_of = [&](const auto& holds) {  // returns the number of instructions with this property before each position
-    std::vector<std::uint32_t> until(code.size() + 1, 0);
-    for (std::size_t n = 0; n < code.size(); ++n) until[n + 1] = until[n] + (holds(code[n]) ? 1 : 0);
-    return until;
-  };
+  const auto count_of =
+      [&](const auto& holds) {  // returns the number of instructions with this property before each position
+        std::vector<std::uint32_t> until(code.size() + 1, 0);
+        for (std::size_t n = 0; n < code.size(); ++n) until[n + 1] = until[n] + (holds(code[n]) ? 1 : 0);
+        return until;
+      };
   const auto waiting_until = count_of([&](const instruction& i) { return waits_for_others(i, read); });
   const auto barriers_until = count_of([](const instruction& i) {
     return (i.op == opcode::bar && i.kind == kind::warp) || i.kind == kind::barrier ||

@@ -32,8 +32,9 @@ class compiled_image {
 
 /// The folder in which hpe stores compiled kernels for later runs. Several processes may use one folder.
 struct kernel_store {
-  std::string folder;            // if empty, hpe stores no kernels
-  std::uint64_t most_bytes = 0;  // above this size, hpe removes the least recently used files; if 0, hpe stores no kernels
+  std::string folder;  // if empty, hpe stores no kernels
+  std::uint64_t most_bytes =
+      0;  // above this size, hpe removes the least recently used files; if 0, hpe stores no kernels
 };
 
 /// Returns the folder and the size limit that the options HPE_KERNEL_CACHE and HPE_KERNEL_CACHE_SIZE specify.

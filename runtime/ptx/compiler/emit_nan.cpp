@@ -66,7 +66,8 @@ std::size_t emitter::emit_pure_sequence(std::span<const instruction* const> code
   // `exposed`: registers that the sequence reads before it writes them. `seen`: results that code outside of the
   // sequence reads.
   std::set<std::uint32_t> written, exposed, results, seen;
-  std::map<std::uint32_t, std::uint32_t> passed;  // by register: the number of reads by instructions for which passes_nan() is true
+  std::map<std::uint32_t, std::uint32_t>
+      passed;  // by register: the number of reads by instructions for which passes_nan() is true
   for (const instruction* const i : code) {
     for_each_read(*i, [&](std::uint32_t r) {
       if (!written.contains(r)) exposed.insert(r);

@@ -35,7 +35,7 @@ emitter::members_of_meeting emitter::find_members(const instruction& i, Value* a
   Value* const lane = steps(at.getInt32Ty(), 1);
   Value* const first_member = at.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, members, at.getFalse());
   // Each lane must belong to the set of lanes that its mask names, and must name the same set as the first lane of this
-  // set.
+  // set. If the sets are disjoint, their sizes add up to the number of running lanes.
   Value* const has_itself = is_member(members, lane);
   Value* const all_run = at.CreateICmpEQ(at.CreateAnd(members, splat(at.CreateNot(run))), number(32, 0));
   Value* const as_first = at.CreateICmpEQ(permuted(names, at.CreateAnd(first_member, number(32, 31))), names);

@@ -66,8 +66,8 @@ struct module_context {
   const ptx::image& image;
   const link_names& names;
   llvm::Module& module;
-  llvm::MDNode* invariant = nullptr;                   // the empty metadata node for !invariant.load
-  llvm::MDNode* own_scope = nullptr;                   // the alias scope of hpe's own memory: block_context::frame, next and current
+  llvm::MDNode* invariant = nullptr;  // the empty metadata node for !invariant.load
+  llvm::MDNode* own_scope = nullptr;  // the alias scope of hpe's own memory: block_context::frame, next and current
   std::map<std::uint32_t, llvm::Function*> functions;  // device functions, by number
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
@@ -112,7 +112,7 @@ class emitter {
   void emit_in_lanes(std::span<const instruction> code, const std::function<void()>& end);
 
   // Registers:
-  llvm::Value* get(const operand& o, unsigned bits);  // the canonical bits
+  llvm::Value* get(const operand& o, unsigned bits);  // returns the canonical bits
   llvm::Value* get_float(const operand& o, type t);   // may return a NaN that is not canonical
   llvm::Value* get_raw(std::uint32_t r);
   void set(const operand& o, llvm::Value* value);  // `value` is an integer, which is truncated or zero-extended
@@ -150,7 +150,8 @@ class emitter {
   /// The members of meetings: the lanes that meet with each lane that runs.
   struct members_of_meeting {
     llvm::Value* are_there;  ///< i1: whether all members run and name the same members; if false, `lanes` is not valid
-    llvm::Value* lanes;      ///< the members as bits: one i32 if all running lanes have the same meeting, otherwise one i32 for each lane
+    llvm::Value* lanes;  ///< the members as bits: one i32 if all running lanes have the same meeting, otherwise one i32
+                         ///< for each lane
   };
   /// `alive`: an i32 with the lanes that have not ended. Meetings wait for these lanes.
   [[nodiscard]] members_of_meeting find_members(const instruction& i, llvm::Value* alive);
@@ -282,7 +283,8 @@ class emitter {
   void emit_pure(const instruction& i);
 
   // Memory and calls:
-  llvm::Value* address_of(const operand& o);               // returns an i64; for shared memory, an offset of which only the low 32 bits are valid
+  llvm::Value* address_of(
+      const operand& o);  // returns an i64; for shared memory, an offset of which only the low 32 bits are valid
   llvm::Value* shared_offset_of(const operand& o);         // returns an i64 with a magnitude below 4 GiB
   llvm::Value* narrow_shared_offset_of(const operand& o);  // returns an i32, which may wrap
   llvm::Value* pointer_of(const instruction& i, const operand& o);
@@ -320,10 +322,10 @@ class emitter {
   view view_ = view::first;
   llvm::Value* lane_ = nullptr;  // i32
   std::vector<llvm::AllocaInst*> used_;
-  bool is_exact_ = true;                    // whether emitted code selects the bits of an f64 NaN (emit_nan.cpp)
-  std::vector<std::uint32_t> reads_;        // by register: the number of reads in the code; empty until the first use
-  std::set<const instruction*> checked_;    // accesses whose alignment earlier code has checked
-  std::set<const instruction*> simple_;     // accesses in lanes that earlier code has found to be aligned and contiguous
+  bool is_exact_ = true;                  // whether emitted code selects the bits of an f64 NaN (emit_nan.cpp)
+  std::vector<std::uint32_t> reads_;      // by register: the number of reads in the code; empty until the first use
+  std::set<const instruction*> checked_;  // accesses whose alignment earlier code has checked
+  std::set<const instruction*> simple_;   // accesses in lanes that earlier code has found to be aligned and contiguous
   llvm::BasicBlock* misaligned_ = nullptr;  // a block that reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;

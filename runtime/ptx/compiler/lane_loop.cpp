@@ -381,7 +381,8 @@ void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t 
     return;
   }
   std::vector<std::uint32_t> next = region.next(block, outcome);
-  if (e.mask == nullptr) std::erase_if(next, [&](std::uint32_t to) { return !outcome.contains(to); });  // no lane waits
+  if (e.mask == nullptr)
+    std::erase_if(next, [&](std::uint32_t to) { return !outcome.contains(to); });  // others have no lanes
   const bool is_sure = !outcome.contains(lane_region::gone);
   for (std::size_t n = 0; n < next.size(); ++n) {
     if (is_sure && n + 1 == next.size()) {

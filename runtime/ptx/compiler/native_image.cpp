@@ -168,7 +168,8 @@ class native_engine final : public engine {
   // thread then ends.
   std::optional<std::uint32_t> repeat(block_context& block, std::uint32_t point, std::uint32_t thread,
                                       const trap& fault) {
-    constexpr std::uint64_t most = 4096;  // the largest distance, in bytes, between the address that the CPU reports and the lane's own address
+    constexpr std::uint64_t most =
+        4096;  // the largest distance, in bytes, between the address that the CPU reports and the lane's own address
     try {
       return run(block, point, thread, thread + 1);
     } catch (const trap_exception&) {
@@ -332,7 +333,8 @@ class native_image final : public compiled_image {
     if (auto kept = find_kept(name)) {
       llvm::Error failure = link(*result, names, std::move(kept));
       if (!failure) return result;
-      log(log_level::info, "hpe compiles kernel {} again, because its stored code cannot be linked: {}", kernel.name, take_message(std::move(failure)));
+      log(log_level::info, "hpe compiles kernel {} again, because its stored code cannot be linked: {}", kernel.name,
+          take_message(std::move(failure)));
     }
     shared.targets_of_pointers = graph_.targets_of_pointers();
     shared.has_half_conversions = has("+f16c");

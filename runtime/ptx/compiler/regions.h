@@ -19,8 +19,9 @@ namespace hpe::ptx {
 
 /// The data of a compiled kernel that the scheduler needs.
 struct region_table {
-  std::vector<instruction> points;  // the meetings, with frame slots in place of registers, and without guards; [0] is empty
-  std::vector<bool> is_passable;    // by point: whether the meeting, with its guard, is_passable (lanes.h)
+  std::vector<instruction>
+      points;  // the meetings, with frame slots in place of registers, and without guards; [0] is empty
+  std::vector<bool> is_passable;  // by point: whether the meeting, with its guard, is_passable (lanes.h)
   std::uint32_t slots = 0;
 };
 
@@ -82,10 +83,12 @@ class region_emitter {
   const flat_kernel& kernel_;
   control_flow flow_;
   loose_floats loose_;
-  std::vector<std::uint32_t> points_;         // by point: the position of the meeting in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;       // by position in the code: the point of the meeting there; 0 if there is no meeting
+  std::vector<std::uint32_t> points_;  // by point: the position of the meeting in the code; [0] is unused
+  std::vector<std::uint32_t>
+      point_of_;  // by position in the code: the point of the meeting there; 0 if there is no meeting
   std::vector<std::uint32_t> slot_of_;        // by register
-  std::vector<const instruction*> repeated_;  // by register: the instruction that recomputes the register after a meeting; null if the frame stores the register
+  std::vector<const instruction*> repeated_;  // by register: the instruction that recomputes the register after a
+                                              // meeting; null if the frame stores the register
   std::optional<lane_analysis> lanes_;        // empty if threads run one by one
   std::vector<bool> has_block_value_;         // by register (find_block_values)
   region_table table_;

@@ -161,7 +161,8 @@ class block_values {
 
 std::vector<bool> find_block_values(const std::vector<instruction>& code, std::size_t registers,
                                     const control_flow& flow) {
-  constexpr std::size_t most = 4096;  // limits the number of blocks, because the time grows with the square of this number
+  constexpr std::size_t most =
+      4096;  // limits the number of blocks, because the time grows with the square of this number
   const bool meets = std::any_of(code.begin(), code.end(), is_meeting);
   if (!meets || flow.blocks().size() > most) return std::vector<bool>(registers);
   return block_values(code, registers, flow).find();

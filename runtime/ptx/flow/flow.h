@@ -9,7 +9,7 @@
 namespace hpe::ptx {
 
 struct basic_block {
-  std::uint32_t first = 0, last = 0;      // instructions n with first <= n < last; a meeting (call_graph.h) ends its block
+  std::uint32_t first = 0, last = 0;  // instructions n with first <= n < last; a meeting (call_graph.h) ends its block
   std::vector<std::uint32_t> successors;  // blocks
 };
 

@@ -17,8 +17,9 @@ class idle_ways {
   /// A path that leaves the region. Threads on the path write only registers, and each of these registers has the same
   /// value in all threads on the path.
   struct way {
-    std::vector<std::uint32_t> blocks;  // the last block ends with a barrier of all threads of the thread block, or with an exit
-    register_set written;               // registers written between the beginning of the region and the end of the path
+    std::vector<std::uint32_t>
+        blocks;            // the last block ends with a barrier of all threads of the thread block, or with an exit
+    register_set written;  // registers written between the beginning of the region and the end of the path
   };
 
   /// `region` must begin after a barrier of the whole block of threads. `has_block_value`: see find_block_values. All

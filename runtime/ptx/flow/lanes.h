@@ -50,9 +50,10 @@ struct lane_region {
   bool passes = false;       // lanes pass meetings, and the region continues after them
   std::uint32_t first = 0;   // block
   std::vector<std::uint32_t> order;
-  std::vector<std::uint32_t> position;           // by block: index in `order`; ~0U if the region does not reach the block
-  std::vector<std::uint32_t> loop_end;           // by block: for the header of a loop, the position of the loop's last block
-  std::vector<std::set<std::uint32_t>> waiting;  // by block: the blocks for which other lanes may wait while this block runs
+  std::vector<std::uint32_t> position;  // by block: index in `order`; ~0U if the region does not reach the block
+  std::vector<std::uint32_t> loop_end;  // by block: for the header of a loop, the position of the loop's last block
+  std::vector<std::set<std::uint32_t>>
+      waiting;  // by block: the blocks for which other lanes may wait while this block runs
 
   /// Returns the blocks that may run directly after `block`, in order, if the lanes of `block` go to the blocks of
   /// `outcome`. Lanes wait for at least one of these blocks, unless all lanes went to `gone`.

@@ -31,10 +31,11 @@ struct grid_part {
 
 struct patched_kernel {
   std::string name;
-  std::vector<std::string> obstacles;  // the reasons why the patched texts omit the kernel; empty if they contain the kernel
-  std::uint32_t part_offset = 0;       // offset of the grid_part in the kernel's parameters, in bytes
-  bool uses_variables = false;         // whether the kernel uses variables whose addresses are in patched_module::tables
-  bool uses_constants = false;         // whether the kernel uses variables of patched_module::constants
+  std::vector<std::string>
+      obstacles;                  // the reasons why the patched texts omit the kernel; empty if they contain the kernel
+  std::uint32_t part_offset = 0;  // offset of the grid_part in the kernel's parameters, in bytes
+  bool uses_variables = false;    // whether the kernel uses variables whose addresses are in patched_module::tables
+  bool uses_constants = false;    // whether the kernel uses variables of patched_module::constants
 };
 
 /// A table in constant memory: the addresses (8 bytes each) of variables of the original texts.

@@ -108,7 +108,7 @@ struct function {
   std::uint32_t max_cluster = 0;                  // .maxclusterrank, in blocks; 0 if not given
   bool needs_cluster = false;                     // .explicitcluster: the kernel or its launch must define a cluster
   std::uint32_t text = 0;                         // number of its PTX text
-  std::string left_out;                           // why hpe removed the code (unknown_code::left_out); empty if hpe did not remove it
+  std::string left_out;  // why hpe removed the code (unknown_code::left_out); empty if hpe did not remove it
 };
 
 /// A variable in global, constant or shared memory.

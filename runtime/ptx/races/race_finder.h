@@ -96,7 +96,8 @@ class race_finder {
 
   race_report& report_;
   const std::uint32_t threads_, blocks_;
-  std::uint32_t epoch_ = 1;  // for a single block: the number of barriers of the whole block, each of which orders all accesses
+  std::uint32_t epoch_ =
+      1;  // for a single block: the number of barriers of the whole block, each of which orders all accesses
   std::vector<thread_state> states_;
   std::vector<std::vector<word>> words_;                                       // by block
   std::vector<std::array<std::shared_ptr<const times>, no_barrier>> arrived_;  // by block: times of bar.arrive

@@ -18,7 +18,8 @@ enum class warp_order : std::uint8_t {
 /// unknown type.
 enum class unknown_code : std::uint8_t {
   refused,   ///< parse() throws
-  left_out,  ///< parse() removes the code of this function, or of each function that names the variable; function::left_out contains the reason
+  left_out,  ///< parse() removes the code of this function, or of each function that names the variable;
+             ///< function::left_out contains the reason
 };
 
 /// Parses PTX texts, links .extern symbols of one text to .visible symbols of another, and verifies the program.
