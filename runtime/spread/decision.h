@@ -37,11 +37,10 @@ struct cut {
 
 struct placement {
   enum class kind : std::uint8_t {
-    stay,    // the array stays in its present memory; also for host memory and arrays that cannot move
-    one,     // the memory of device `home` contains the whole array
-    parts,   // the memory of device d contains the bytes bounds[d] <= offset < bounds[d + 1]; bounds are multiples of
-             // the granule
-    cyclic,  // the devices' memories contain runs of `run` bytes (whole granules) in turn
+    stay,        // the array stays in its present memory; also for host memory and arrays that cannot move
+    one,         // the memory of device `home` contains the whole array
+    parts,       // device d has the bytes bounds[d] <= offset < bounds[d + 1]; bounds are multiples of the granule
+    cyclic,      // the devices' memories contain runs of `run` bytes (whole granules) in turn
     replicated,  // each device's memory contains a replica; only for arrays that the kernel does not write
   };
   kind how = kind::stay;

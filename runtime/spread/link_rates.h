@@ -59,7 +59,7 @@ struct machine {
       true;  // true if each device has one port to a switch, false if each pair of devices has its own link
   double host_rate = 5e10;         // accesses of one device to host memory
   double host_memory_rate = 2e11;  // accesses of all devices together to host memory
-  double copy_rate = 3.4e11;       // copies between two devices, which make replicas
+  double copy_rate = 3.4e11;       // copies of replicas between two devices
   double instruction_rate = 2e13;  // thread instructions per second on one device
   double launch_seconds = 6e-6;    // host time to launch a part on one more device and to wait for it
   // The initial price, before a move was measured: seconds per range, and seconds per byte. The first is an estimate of

@@ -1,7 +1,7 @@
 // A plan depends on the kernel, on the shape of the launch, on the parameters other than pointers, and on the layouts
 // of the arrays: their sizes, homes and flags, but not their addresses. layout_table gives each layout a number. The
-// planner stores the plans (struct outlook) by kernel, shape and layouts. It stores the traffic of sampled blocks
-// (struct sampled) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
+// planner stores the plans (struct outlook) by kernel, shape and layouts. The planner stores the traffic of sampled
+// blocks (struct sampled) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
 //
 // decide() first searches the known cases of the kernel, one by one. A case is a shape with the addresses and versions
 // of the arrays, and refers to an outlook. Only if no case matches, decide() computes the layouts and searches the
@@ -31,9 +31,9 @@ namespace {
 constexpr std::size_t most_cases = 16;      // per kernel; a further case replaces the oldest case
 constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook removes all outlooks of the kernel first
 
-/// The numbers of launches between two checks whether the parameters of a case have changed. The pause doubles, up to
-/// longest_pause, as long as the decision does not change; it is at least pause_without_time if no planning time is
-/// left.
+/// hpe compares a launch's parameters with the parameters of its plan only after a pause of some launches. The pause
+/// doubles, up to longest_pause launches, as long as the decision does not change. If no planning time is left, the
+/// pause is at least pause_without_time launches.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
 /// The number of the first launch of a kernel over its arrays at which hpe may distribute the arrays, or move them back
@@ -59,7 +59,7 @@ struct planner::outlook {
   /// A plan that moves or copies arrays.
   struct move {
     decision how;
-    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0: there is no such plan
+    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0 if there is no such plan
     move_work work;      // the work of moving arrays to other homes
     double copying = 0;  // seconds to copy the arrays that get replicas
     // The smallest loss of a launch without the move, if the move saves only remote reads.
@@ -457,7 +457,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
     a.uses = 1;
     a.is_try = wished.is_try;
     // The caller does not measure a launch that moves arrays to other homes, because later launches do not repeat the
-    // move. It measures a launch that only copies arrays, because the copies recur.
+    // move. The caller measures a launch that only copies arrays, because the copies recur.
     if (a.asked == nullptr) measure(a, now, way::spread, move.how.seconds + move.price(machine_.moves));
     expect(k, q, move.how, a.uses_expected);
     return move.how;
@@ -470,9 +470,9 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
   return now.stay;
 }
 
-// With when_planned::in_time, the caller measures launches. The first launch is slower than later launches, because it
-// loads code. Therefore the gain of spreading is known only from the third launch on, and the loss of the third launch
-// counts three times. After a move, hpe measures one launch before arrays may move back.
+// With when_planned::in_time, the planner decides about moves after measured launches. The first launch is slower than
+// later launches, because it loads code, so the gain of spreading is known only from the third launch on. The loss of
+// the third launch counts three times. After a move, the caller measures one launch before arrays may move back.
 bool planner::is_due(account& a, const wish& wished) {
   const double price = wished.what->price(machine_.moves);
   if (wished.is_try || price == 0) return true;

@@ -33,8 +33,7 @@ namespace hpe::spread {
 
 enum class when_planned : std::uint8_t {
   at_once,  // every launch waits for its first plan
-  in_time,  // launches wait for plans until planner::allowance is spent; later launches without a plan run on one
-            // device
+  in_time,  // launches wait for plans until planner::allowance is spent; later ones run on one device
 };
 
 /// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.

@@ -22,7 +22,7 @@ struct plan {
   std::string name;
   cut how;
   std::vector<placement> moves;              // by allocation
-  std::vector<std::vector<home_run>> homes;  // the homes that result from the moves
+  std::vector<std::vector<home_run>> homes;  // by allocation: the homes after the moves
   std::vector<bool> replicated;
   cost predicted;
   move_work work;           // the work of the moves

@@ -326,7 +326,8 @@ traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<co
     result.blocks = std::move(detailed);
     return result;
   }
-  // The roughly sampled blocks give the offsets. Their numbers of bytes are scaled to the mean of the detailed blocks.
+  // The roughly sampled blocks give the offsets. The function scales their numbers of bytes to the mean of the detailed
+  // blocks.
   block_traffic mean;
   std::vector<double> volumes(2 * arrays.size()), rough(2 * arrays.size());
   const auto share = 1 / static_cast<double>(detailed.size());

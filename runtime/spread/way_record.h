@@ -43,8 +43,8 @@ class way_record {
     return predicted * of(like_one ? way::alone : w).factor;
   }
   [[nodiscard]] double expected(way w, const prediction& p) const { return expected(w, p.of(w)); }
-  /// Returns whether a trial of the slower way for `seconds` is within the limit. If it is, counts these seconds as
-  /// spent.
+  /// Returns whether a trial of the slower way for `seconds` is within the limit. If the trial is within the limit,
+  /// counts these seconds as spent.
   [[nodiscard]] bool may_try(double seconds);
   [[nodiscard]] std::uint64_t count(way w) const { return of(w).count; }
 

@@ -546,8 +546,7 @@ class wait_search {
   std::set<std::uint32_t> seen_writes_, seen_blocks_, seen_loops_;
   // Expressions on which the loop's end depends, and which run() has not examined yet.
   std::vector<expression_id> rest_, behind_memory_;
-  bool is_behind_memory_ = false;  // whether rest_ contains expressions that
-                                   // reach the loop's end only through memory
+  bool is_behind_memory_ = false;  // whether the values in rest_ reach the loop's end through memory
 };
 
 }  // namespace

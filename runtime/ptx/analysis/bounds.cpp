@@ -107,7 +107,7 @@ bool bounds::never_holds(const comparison& c) {
 const range& bounds::of_quantity(quantity_id id) {
   if (known_[id].when == now_) return known_[id].values;
   const quantity& q = table_.of(id);
-  known_[id] = {now_, q.values};  // the range while the computation of this quantity needs the quantity itself
+  known_[id] = {now_, q.values};  // the range to use if the computation of this quantity needs the quantity itself
   const range found = compute(q);
   known_[id].values = found;
   return known_[id].values;

@@ -59,7 +59,7 @@ void evaluator::go_to(const thread_place& place) {
 evaluator::changes evaluator::changes_of(quantity_id id) {
   if (id >= changes_.size()) changes_.resize(table_.quantities());
   if (changes_[id]) return *changes_[id];
-  changes_[id] = changes::by_counter;  // the result if the quantity depends on itself
+  changes_[id] = changes::by_counter;  // applies if the quantity depends on itself
   const quantity& q = table_.of(id);
   changes found = changes::never;
   const auto include = [&](const std::vector<expression_id>& list) {

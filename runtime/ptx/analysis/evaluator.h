@@ -28,8 +28,8 @@ class evaluator {
   using number = std::optional<__int128>;
 
   /// `address_of` receives the number of a variable's symbol, and returns the variable's address, or nothing if the
-  /// address is unknown. It must always return the same result for the same symbol. The analysis must outlive the
-  /// object.
+  /// address is unknown. `address_of` must always return the same result for the same symbol. The analysis must outlive
+  /// the object.
   evaluator(const kernel_analysis& k, std::function<number(std::uint32_t)> address_of);
 
   /// After this call, a choice (quantity::kind) has the value of its first alternative with a known value, so results

@@ -52,8 +52,7 @@ struct quantity {
     // the value of a register at a loop header, if it is not affine in the counter; operands: the values at entry and
     // at latches
     recurrence,
-    result,  // the result of an instruction that is no function of the operands, such as a load; depends on the
-             // operands
+    result,  // the result of an instruction that depends on more than its operands, such as a load
   };
   kind what = kind::result;
   std::uint32_t number = 0;  // for a node, choice or result: the position of the instruction

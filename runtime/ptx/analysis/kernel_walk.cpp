@@ -216,7 +216,8 @@ std::vector<value> kernel_walk::deciding(std::uint32_t block) const {
 std::vector<kernel_walk::decision> kernel_walk::forks(std::uint32_t loop, const std::vector<bool>& goals) const {
   const auto outside = static_cast<std::uint32_t>(flow_.blocks().size());
   constexpr std::uint32_t several = none - 1;
-  std::vector<std::uint32_t> first(outside, none);  // the goal that a thread reaches first from the end of a block
+  std::vector<std::uint32_t> first(outside,
+                                   none);  // by block: the first goal that a thread reaches from the end of the block
   const auto after = [&](std::uint32_t block) {
     std::uint32_t found = first[block];
     const auto include = [&found](std::uint32_t goal) {

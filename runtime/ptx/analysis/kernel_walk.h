@@ -22,7 +22,7 @@ class kernel_walk {
   [[nodiscard]] const flow_graph& flow() const { return flow_; }
   [[nodiscard]] expressions& table() { return expressions_; }
   [[nodiscard]] assumption_table& assumptions() { return assumptions_; }
-  /// Whether the walk covered the whole function. If it did not, no expression is known.
+  /// Whether the walk covered the whole function. If the walk did not, no expression is known.
   [[nodiscard]] bool is_complete() const { return complete_; }
 
   /// Returns the address that source operand `n` of the instruction at `position` contains. The instruction must be in

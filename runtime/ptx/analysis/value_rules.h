@@ -10,7 +10,7 @@ namespace hpe::ptx::analysis {
 struct value {
   expression_id of = 0;
   assumption_set assumes = 0;
-  bool is_undefined = false;  // no path to this instruction writes the register
+  bool is_undefined = false;  // true if no path to this instruction writes the register
 };
 
 class value_rules {

@@ -107,7 +107,7 @@ std::string words::of_quantity(quantity_id id) const {
 std::string words::of_sum(const polynomial& p) const {
   if (p.empty()) return "0";
   std::string text;
-  const std::size_t first = p[0].of.is_one() ? 1 : 0;  // a constant is written last
+  const std::size_t first = p[0].of.is_one() ? 1 : 0;  // the text of a constant comes last
   for (std::size_t n = 0; n < p.size(); ++n) {
     const term& t = p[(n + first) % p.size()];
     const bool is_negative = t.factor < 0;

@@ -51,7 +51,7 @@ struct descriptor {
 [[nodiscard]] scalar_function find_conversion_scalar(const instruction& i);
 
 /// The interpreter and compiled code compute ex2.approx as 2^x = 2^n * p(x - n), where n is the integer nearest to x
-/// and p is the polynomial with these coefficients. They first limit |x| to exp2_limit, and evaluate p in double
+/// and p is the polynomial with these coefficients. Both first limit |x| to exp2_limit, and evaluate p in double
 /// precision by Horner's rule with fused multiply-adds.
 inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
     0x1p+0,

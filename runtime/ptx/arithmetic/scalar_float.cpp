@@ -6,7 +6,7 @@
 // NaNs, the second operand takes precedence over the third, and the third over the first; in a division, the first
 // takes precedence over the second. If no operand is a NaN, the result is 0xfff8000000000000. The .approx functions
 // return the correctly rounded value or an adjacent one, within the error bounds of the PTX ISA. Only sine and cosine
-// also round their argument as a GPU does (see angle()). Special cases are as on an H200.
+// also round their argument as a GPU does (see angle()). The results for special cases are the same as on an H200.
 
 #include <bit>
 #include <cmath>

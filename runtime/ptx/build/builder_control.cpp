@@ -165,9 +165,9 @@ bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   return false;
 }
 
-// Returns whether the loop of the instructions first <= n < last may poll one address with ld.cg, that is, whether the
-// loop computes no address of an ld.cg, or computes it only from values in memory. Other loops with ld.cg read arrays,
-// and a pause would slow them down.
+// Returns whether the loop of the instructions first <= n < last contains an ld.cg whose address the loop only loads
+// from memory or does not change. Such a loop may poll one address. Other loops with ld.cg read arrays, and a pause
+// would slow them down.
 bool polls_past_cache(const std::vector<instruction>& code, std::uint32_t first, std::uint32_t last) {
   const auto range = std::span(code).subspan(first, last - first);
   const auto computes = [](const instruction& i, std::uint32_t r) {
@@ -190,7 +190,7 @@ instruction pause_before(const instruction& jump) {
   return pause;
 }
 
-// Returns, by function, whether the function or a callee may read a value that another thread writes at the same time.
+// Returns, by function, whether the function or a callee contains an instruction for which waits_for_others is true.
 std::vector<bool> polling_functions(const program& p) {
   std::vector<bool> polls(p.functions.size());
   std::vector<std::vector<std::uint32_t>> callers(p.functions.size());

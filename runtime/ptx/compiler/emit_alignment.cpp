@@ -3,7 +3,8 @@
 //
 // One test and one branch, which is normally not taken, check all accesses of a basic block whose addresses are known
 // before the first of these accesses. Therefore the compiler emits the code that computes the addresses before the
-// test. It moves an instruction past another instruction only if neither of them writes a register that the other uses.
+// test. The compiler moves an instruction past another instruction only if neither of them writes a register that the
+// other uses.
 
 #include <llvm/IR/MDBuilder.h>
 

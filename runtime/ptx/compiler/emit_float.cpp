@@ -138,8 +138,7 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
       value = at.CreateBitCast(bits, floats(32));
     }
     value = at.CreateFPCast(flushed(value, ftz), as);
-    if (t == type::f32) {  // makes a NaN quiet, even if LLVM removes the conversion because the f64 was converted from
-                           // an f32
+    if (t == type::f32) {  // makes a NaN quiet, even if LLVM removes a conversion from f32 to f64 and back
       Value* const bits = at.CreateBitCast(value, ints(32));
       Value* const quiet = at.CreateSelect(at.CreateFCmpUNO(value, value), at.CreateOr(bits, 0x400000), bits);
       value = at.CreateBitCast(quiet, as);

@@ -1,4 +1,4 @@
-// Registers, operands, and accesses to the runtime's own memory.
+// Registers, operands, and accesses to hpe's own memory.
 
 #include "runtime/ptx/compiler/emitter.h"
 

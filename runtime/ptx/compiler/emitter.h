@@ -163,7 +163,7 @@ class emitter {
   /// Emits code that sets all registers to zero, at the beginning of a thread.
   void clear_registers();
 
-  // Memory of the runtime:
+  // Accesses to hpe's own memory:
   llvm::Value* member(std::size_t offset, llvm::Type* t, bool invariant = true);
   void set_member(std::size_t offset, llvm::Value* value);
   llvm::Instruction* own(llvm::Instruction* access);

@@ -219,7 +219,7 @@ Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread
 }
 
 // Emits code that sets registers to the values in `known`, and loads all other registers from the frame. Returns an i1:
-// whether the registers have their shapes. It may be false if threads come from different iterations of a loop.
+// whether the registers have their shapes. The result may be false if threads come from different iterations of a loop.
 Value* region_emitter::restore_in_lanes(emitter& e, std::uint32_t point, const std::map<std::uint32_t, Value*>& known) {
   std::vector<std::pair<std::uint32_t, Value*>> restored(known.begin(), known.end());
   if (point != 0)
@@ -301,7 +301,7 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
 }
 
 // Emits the meeting at the end of a block: the lanes of e.mask pass it if all lanes that it needs have arrived.
-// Otherwise they leave the region.
+// Otherwise the lanes leave the region.
 void region_emitter::emit_passage(emitter& e, const lane_region& region, std::uint32_t block) {
   const basic_block& b = flow_.blocks()[block];
   const instruction& meeting = kernel_.code[b.last - 1];
@@ -382,7 +382,7 @@ void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t 
   }
   std::vector<std::uint32_t> next = region.next(block, outcome);
   if (e.mask == nullptr)
-    std::erase_if(next, [&](std::uint32_t to) { return !outcome.contains(to); });  // others have no lanes
+    std::erase_if(next, [&](std::uint32_t to) { return !outcome.contains(to); });  // no lane waits for other blocks
   const bool is_sure = !outcome.contains(lane_region::gone);
   for (std::size_t n = 0; n < next.size(); ++n) {
     if (is_sure && n + 1 == next.size()) {

@@ -347,7 +347,7 @@ class native_image final : public compiled_image {
     llvm::raw_string_ostream stream(message);
     HPE_REQUIRE(!llvm::verifyModule(module, &stream), HPE_ERROR_INTERNAL,
                 "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
-    // a machine of its own, because CPU threads must not share one
+    // a separate target machine, because CPU threads must not share one
     const std::unique_ptr<llvm::TargetMachine> target = checked(host_->createTargetMachine());
     optimise(module, *target);
     auto object = checked(llvm::orc::SimpleCompiler(*target)(module));
@@ -380,8 +380,8 @@ class native_image final : public compiled_image {
     return llvm::Error::success();
   }
 
-  // Returns the kernel cache. Its key contains everything on which code depends: the PTX texts, the order of warps, the
-  // CPU, the parser (which numbers instructions and variables), this compiler, and LLVM.
+  // Returns the kernel cache. The key of the cache contains everything on which code depends: the PTX texts, the order
+  // of warps, the CPU, the parser (which numbers instructions and variables), this compiler, and LLVM.
   std::unique_ptr<kernel_cache> make_cache(const compile_request& request) const {
     const auto llvm = static_cast<llvm::StringRef (*)()>(&llvm::sys::getHostCPUName);
     std::vector<std::string_view> inputs{target_->getTargetCPU(), target_->getTargetFeatureString()};
@@ -425,7 +425,7 @@ class native_image final : public compiled_image {
   std::map<const function*, std::uint32_t> kernel_numbers_;
   const std::vector<loaded_object> objects_;
   std::unique_ptr<llvm::TargetMachine> target_;
-  bool has_wide_vectors_ = false;  // vectors of 512 bits
+  bool has_wide_vectors_ = false;  // whether the CPU has vectors of 512 bits
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unique_ptr<kernel_cache> cache_;
   std::optional<llvm::orc::JITTargetMachineBuilder> host_;

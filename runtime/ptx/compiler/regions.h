@@ -29,8 +29,8 @@ class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
   [[nodiscard]] const region_table& table() const { return table_; }
-  /// Emits the functions of the regions: "region_0", "region_1" and so on. Their type is i32(block_context*, i32 first,
-  /// i32 last); they return the result of engine::run.
+  /// Emits the functions of the regions: "region_0", "region_1" and so on. The functions have the type
+  /// i32(block_context*, i32 first, i32 last) and return the result of engine::run.
   void emit();
 
  private:
@@ -87,8 +87,7 @@ class region_emitter {
   std::vector<std::uint32_t>
       point_of_;  // by position in the code: the point of the meeting there; 0 if there is no meeting
   std::vector<std::uint32_t> slot_of_;        // by register
-  std::vector<const instruction*> repeated_;  // by register: the instruction that recomputes the register after a
-                                              // meeting; null if the frame stores the register
+  std::vector<const instruction*> repeated_;  // by register: the instruction that recomputes it; null if there is none
   std::optional<lane_analysis> lanes_;        // empty if threads run one by one
   std::vector<bool> has_block_value_;         // by register (find_block_values)
   region_table table_;

@@ -5,8 +5,8 @@
 ///
 /// Generic, global, constant and local addresses are addresses of this process. A shared address is an offset into the
 /// block's shared memory. An address in shared::cluster has 32 bits. If its upper 8 bits are 0, it is an offset into
-/// the block's own shared memory. If they are r + 1, the other bits are an offset into the shared memory of the block
-/// with rank r in the cluster.
+/// the block's own shared memory. If the upper 8 bits are r + 1, the other bits are an offset into the shared memory of
+/// the block with rank r in the cluster.
 
 #include <array>
 #include <csetjmp>
@@ -88,7 +88,7 @@ struct launch_configuration {
   const void* parameters = nullptr;   // formals_size bytes, in the layout that the kernel declares
   std::uint64_t number = 0;           // %gridid
   std::optional<dimensions> cluster;  // cluster size in blocks; if empty, the size that the kernel declares
-  void* workspace = nullptr;          // for grid.sync in cooperative launches: 16 zeroed bytes, aligned to 16
+  void* workspace = nullptr;          // 16 bytes for grid.sync, aligned to 16; null: run_together uses its own
   std::uint32_t local_limit =
       16 << 10;  // bytes per thread for the local memory and the call frames of the functions that the kernel calls
   const ptx::surroundings* surroundings = nullptr;

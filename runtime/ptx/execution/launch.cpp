@@ -134,8 +134,8 @@ class gang {
     return own[0] == 0 ? dimensions{} : dimensions{own[0], own[1], own[2]};
   }
 
-  // Returns the position of a cluster in the grid of clusters. Usually the cluster is the next one, and the function
-  // needs no division.
+  // Returns the position of a cluster in the grid of clusters. A cluster that follows the previous cluster needs no
+  // division.
   const dimensions& place_of(std::uint64_t cluster) {
     if (cluster == following_ && place_.x + 1 < clusters_.x) {
       ++place_.x;

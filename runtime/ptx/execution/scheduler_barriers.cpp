@@ -72,8 +72,8 @@ bool scheduler::meet_barriers() {
     if (!barriers[n].complete) continue;
     arrived_[n] = 0;
     if (block_.races == nullptr) continue;
-    // If all threads that have not ended are at the barrier, it orders all accesses of the block, including the
-    // accesses of threads that have ended.
+    // If all threads that have not ended are at the barrier, the barrier orders all accesses of the block, including
+    // the accesses of threads that have ended.
     if (met[n].size() == alive) {
       block_.races->meet_all(block_);
     } else {

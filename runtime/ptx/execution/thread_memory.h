@@ -44,7 +44,7 @@ struct cluster_address {
 
 /// Returns the position of an instruction, for example: "PTX line 12, 'st.global.u32 [%rd1], %r2;', kernel.cu:7"
 [[nodiscard]] std::string place_of(const program& p, const function& f, const instruction& i);
-/// Returns the same for an instruction of the kernel that the block runs.
+/// Returns the position, in the same form, of an instruction of the kernel that the block runs.
 [[nodiscard]] std::string place_of(const block_context& block, const instruction& i);
 
 }  // namespace hpe::ptx

@@ -46,7 +46,8 @@ class reader {
 
   [[nodiscard]] const char* piece(std::size_t offset, std::size_t bytes) const {
     HPE_REQUIRE(offset <= bytes_ && bytes <= bytes_ - offset, HPE_ERROR_INVALID_ARGUMENT,
-                "the fat binary ends early: {} bytes at {} of {}", bytes, offset, bytes_);
+                "the fat binary ends early: hpe needs {} bytes at offset {}, but the fat binary has {} bytes", bytes,
+                offset, bytes_);
     return data_ + offset;
   }
 
@@ -88,7 +89,8 @@ std::optional<std::string> decompress_zstd(const char* data, std::size_t bytes, 
 std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, bool zstd) {
   HPE_REQUIRE(size <= largest_text, HPE_ERROR_INVALID_ARGUMENT, "PTX of {} bytes in a fat binary is too large", size);
   std::optional<std::string> text = zstd ? decompress_zstd(data, bytes, size) : decompress_lz4(data, bytes, size);
-  HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
+  HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT,
+              "hpe cannot decompress the PTX in a fat binary ({}); the fat binary is damaged", zstd ? "zstd" : "LZ4");
   return *std::move(text);
 }
 
@@ -102,8 +104,10 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
   const auto body_size = all.at<std::uint64_t>(8);
   HPE_REQUIRE(header >= smallest_container_header, HPE_ERROR_INVALID_ARGUMENT,
               "a fat binary has a header of {} bytes; it must have {} or more", header, smallest_container_header);
-  HPE_REQUIRE(header <= bytes && body_size <= bytes - header, HPE_ERROR_INVALID_ARGUMENT,
-              "the fat binary ends early: a header of {} and a body of {} bytes in {}", header, body_size, bytes);
+  HPE_REQUIRE(
+      header <= bytes && body_size <= bytes - header, HPE_ERROR_INVALID_ARGUMENT,
+      "the fat binary ends early: it has a header of {} bytes and a body of {} bytes, but only {} bytes are there",
+      header, body_size, bytes);
   const std::size_t end = header + body_size;
   const reader in(data, end);
   std::vector<fat_binary_entry> entries;

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::uint32_t none = ~0U;
 
-// Returns for each block its immediate post-dominator: the first block that lies on all paths from the block to the end
-// of the kernel, or the number of blocks if only the end itself lies on all of them. (Cooper, Harvey and Kennedy, "A
-// Simple, Fast Dominance Algorithm", 2001, on the reversed graph.) A block that cannot reach the end has no immediate
-// post-dominator.
+// Returns, for each block, the immediate post-dominator: the first block that is on all paths from the block to the end
+// of the kernel. If no block is on all these paths, the result is the number of blocks, which stands for the end.
+// (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001, on the reversed graph.) A block that cannot
+// reach the end has no immediate post-dominator.
 std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   const auto end = static_cast<std::uint32_t>(blocks.size());
   std::vector<std::vector<std::uint32_t>> before(blocks.size() + 1);

@@ -9,7 +9,7 @@
 namespace hpe::ptx {
 
 /// Returns, for each register, whether all threads of a block that wait at the same barrier of the whole block have the
-/// same value in it. Returns false for all registers if threads may take different paths from one meeting
+/// same value in the register. Returns false for all registers if threads may take different paths from one meeting
 /// (call_graph.h) to another.
 ///
 /// A register has the same value in all threads if all instructions that write the register read only such registers,

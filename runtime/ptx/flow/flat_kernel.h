@@ -15,7 +15,8 @@ struct flat_kernel {
   std::vector<instruction> code;  // ends with an exit or jump on every path
   std::uint32_t local_size = 0;
   std::uint32_t scratch_size = 0;
-  bool scratch_is_local = false;  // scratch memory follows local memory, which keeps its content at meetings
+  bool scratch_is_local =
+      false;  // whether scratch memory follows local memory, so that scratch memory keeps its content at meetings
 };
 
 /// Returns the kernel, with the callees that contain meetings inlined. Empty if such a callee is recursive or may be

@@ -393,7 +393,8 @@ void lane_analysis::find_shapes() {
     shapes_[r] = after;
     return changed;
   };
-  for (const std::uint32_t r : flow_.alive_at(0).members()) write(r, uniform);  // their initial value is zero
+  for (const std::uint32_t r : flow_.alive_at(0).members())
+    write(r, uniform);  // registers that no instruction has written are zero
   for (bool changed = true; changed;) {
     changed = false;
     for (const instruction& i : code_) {

@@ -10,7 +10,8 @@
 ///
 /// A meeting is an instruction at which threads wait for each other (call_graph.h). If the lanes are a whole warp, they
 /// usually reach a shuffle, a vote or another meeting of the warp together. The lanes then *pass* the meeting: they
-/// execute it like any other instruction. They leave the code only if the meeting needs lanes that have not reached it.
+/// execute it like any other instruction. The lanes leave the code only if the meeting needs lanes that have not
+/// reached it.
 
 #include <optional>
 #include <set>
@@ -24,7 +25,7 @@ struct lane_shape {
   enum class kind : std::uint8_t {
     unknown,  // the analysis has found no write
     uniform,  // all lanes have the same value
-    linear,   // lane k has the value of lane 0 plus k * step, modulo the register's size
+    linear,   // lane k has the value of lane 0 plus k * step, modulo 2^w in a register of w bits
     // A linear 32-bit value, extended to 64 bits. If the values of the first and the last lane differ by (lanes - 1) *
     // step, all lanes are linear. Otherwise the 32-bit value overflowed in one of the lanes.
     widened,

@@ -6,8 +6,9 @@
 
 namespace hpe::ptx {
 
-/// Returns whether an instruction is a meeting. A meeting is a barrier, an instruction of a whole warp, a matrix
-/// instruction or a pause: at a meeting, a thread leaves compiled code so that other threads can run.
+/// Returns whether an instruction is a meeting. A meeting is an instruction at which a thread leaves compiled code so
+/// that other threads can run: a barrier, a warp instruction such as a shuffle or a vote, a matrix instruction, or a
+/// pause.
 [[nodiscard]] bool is_meeting(const instruction& i);
 /// Returns whether the compiler ends a region of code at the instruction (regions.h).
 [[nodiscard]] inline bool ends_region(const instruction& i) {

@@ -21,7 +21,7 @@ class modifier_set {
  public:
   [[nodiscard]] bool has(modifier m) const { return bits_[static_cast<std::size_t>(m)]; }
   void add(modifier m) { bits_.set(static_cast<std::size_t>(m)); }
-  /// Returns which of the given modifiers is in the set; `count` if none of them is.
+  /// Returns which of the given modifiers is in the set; modifier::count if none of them is in the set.
   template <class... Modifiers>
   [[nodiscard]] modifier one_of(Modifiers... wanted) const {
     modifier found = modifier::count;

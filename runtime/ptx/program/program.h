@@ -43,7 +43,7 @@ struct operand {
     function,   // the address of a function
   };
   kind what = kind::none;
-  bool negated = false;  // for a predicate: use its negation
+  bool negated = false;  // for a predicate: whether the instruction uses the negation
   std::uint32_t index = 0;
   std::uint64_t value = 0;
 
@@ -107,7 +107,7 @@ struct function {
   std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros if not given
   std::uint32_t max_cluster = 0;                  // .maxclusterrank, in blocks; 0 if not given
   bool needs_cluster = false;                     // .explicitcluster: the kernel or its launch must define a cluster
-  std::uint32_t text = 0;                         // number of its PTX text
+  std::uint32_t text = 0;                         // index in program::texts
   std::string left_out;  // why hpe removed the code (unknown_code::left_out); empty if hpe did not remove it
 };
 
@@ -132,7 +132,7 @@ struct symbol {
   bool is_dynamic_shared = false;     // declared `.extern .shared`: begins after the static shared variables
   std::uint32_t shared_offset = 0;    // offset of a static variable in the block's shared memory
   std::uint32_t owner = no_owner;     // the function that declares a shared variable
-  std::vector<std::uint8_t> initial;  // shorter than size if the rest is zero
+  std::vector<std::uint8_t> initial;  // the initial bytes; shorter than `size` if the other bytes are zero
   std::vector<relocation> relocations;
   static constexpr std::uint32_t no_owner = ~0U;
 

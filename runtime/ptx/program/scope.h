@@ -31,7 +31,7 @@ class scope {
     struct family {
       std::uint32_t count = 0;
       std::function<std::uint32_t(std::string_view name)> make;
-      std::unordered_map<std::uint32_t, entity> made;  // by the number in the name
+      std::unordered_map<std::uint32_t, entity> made;  // by the number in the register's name
     };
     std::unordered_map<std::string_view, entity> names_;
     std::unordered_map<std::string_view, family> families_;

@@ -13,8 +13,8 @@ namespace hpe::ptx {
 struct operand_syntax {
   enum class kind : std::uint8_t {
     word,     // `text`; also the member ("x" of "%tid.x") or the value (8 of "name+8")
-    integer,  // value
-    float32,  // value holds the bits
+    integer,  // `value` is the number
+    float32,  // `value` contains the bits
     float64,
     vector,   // {parts}
     address,  // [parts[0]]; for a texture [parts[0], parts[1]]

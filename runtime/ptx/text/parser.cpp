@@ -124,7 +124,7 @@ void lay_out_shared(program& p) {
       offset = std::max(offset, (end + s.alignment - 1) / s.alignment * s.alignment);
     }
     HPE_REQUIRE(s.size <= most_shared_memory && offset + s.size <= most_shared_memory, HPE_ERROR_INVALID_ARGUMENT,
-                "{} needs {} bytes of shared memory at {}; a block may have {}", s.name, s.size, offset,
+                "{} needs {} bytes of shared memory at offset {}; a block may have {} bytes", s.name, s.size, offset,
                 most_shared_memory);
     s.shared_offset = static_cast<std::uint32_t>(offset);
     placed.set(n);

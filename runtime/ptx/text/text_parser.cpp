@@ -95,7 +95,7 @@ void text_parser::parse_target() {
 // Returns the index in program::files of the file with the number `number` in .file and .loc. nvcc writes .file
 // directives after the .loc directives that use their numbers.
 std::uint32_t text_parser::file_of(std::uint64_t number) {
-  if (number > 1 << 20) fail("the number of a file is too large");
+  if (number > 1 << 20) fail("the number of a file is larger than 1048576");
   if (files_.size() <= number) files_.resize(number + 1, 0);
   if (files_[number] == 0) {
     files_[number] = static_cast<std::uint32_t>(program_.files.size());

@@ -108,7 +108,7 @@ class function_verifier {
     if (is_product && is_float(t) && i.modifiers.one_of(modifier::wide, modifier::lo, modifier::hi) != modifier::count)
       fail(i, fmt::format(".wide, .lo and .hi are for integers, but .{} is not an integer type", name_of(t)));
     if (i.has(modifier::wide) && bits_of(t) > 32)
-      fail(i, fmt::format("there is no type of twice the width of .{}", name_of(t)));
+      fail(i, fmt::format(".wide needs a 16-bit or 32-bit type, but the type is .{}", name_of(t)));
     check_shape(i);
   }
 

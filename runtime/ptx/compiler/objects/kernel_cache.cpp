@@ -163,7 +163,7 @@ void kernel_cache::shrink() const {
   };
   std::vector<kept_file> files;
   std::uint64_t all = 0;
-  std::error_code ignored;  // for files that other processes remove at the same time
+  std::error_code ignored;  // receives errors for files that other processes remove at the same time
   for (std::filesystem::directory_iterator at(where_.folder, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
     if (!at->path().filename().string().starts_with(prefix)) continue;

@@ -26,7 +26,7 @@ struct queued_work {
   std::uint32_t dynamic_shared = 0;
   void* parameters = nullptr;
 
-  /// For a copy of rows; if `from` is null, for a fill.
+  /// The rows of a copy; if `from` is null, the rows of a fill.
   std::uint8_t* to = nullptr;
   const std::uint8_t* from = nullptr;
   std::size_t to_pitch = 0, from_pitch = 0, width = 0, height = 0;

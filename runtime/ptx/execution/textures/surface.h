@@ -1,6 +1,6 @@
 #pragma once
 
-/// Surfaces: reads and writes of single bytes in a texture's memory.
+/// Surfaces: reads and writes of bytes in a texture's memory, without filtering.
 
 #include "runtime/ptx/execution/textures/texture.h"
 

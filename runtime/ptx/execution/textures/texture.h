@@ -22,7 +22,7 @@ struct texture_level {
 /// level. Surfaces use only the memory and its layout.
 struct texture : texture_level {
   static constexpr unsigned most_levels = 18;
-  enum class addressing : std::uint8_t { wrap, clamp, mirror, border };  // the order of cudaTextureAddressMode
+  enum class addressing : std::uint8_t { wrap, clamp, mirror, border };  // in the order of cudaTextureAddressMode
   enum class element : std::uint8_t { f32, s32, u32, f16, s16, u16, s8, u8 };
 
   std::uint32_t channels = 1;
@@ -31,9 +31,8 @@ struct texture : texture_level {
   bool linear = false;      // whether reads are filtered
   bool normalized = false;  // whether coordinates are from 0 to 1
   bool to_float = false;    // whether reads return integers as fractions of their range
-  bool srgb =
-      false;  // whether the first three channels of these fractions are sRGB, which reads convert to linear values
-  bool cube = false;            // whether the layers are faces of a cube, in the order +x, -x, +y, -y, +z, -z
+  bool srgb = false;  // whether reads convert the first three channels of these fractions from sRGB to linear values
+  bool cube = false;  // whether the layers are faces of a cube, in the order +x, -x, +y, -y, +z, -z
   bool seamless = false;        // whether filters of a cube reach across its edges
   bool between_levels = false;  // whether reads are filtered between two levels
   float level_bias = 0, least_level = 0, greatest_level = 0;
@@ -58,7 +57,7 @@ struct texture_position {
 /// where.layer is too large, reads the last layer. `level` is the level of detail without the texture's bias.
 [[nodiscard]] std::array<std::uint32_t, 4> read_texture(const texture& t, const texture_position<float>& where,
                                                         float level = 0);
-/// Returns the level of detail for derivatives of the coordinates in two directions: the logarithm of the larger
+/// Returns the level of detail for derivatives of the coordinates in two directions: the binary logarithm of the larger
 /// distance, in elements, between adjacent reads.
 [[nodiscard]] float level_of_gradients(const texture& t, const texture_position<float>& where,
                                        const std::array<float, 3>& along, const std::array<float, 3>& down);
