@@ -58,7 +58,7 @@ struct placement {
 
 /// A plan that the planner compared with the chosen plan, and its predicted time.
 struct alternative {
-  std::string name;         // "one device", "cut along y", "cut along y, arrays moved"
+  std::string name;         // for example "one device", "cut along y" or "cut along y, arrays moved"
   double seconds = 0;       // predicted seconds of the kernel, including its launches
   double move_seconds = 0;  // predicted seconds of the moves before the kernel, which later launches need not repeat
   double remote_bytes = 0, local_bytes = 0;

@@ -51,7 +51,7 @@ class move_price {
 
 struct machine {
   std::uint32_t devices = 1;
-  double local_rate = 3.4e12;   // a kernel's accesses to its own device's memory
+  double local_rate = 3.4e12;   // accesses of a kernel to the memory of the device that runs it
   double memory_rate = 3.4e12;  // accesses of all devices together to the memory of one device
   double read_rate = 3.2e11;    // reads of another device's memory over a link, in one direction
   double write_rate = 3.5e11;   // writes to another device's memory over a link, in one direction

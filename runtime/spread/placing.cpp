@@ -107,7 +107,7 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
   const double now =
       what.is_replicated && a.may_replicate && c.is_spread() ? 0 : remote_bytes(u, what.homes, m.devices);
   double remote = now;
-  const double enough = 0.01 * u.all;  // another placement must save more remote bytes
+  const double enough = 0.01 * u.all;  // another placement must save more remote bytes than this number
   const auto consider = [&](const placement& p, double of) {
     if (of + enough >= remote) return;
     remote = of;

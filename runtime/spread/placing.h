@@ -21,7 +21,7 @@ struct placed_allocation {
 /// several granules, otherwise device 0.
 [[nodiscard]] placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m);
 
-/// Returns the number of bytes that must be copied to give each device a replica.
+/// Returns the number of bytes that hpe must copy to give each device a replica.
 [[nodiscard]] double bytes_to_copy(const allocation& a, const machine& m);
 /// Returns the work of a move to `homes`. The result is none() if the allocation already has these homes.
 [[nodiscard]] move_work work_of_move(const allocation& a, const std::vector<home_run>& homes);

@@ -112,7 +112,7 @@ struct planner::known_case {
     bool operator==(const array&) const = default;
   };
   dimension grid{}, block{};
-  std::vector<array> arrays;  // by pointer; zeros for null
+  std::vector<array> arrays;  // by pointer; zeros for a pointer without an allocation
   account* of = nullptr;
   outlook* now = nullptr;  // null if there was no time to compute a plan
   bool stays = false;      // true if a move has failed, so that hpe asks for no more moves

@@ -106,7 +106,7 @@ assumption_set dependences::assumes(expression_id e) const {
 
 namespace {
 
-// Derives comparisons from at most most_predicates predicates.
+// Derives comparisons from predicates. Ignores all predicates after the first most_predicates.
 class comparison_finder {
  public:
   explicit comparison_finder(expressions& table) : table_(table) {}

@@ -45,7 +45,7 @@ class dependences {
   std::vector<assumption_set> assumes_;
   // By loop: the decisions that determine how often the loop iterates.
   std::vector<std::vector<kernel_walk::decision>> endings_;
-  std::vector<dependence> ends_;  // by loop: the dependence of these decisions
+  std::vector<dependence> ends_;  // by loop: the dependence of the decisions in endings_
 };
 
 /// How an address depends on the block index. The most precise class comes first.

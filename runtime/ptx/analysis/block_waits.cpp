@@ -542,7 +542,8 @@ class wait_search {
   std::map<std::uint32_t, location> locations_;        // by position
   std::map<quantity_id, bool> escapes_;                // by variable
   std::set<quantity_id> seen_;
-  std::set<std::tuple<expression_id, std::uint32_t, modifier>> seen_loads_;  // addresses, widths and spaces
+  // By address, width and state space: the loads that look_at_stored has examined.
+  std::set<std::tuple<expression_id, std::uint32_t, modifier>> seen_loads_;
   std::set<std::uint32_t> seen_writes_, seen_blocks_, seen_loops_;
   // Expressions on which the loop's end depends, and which run() has not examined yet.
   std::vector<expression_id> rest_, behind_memory_;

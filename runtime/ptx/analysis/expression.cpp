@@ -150,7 +150,7 @@ std::optional<expression_id> expressions::times(expression_id a, expression_id b
 }
 
 expression_id expressions::reduced(expression_id e, unsigned bits) {
-  if (bits >= 64 || bits < 2) return e;  // predicates are not sums
+  if (bits >= 64 || bits < 2) return e;  // predicates have 1 bit and are not reduced
   polynomial result = at(e);
   const unsigned cut = 64 - bits;
   for (term& t : result) t.factor = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.factor) << cut) >> cut;

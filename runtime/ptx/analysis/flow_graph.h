@@ -43,7 +43,7 @@ struct flow_loop {
   std::uint32_t header = 0;
   std::vector<std::uint32_t> blocks;   // the loop's blocks, including the header
   std::vector<std::uint32_t> latches;  // blocks that jump back to the header
-  std::uint32_t depth = 0;             // 0: not nested in another loop
+  std::uint32_t depth = 0;             // 0 if the loop is not nested in another loop
 };
 
 class flow_graph {

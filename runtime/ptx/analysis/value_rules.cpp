@@ -285,7 +285,7 @@ value value_rules::widened(std::uint32_t position, const value& v, unsigned from
   if (expressions_.range_of(narrow).lies_in(range_of_bits(from, is_signed))) return {narrow, v.assumes};
   if (const auto fits = assumptions_.number_of({narrow, static_cast<std::uint8_t>(from), is_signed}))
     return {narrow, v.assumes | *fits};
-  // The table of assumptions is full.
+  // The table of assumptions is full, so the result is an unknown value.
   return unknown(position, ~v.of, to, inside, {v});
 }
 

@@ -199,7 +199,7 @@ Value* emitter::power_of_two(Value* x) {
   return at.CreateFMul(sum, at.CreateBitCast(exponent, x->getType()));
 }
 
-// Computes in double and rounds once, as the scalar functions do.
+// Emits code that computes in double and rounds once, as the scalar functions do.
 Value* emitter::emit_approximate(const instruction& i) {
   const bool ftz = i.has(modifier::ftz);
   const auto precise = [&](std::size_t n) {

@@ -336,7 +336,7 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
-  // Volatile, because the page-fault handler reads it.
+  // The store is volatile, because the page-fault handler reads `current`.
   llvm::StoreInst* const current = e.at.CreateStore(
       thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
   e.own(current);

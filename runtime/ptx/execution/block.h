@@ -102,7 +102,7 @@ class engine;
 struct cluster_members {
   dimensions size;                     // in blocks
   bool is_explicit = false;            // whether the launch or the kernel specifies a cluster size
-  std::vector<block_context*> blocks;  // by rank, x fastest
+  std::vector<block_context*> blocks;  // by rank; ranks count along x first
   std::uint64_t phases = 0;            // the number of completed phases of barrier.cluster
   race_finder* races = nullptr;        // null if hpe does not look for races
 };
@@ -183,7 +183,7 @@ class shared_memory {
   std::uint8_t* data_ = nullptr;
 };
 
-/// Thrown by engines and schedulers when a kernel is stopped.
+/// Engines and schedulers throw this exception to stop a kernel.
 struct trap_exception {
   ptx::trap trap;
 };

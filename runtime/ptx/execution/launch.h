@@ -8,7 +8,7 @@
 
 namespace hpe::ptx {
 
-/// Blocks begin <= n < end of a grid, numbered with x fastest.
+/// Blocks begin <= n < end of a grid. Blocks are numbered along x first, then along y, then along z.
 struct block_range {
   std::uint64_t begin = 0, end = 0;
 };

@@ -45,7 +45,7 @@ std::optional<cuda_parts> read_cuda_parts(const std::string& path, code_to_read 
   const mapped_file file(path);
   const elf_file elf(file.content());
   if (elf.named(".nvFatBinSegment").empty()) return std::nullopt;
-  if (elf.needs("libhpe.so.")) return std::nullopt;  // hpe launches the program's kernels on its own devices
+  if (elf.needs("libhpe.so.")) return std::nullopt;  // libhpe.so runs the program's kernels on hpe's devices
   cuda_parts result;
   result.has_own_runtime = !elf.imports("__cudaRegisterFatBinary") && !elf.needs("libcudart.so") &&
                            holds_names_of_errors(elf.named(".rodata"));

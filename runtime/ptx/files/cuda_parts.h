@@ -12,8 +12,8 @@
 namespace hpe::ptx {
 
 struct cuda_parts {
-  bool has_own_runtime = false;  // a copy of the CUDA runtime is linked into the file
-  bool has_ptx = false;          // the device code contains PTX, or cannot be read
+  bool has_own_runtime = false;  // whether a copy of the CUDA runtime is linked into the file
+  bool has_ptx = false;          // whether the device code contains PTX, or cannot be read
   /// The architectures of the device code that read_cuda_parts has read: 90 for compute_90 and sm_90.
   std::set<std::uint32_t> ptx_architectures, machine_code_architectures;
 };

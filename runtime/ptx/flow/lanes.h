@@ -47,8 +47,8 @@ struct lane_shape {
 struct lane_region {
   static constexpr std::uint32_t gone = ~0U;  // an element of `waiting` for lanes that have left the region
 
-  bool is_possible = false;  // the other members are valid only if this is true
-  bool passes = false;       // lanes pass meetings, and the region continues after them
+  bool is_possible = false;  // whether the region can run in lanes; if not, the other members are not valid
+  bool passes = false;       // whether lanes pass meetings, so that the region continues after them
   std::uint32_t first = 0;   // block
   std::vector<std::uint32_t> order;
   std::vector<std::uint32_t> position;  // by block: index in `order`; ~0U if the region does not reach the block

@@ -13,8 +13,8 @@
 
 namespace hpe::ptx {
 
-/// The meaning of a name. `index` is the number of a register, symbol or function. `offset` is an offset into formals,
-/// scratch or local memory (see operand::kind in program.h).
+/// The register, variable, function or memory to which a name refers. `index` is the number of a register, symbol or
+/// function. `offset` is an offset into formals, scratch or local memory (see operand::kind in program.h).
 struct entity {
   operand::kind what = operand::kind::none;
   std::uint32_t index = 0;

@@ -164,7 +164,7 @@ std::uint32_t text_parser::declare_function(std::string_view name, const qualifi
   auto f = std::make_unique<function>();
   f->name = key;
   f->text = text_;
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& builtins =
       *new const std::unordered_map<std::string_view, builtin>{{"vprintf", builtin::print},
                                                                {"malloc", builtin::allocate},

@@ -150,7 +150,7 @@ class function_verifier {
     if (!i.results.empty()) check(i, i.results[0], i.has(modifier::op_popc) ? type::u32 : type::pred, "the result");
   }
 
-  // The registers of a fragment hold packed elements.
+  // Checks the registers of fragments, which contain packed elements.
   void check_fragments(const instruction& i) const {
     const bool may_be_wide = i.op == opcode::mma || (i.op == opcode::wmma && i.types[0] == type::f64);
     const bool is_load_or_store = i.kind == kind::load || i.kind == kind::store;

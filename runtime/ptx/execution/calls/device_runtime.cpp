@@ -240,7 +240,7 @@ class device_call {
 using function_of_runtime = void (device_call::*)();
 
 const std::unordered_map<std::string_view, function_of_runtime>& functions() {
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& all = *new const std::unordered_map<std::string_view, function_of_runtime>{
       {"EventCreateWithFlags", &device_call::create_handle},
       {"EventDestroy", &device_call::ignore},

@@ -66,7 +66,8 @@ struct texture_position {
 /// 0.
 [[nodiscard]] std::array<std::uint32_t, 4> gather_texture(const texture& t, const texture_position<float>& where,
                                                           unsigned channel);
-/// Reads an element without filtering and addressing mode. A read at a position outside the texture returns zeros.
+/// Reads an element without filtering and without an addressing mode. A read at a position outside the texture returns
+/// zeros.
 [[nodiscard]] std::array<std::uint32_t, 4> fetch_texture(const texture& t, const texture_position<std::int32_t>& where);
 
 }  // namespace hpe::ptx
