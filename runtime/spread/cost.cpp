@@ -24,7 +24,7 @@ class sum_of_traffic {
     } else if (at == device) {
       local_[device] += bytes;
     } else {
-      // A read moves data from the home to the reader, a write moves data to the home.
+      // A read transfers bytes from the home to the reading device; a write transfers bytes to the home.
       const std::size_t from = writes ? device : at, to = writes ? at : device;
       links_[from * machine_.devices + to] += bytes / (writes ? machine_.write_rate : machine_.read_rate);
       served_[at] += bytes;
@@ -72,7 +72,7 @@ class sum_of_traffic {
 
   const machine& machine_;
   std::vector<double> local_, served_, from_host_, instructions_;  // by device
-  std::vector<double> links_;  // by pair of devices: the seconds that the data from one to the other takes
+  std::vector<double> links_;  // by pair of devices: the seconds of the transfers from one device to the other
 };
 
 }  // namespace

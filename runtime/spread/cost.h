@@ -1,6 +1,7 @@
 #pragma once
 
-/// Predicts the time of a launch from sampled traffic, for one cut of the grid and given homes of the arrays.
+/// Predicts the time of a launch from sampled traffic (traffic.h), for one cut of the grid and given homes of the
+/// arrays (launch.h).
 
 #include <span>
 
@@ -11,14 +12,15 @@ namespace hpe::spread {
 
 /// The memory that contains an array during the launch.
 struct array_place {
-  const std::vector<home_run>* homes = nullptr;  // null: the memory is not known and is treated as host memory
-  bool is_replicated = false;                    // all reads are local
+  const std::vector<home_run>* homes =
+      nullptr;                 // null if the memory is unknown; the prediction then assumes host memory
+  bool is_replicated = false;  // if true, every device reads its own replica
 };
 
 struct cost {
   double seconds = 0;
   double local_bytes = 0, remote_bytes = 0, host_bytes = 0;
-  double imbalance = 0;  // blocks of the largest part / blocks of the mean part - 1
+  double imbalance = 0;  // blocks of the largest part / mean blocks of a part - 1
 
   [[nodiscard]] double remote_share() const {
     const double all = local_bytes + remote_bytes + host_bytes;
@@ -26,13 +28,13 @@ struct cost {
   }
 };
 
-/// Returns for each sampled block how many blocks of its part it represents.
+/// Returns, for each sampled block, the number of blocks of its part that it represents.
 [[nodiscard]] std::vector<double> weights_of(const traffic& t, const cut& c);
 
 /// Returns the number of the part that contains a block.
 [[nodiscard]] std::size_t part_of(const cut& c, const dimension& block);
 
-/// Predicts the cost of a launch. `places` has one element for each pointer of the kernel.
+/// Predicts the cost of a launch. `places` has one element for each pointer of the kernel (kernel_model::pointers).
 [[nodiscard]] cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m);
 
 }  // namespace hpe::spread

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the planner decides about a launch: which devices run which blocks of the grid, and which memory should contain
-/// its arrays.
+/// The planner's decision about a launch: which devices run which blocks of the grid, and which memory should contain
+/// the launch's arrays.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace hpe::spread {
 
-/// The blocks with first <= index < first + count on each axis.
+/// The blocks with first <= index < first + count along each axis.
 struct block_range {
   dimension first{0, 0, 0}, count{0, 0, 0};
   [[nodiscard]] std::uint64_t blocks() const { return std::uint64_t{count[0]} * count[1] * count[2]; }
@@ -21,12 +21,12 @@ struct block_range {
 /// The parts of a grid: each block is in exactly one part.
 struct cut {
   std::array<std::uint32_t, 3> pieces{1, 1, 1};  // the number of pieces along each axis
-  std::vector<block_range> parts;                // by device; if a part has no blocks, the device runs nothing
+  std::vector<block_range> parts;                // by device; a part may have no blocks
   [[nodiscard]] bool is_spread() const { return pieces[0] * pieces[1] * pieces[2] > 1; }
 };
 
-/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts, one for each device. The sizes of the parts differ as
-/// little as whole blocks allow. Parts are numbered along x first.
+/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts, one for each device. The numbers of blocks of the
+/// parts differ as little as possible. Parts are numbered along x first.
 [[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces);
 /// Cuts the grid into about equal parts along the last axis that has several blocks, because arrays in row order are
 /// usually divided along this axis. If the grid has fewer blocks than there are devices, the last devices get no
@@ -37,11 +37,11 @@ struct cut {
 
 struct placement {
   enum class kind : std::uint8_t {
-    stay,        // where the array is now; also for host memory and arrays that cannot move
-    one,         // in the memory of one device, `home`
-    parts,       // device d has bytes bounds[d] <= offset < bounds[d + 1]; bounds are multiples of the granule
-    cyclic,      // runs of `run` bytes (whole granules) on one device after the other
-    replicated,  // each device has a replica; only for arrays that the kernel does not write
+    stay,        // the array stays in its present memory; also for host memory and arrays that cannot move
+    one,         // the memory of device `home` contains the whole array
+    parts,       // device d has the bytes bounds[d] <= offset < bounds[d + 1]; bounds are multiples of the granule
+    cyclic,      // the devices' memories contain runs of `run` bytes (whole granules) in turn
+    replicated,  // each device's memory contains a replica; only for arrays that the kernel does not write
   };
   kind how = kind::stay;
   device_number home = 0;
@@ -50,25 +50,25 @@ struct placement {
   bool operator==(const placement&) const = default;
 };
 
-/// Returns the homes that an allocation has with a placement. For the placements stay and replicated, these are its
+/// Returns the homes of an allocation's bytes under a placement. For the placements stay and replicated, these are the
 /// present homes.
 [[nodiscard]] std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices);
 /// Returns the description of a placement for reports, for example "parts of 512 MiB".
 [[nodiscard]] std::string words_of(const placement& p);
 
-/// A plan that was compared with the chosen one, and its predicted time.
+/// A plan that the planner compared with the chosen plan, and its predicted time.
 struct alternative {
-  std::string name;         // "one device", "cut along y", "cut along y, arrays moved"
+  std::string name;         // for example "one device", "cut along y" or "cut along y, arrays moved"
   double seconds = 0;       // predicted seconds of the kernel, including its launches
-  double move_seconds = 0;  // predicted seconds of the moves before the kernel, which happen only once
+  double move_seconds = 0;  // predicted seconds of the moves before the kernel, which later launches need not repeat
   double remote_bytes = 0, local_bytes = 0;
-  double imbalance = 0;  // blocks of the largest part / blocks of the mean part - 1
+  double imbalance = 0;  // blocks of the largest part / mean blocks of a part - 1
 };
 
 /// The decision about one pointer of the kernel (kernel_model::pointers).
 struct array_decision {
-  placement move_to;         // the placement before this launch; `stay`: no move
-  bool use_replica = false;  // each device's part of the launch uses the device's own replica
+  placement move_to;         // the placement to establish before this launch; `stay` for no move
+  bool use_replica = false;  // whether each device reads its own replica of the array
 };
 
 struct decision {
@@ -77,10 +77,10 @@ struct decision {
   double seconds = 0;         // predicted seconds of this launch
   double seconds_on_one = 0;  // predicted seconds on one device, with the arrays in its memory
   std::vector<alternative> alternatives;
-  std::string reason;  // one sentence: why the launch is spread as it is, or why it stays on one device
+  std::string reason;  // why the launch is spread in this way, or why it stays on one device
 
   [[nodiscard]] bool is_spread() const { return how.is_spread(); }
-  /// Returns whether arrays get other homes. Replicas do not count.
+  /// Returns whether the decision moves arrays to other homes. Replicas do not count.
   [[nodiscard]] bool gives_homes() const;
   [[nodiscard]] bool uses_copies() const;
   [[nodiscard]] decision without_moves() const;

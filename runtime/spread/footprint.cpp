@@ -28,8 +28,8 @@ footprint::footprint(const kernel_model& kernel, const launch& l, std::span<cons
   numbers_.go_to(place_);
 }
 
-// Returns why the footprint is unknown, or an empty string. If a base is only possibly a pointer, and the rest of the
-// address depends on data, the access may be to any memory.
+// Returns why the footprint is unknown, or an empty string. If the base of an address may be an integer instead of a
+// pointer, and the rest of the address depends on data, the access may be to any memory.
 std::string footprint::find_obstacle() const {
   constexpr const char* unknown = "it reads pointers from memory, or makes accesses that hpe cannot analyse";
   if (!kernel_.analysis().walk->is_complete()) return "it has control flow that hpe cannot analyse";
@@ -105,7 +105,8 @@ void footprint::add(const access& a, const address_form& f) {
 
 namespace {
 
-// so that one part can run while the memory of the next is copied in and that of the previous is copied out
+// The largest load of a part with which three parts fit: one part runs while hpe copies the memory of the next part in
+// and the memory of the previous part out.
 constexpr double enough = 1.0 / 3;
 constexpr std::uint64_t most_parts = 4096;
 constexpr std::size_t looked_at = 64;
@@ -122,11 +123,11 @@ class cutter {
   [[nodiscard]] double load() const { return now_; }
   [[nodiscard]] const std::vector<part_of_devices>& parts() const { return parts_; }
 
-  /// Computes the load of all parts. (try_pieces computes it for some of the parts.)
+  /// Computes the largest load of all parts. (try_pieces examines at most 64 of the parts.)
   void look_at_all() { now_ = load_of(parts_, parts_.size()); }
 
-  /// Cuts the parts further, along the axis where this reduces the load most. Returns false if no axis reduces it, with
-  /// up to 16 times as many pieces.
+  /// Cuts the parts further, along the axis where this reduces the load most. Returns false if even 16 times as many
+  /// pieces along an axis do not reduce the load.
   bool cut_further() {
     constexpr std::uint32_t finest = 16;
     for (std::uint32_t times = 2; times <= finest; times *= 2) {
@@ -184,8 +185,8 @@ cut_in_time cut_for_room(footprint& memory, const kernel_model& kernel, const pa
                          const std::string& obstacle, function_ref<double(const std::vector<used_bytes>&)> load) {
   if (!memory.obstacle().empty()) return {{}, memory.obstacle()};
   cutter by(memory, whole, load);
-  // Tested only after the whole grid: in a part, such an access is often that of a block at the end of the grid, which
-  // the kernel's guard prevents.
+  // This test is only for the footprint of the whole grid. In the footprint of a part, such an access is often an
+  // access of the grid's last block that the kernel's bounds check prevents.
   if (memory.leaves_arrays()) return {{}, "it uses memory outside of the array to which its pointer points"};
   if (by.load() <= 1) return {by.parts(), {}};
   if (!obstacle.empty()) return {{}, obstacle};

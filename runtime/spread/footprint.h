@@ -1,6 +1,6 @@
 #pragma once
 
-/// The memory that a part of a launch can access, and the parts in which a launch can run one after the other.
+/// Computes the memory that a part of a launch can access, and cuts a launch into parts that run one after the other.
 
 #include <optional>
 #include <span>
@@ -20,28 +20,29 @@ struct used_bytes {
   bool is_written = false;
 };
 
-/// A part of a launch: by device, the blocks that it runs. All devices run at the same time; a device without blocks
-/// runs nothing.
+/// A part of a launch: by device, the blocks that the device runs. All devices run at the same time. A range may have
+/// no blocks.
 using part_of_devices = std::vector<block_range>;
 
-/// The footprint of one launch: an upper bound of the bytes of the arrays that blocks access, unless the program's
-/// kernel leaves an array. (traffic, in contrast, estimates the bytes that blocks do access.) Not thread-safe; several
-/// objects may use one model.
+/// The footprint of one launch: an upper bound of the bytes of the arrays that blocks may access. The bound is not
+/// valid if the kernel leaves an array through the array's pointer. (traffic.h estimates the bytes that blocks actually
+/// access.) Not thread-safe; several objects may use one model.
 class footprint {
  public:
-  /// arrays: by pointer, the allocation; null for memory that does not matter. All arguments must outlive the object,
-  /// and so must the launch's parameters, which must be those of the whole kernel.
+  /// `arrays`: by pointer, the allocation; null for memory that the footprint should ignore. All arguments and the
+  /// launch's parameters must outlive the object. The launch must have all parameters of the kernel.
   footprint(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
 
-  /// Why the footprint is unknown: a clause that begins with "it". If it is empty, of() may be called.
+  /// Returns why the footprint is unknown, as a clause that begins with "it"; empty if the footprint is known. Callers
+  /// may call of() only if the result is empty.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
-  /// Returns whether of() has found an access that is entirely outside of its pointer's array. It may be an access to
-  /// another array, which of() does not report.
+  /// Returns whether of() has found an access that is entirely outside of its pointer's array. Such an access may touch
+  /// another array, and the result of of() does not include it.
   [[nodiscard]] bool leaves_arrays() const { return leaves_arrays_; }
-  /// Returns at most one range for each pointer, in ascending order of pointers. The range is the whole array if the
-  /// analysis finds no bounds.
+  /// Returns the bytes that `blocks` may access: at most one range for each pointer, in ascending order of pointers.
+  /// The range is the whole array if the analysis finds no bounds.
   [[nodiscard]] std::vector<used_bytes> of(const block_range& blocks);
-  /// Returns the ranges of all devices' blocks.
+  /// Returns the bytes that the blocks of all devices may access.
   [[nodiscard]] std::vector<used_bytes> of(const part_of_devices& part);
 
  private:
@@ -53,7 +54,8 @@ class footprint {
   ptx::analysis::bounds bounds_;
   ptx::analysis::evaluator numbers_;
   std::vector<std::int64_t> counters_;
-  std::vector<std::optional<std::int64_t>> limits_;  // by loop that is repeated equally often in all threads
+  std::vector<std::optional<std::int64_t>>
+      limits_;  // by loop; kept only for loops that all threads repeat equally often
   std::vector<bool> limits_known_;
   ptx::analysis::thread_place place_;
   std::vector<std::optional<used_bytes>> found_;  // by pointer
@@ -61,16 +63,16 @@ class footprint {
   bool leaves_arrays_ = false;
 };
 
-/// The parts in which a launch runs, one after the other on the same devices.
+/// The parts of a launch that run one after the other on the same devices.
 struct cut_in_time {
-  std::vector<part_of_devices> parts;  // in the order in which they run; one part: the whole grid fits
-  std::string obstacle;                // a clause that begins with "it"; if it is empty, there are parts
+  std::vector<part_of_devices> parts;  // in the order in which they run; a single part means that the whole grid fits
+  std::string obstacle;  // why the launch cannot be cut, as a clause that begins with "it"; empty if there are parts
 };
 
-/// Cuts the grid into parts that run one after the other and whose memory fits. `whole`: what devices run without this
-/// cut (whole_grid or cut_evenly). load(bytes): the fraction of the available memory that these bytes take. If
-/// possible, parts are so small that the memory of three parts fits. `obstacle`: why the grid must not be cut, or
-/// empty.
+/// Cuts the grid into parts that run one after the other, so that the memory of each part fits. If possible, the memory
+/// of three parts fits. `whole`: the blocks of each device without this cut (whole_grid or cut_evenly). load(bytes):
+/// the fraction of the available memory that these bytes need. `obstacle`: why the grid must not be cut; empty if it
+/// may be cut.
 [[nodiscard]] cut_in_time cut_for_room(footprint& memory, const kernel_model& kernel, const part_of_devices& whole,
                                        const std::string& obstacle,
                                        function_ref<double(const std::vector<used_bytes>&)> load);

@@ -83,8 +83,8 @@ void kernel_model::find_pointers() {
 
 namespace {
 
-/// Returns for each quantity whether it is computed from the address in a parameter. Values loaded through this address
-/// do not count.
+/// Returns, for each quantity, whether it is computed from the address in a parameter. Values loaded through this
+/// address do not count.
 std::vector<bool> that_follow_from(const expressions& table, std::uint32_t parameter) {
   std::vector<bool> follows(table.quantities());
   const auto mentions = [&](const std::vector<expression_id>& list) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The facts about a kernel that the planner needs, collected once for each kernel.
+/// The facts about a kernel that the planner needs. hpe collects them once for each kernel.
 
 #include <memory>
 #include <optional>
@@ -17,37 +17,39 @@ namespace hpe::spread {
 
 class kernel_model {
  public:
-  /// Shares ownership of the program. `name` is the name of one of its kernels in the PTX.
+  /// Shares ownership of the program. `name` is the name of one of the program's kernels, as in the PTX. Throws
+  /// HPE_ERROR_NOT_FOUND if the program has no such kernel.
   kernel_model(std::shared_ptr<const ptx::program> program, const std::string& name);
 
-  /// An array that the kernel accesses through a pointer among its parameters.
+  /// A parameter that is a pointer to an array.
   struct pointer {
     std::uint32_t offset = 0;  // offset of the pointer in the parameters
-    bool is_read = false;      // loads or atomic operations read it
-    bool is_written = false;   // stores or atomic operations write it
-    /// Whether a launch that uses the address of a copy of the array computes the same result: the kernel only loads
+    bool is_read = false;      // whether loads or atomic operations read the array
+    bool is_written = false;   // whether stores or atomic operations write the array
+    /// Whether a launch computes the same result if the parameter points to a copy of the array: the kernel only loads
     /// from the address, and neither stores nor compares the address.
     bool may_be_copied = false;
   };
   [[nodiscard]] const std::vector<pointer>& pointers() const { return pointers_; }
-  /// Returns the number of the pointer that is the base of an address; empty if the base is a variable or not known.
+  /// Returns the index, in pointers(), of the pointer that is the base of an address; empty if the base is a variable
+  /// or unknown.
   [[nodiscard]] std::optional<std::uint32_t> pointer_of(const ptx::analysis::address_form& form) const;
 
-  /// A piece of the parameters, not a pointer, that influences addresses, conditions or numbers of iterations. Launches
-  /// whose parameters differ only elsewhere access the same memory.
+  /// A range of parameter bytes, other than a pointer, that influences addresses, conditions or numbers of iterations.
+  /// Launches whose parameters differ only in other bytes access the same memory.
   struct bytes {
     std::uint32_t offset = 0, size = 0;
   };
   [[nodiscard]] const std::vector<bytes>& decisive_parameters() const { return decisive_; }
 
-  /// Returns whether an access has a base that is neither a parameter nor a variable: a pointer in memory, or a pointer
-  /// that hpe cannot follow.
+  /// Returns whether an access uses a pointer that is neither a parameter nor the address of a variable: a pointer in
+  /// memory, or a pointer that hpe cannot follow.
   [[nodiscard]] bool finds_pointers() const { return finds_pointers_; }
-  /// Returns whether a store or atomic operation may write to any memory, because the base of its address is not known.
+  /// Returns whether a store or atomic operation may write to any memory, because the base of its address is unknown.
   [[nodiscard]] bool writes_anywhere() const { return writes_anywhere_; }
-  /// Returns the number, counted from 1, of the parameter at this offset.
+  /// Returns the number, counted from 1, of the parameter at `offset` bytes.
   [[nodiscard]] std::size_t parameter_at(std::uint32_t offset) const;
-  /// Why the kernel must run on one device; empty if it may be spread.
+  /// Returns why the kernel must run on one device; empty if it may be spread.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   [[nodiscard]] const ptx::analysis::kernel_analysis& analysis() const { return analysis_; }
   [[nodiscard]] const loop_counts& counts() const { return counts_; }

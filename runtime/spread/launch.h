@@ -1,7 +1,8 @@
 #pragma once
 
-/// The input of a decision about a launch: its shape and parameters, and the arrays that the kernel uses with their
-/// homes. These are plain values, which need no devices and no driver. Units: bytes.
+/// The input of a decision about a launch: the launch's shape and parameters, and the arrays that the kernel uses. The
+/// home of a byte is the device whose memory contains the byte. The types here are plain values, which need no devices
+/// and no driver. Sizes and offsets are in bytes.
 
 #include <array>
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace hpe::spread {
 
 using dimension = std::array<std::uint32_t, 3>;
 
-/// Devices are numbered from 0 in the order in which the caller spreads launches. A home below 0 is host memory.
+/// Devices are numbered from 0 in the order in which the caller spreads launches over them. A home below 0 is host
+/// memory.
 using device_number = std::int32_t;
 inline constexpr device_number host = -1;
 
@@ -26,13 +28,12 @@ struct home_run {
 /// An allocation, and the homes of its bytes. Several pointers of one launch may point into the same allocation.
 struct allocation {
   std::uint64_t address = 0, bytes = 0;
-  std::uint64_t granule = 0;    // homes can change in units of so many bytes; 0: the allocation cannot move
-  std::vector<home_run> homes;  // in ascending order, without gaps; neighbours have different homes
-  bool may_replicate = true;    // hpe knows all writes to the allocation, so replicas of it can be valid
-  bool is_replicated = false;   // each device has a valid replica; `homes` says where the original is
-  bool is_empty = false;        // never written, so a move copies nothing
-  /// A number that changes whenever one of these members changes, or when another allocation is made at the same
-  /// address.
+  std::uint64_t granule = 0;    // the unit, in bytes, in which homes can change; 0 if the allocation cannot move
+  std::vector<home_run> homes;  // in ascending order, without gaps; adjacent runs have different homes
+  bool may_replicate = true;    // whether hpe knows all writes to the allocation, so that it can keep replicas valid
+  bool is_replicated = false;   // whether each device has a valid replica; `homes` are the homes of the original
+  bool is_empty = false;        // whether the allocation was never written, so that a move copies nothing
+  /// A number that changes whenever one of the other members changes, or when another allocation gets the same address.
   std::uint64_t version = 0;
 
   [[nodiscard]] device_number home_of(std::uint64_t offset) const;
@@ -40,7 +41,7 @@ struct allocation {
 
 struct launch {
   dimension grid{1, 1, 1}, block{1, 1, 1};
-  /// The kernel's parameters, laid out as in the parameter buffer of a launch; kernel_model contains the offsets of the
+  /// The kernel's parameters, in the layout of a launch's parameter buffer. kernel_model contains the offsets of the
   /// pointers.
   const void* parameters = nullptr;
   std::uint64_t parameter_bytes = 0;
@@ -49,7 +50,7 @@ struct launch {
   [[nodiscard]] bool is_possible() const;
 };
 
-/// Appends the bytes of a value to a key, with which tables are searched.
+/// Appends the bytes of a value to a key for a table.
 template <class T>
 void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);

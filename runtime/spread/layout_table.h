@@ -9,16 +9,16 @@
 
 namespace hpe::spread {
 
-/// Gives each layout a number. Allocations with the same size, granule, homes and flags get the same number, whatever
-/// their addresses. For one thread at a time.
+/// Assigns a number to each layout. Allocations with the same size, granule, homes and flags have the same number, even
+/// if their addresses differ. Only one thread at a time may use an object.
 class layout_table {
  public:
   using number = std::uint32_t;
 
-  /// Returns the number for the layout of an allocation; 0 for null. Computes it again only if the allocation's version
-  /// has changed.
+  /// Returns the number of an allocation's layout; 0 for null. Computes the number again only if the allocation's
+  /// version has changed.
   [[nodiscard]] number of(const allocation* a);
-  /// Returns the number for the layout of an allocation that does not exist yet. Its address and version are ignored.
+  /// Returns the number of the layout of a planned allocation. Ignores the address and the version.
   [[nodiscard]] number of_homes(const allocation& a);
   /// Call this when the allocation is freed.
   void forget(std::uint64_t address) { known_.erase(address); }
@@ -30,7 +30,7 @@ class layout_table {
     std::uint64_t version = 0;
     number layout = 0;
   };
-  std::unordered_map<std::string, number> numbers_;  // by content
+  std::unordered_map<std::string, number> numbers_;  // by the content of the layout
   std::unordered_map<std::uint64_t, known> known_;   // by address
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The rates of a machine's devices and links, and the price of moving arrays between devices, from which launches are
-/// predicted. Units: bytes, bytes per second, seconds.
+/// The rates of a machine's devices and links, and the price of moving arrays between devices. The planner predicts
+/// launches from these numbers. Units: bytes, bytes per second, seconds.
 
 #include <cstdint>
 #include <optional>
@@ -11,12 +11,13 @@
 
 namespace hpe::spread {
 
-/// The work that a move of an array to other homes requires.
+/// The work of a move of an array to other homes (launch.h).
 struct move_work {
-  /// How many ranges of memory are mapped or unmapped. If a range of the array with one home loses bytes, it counts
-  /// once, and each part of it with one new home counts twice, because the part's bytes wait in temporary memory.
+  /// The number of ranges of memory that the move maps or unmaps. A range with one old home that loses bytes counts
+  /// once. Each part of the range with one new home counts twice, because the move maps the part first in temporary
+  /// memory.
   double ranges = 0;
-  double bytes = 0;  // the number of bytes that get another home
+  double bytes = 0;  // the number of bytes whose home changes
   [[nodiscard]] bool none() const { return ranges == 0 && bytes == 0; }
   move_work& operator+=(const move_work& other) {
     ranges += other.ranges;
@@ -32,15 +33,15 @@ class move_price {
       : range_seconds_(range_seconds), byte_seconds_(byte_seconds) {}
 
   [[nodiscard]] double seconds(const move_work& w) const { return w.ranges * range_seconds_ + w.bytes * byte_seconds_; }
-  /// Call this when a move has taken `seconds`. The first measured move corrects the price fully, each later one by
-  /// half.
+  /// Call this when a move has taken `seconds`. The first measured move replaces the predicted price by the measured
+  /// price. Each later move corrects half of the error.
   void took(const move_work& w, double seconds);
 
-  /// Returns whether both prices differ by less than a tenth.
+  /// Returns whether the price of a range and the price of a byte both differ from `other` by less than 10 %.
   [[nodiscard]] bool is_near(const move_price& other) const;
   /// Returns the price as one line for cache_file.
   [[nodiscard]] std::string as_text() const;
-  /// Returns the price in a text from as_text(). Empty if the text is another one, or if no machine has such times.
+  /// Returns the price in a text from as_text(). Empty if the text has another format, or if the times are implausible.
   [[nodiscard]] static std::optional<move_price> from_text(const std::string& text);
 
  private:
@@ -50,23 +51,26 @@ class move_price {
 
 struct machine {
   std::uint32_t devices = 1;
-  double local_rate = 3.4e12;      // a kernel's accesses to its own device's memory
-  double memory_rate = 3.4e12;     // accesses of all devices to the memory of one device
-  double read_rate = 3.2e11;       // reads of another device's memory over a link, in one direction
-  double write_rate = 3.5e11;      // writes to another device's memory over a link, in one direction
-  bool shares_ports = true;        // each device has one port to a switch; false: each pair has its own link
+  double local_rate = 3.4e12;   // accesses of a kernel to the memory of the device that runs it
+  double memory_rate = 3.4e12;  // accesses of all devices together to the memory of one device
+  double read_rate = 3.2e11;    // reads of another device's memory over a link, in one direction
+  double write_rate = 3.5e11;   // writes to another device's memory over a link, in one direction
+  bool shares_ports =
+      true;  // true if each device has one port to a switch, false if each pair of devices has its own link
   double host_rate = 5e10;         // accesses of one device to host memory
-  double host_memory_rate = 2e11;  // accesses of all devices to host memory
-  double copy_rate = 3.4e11;       // copies between two devices, which make replicas
+  double host_memory_rate = 2e11;  // accesses of all devices together to host memory
+  double copy_rate = 3.4e11;       // copies of replicas between two devices
   double instruction_rate = 2e13;  // thread instructions per second on one device
-  double launch_seconds = 6e-6;    // host time to launch on one more device and to wait for this launch
-  // Before the first measurement. Bytes: hpe moved 1 GB between two H100 in about 10 ms, including new memory, its
-  // clearing and the copies. Ranges: an estimate of the driver's time to create, map and unmap memory.
+  double launch_seconds = 6e-6;    // host time to launch a part on one more device and to wait for it
+  // The initial price, before a move was measured: seconds per range, and seconds per byte. The first is an estimate of
+  // the driver's time to create, map and unmap memory. The second was measured on two H100: a move of 1 GB takes about
+  // 10 ms, including allocating and clearing memory.
   move_price moves{1e-4, 1e-11};
-  bool moves_empty_arrays_free = true;  // moving an array that was never written takes no time
-  // the size of the largest array of which each device can have a replica
+  bool moves_empty_arrays_free = true;  // whether moving an array that was never written takes no time
+  // The size of the largest array that each device can replicate.
   std::uint64_t replica_bytes = ~std::uint64_t{0};
-  /// The device that runs launches that are not spread. Below 0: the device that has most of the launch's bytes.
+  /// The device that runs launches that are not spread. If negative, the device whose memory contains most bytes of the
+  /// launch's arrays runs them.
   device_number alone = -1;
 };
 

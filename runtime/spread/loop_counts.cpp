@@ -12,7 +12,7 @@ using namespace ptx::analysis;
 
 namespace {
 
-/// Returns whether a predicate tests a value in memory and a constant for equality.
+/// Returns whether a predicate compares a value from memory with a constant for equality.
 bool is_of_flag(const expressions& table, expression_id predicate) {
   for (const term& t : table.at(predicate)) {
     for (std::size_t n = 0; n < t.of.count; ++n) {
@@ -40,7 +40,7 @@ std::vector<double> shares_of_threads(const kernel_analysis& k) {
     double share = 1;
     if (k.walk->is_complete() && k.walk->flow().blocks()[b].is_reachable)
       for (const condition& c : k.walk->conditions_at(b))
-        // not multiplied: several flags may have the same meaning
+        // not multiplied for several flags, because they may have the same meaning
         if (is_of_flag(table, c.predicate)) share = share_with_flag;
     shares.push_back(share);
   }
@@ -53,7 +53,7 @@ loop_counts::loop_counts(const kernel_analysis& k)
   const flow_graph& flow = walk.flow();
   for (std::uint32_t l = 0; l < ways_out_.size(); ++l) {
     order_.push_back(l);
-    if (!walk.is_complete()) continue;  // the branches are not known
+    if (!walk.is_complete()) continue;  // the branches are unknown
     const flow_loop& loop = flow.loops()[l];
     bool uniform = true;
     for (const std::uint32_t b : loop.blocks) {
@@ -99,7 +99,7 @@ loop_counts::way_out loop_counts::make_way_out(const kernel_analysis& k, express
   return found;
 }
 
-// Returns whether a thread leaves the loop through one of the exits, with the evaluator's present counters.
+// Returns whether a thread leaves the loop in the iteration of the evaluator's present counters; nothing if unknown.
 std::optional<bool> loop_counts::leaves(std::uint32_t loop, evaluator& numbers) const {
   bool known = false;
   for (const way_out& w : ways_out_[loop]) {
@@ -114,9 +114,9 @@ std::optional<bool> loop_counts::leaves(std::uint32_t loop, evaluator& numbers) 
 
 namespace {
 
-/// A comparison holds in all iterations of a loop but the last. Returns an upper bound of the last iteration's number,
-/// if the comparison compares a register that changes by the same step in each iteration with a register that does not
-/// change. Returns nothing if the first register may leave the range of its type.
+/// `c` is a comparison that is true in all iterations of a loop except the last. Returns an upper bound of the loop's
+/// counter in the last iteration. Returns nothing unless `c` compares a register that changes by the same step in each
+/// iteration with a register that does not change, or if the first register may overflow.
 std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, bounds& all) {
   if (!all.assumptions_hold(c.assumes)) return std::nullopt;
   auto left = all.line_of(c.left, loop), right = all.line_of(c.right, loop);
@@ -133,7 +133,7 @@ std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, 
   range bound = right->start;
   if (!start.lies_in(registers) || !bound.lies_in(registers)) return std::nullopt;
   const __int128 step = left->step;
-  __int128 way = 0;  // the distance from the start to a number for which the comparison does not hold
+  __int128 way = 0;  // the distance from the start to a value for which the comparison is false
   switch (how) {
     case relation::unequal:
       if (step == 1 && start.high <= bound.low)
@@ -169,7 +169,7 @@ std::optional<std::int64_t> loop_counts::most_of(std::uint32_t loop, bounds& all
     for (const comparison& c : w.stays_while)
       if (const auto last = last_while(c, loop, all); last && (!most || *last < *most)) most = last;
   if (most || !is_uniform(loop)) return most;
-  // The loop's counter never exceeds `last` if a thread that reaches this iteration leaves the loop in it.
+  // If a thread that reaches iteration `last` leaves the loop there, the loop's counter never exceeds `last`.
   const std::int64_t last = last_of(loop, numbers, counter);
   counter = last;
   numbers.forget();
@@ -195,11 +195,11 @@ std::int64_t loop_counts::last_of(std::uint32_t loop, evaluator& numbers, std::i
     const auto first = difference_at(0), second = difference_at(1);
     if (!first || !second || *first == *second) return assumed;
     const __int128 last = -*first / (*second - *first);
-    // Below 0: the numbers were equal before the loop, so the loop does not run.
+    // A negative result means that the values are equal before the loop, so the loop does not run.
     return last > most ? assumed : std::max<std::int64_t>(static_cast<std::int64_t>(last), -1);
   }
-  // Assume that an exit which is taken in one iteration would be taken in all later ones, because loops count up or
-  // down to a bound. So the first such iteration can be found by bisection.
+  // Loops usually count up or down to a bound. Therefore bisection finds the first iteration that takes an exit, on the
+  // assumption that all later iterations would also take the exit.
   std::int64_t inside = -1, outside = 0;
   for (;; outside = 2 * outside + 1) {
     const auto leaves = leaves_at(outside);

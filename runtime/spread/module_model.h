@@ -1,6 +1,6 @@
 #pragma once
 
-/// What launches over several devices need to know about the kernels of a module.
+/// The facts about the kernels of a module that launches over several devices need.
 
 #include <functional>
 #include <map>
@@ -15,20 +15,21 @@ namespace hpe::spread {
 class module_model {
  public:
   using choice = std::function<bool(const std::string& name)>;
-  /// Describes the kernels for which wanted(name) is true; without `wanted`, all kernels.
+  /// Describes the kernels for which wanted(name) returns true; describes all kernels if `wanted` is empty.
   explicit module_model(const std::shared_ptr<const ptx::program>& program, const choice& wanted = {});
 
   struct kernel {
     std::unique_ptr<kernel_model> model;
     ptx::patch::patched_kernel patched;
-    std::string obstacle;  // why the patched texts omit the kernel, as a sentence; empty if they contain the kernel
-    /// Why the kernel stays on one GPU in a program that does not call hpe: the obstacle, or accesses to memory that
-    /// hpe cannot name.
+    std::string obstacle;  // why the patched texts omit the kernel; empty if they contain the kernel
+    /// Why the kernel stays on one GPU in a program that does not call hpe: `obstacle`, or accesses to memory that hpe
+    /// cannot attribute to an array.
     std::string obstacle_in_programs;
   };
-  /// The kernels by their names in the PTX.
+  /// Returns the kernels by their names in the PTX.
   [[nodiscard]] const std::map<std::string, kernel>& kernels() const { return kernels_; }
-  /// The texts whose kernels can run a part of their grid, and the tables of variables of these texts.
+  /// Returns the patched texts, whose kernels can run a part of their grid (patch.h), and the tables of variables of
+  /// these texts.
   [[nodiscard]] const ptx::patch::patched_module& patched() const { return patched_; }
 
  private:

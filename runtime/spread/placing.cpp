@@ -72,7 +72,8 @@ placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
   for (std::uint32_t d = 1; d < devices; ++d) {
     double above = 0;
     for (const use& each : u.known) above += each.device >= d ? each.bytes : 0;
-    // below: the bytes before the bound that devices before d use. above: the bytes after it that other devices use.
+    // `below`: the bytes before the bound that devices before d use. `above`: the bytes after the bound that the other
+    // devices use.
     double below = 0, best = above;
     std::uint64_t low = 0, high = u.known.empty() ? end : u.known.front().offset;
     for (std::size_t n = 0; n < u.known.size(); ++n) {
@@ -106,7 +107,7 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
   const double now =
       what.is_replicated && a.may_replicate && c.is_spread() ? 0 : remote_bytes(u, what.homes, m.devices);
   double remote = now;
-  const double enough = 0.01 * u.all;  // fewer bytes do not justify another placement
+  const double enough = 0.01 * u.all;  // another placement must save more remote bytes than this number
   const auto consider = [&](const placement& p, double of) {
     if (of + enough >= remote) return;
     remote = of;
@@ -157,18 +158,19 @@ move_work work_of_move(const allocation& a, const std::vector<home_run>& homes) 
 
 namespace {
 
-// The limits for a machine's prices: seconds to map or unmap a range, and seconds to copy a byte.
+// The limits of plausible prices: seconds to map or unmap a range, and seconds to copy a byte.
 constexpr double least_range = 1e-6, most_range = 0.1, least_byte = 1e-13, most_byte = 1e-8;
 
 }  // namespace
 
 void move_price::took(const move_work& w, double seconds) {
-  constexpr double most = 8;  // if a move takes even longer than predicted, the machine has stalled
+  constexpr double most =
+      8;  // limits the correction, because a move that takes much longer than predicted is a stall of the machine
   const double predicted = this->seconds(w);
   if (predicted <= 0 || seconds <= 0) return;
   const double ratio = std::clamp(seconds / predicted, 1 / most, most);
-  // Each price is corrected in proportion to its fraction of the predicted time. So a few moves of different sizes
-  // determine both prices.
+  // The correction of each price is proportional to its fraction of the predicted time, so that a few moves of
+  // different sizes determine both prices.
   const double weight = std::exchange(is_measured_, true) ? 0.5 : 1;
   const double of_ranges = w.ranges * range_seconds_ / predicted;
   range_seconds_ = std::clamp(range_seconds_ * std::pow(ratio, weight * of_ranges), least_range, most_range);

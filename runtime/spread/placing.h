@@ -1,29 +1,29 @@
 #pragma once
 
-/// Finds the placement of an allocation with the fewest remote bytes, for one cut of a launch.
+/// Finds the placement of an allocation with the fewest remote bytes, for one cut of a launch (decision.h).
 
 #include "runtime/spread/cost.h"
 
 namespace hpe::spread {
 
-/// An allocation, and the pointers of the kernel that point into it (`users`).
+/// An allocation. `users` are the pointers of the kernel that point into it.
 struct placed_allocation {
   const allocation* what = nullptr;
   std::vector<std::uint32_t> users;
-  bool may_replicate = false;  // the launch computes the same result with replicas of the allocation
+  bool may_replicate = false;  // whether the launch computes the same result with replicas of the allocation
 };
 
 /// Returns the placement with the fewest remote bytes among stay, one, parts, cyclic and replicated. If the difference
-/// is small, returns the simpler placement.
+/// is less than 1 % of the launch's bytes, returns the simpler placement.
 [[nodiscard]] placement best_place(const placed_allocation& a, const traffic& t, const cut& c, const machine& m);
 
 /// Returns the placement of a new allocation before any kernel has used it: parts on all devices if each part has
 /// several granules, otherwise device 0.
 [[nodiscard]] placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m);
 
-/// Returns the number of bytes that must be copied to give each device a replica.
+/// Returns the number of bytes that hpe must copy to give each device a replica.
 [[nodiscard]] double bytes_to_copy(const allocation& a, const machine& m);
-/// Returns the work of a move to these homes. It is none() if the allocation already has these homes.
+/// Returns the work of a move to `homes`. The result is none() if the allocation already has these homes.
 [[nodiscard]] move_work work_of_move(const allocation& a, const std::vector<home_run>& homes);
 
 }  // namespace hpe::spread

@@ -1,11 +1,11 @@
 // A plan depends on the kernel, on the shape of the launch, on the parameters other than pointers, and on the layouts
 // of the arrays: their sizes, homes and flags, but not their addresses. layout_table gives each layout a number. The
-// plans (outlooks) are stored by kernel, shape and layouts. The traffic of sampled blocks (sampled) is stored by
-// kernel, shape and sizes of the arrays, because it does not depend on the homes.
+// planner stores the plans (struct outlook) by kernel, shape and layouts. The planner stores the traffic of sampled
+// blocks (struct sampled) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
 //
-// A launch finds its outlook through the known cases of its kernel: a case is a shape with the addresses and versions
-// of the arrays, and the cases are compared one by one. Layouts are only computed if no known case matches. So a
-// program that swaps arrays, or uses temporary arrays, finds a known case or the same outlook.
+// decide() first searches the known cases of the kernel, one by one. A case is a shape with the addresses and versions
+// of the arrays, and refers to an outlook. Only if no case matches, decide() computes the layouts and searches the
+// outlooks. Therefore a program that swaps arrays, or uses temporary arrays, needs no new plan.
 //
 // Each kernel has an account for each set of allocations that may move. The account counts the seconds that launches
 // have lost because of the placement of these allocations, and records how long launches took, spread and on one
@@ -28,18 +28,19 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::size_t most_cases = 16;      // of a kernel; if there are more, the oldest case is replaced
-constexpr std::size_t most_outlooks = 256;  // of a kernel; if there are more, all outlooks of the kernel are removed
+constexpr std::size_t most_cases = 16;      // per kernel; a further case replaces the oldest case
+constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook removes all outlooks of the kernel first
 
-/// The plan of a case is compared with the other parameters only after a pause of some launches. The pause grows while
-/// the decision does not change.
+/// hpe compares a launch's parameters with the parameters of its plan only after a pause of some launches. The pause
+/// doubles, up to longest_pause launches, as long as the decision does not change. If no planning time is left, the
+/// pause is at least pause_without_time launches.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
-/// The number of launches of a kernel over its arrays from which on arrays may be distributed, or moved back to one
-/// device.
+/// The number of the first launch of a kernel over its arrays at which hpe may distribute the arrays, or move them back
+/// to one device.
 constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2;
-/// The price of a trial of the way that was measured to be slower, in moves: the arrays move there, launches lose as
-/// much as a move takes, and the arrays move back.
+/// The price of a trial of the slower way, as a number of moves: the arrays move, launches lose as much time as a move
+/// takes, and the arrays move back.
 constexpr double moves_of_a_try = 3;
 
 // Faster than operator==, which calls memcmp.
@@ -49,7 +50,7 @@ bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[
 
 /// The traffic of sampled blocks.
 struct planner::sampled {
-  std::string scalars;  // the values for which the sample was made
+  std::string scalars;  // the parameters of the sampled launch (asked_launch::scalars)
   traffic what;
 };
 
@@ -58,18 +59,19 @@ struct planner::outlook {
   /// A plan that moves or copies arrays.
   struct move {
     decision how;
-    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0: there is no such plan
+    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0 if there is no such plan
     move_work work;      // the work of moving arrays to other homes
     double copying = 0;  // seconds to copy the arrays that get replicas
-    // the loss that counts at least for a launch without the move, if the move saves only remote reads
+    // The smallest loss of a launch without the move, if the move saves only remote reads.
     double least_loss = 0;
     [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
   };
-  std::string scalars;        // the values for which the plans were made
+  std::string scalars;        // the parameters of the planned launch (asked_launch::scalars)
   decision stay, alone;       // the fastest plan without moves, and the plan for one device
-  std::array<move, 2> moves;  // by way: the plan with moves or copies
-  bool was_measured = false;  // alone.reason mentions measured launches
-  double stake = 0;           // seconds by which the best placement is faster than arrays dealt granule by granule
+  std::array<move, 2> moves;  // by way: the fastest plan with moves or copies
+  bool was_measured = false;  // whether alone.reason mentions measured launches
+  double stake =
+      0;  // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
   [[nodiscard]] move& to(way w) { return moves[static_cast<std::size_t>(w)]; }
   /// Returns whether moving the arrays to several devices is predicted to make the launch faster.
   [[nodiscard]] bool may_be_spread() {
@@ -79,41 +81,41 @@ struct planner::outlook {
 
 /// The move that would make a launch faster.
 struct planner::wish {
-  outlook::move* what = nullptr;  // null: no move would
+  outlook::move* what = nullptr;  // null if no move makes the launch faster
   double loss = 0;                // seconds that the launch loses without the move
-  bool is_try = false;            // a trial of the way that was measured to be slower
+  bool is_try = false;            // whether the move is a trial of the slower way
 };
 
 struct planner::account {
-  std::vector<std::uint64_t> addresses;  // of the allocations that may move, in ascending order
-  double lost = 0;                       // seconds that launches have lost since the arrays were moved last
+  std::vector<std::uint64_t> addresses;  // the addresses of the allocations that may move, in ascending order
+  double lost = 0;                       // seconds that launches have lost since the last move of the arrays
   double gain = 0;                       // seconds that the last launch lost because its kernel was not ready
-  std::uint64_t launches = 0;            // the number of launches since then
-  bool is_try = false;                   // the arrays were moved for a trial that has not been measured yet
-  // for an account in residents_: the version of the array when stays() last asked for a move
+  std::uint64_t launches = 0;            // the number of launches since the last move of the arrays
+  bool is_try = false;                   // whether the arrays have moved for a trial whose launch is not measured yet
+  // For an account in residents_: the version of the array when stays() last returned a move.
   std::uint64_t asked_version = 0;
   const known_case* asked = nullptr;  // the case whose last decision was to move arrays to other homes
-  bool has_copies = false;  // the launches use replicas that were made for them, and that were valid at the last launch
-  double uses = 0;          // the number of launches since these replicas were made
-  double uses_expected = std::numeric_limits<double>::infinity();  // of a replica before it is outdated
+  bool has_copies = false;  // whether the launches use replicas of their own, which were valid at the last launch
+  double uses = 0;          // the number of launches since the copies to these replicas
+  double uses_expected = std::numeric_limits<double>::infinity();  // uses of a replica before it is outdated
   std::shared_ptr<way_record> record = std::make_shared<way_record>();
-  /// The latest launch that was planned to be spread.
+  /// The shape, cut and reason of the latest planned launch; `block` is zero if the plan does not spread it.
   dimension grid{}, block{};
   std::array<std::uint32_t, 3> pieces{};
   std::string reason;
 };
 
-/// A launch that hpe has seen: its shape and arrays, with the versions of the arrays.
+/// The shape of earlier launches and their arrays, with the versions of the arrays.
 struct planner::known_case {
   struct array {
     std::uint64_t address = 0, version = 0, offset = 0;
     bool operator==(const array&) const = default;
   };
   dimension grid{}, block{};
-  std::vector<array> arrays;  // by pointer; zeros for null
+  std::vector<array> arrays;  // by pointer; zeros for a pointer without an allocation
   account* of = nullptr;
-  outlook* now = nullptr;  // null: there was no time to make a plan
-  bool stays = false;      // no moves, because a move has failed
+  outlook* now = nullptr;  // null if there was no time to compute a plan
+  bool stays = false;      // true if a move has failed, so that hpe asks for no more moves
   std::uint32_t pause = 1, until_look = 1;
 };
 
@@ -124,7 +126,7 @@ struct planner::known_kernel {
   std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
   std::unordered_map<std::string, std::unique_ptr<sampled>> samples;
   std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
-  double plan_seconds = 0.002;  // seconds that the latest plan took; at first a guess
+  double plan_seconds = 0.002;  // seconds that the latest plan took; initially a guess
   double waited = 0;            // seconds that launches have lost because the kernel was not ready for several devices
 };
 
@@ -236,7 +238,7 @@ planner::outlook planner::make_outlook(const query& q, const sampled& traffic, d
 std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses) {
   std::string key = key_of_traffic;
   for (const std::uint32_t layout : layouts) append(key, layout);
-  // The order of magnitude of the number of launches that use a replica.
+  // The key contains only the order of magnitude of the number of launches that use a replica.
   append(key, std::isfinite(uses) ? std::ilogb(std::max(uses, 1.0)) : -1);
   return key;
 }
@@ -302,7 +304,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
   std::vector<std::uint32_t> layouts;
   for (std::size_t n = 0; n < q.arrays.size(); ++n) {
     if (q.arrays[n] != nullptr) {
-      // If another pointer points into the same allocation, it has the same placement.
+      // All pointers into one allocation have the same placement.
       after[n] = *q.arrays[n];
       after[n].homes = homes_under(move.arrays[n].move_to, after[n], machine_.devices);
       after[n].is_replicated = move.arrays[n].use_replica;
@@ -319,7 +321,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
   budget_.spend(watch.seconds());
 }
 
-// If the plan spreads the launch, the measured times decide.
+// Returns `alone` if the plan does not spread the launch; otherwise the measured times decide.
 way planner::choose(account& a, outlook& now) {
   if (!now.stay.is_spread()) return way::alone;
   if (a.is_try) return way::spread;
@@ -340,8 +342,8 @@ planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
   for (const way w : {way::alone, way::spread}) {
     outlook::move& m = now.to(w);
     if (m.seconds == 0) continue;
-    // If no launch on one device was measured, its time is corrected like that of spread launches, because both do the
-    // same work.
+    // If no launch on one device was measured, the correction for spread launches applies, because launches do the same
+    // work in both ways.
     const double expected = r.expected(w == way::alone && r.count(w) == 0 ? chosen : w, m.seconds);
     if (m.least_loss > 0 && w == chosen && best.what == nullptr) {
       best = {&m, std::max(stays - expected, m.least_loss)};
@@ -350,7 +352,7 @@ planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
       fastest = expected;
     }
   }
-  // The arrays are on one device, because spread launches were measured to be slower than predicted.
+  // Try again to spread a launch whose arrays are on one device because spread launches were slower than predicted.
   outlook::move& spread = now.to(way::spread);
   if (best.what == nullptr && chosen == way::alone && r.count(way::spread) > 0 && now.may_be_spread() &&
       r.may_try(moves_of_a_try * spread.price(machine_.moves) + r.expected(way::spread, spread.seconds)))
@@ -358,7 +360,7 @@ planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
   return best;
 }
 
-// Launches are measured if the result may change later decisions, and if the time is that of the kernel alone.
+// Asks the caller to measure this launch, if the result may change later decisions.
 void planner::measure(account& a, outlook& now, way how, double spread) {
   if (how == way::alone && !now.stay.is_spread() && !now.may_be_spread()) return;
   const bool is_try = std::exchange(a.is_try, false);
@@ -370,8 +372,8 @@ void planner::measure(account& a, outlook& now, way how, double spread) {
   is_measured_ = true;
 }
 
-// Returns the decision without a plan: the cut of an earlier launch over the same arrays whose grid has about the same
-// size, or one device.
+// Returns the decision for a launch without a plan: the cut of an earlier launch over the same arrays whose grid has
+// about the same size, or one device.
 const decision& planner::without_plan(const account& of, const query& q) {
   unplanned_ = {};
   unplanned_.arrays.resize(q.arrays.size());
@@ -389,8 +391,8 @@ const decision& planner::without_plan(const account& of, const query& q) {
   return unplanned_;
 }
 
-// The kernel's code is loaded for several devices only after its launches have lost as much time as that takes, so a
-// short program loses at most about as much as it could have gained.
+// hpe loads a kernel's code for several devices only after the kernel's launches have lost as much time as the loading
+// takes. Therefore a short program loses at most about as much time as it could have gained.
 void planner::count_wait(known_kernel& k, double loss, const start_cost& start) {
   k.waited += std::max(loss, 0.0);
   waited_ += std::max(loss, 0.0);
@@ -417,7 +419,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
     }
     c = &add_case(k, q);
   } else if (c->of->asked == c) {
-    c->stays = true;  // the homes differ again after hpe has asked for a move, so the move has failed
+    c->stays = true;  // the homes are not the homes that the last decision asked for, so the move has failed
   }
   account& a = *c->of;
   a.asked = nullptr;
@@ -440,7 +442,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
                                                     a.record->expected(way::spread, now.stay.seconds)
                                               : 0;
     a.gain = gain + wished.loss;
-    // The first measured launch includes the loading of the program's own code, so its time shows no gain.
+    // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
     if (a.record->count(way::alone) != 1) count_wait(k, a.gain, *start);
     measure(a, now, way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(way::spread).seconds);
     return now.alone;
@@ -454,8 +456,8 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
     a.has_copies = move.how.uses_copies();
     a.uses = 1;
     a.is_try = wished.is_try;
-    // A launch that moves arrays to other homes is not measured, because later launches do not repeat the move. A
-    // launch that only copies arrays is measured, because such copies are made again and again.
+    // The caller does not measure a launch that moves arrays to other homes, because later launches do not repeat the
+    // move. The caller measures a launch that only copies arrays, because the copies recur.
     if (a.asked == nullptr) measure(a, now, way::spread, move.how.seconds + move.price(machine_.moves));
     expect(k, q, move.how, a.uses_expected);
     return move.how;
@@ -468,9 +470,9 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
   return now.stay;
 }
 
-// The launches of an unmodified program are measured. The first launch is slower than the others, because code is
-// loaded, so the gain of spreading is known only from the third launch on. The loss of that launch also counts for the
-// launches before it. After a move, one launch is measured before arrays may move back.
+// With when_planned::in_time, the planner decides about moves after measured launches. The first launch is slower than
+// later launches, because it loads code, so the gain of spreading is known only from the third launch on. The loss of
+// the third launch counts three times. After a move, the caller measures one launch before arrays may move back.
 bool planner::is_due(account& a, const wish& wished) {
   const double price = wished.what->price(machine_.moves);
   if (wished.is_try || price == 0) return true;
@@ -489,7 +491,7 @@ const placement* planner::stays(const allocation& array) {
   if (array.granule == 0 || machine_.alone < 0) return nullptr;
   const std::vector<home_run> home{{0, array.bytes, machine_.alone}};
   const move_work back = work_of_move(array, home);
-  const double rate = 1 / machine_.read_rate - 1 / machine_.local_rate;  // seconds by which a remote byte is slower
+  const double rate = 1 / machine_.read_rate - 1 / machine_.local_rate;  // additional seconds for a remote byte
   if (back.none()) {
     settle({&array.address, 1}, static_cast<double>(array.bytes) * (machine_.devices - 1) / machine_.devices * rate);
     return nullptr;
@@ -499,7 +501,7 @@ const placement* planner::stays(const allocation& array) {
     entry = std::make_unique<account>();
     entry->addresses = {array.address};
   }
-  if (entry->asked_version == array.version) return nullptr;  // the move that stays() asked for has failed
+  if (entry->asked_version == array.version) return nullptr;  // the last move that stays() returned has failed
   if (entry->lost == 0) unhappy_[array.address].push_back(entry.get());
   entry->lost += back.bytes * rate;
   if (entry->lost < machine_.moves.seconds(back)) return nullptr;
@@ -508,8 +510,9 @@ const placement* planner::stays(const allocation& array) {
   return &home_;
 }
 
-// If the program writes arrays between launches, their replicas become outdated. Then each launch must bear its share
-// of the time to copy them again. Returns whether the plans must be made again for that reason.
+// Counts the launches that use the present replicas. If the program writes arrays between launches, their replicas
+// become outdated, and plans must include the time to copy the replicas again. Returns whether plans must change for
+// that reason.
 bool planner::count_uses(account& a, const outlook& now) {
   if (!a.has_copies) return false;
   if (now.stay.uses_copies()) return ++a.uses, false;
@@ -517,7 +520,8 @@ bool planner::count_uses(account& a, const outlook& now) {
   return std::exchange(a.uses_expected, a.uses) != a.uses;
 }
 
-// Called for a launch whose arrays are placed well: reduces the losses of launches that would move these arrays.
+// Called for a launch whose arrays have the best placement. Reduces the losses of the accounts that would move these
+// arrays.
 void planner::settle(std::span<const std::uint64_t> addresses, double stake) {
   if (stake <= 0 || unhappy_.empty()) return;
   for (const std::uint64_t address : addresses) {

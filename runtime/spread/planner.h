@@ -1,20 +1,20 @@
 #pragma once
 
-/// Decides for each launch of a kernel whether it is spread, how its grid is cut, and which memory should contain its
-/// arrays.
+/// Decides, for each launch of a kernel, whether to spread the launch over several devices, how to cut its grid, and
+/// which memory should contain its arrays.
 ///
-/// A decision minimises the predicted time (cost.h), which depends on the bytes that a device uses in its own memory,
-/// the bytes that cross each link, the instructions, the size of the largest part of the grid, and the cost of
-/// launches. Arrays move when the time that launches lost because of the placement of these arrays exceeds the time of
-/// the move. A launch for which the current placement is best reduces the accumulated loss of launches that would gain
-/// from another placement. So a program that alternates between kernels does not move arrays back and forth: an array
-/// keeps the placement that is best for the kernel with the largest gain. Placing an empty array costs nothing.
+/// A decision minimises the predicted time (cost.h). The prediction depends on the bytes that a device uses in its own
+/// memory, the bytes that cross each link, the instructions, the size of the largest part of the grid, and the cost of
+/// launches. The planner moves arrays when the time that launches have lost because of the arrays' placement exceeds
+/// the time of the move. A launch for which the present placement is best reduces the accumulated loss of the launches
+/// that would gain from another placement. Therefore a program that alternates between kernels does not move arrays
+/// back and forth: an array keeps the placement that is best for the kernel with the largest gain. Moving an empty
+/// array costs nothing.
 ///
-/// Making a plan takes milliseconds, so one plan serves all launches of a kernel with the same shape and arrays of the
-/// same layouts, whatever their addresses and other parameters. If other parameters change, hpe plans again, but only
-/// while planning has taken no more than a small fraction of the time since the first launch. With
-/// when_planned::in_time, the time for first plans is also limited: to this fraction plus planner::allowance, which is
-/// enough for the kernels of short programs.
+/// A plan takes milliseconds to compute. Therefore all launches of a kernel with the same shape and the same layouts of
+/// the arrays use one plan, even if addresses and other parameters differ. If other parameters change, hpe plans again,
+/// but only if planning has taken at most planner::share of the time since the first launch. With
+/// when_planned::in_time, first plans have a limit too: this fraction of the time plus planner::allowance.
 
 #include <functional>
 #include <memory>
@@ -32,23 +32,23 @@
 namespace hpe::spread {
 
 enum class when_planned : std::uint8_t {
-  at_once,  // a launch waits for its first plan
-  in_time,  // a launch waits for its plan as long as planner::allowance suffices; after that, it runs on one device
+  at_once,  // every launch waits for its first plan
+  in_time,  // launches wait for plans until planner::allowance is spent; later ones run on one device
 };
 
-/// The one-time cost of a kernel's first launch over several devices: code is loaded, and devices are prepared.
+/// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.
 struct start_cost {
-  double kernel_seconds = 0;   // for this kernel's code
-  double process_seconds = 0;  // in addition, for the first such kernel of the process
+  double kernel_seconds = 0;   // to load this kernel's code
+  double process_seconds = 0;  // in addition, for the first spread kernel of the process
 };
 
-/// For one thread at a time.
+/// Only one thread at a time may use an object.
 class planner {
  public:
-  /// The fraction of the time since the first launch that planning may take.
+  /// The largest fraction of the time since the first launch that planning may take.
   static constexpr double share = 0.02;
-  /// How many more seconds first plans may take. This is enough for the first kernels of a program, whose plans take 2
-  /// to 10 ms each, and no more than CUDA takes to start on a second GPU (100 ms).
+  /// The seconds that first plans may take in addition to `share`. A first plan takes 2 to 10 ms, so 0.1 s is enough
+  /// for the first kernels of a program. CUDA needs about as long to start on a second GPU.
   static constexpr double allowance = 0.1;
   /// Returns the time in seconds.
   using clock = std::function<double()>;
@@ -59,23 +59,24 @@ class planner {
   planner(const planner&) = delete;
   planner& operator=(const planner&) = delete;
 
-  /// `arrays` are the allocations into which the kernel's pointers point, one for each of kernel.pointers(); null for a
-  /// pointer that points into no allocation and is assumed to point to host memory. `start`: the cost of the kernel's
-  /// first launch over several devices, as long as the kernel is not ready for such launches; null if it is ready. With
-  /// a cost, the decision is one device, and no array moves to several devices. The result is valid until the next
-  /// call.
+  /// Returns the decision about a launch, valid until the next call. `arrays` has one element for each of
+  /// kernel.pointers(): the allocation into which the pointer points, or null if there is none. The planner assumes
+  /// that a pointer without an allocation points to host memory. `start` is null if the kernel is ready for launches
+  /// over several devices. Otherwise `start` is the cost of the first such launch; the decision is then one device, and
+  /// no array moves to several devices.
   const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
                          const start_cost* start = nullptr);
-  /// Returns whether the kernel of the last decision should be made ready: its launches on one device have lost as much
-  /// time as the start costs.
+  /// Returns whether the caller should make the kernel of the last decision ready for several devices, because its
+  /// launches on one device have lost as much time as the start costs.
   [[nodiscard]] bool wants_start() const { return wants_start_; }
 
-  /// How to record the time of the last decision's launch. If `record` is null, the launch need not be measured.
+  /// How the caller records the time of the last decision's launch. If `record` is null, the caller need not measure
+  /// the launch.
   struct measurement {
     std::shared_ptr<way_record> record;
     way how = way::alone;
     way_record::prediction predicted;
-    bool is_on_trial = false;  // too few launches have been measured in this way to judge it
+    bool is_on_trial = false;  // whether too few launches of this way have been measured for a judgement
     /// See way_record::took.
     double took(double seconds) const {
       return record->took(how, predicted, seconds);
@@ -83,19 +84,19 @@ class planner {
   };
   [[nodiscard]] measurement measured() const { return is_measured_ ? measurement_ : measurement{}; }
 
-  /// Call this for an array of a launch that runs on the device machine::alone because no plan can spread it. The
-  /// launch is assumed to read the array once. Returns the placement to which the array should move before the launch;
-  /// null if the array stays.
+  /// Call this for each array of a launch that no plan can spread and that therefore runs on device machine::alone. The
+  /// planner assumes that the launch reads the array once. Returns the placement to which the array should move before
+  /// the launch; null if the array stays.
   [[nodiscard]] const placement* stays(const allocation& array);
-  /// Returns whether launches have lost time because of the placement of arrays that may still move.
+  /// Returns whether launches have lost time because of the placement of movable arrays.
   [[nodiscard]] bool has_losses() const { return !unhappy_.empty(); }
 
-  /// Call this when an array has moved in `seconds`. Corrects the price of later moves.
+  /// Call this after a move of arrays that took `seconds`. Corrects the price of later moves.
   void moved(const move_work& work, double seconds) { machine_.moves.took(work, seconds); }
 
-  /// Removes all launches that used an allocation. Call this when the allocation is freed.
+  /// Removes all data about launches that used an allocation. Call this when the program frees the allocation.
   void forget(std::uint64_t address);
-  /// Removes a kernel. Call this when its module is unloaded.
+  /// Removes all data about a kernel. Call this when the program unloads the kernel's module.
   void forget(const kernel_model& kernel);
 
   /// See placing.h.
@@ -121,24 +122,24 @@ class planner {
   [[nodiscard]] known_kernel& known(const kernel_model& kernel);
   [[nodiscard]] known_case* find_case(known_kernel& kernel, const query& q);
   known_case& add_case(known_kernel& kernel, const query& q);
-  /// Returns the outlook for the case; null if no time is left to make one.
+  /// Returns the outlook (the plans) for the case; null if no time is left to compute one.
   outlook* outlook_of(known_kernel& kernel, known_case& c, const query& q);
-  /// Makes the plan again from time to time if the other parameters have changed.
+  /// Computes the plan again if parameters other than pointers have changed and planning time is left.
   void refresh(known_kernel& kernel, known_case& c, const query& q);
-  /// `beyond`: the number of seconds by which the plan may exceed `share`.
+  /// Returns whether planning time is left for the kernel. `beyond`: the seconds by which planning may exceed `share`.
   [[nodiscard]] bool may_plan(const known_kernel& kernel, double beyond) const;
   [[nodiscard]] outlook make_outlook(const query& q, const sampled& traffic, double uses) const;
   [[nodiscard]] std::unique_ptr<sampled> sample(const query& q) const;
-  /// Stores the outlook for the layouts that the arrays will have after a move.
+  /// Computes and stores the outlook for the layouts that the arrays will have after a move.
   void expect(known_kernel& kernel, const query& q, const decision& move, double uses);
   static void remember(account& a, const query& q, const outlook& made);
   const decision& without_plan(const account& of, const query& q);
-  /// Returns how a launch runs if its arrays do not move: as planned, or on one device if that was measured to be
-  /// faster.
+  /// Returns how a launch runs if its arrays do not move: spread as planned, or on one device if measurements show that
+  /// one device is faster.
   [[nodiscard]] static way choose(account& a, outlook& now);
   /// Returns the move that would make the launch faster, judged by predictions and measured launches.
   [[nodiscard]] wish wish_of(account& a, outlook& now, way chosen);
-  /// Adds the loss of this launch. Returns whether launches have lost as much time as the move takes.
+  /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes.
   [[nodiscard]] bool is_due(account& a, const wish& wished);
   /// `spread`: the predicted seconds of a spread launch.
   void measure(account& a, outlook& now, way how, double spread);
@@ -160,14 +161,15 @@ class planner {
   using kernel_table = std::unordered_map<const kernel_model*, std::unique_ptr<known_kernel>>;
   kernel_table kernels_;
   kernel_table::value_type* latest_ = nullptr;  // the kernel of the last decision
-  // by address: arrays of launches that no plan can spread
+  // By address: arrays of launches that no plan can spread.
   std::unordered_map<std::uint64_t, std::unique_ptr<account>> residents_;
-  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;  // by allocation: the accounts with a loss
-  placement home_;  // where arrays of launches that no plan can spread should be
+  std::unordered_map<std::uint64_t, std::vector<account*>>
+      unhappy_;     // by address of an allocation: the accounts with a loss
+  placement home_;  // the placement of arrays of launches that no plan can spread
   layout_table layouts_;
   decision unplanned_;
-  measurement measurement_;   // for the latest launch that had to be measured
-  bool is_measured_ = false;  // the last decision's launch must be measured
+  measurement measurement_;   // for the latest launch that the caller must measure
+  bool is_measured_ = false;  // whether the caller must measure the last decision's launch
   double waited_ = 0;         // seconds that launches of all kernels have lost because the kernels were not ready
   bool wants_start_ = false;
 };

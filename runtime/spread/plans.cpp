@@ -15,8 +15,8 @@ std::string words_of(const cut& c) {
   return axes.empty() ? "one device" : "cut along " + axes;
 }
 
-/// Returns the fastest plan for which `may` is true. A spread plan replaces one on one device only if it is worth
-/// while.
+/// Returns the fastest plan for which `may` returns true. A spread plan replaces a plan on one device only if it is at
+/// least 5 % faster (worth_while).
 template <class Condition>
 const plan* fastest_of(const std::vector<plan>& all, Condition may) {
   const plan* best = nullptr;
@@ -135,7 +135,7 @@ const plan& comparison_of_plans::fastest_without_moves() const {
 }
 
 // The prediction assumes that reads over links overlap with all other work. This is not true for loops that wait for
-// each value, so a plan with replicas is preferred if it is predicted to be about as fast.
+// each value. Therefore this function prefers a plan with replicas whose predicted time is about the same.
 const plan& comparison_of_plans::with_copies(const plan& best) const {
   constexpr double about = 1.02, many = 0.1;
   if (best.predicted.remote_share() < many) return best;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The plans for a launch that are compared: cuts of its grid, with the present and with better placements of its
-/// arrays.
+/// The plans that the planner compares for a launch. A plan is a cut of the grid with the present or with better
+/// placements of the arrays.
 
 #include <span>
 #include <string>
@@ -15,27 +15,27 @@
 
 namespace hpe::spread {
 
-/// Spreading a launch or moving arrays is only worthwhile if it reduces the time to this fraction.
+/// Spreading a launch or moving arrays is worthwhile only if it reduces the predicted time to less than this fraction.
 inline constexpr double worth_while = 0.95;
 
 struct plan {
   std::string name;
   cut how;
   std::vector<placement> moves;              // by allocation
-  std::vector<std::vector<home_run>> homes;  // the homes that result from the moves
+  std::vector<std::vector<home_run>> homes;  // by allocation: the homes after the moves
   std::vector<bool> replicated;
   cost predicted;
   move_work work;           // the work of the moves
-  double copy_seconds = 0;  // seconds to make new replicas
+  double copy_seconds = 0;  // seconds to copy new replicas
   double seconds = 0;       // predicted seconds of the launch and its share of the copies
   [[nodiscard]] bool moves_arrays() const;
 };
 
-/// Returns the cuts that are compared: all cuts along one or more axes into one part for each device. Empty for a
-/// kernel with an obstacle.
+/// Returns the cuts of the plans: all cuts along one or more axes into one part for each device. Empty for a kernel
+/// with an obstacle.
 [[nodiscard]] std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std::uint32_t devices);
 
-/// All plans that are compared for one launch.
+/// All plans for one launch.
 class comparison_of_plans {
  public:
   /// `launches_of_a_copy`: the number of launches that use a replica before it is outdated. `t` is the traffic of the
@@ -50,12 +50,12 @@ class comparison_of_plans {
   [[nodiscard]] const plan& fastest_without_moves() const;
   /// Returns the plan for one device, with the present placement of all arrays.
   [[nodiscard]] const plan& on_one_device() const { return all_.front(); }
-  /// Returns a plan with replicas instead of remote reads, if its predicted time is about as short as that of `best`;
-  /// otherwise returns `best`.
+  /// Returns a plan with replicas instead of remote reads, if its predicted time is at most slightly longer than the
+  /// time of `best`; otherwise returns `best`.
   [[nodiscard]] const plan& with_copies(const plan& best) const;
   [[nodiscard]] decision decision_for(const plan& chosen, const kernel_model& kernel) const;
-  /// Returns the predicted time if all movable arrays are dealt out granule by granule. This estimates a launch whose
-  /// arrays are placed for another kernel.
+  /// Returns the predicted time if the granules of all movable arrays are in the memories of the devices in turn. This
+  /// is an estimate for a launch whose arrays are placed for another kernel.
   [[nodiscard]] double seconds_elsewhere(const cut& c) const;
 
  private:

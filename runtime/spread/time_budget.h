@@ -6,8 +6,8 @@
 
 namespace hpe::spread {
 
-/// Limits the time that launches spend on one kind of work to a fraction of the time since the first launch. All times
-/// are in seconds; the caller passes the present time. For one thread at a time.
+/// Limits the time that launches spend on one kind of work, such as planning, to a fraction of the time since the first
+/// launch. All times are in seconds; the caller passes the present time. Only one thread at a time may use an object.
 class time_budget {
  public:
   /// `share` is this fraction; 0 allows no time at all.
@@ -18,12 +18,12 @@ class time_budget {
     if (!has_begun_) began_ = now;
     has_begun_ = true;
   }
-  /// Returns whether work that takes about `seconds` may be done now. `allowance`: by how many seconds the time spent
-  /// may exceed the fraction.
+  /// Returns whether work that takes about `seconds` is within the limit at time `now`. `allowance`: the seconds by
+  /// which the total may exceed the fraction.
   [[nodiscard]] bool allows(double seconds, double now, double allowance = 0) const {
     return has_begun_ && spent_ + seconds <= allowance + share_ * (now - began_);
   }
-  /// Call this when work has been done, even if allows() was not asked.
+  /// Call this after any such work, even without a call of allows().
   void spend(double seconds) { spent_ += seconds; }
   [[nodiscard]] double spent() const { return spent_; }
 
@@ -32,8 +32,7 @@ class time_budget {
   bool has_begun_ = false;
 };
 
-/// Measures the processor time of the calling thread, which is less than the elapsed time if the thread does not run
-/// all the time.
+/// Measures the CPU time of the calling thread. CPU time does not include the time in which the thread does not run.
 class stopwatch {
  public:
   explicit stopwatch(const std::function<double()>& time) : time_(time), begun_(time()), worked_(work()) {}

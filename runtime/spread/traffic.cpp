@@ -86,12 +86,12 @@ class sampler {
     numbers_.guess_choices();
   }
 
-  /// Counts the sectors that a block uses, each sector once.
+  /// Counts the sectors that a block uses. Each sector counts once.
   void run_in_detail(block_traffic& block) {
     begin(block);
     const std::uint64_t threads = count_of(launch_.block), warps = (threads + warp - 1) / warp;
     const std::uint64_t each = std::max<std::uint64_t>(kernel_.analysis().accesses.size(), 1) * warp;
-    const std::uint64_t budget = size_.accesses / each;  // the number of warps times the number of iterations
+    const std::uint64_t budget = size_.accesses / each;  // limits the number of warps times the number of iterations
     window_ = std::clamp<std::uint64_t>(budget / warps, 4, budget == ~0ULL / each ? ~0ULL >> 1U : 16);
     const std::uint64_t chosen = std::clamp<std::uint64_t>(budget / window_, 1, warps);
     for (std::uint64_t w = 0; w < chosen; ++w) {
@@ -102,7 +102,7 @@ class sampler {
     collect(block);
   }
 
-  /// Finds out where the bytes are that a block uses.
+  /// Finds the offsets of the bytes that a block uses.
   void run_roughly(block_traffic& block) {
     begin(block);
     const std::uint64_t threads = count_of(launch_.block);
@@ -114,7 +114,7 @@ class sampler {
   }
 
   /// Returns the distances in bytes by which the addresses of accesses change from one block, or one loop iteration, to
-  /// the next, for the first thread of a block.
+  /// the next. The distances are those of the first thread of a block.
   std::vector<traffic::stride> strides() {
     std::vector<traffic::stride> found;
     place_.block = place_.thread = {0, 0, 0};
@@ -160,8 +160,8 @@ class sampler {
     place_.thread = dimensions_of(index_in(launch_.block, thread));
     std::fill(counters_.begin(), counters_.end(), 0);
     numbers_.go_to(place_);
-    // While a loop is counted, the loops that contain it are assumed to be half done, and loops that end before it are
-    // done.
+    // The count of a loop's iterations assumes that the loops that contain it are half done, and that the loops that
+    // end before it are done.
     for (const std::uint32_t l : counts_.order()) {
       for (std::uint32_t other = 0; other < last_.size(); ++other)
         counters_[other] = contains(other, l) ? last_[other] / 2 : last_[other];
@@ -212,7 +212,8 @@ class sampler {
   void look_now(const access& a, double weight) {
     for (const comparison& c : a.where)
       if (numbers_.holds(c) == false) return;
-    // In each execution the address has one of the forms; which one is not known, so each form gets an equal weight.
+    // In each execution, the address has one of the forms. hpe does not know which form, so all forms have the same
+    // weight.
     addresses_.clear();
     for (const address_form& f : a.forms) {
       const auto pointer = kernel_.pointer_of(f);
@@ -228,7 +229,7 @@ class sampler {
   void add(const access& a, std::uint32_t pointer, const evaluator::number& address, double weight) {
     if (pointer == none() || arrays_[pointer] == nullptr || !address) return add_somewhere(pointer, a, weight);
     const std::uint64_t offset = static_cast<std::uint64_t>(*address) - arrays_[pointer]->address;
-    if (offset >= arrays_[pointer]->bytes) return;  // the kernel does not really make this access, or leaves the array
+    if (offset >= arrays_[pointer]->bytes) return;  // the kernel does not execute this access, or leaves the array
     const std::uint64_t last = offset + std::max<std::uint64_t>(a.bytes, 1) - 1;
     for (std::uint64_t s = offset / sector; s <= last / sector; ++s) {
       double& known = sectors_[key(pointer, a.what != access_kind::read, s)];
@@ -255,7 +256,7 @@ class sampler {
     somewhere_[key(pointer, a.what != access_kind::read, 0)] += weight * static_cast<double>(sector);
   }
 
-  // Keys are ordered by pointer, then reads before writes, then by offset.
+  // Returns a key that orders touches by pointer, then reads before writes, then by offset.
   static std::uint64_t key(std::uint32_t pointer, bool writes, std::uint64_t s) {
     return std::uint64_t{pointer} << 52U | std::uint64_t{writes} << 51U | s;
   }
@@ -266,7 +267,7 @@ class sampler {
     std::uint64_t next = 0;
     for (const auto& [k, weight] : sorted) {
       const double bytes = weight * static_cast<double>(sector);
-      // Runs end at pages, so that all bytes of a run have the same home.
+      // Touches end at pages, so that all bytes of a touch have the same home.
       if (k == next && k % sectors_of_page != 0 && !block.touches.empty()) {
         block.touches.back().bytes += bytes;
       } else {
@@ -285,12 +286,12 @@ class sampler {
   std::span<const allocation* const> arrays_;
   const sample_size& size_;
   static constexpr std::uint32_t no_loop = ~0U;
-  std::uint64_t window_ = 1;  // the number of iterations of an innermost loop that are computed
-  bool at_random_ = false;    // take random iterations; false: iterations in the middle of the loop
+  std::uint64_t window_ = 1;  // the number of iterations to compute of an innermost loop
+  bool at_random_ = false;  // true to compute random iterations, false to compute iterations in the middle of the loop
   std::uint64_t seed_ = 0;
   std::vector<std::pair<std::uint32_t, evaluator::number>> addresses_;
   const loop_counts& counts_;
-  std::vector<double> shares_;  // by block of the control flow: the fraction of threads that run it
+  std::vector<double> shares_;  // by basic block: the fraction of threads that run the block
   evaluator numbers_;
   thread_place place_;
   std::vector<std::int64_t> counters_, last_;
@@ -302,7 +303,7 @@ class sampler {
 
 namespace {
 
-/// Returns the number of bytes by pointer and direction.
+/// Returns the number of bytes by pointer and direction: first the reads and then the writes of each pointer.
 std::vector<double> volumes_of(const block_traffic& b, std::size_t pointers) {
   std::vector<double> sums(2 * pointers);
   for (const touch& t : b.touches) sums[2 * t.pointer + (t.writes ? 1 : 0)] += t.bytes;
@@ -325,7 +326,8 @@ traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<co
     result.blocks = std::move(detailed);
     return result;
   }
-  // Many blocks show where the bytes are; the amounts are scaled to the mean of the detailed blocks.
+  // The roughly sampled blocks give the offsets. The function scales their numbers of bytes to the mean of the detailed
+  // blocks.
   block_traffic mean;
   std::vector<double> volumes(2 * arrays.size()), rough(2 * arrays.size());
   const auto share = 1 / static_cast<double>(detailed.size());
@@ -360,7 +362,7 @@ traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<co
 
 namespace {
 
-/// Returns a piece of the parameters; null if the launch has fewer parameters.
+/// Returns a pointer to the bytes `b` of the parameters; null if the launch has fewer parameters.
 const char* bytes_at(const launch& l, const kernel_model::bytes& b) {
   return b.offset + b.size <= l.parameter_bytes ? static_cast<const char*>(l.parameters) + b.offset : nullptr;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The memory that sample blocks of a launch access, computed from the records of the kernel's accesses.
+/// Computes the memory that sampled blocks of a launch access, from the records of the kernel's accesses (analysis.h).
 ///
-/// Traffic is counted in sectors of 32 bytes: each sector counts once for each block that reads it and once for each
-/// block that writes it, as if a block's cache missed each sector once. If the memory is remote, these sectors are the
-/// bytes that cross a link.
+/// The unit of traffic is a sector of 32 bytes. Each sector counts once for each block that reads it and once for each
+/// block that writes it, as if a block's cache missed each sector once. If the memory is remote, the sectors cross a
+/// link.
 
 #include <cstring>
 #include <span>
@@ -16,7 +16,7 @@
 
 namespace hpe::spread {
 
-/// Accesses of one block to neighbouring sectors.
+/// Accesses of one block to adjacent sectors.
 struct touch {
   std::uint32_t pointer = 0;
   bool writes = false;
@@ -26,33 +26,34 @@ struct touch {
 
 /// Accesses of one block whose offsets in an allocation depend on data.
 struct scattered_touches {
-  std::uint32_t pointer = 0;  // index into the kernel's pointers; past the last pointer: an unknown allocation
+  std::uint32_t pointer =
+      0;  // index into kernel_model::pointers; the index after the last pointer means an unknown allocation
   bool writes = false;
   double bytes = 0;
 };
 
 struct block_traffic {
   dimension block{};
-  bool is_extra = false;  // the first or last block of a part; represents only itself
+  bool is_extra = false;  // whether the block is the first or last block of a part, and represents only itself
   double instructions = 0;
   std::vector<touch> touches;  // in ascending order of pointers and offsets
   std::vector<scattered_touches> scattered;
 };
 
-/// The size of the sample. The accesses of a few blocks are computed in detail, which gives the number of bytes that a
-/// block uses. Those of a few threads of many blocks show where the bytes are.
+/// The size of the sample. The accesses of a few blocks are computed in detail, and give the number of bytes that a
+/// block uses. The accesses of a few threads in many blocks give the offsets of these bytes.
 struct sample_size {
   std::uint64_t detailed_blocks = 4;
   std::uint64_t blocks = 192;
-  std::uint64_t accesses = 20000;  // the number of accesses that are computed in detail
-  /// Samples all blocks, threads and iterations. For small launches.
+  std::uint64_t accesses = 20000;  // the number of accesses to compute in detail
+  /// Returns a size that includes all blocks, threads and iterations, for small launches.
   static sample_size all() { return {~0ULL, ~0ULL, ~0ULL}; }
 };
 
 struct traffic {
   std::vector<block_traffic> blocks;
-  /// The distance between the bytes that a pointer's accesses use in one block or iteration, and the bytes that they
-  /// use in the next.
+  /// The distance between the bytes that a pointer's accesses use in one block or iteration and in the next block or
+  /// iteration.
   struct stride {
     std::uint32_t pointer = 0;
     std::uint64_t bytes = 0;
@@ -80,11 +81,11 @@ struct asked_launch {
       std::memcpy(&pointer, static_cast<const std::byte*>(l.parameters) + at, sizeof pointer);
     return pointer - arrays[n]->address;
   }
-  /// Returns the bytes of those parameters, other than pointers, that the accesses depend on.
+  /// Returns the bytes of the parameters, other than pointers, on which the accesses depend (kernel_model::bytes).
   [[nodiscard]] std::string scalars() const;
   /// Returns whether scalars() would return these bytes.
   [[nodiscard]] bool has_scalars(const std::string& known) const;
-  /// Returns a key of everything else that the sampled accesses depend on: shape, sizes, and which pointers point into
+  /// Returns a key of all other inputs of the sample: the shape, the sizes of the arrays, and which pointers point into
   /// the same allocation.
   [[nodiscard]] std::string key_of_traffic() const;
 };

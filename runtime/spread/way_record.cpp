@@ -9,9 +9,10 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::uint64_t always_measured = 8;  // the first launches of each way
+constexpr std::uint64_t always_measured = 8;  // the number of first launches of each way that are all measured
 constexpr std::uint64_t measured_one_in = 16;
-constexpr double much_slower = 3;  // factor at which one launch is enough to judge
+constexpr double much_slower =
+    3;  // if a spread launch is slower than one device by this factor, one launch is enough for a judgement
 constexpr double weight_of_latest = 0.5;
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace hpe::ptx::analysis {
 namespace {
 
 constexpr std::size_t most_forms = 8;
-constexpr unsigned most_choices = 6;  // the number of choices that are replaced by their alternatives in one address
-constexpr unsigned most_predicates = 64;  // the number of predicates that are examined for one access
+constexpr unsigned most_choices = 6;  // limits the choices that expand() replaces by their alternatives in one address
+constexpr unsigned most_predicates = 64;  // limits the predicates that comparison_finder examines for one access
 
 }  // namespace
 
@@ -46,8 +46,8 @@ dependence dependences::own(const quantity& q) const {
   return d;
 }
 
-// Ends because passes only add dependences. If a quantity is used after a loop in which it varies, its value is that of
-// the last iteration. So the user also depends on what decides when the loop ends.
+// Adds the dependences of operands to the dependences of each quantity. Returns whether a dependence was added. The
+// caller repeats the pass until none is added.
 bool dependences::pass() {
   const expressions& table = walk_.table();
   bool changed = false;
@@ -71,7 +71,7 @@ bool dependences::pass() {
 }
 
 dependence dependences::of_quantity(quantity_id q, std::uint32_t block) const {
-  if (q >= quantities_.size()) {  // added after the dependences were computed: may depend on anything
+  if (q >= quantities_.size()) {  // created after the computation of the dependences: may depend on anything
     dependence d;
     d.data = true;
     return d;
@@ -79,8 +79,8 @@ dependence dependences::of_quantity(quantity_id q, std::uint32_t block) const {
   return inside(q, walk_.flow().blocks()[block].loops);
 }
 
-// Outside of a loop, a quantity that varies in the loop has the value of the last iteration, so it depends on what
-// decides when the loop ends.
+// After a loop, a quantity that varies in the loop has its value from the last iteration. The quantity therefore also
+// depends on the decisions that end the loop.
 dependence dependences::inside(quantity_id q, loop_set loops) const {
   dependence d = quantities_[q];
   const loop_set ended = walk_.table().of(q).varies.without(loops);
@@ -106,7 +106,7 @@ assumption_set dependences::assumes(expression_id e) const {
 
 namespace {
 
-// Examines a limited number of predicates.
+// Derives comparisons from predicates. Ignores all predicates after the first most_predicates.
 class comparison_finder {
  public:
   explicit comparison_finder(expressions& table) : table_(table) {}
@@ -212,7 +212,8 @@ class access_finder {
     using enum modifier;
     const modifier space =
         i.modifiers.one_of(global, shared, shared_cta, local, constant, param, param_entry, param_func);
-    const bool copies = i.kind == kind::copy_async || i.kind == kind::routine;  // copy between global and shared memory
+    const bool copies = i.kind == kind::copy_async ||
+                        i.kind == kind::routine;  // the instruction copies between global and shared memory
     if (!copies && space != global && space != modifier::count) return;
     const operand::kind where = i.sources[operand].what;
     if (where == operand::kind::formal || where == operand::kind::scratch || where == operand::kind::local) return;
@@ -224,7 +225,7 @@ class access_finder {
     const value address = walk_.address_of(position, operand);
     expand(address.of, address.assumes, 0, most_forms, found.forms);
     std::erase_if(found.forms, [this](const address_form& f) { return is_elsewhere(f); });
-    if (found.forms.empty()) return;  // the address is in shared memory, local memory or the parameters
+    if (found.forms.empty()) return;  // the address is in shared memory, in local memory or in the parameters
     found.how = address_class::local;
     for (const address_form& f : found.forms) found.how = std::max(found.how, f.how);
     std::vector<condition> conditions;
@@ -234,7 +235,7 @@ class access_finder {
     found_.push_back(std::move(found));
   }
 
-  // Returns whether the base is a variable in shared or local memory, or the parameters.
+  // Returns whether the address is in shared memory, in local memory or in the parameters, and not in global memory.
   [[nodiscard]] bool is_elsewhere(const address_form& f) const {
     for (const term& t : table_.at(f.whole)) {
       if (t.of.count != 1 || t.factor != 1) continue;
@@ -257,7 +258,8 @@ class access_finder {
     return selects ? 2 : 0;
   }
 
-  // Replaces each choice by its alternatives, so that each alternative becomes a form. Stops at `most` forms in all.
+  // Replaces each choice by its alternatives, so that each alternative becomes a form. Adds forms only up to a total of
+  // `most`.
   void expand(expression_id address, assumption_set assumes, unsigned choices, std::size_t most,
               std::vector<address_form>& forms) {
     for (const term& t : table_.at(address)) {
@@ -280,7 +282,7 @@ class access_finder {
           if (std::none_of(all.begin(), all.end(), [&](const auto& other) { return other.first == *with; }))
             all.emplace_back(*with, needs);
           if (a + 1 == count) {
-            // Leave room in `forms` for one form of each remaining alternative.
+            // Reserve one form for each of the remaining alternatives.
             for (std::size_t k = 0; k < all.size(); ++k)
               expand(all[k].first, all[k].second, choices + 1, most - (all.size() - 1 - k), forms);
             return;
@@ -321,7 +323,7 @@ class access_finder {
     return form;
   }
 
-  // Returns the class of a term. For class affine, also sets the axis.
+  // Returns the class of a term. For class affine, also sets `axis`.
   address_class class_of(const term& t, std::optional<std::uint32_t>& axis) const {
     dependence others;
     std::optional<std::uint32_t> index;
@@ -340,7 +342,7 @@ class access_finder {
       axis = index;
       return address_class::affine;
     }
-    // In a grid-stride loop, blocks may repeat the loop a different number of times. The address is still local.
+    // In a grid-stride loop, blocks may repeat the loop a different number of times, but the address is local.
     if (index || (others.on_block() && !(whole_grid && counts_only(t)))) return address_class::irregular;
     return address_class::local;
   }
@@ -354,8 +356,8 @@ class access_finder {
     return true;
   }
 
-  // Finds the term that is a pointer: a variable, or a parameter that the kernel uses as a pointer; if there is
-  // neither, the only 64-bit term that is a parameter or a constant.
+  // Returns the term of the address that is a pointer: a variable, or a parameter that the kernel uses as a pointer. If
+  // the address has neither, returns its only 64-bit parameter or constant.
   [[nodiscard]] std::optional<quantity_id> base_of(expression_id address) const {
     std::vector<quantity_id> sure, possible;
     for (const term& t : table_.at(address)) {

@@ -61,7 +61,7 @@ class array_collector {
       for (access_pattern& p : array.patterns) sort(p.offsets);
     for (array_use& array : all_)
       for (access_pattern& p : array.patterns) find_neighbours(p);
-    // Order: parameters by their offsets, then variables, then the accesses with unknown base.
+    // Sorts parameters by their offsets, then variables, then the accesses with unknown base.
     const auto place = [this](const array_use& a) {
       if (!a.base) return std::pair(~0U, 0U);
       return std::pair(static_cast<std::uint32_t>(table_.of(*a.base).what), table_.of(*a.base).number);

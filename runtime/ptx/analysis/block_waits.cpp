@@ -1,6 +1,6 @@
-// Two kinds of loops end by themselves, although an atomic operation decides when they end: the loop of a lock-free
-// update, which compares with the value that it read before and repeats only if another thread succeeded, and the loop
-// that takes numbers from a counter.
+// Two kinds of loops do not wait, although an atomic operation decides when they end. The first is the loop of a
+// lock-free update: it compares memory with the value that it has read, and repeats only if another thread has updated
+// the memory. The second is a loop that gets numbers from an atomic counter.
 
 #include "runtime/ptx/analysis/block_waits.h"
 
@@ -25,7 +25,7 @@ bool may_be_global(const instruction& i) {
   return space == modifier::global || space == modifier::count;
 }
 
-// Whether a load reads memory that threads write: not constants, parameters or results of calls.
+// Whether a load reads memory that threads may write. Constants, parameters and results of calls are not such memory.
 bool reads_memory(const instruction& i) {
   using enum modifier;
   const modifier space = space_of(i);
@@ -34,12 +34,13 @@ bool reads_memory(const instruction& i) {
          where != operand::kind::formal && where != operand::kind::scratch;
 }
 
-// A copy between global and shared memory. The first operand is the destination, the second one the source.
+// Whether the instruction copies between global and shared memory. Its first operand is the destination, the second
+// operand the source.
 bool is_copy(const instruction& i) {
   return (i.kind == kind::copy_async || (i.kind == kind::routine && i.op == opcode::cp)) && i.sources.size() > 1;
 }
 
-// Looks at one loop.
+// Searches for a wait in one loop.
 class wait_search {
  public:
   wait_search(const program& p, const function& f, kernel_walk& walk, const std::vector<access>& accesses,
@@ -64,7 +65,8 @@ class wait_search {
 
   std::optional<std::uint32_t> run() {
     follow(walk_.endings_of(loop_), rest_);
-    // First all values that reach the end of the loop in registers, then the others.
+    // Examines first the values that reach the end of the loop in registers, then the values that reach it through
+    // memory.
     for (;; rest_.swap(behind_memory_), is_behind_memory_ = true) {
       while (!rest_.empty()) {
         const expression_id e = rest_.back();
@@ -78,11 +80,12 @@ class wait_search {
   }
 
  private:
-  // What is known about the address of an access.
+  // The address of an access, as far as it is known.
   struct location {
     expression_id address = 0;
-    std::optional<quantity_id> place;  // the one term that is a variable or the thread's local memory
-    const access* known = nullptr;     // null: not an access to global memory
+    std::optional<quantity_id>
+        place;                      // the term that is a variable or the thread's local memory, if there is exactly one
+    const access* known = nullptr;  // null if the access is not to global memory
   };
 
   std::optional<std::uint32_t> look_at(quantity_id id) {
@@ -94,7 +97,7 @@ class wait_search {
     }
     rest_.insert(rest_.end(), q.operands.begin(), q.operands.end());
     rest_.insert(rest_.end(), q.conditions.begin(), q.conditions.end());
-    // Behind an inner loop, the value depends on what ended that loop.
+    // After an inner loop, the value also depends on the decisions that end that loop.
     const auto& loops = walk_.flow().loops();
     for (std::uint32_t inner = 0; inner < loops.size(); ++inner)
       if (inner != loop_ && q.varies.has(inner) && walk_.flow().blocks()[loops[inner].header].loops.has(loop_) &&
@@ -111,9 +114,10 @@ class wait_search {
     return walk_.flow().blocks()[walk_.flow().block_at(position)].loops.has(loop_);
   }
 
-  // Whether the instruction, which is in the loop, reads what another block writes. A thread that waits for another one
-  // reads the same address again and again. So if the value reaches the end of the loop only through memory, an atomic
-  // operation whose address changes is not a wait: for example, a search marks node after node of a graph.
+  // Whether an instruction of the loop reads a value that another block writes, and thereby waits. A waiting thread
+  // reads the same address in each iteration. Therefore an atomic operation whose address changes, and whose value
+  // reaches the end of the loop only through memory, is not a wait. For example, a search may mark one node of a graph
+  // after the other.
   [[nodiscard]] bool waits_at(std::uint32_t position) {
     const instruction& i = function_.code[position];
     if (is_shared(i)) return false;
@@ -127,7 +131,7 @@ class wait_search {
     return !takes_numbers(i) || table_.constant_of(operand.of) == 0;
   }
 
-  // Whether the function that returned this value waits for another block.
+  // Whether the call that returned the value at position `result` waits for another block.
   [[nodiscard]] bool call_waits(std::uint32_t result) {
     const auto call = call_of(result);
     if (!called_.polls && !called_.counts) return false;
@@ -147,8 +151,8 @@ class wait_search {
     return !has_address;
   }
 
-  // The call whose result an instruction loads. Calls share the memory of their arguments and results, so only the
-  // latest one counts.
+  // Returns the position of the call whose result an instruction loads; empty if unknown. All calls use the same memory
+  // for arguments and results, so the result is from the last call before the load.
   [[nodiscard]] std::optional<std::uint32_t> call_of(std::uint32_t result) const {
     const std::uint64_t place = function_.code[result].sources[0].value;
     const auto later = std::ranges::lower_bound(calls_, result);
@@ -157,8 +161,9 @@ class wait_search {
     return holds(function_.code[call].returns, place) ? std::optional(call) : std::nullopt;
   }
 
-  // The instructions of the loop that store the arguments of a call, which are behind the call before. If these are not
-  // all arguments, or the call is not known, those of all calls.
+  // Returns the instructions of the loop that store the arguments of `call`. These instructions are between the
+  // previous call and `call`. If they do not store all arguments, or if the call is unknown, returns the instructions
+  // that store arguments of any call.
   [[nodiscard]] std::vector<std::uint32_t> arguments_of(std::optional<std::uint32_t> call) const {
     std::vector<std::uint32_t> all, its;
     std::uint32_t before = 0;
@@ -179,7 +184,7 @@ class wait_search {
         all, [&](const argument& a) { return place >= a.offset && place < std::uint64_t{a.offset} + a.size; });
   }
 
-  // The functions that run in a call.
+  // Returns the summary of the functions that run in a call.
   [[nodiscard]] const called_functions& functions_of(std::uint32_t call) {
     const auto [known, is_new] = callees_.try_emplace(function_.code[call].callee, program_);
     if (is_new) known->second.add(function_.code[call]);
@@ -190,8 +195,8 @@ class wait_search {
     return bytes_of(function_.code[argument].types[0]) == 8;
   }
 
-  // Whether a value changes from one iteration to the next. A variable in local memory that the loop does not write
-  // does not change.
+  // Whether a value may change from one iteration to the next. Local memory that the loop does not write does not
+  // change.
   [[nodiscard]] bool moves(expression_id e) {
     std::set<quantity_id> seen;
     std::vector<expression_id> open{e};
@@ -226,11 +231,12 @@ class wait_search {
     return place && is_local(*place);
   }
 
-  // Whether each iteration reads memory again, although the load has no order.
+  // Whether each iteration reads memory again with this load, which has no memory order.
   [[nodiscard]] bool rereads(const instruction& load) const { return synchronises_ || load.has(modifier::cg); }
 
   // If the instruction loads from memory that the loop writes, the end of the loop also depends on the written values,
-  // and on the branches that decide whether they are written.
+  // and on the branches that decide whether the loop writes them. Adds both to behind_memory_. Returns the position of
+  // an instruction that waits, if there is one.
   std::optional<std::uint32_t> look_at_stored(std::uint32_t load) {
     const instruction& i = function_.code[load];
     if ((i.kind != kind::load && i.kind != kind::atomic) || !(reads_memory(i) || is_result_of_call(i)))
@@ -255,8 +261,8 @@ class wait_search {
     return std::nullopt;
   }
 
-  // Whether a function that the loop calls may store what another block writes into the shared or local memory from
-  // which an instruction loads. The function must name the variable, or get a pointer to it.
+  // Whether a function that the loop calls may copy a value from another block into the shared or local memory from
+  // which an instruction loads. To do so, the function must name the variable or receive a pointer to it.
   [[nodiscard]] bool is_set_by_call(std::uint32_t load) {
     if (!called_.polls) return false;
     const auto place = location_of(load).place;
@@ -280,7 +286,7 @@ class wait_search {
     });
   }
 
-  // Whether an argument may be a pointer to the variable from which an instruction loads.
+  // Whether the argument `pointer` may point to the variable from which an instruction loads.
   [[nodiscard]] bool may_point_to(expression_id pointer, std::uint32_t load, bool may_be_address) {
     const location& from = location_of(load);
     if (mentions(pointer, *from.place)) {
@@ -294,7 +300,7 @@ class wait_search {
            });
   }
 
-  // Whether a value was read from memory. Its operands contain the address, from which the value does not follow.
+  // Whether a value was read from memory. The operands of such a value contain only the address.
   [[nodiscard]] bool is_read(const quantity& q) const {
     if (q.what != quantity::kind::result || q.is_thread || q.number >= function_.code.size()) return false;
     const kind what = function_.code[q.number].kind;
@@ -338,7 +344,8 @@ class wait_search {
     return walk_.flow().blocks()[walk_.flow().block_at(position)].is_reachable;
   }
 
-  // What decides whether an iteration comes to a block. If the loop stores in many blocks, all its branches.
+  // Adds the decisions that determine whether an iteration reaches a block. If the loop stores in more than 64 blocks,
+  // adds all branches of the loop.
   void follow_decisions_before(std::uint32_t block) {
     constexpr std::size_t most = 64;
     if (seen_blocks_.size() > most || !seen_blocks_.insert(block).second) return;
@@ -373,7 +380,7 @@ class wait_search {
     return l;
   }
 
-  // The one term of an address that is a variable or the thread's local memory.
+  // Returns the term of an address that is a variable or the thread's local memory; empty unless there is exactly one.
   [[nodiscard]] std::optional<quantity_id> place_of(expression_id address) const {
     std::optional<quantity_id> found;
     for (const term& t : table_.at(address)) {
@@ -390,7 +397,7 @@ class wait_search {
 
   [[nodiscard]] bool may_alias(std::uint32_t load, std::uint32_t store) {
     const instruction &l = function_.code[load], &s = function_.code[store];
-    // A function may return any of its arguments, and any value in memory.
+    // The result of a call may be any of its arguments and any value in memory.
     if (is_result_of_call(l)) return true;
     if (is_argument(s)) return false;
     if (is_copy(s)) return !s.has(modifier::bulk_group) && space_of(l) != modifier::local;
@@ -407,8 +414,8 @@ class wait_search {
            -*bytes < std::int64_t{l.vector} * bytes_of(l.types[0]);
   }
 
-  // Whether two addresses are certainly in different memory: in different arrays, or one in a variable and the other
-  // behind a pointer that does not come from this variable.
+  // Whether two addresses are certainly in different memory: in different arrays, or `one` in a shared or local
+  // variable and `other` not derived from this variable.
   [[nodiscard]] bool are_apart(const location& one, const location& other) {
     const bool is_other_global = other.known != nullptr && is_in_arrays(*other.known);
     if (is_other_global && one.known != nullptr)
@@ -421,15 +428,15 @@ class wait_search {
     return is_other_global || (is_local(*one.place) && !escapes(*one.place) && !mentions(other.address, *one.place));
   }
 
-  // Whether an access is certainly to global memory, and its arrays are known.
+  // Whether an access is certainly to global memory, and its array is known in each of its forms.
   [[nodiscard]] bool is_in_arrays(const access& a) {
     return std::ranges::all_of(a.forms, [](const address_form& f) { return f.base.has_value(); }) &&
            (space_of(function_.code[a.position]) == modifier::global ||
             (a.forms.size() == 1 && a.forms[0].whole == location_of(a.position).address));
   }
 
-  // Whether two accesses of an array never touch the same byte, whichever threads make them: for example, accesses of
-  // two members of a struct.
+  // Whether two accesses to one array never touch the same byte in any two threads, such as accesses to two members of
+  // a struct.
   [[nodiscard]] bool are_disjoint(const access& a, const address_form& f, const access& b,
                                   const address_form& g) const {
     if (a.bytes == 0 || b.bytes == 0 || !is_same_for_all(f) || !is_same_for_all(g)) return false;
@@ -438,7 +445,7 @@ class wait_search {
     return bytes && (*bytes >= std::int64_t{b.bytes} || -*bytes >= std::int64_t{a.bytes});
   }
 
-  // Whether all threads of the grid use the same address at any time.
+  // Whether all threads of the grid use the same address during the whole launch.
   [[nodiscard]] bool is_same_for_all(const address_form& f) const {
     if (std::ranges::any_of(f.blocks, [](expression_id e) { return e != 0; })) return false;
     return std::ranges::all_of(table_.at(f.rest), [&](const term& t) {
@@ -450,20 +457,21 @@ class wait_search {
     });
   }
 
-  // Whether a place is a variable in dynamic shared memory, where all variables begin at the same address.
+  // Whether `place` is a variable in dynamic shared memory. All variables there begin at the same address.
   [[nodiscard]] bool is_dynamic(quantity_id place) const {
     const quantity& q = table_.of(place);
     return q.what == quantity::kind::variable && program_.symbols[q.number].is_dynamic_shared;
   }
 
-  // Whether an address is a place and a constant.
+  // Whether an address is the same in all iterations of all loops, and is a sum of single quantities with factor 1 and
+  // a constant.
   [[nodiscard]] bool is_constant(expression_id address) const {
     return std::ranges::all_of(table_.at(address),
                                [&](const term& t) { return t.of.count <= 1 && (t.of.count == 0 || t.factor == 1); }) &&
            table_.varies(address).empty();
   }
 
-  // Whether every iteration reads the same address, and other blocks write there, but the loop itself does not.
+  // Whether every iteration reads the same address, and other blocks, but not the loop itself, write to this address.
   [[nodiscard]] bool is_set_by_others(std::uint32_t position, std::uint32_t operand) {
     if (table_.varies(walk_.address_of(position, operand).of).has(loop_)) return false;
     const auto read = std::ranges::find(accesses_, position, &access::position);
@@ -482,8 +490,8 @@ class wait_search {
     return is_set || passes_to_calls(*read);
   }
 
-  // Whether the function passes the array of an access to a function that it calls outside of the loop. A pointer to a
-  // member of a struct does not count if the access is to an earlier member.
+  // Whether the function passes a pointer to the bytes that `read` accesses to a callee outside of the loop. A pointer
+  // to a member of a struct does not count if the access is to an earlier member.
   [[nodiscard]] bool passes_to_calls(const access& read) {
     for (std::uint32_t n = 0; n < function_.code.size(); ++n) {
       if (!is_argument(function_.code[n]) || is_inside(n) || !is_reachable(n)) continue;
@@ -501,8 +509,8 @@ class wait_search {
     return false;
   }
 
-  // Whether a block may read what another block writes. If both addresses move with the block by the same number of
-  // bytes, only if they differ by a multiple of this number.
+  // Whether one block may read a value that another block writes. If both addresses increase by the same number of
+  // bytes from block to block, this is possible only if the addresses differ by a multiple of that number.
   [[nodiscard]] bool is_of_another_block(const address_form& read, const address_form& write) const {
     const bool moves = std::ranges::any_of(read.blocks, [](expression_id e) { return e != 0; });
     if (!moves || read.blocks != write.blocks || read.how != address_class::affine ||
@@ -524,22 +532,22 @@ class wait_search {
   expressions& table_;
   const std::vector<access>& accesses_;
   const std::uint32_t loop_;
-  bool has_fence_ = false;     // a fence that reaches other blocks
-  bool synchronises_ = false;  // a fence or a barrier
-  called_functions called_;    // all
+  bool has_fence_ = false;     // whether the loop has a fence that reaches other blocks
+  bool synchronises_ = false;  // whether the loop has a fence or a barrier
+  called_functions called_;    // all functions that the loop calls
   std::vector<std::uint32_t> calls_,
       writes_;  // positions of calls, and of instructions that write memory
-  // As far as they were needed:
+  // Caches, filled on demand:
   std::map<std::uint32_t, called_functions> callees_;  // by callee
   std::map<std::uint32_t, location> locations_;        // by position
   std::map<quantity_id, bool> escapes_;                // by variable
   std::set<quantity_id> seen_;
-  std::set<std::tuple<expression_id, std::uint32_t, modifier>> seen_loads_;  // addresses, widths and spaces
+  // By address, width and state space: the loads that look_at_stored has examined.
+  std::set<std::tuple<expression_id, std::uint32_t, modifier>> seen_loads_;
   std::set<std::uint32_t> seen_writes_, seen_blocks_, seen_loops_;
-  // Expressions on which the end depends, and which are still to be looked at.
+  // Expressions on which the loop's end depends, and which run() has not examined yet.
   std::vector<expression_id> rest_, behind_memory_;
-  bool is_behind_memory_ = false;  // rest_ contains expressions that reach the
-                                   // end only through memory
+  bool is_behind_memory_ = false;  // whether the values in rest_ reach the loop's end through memory
 };
 
 }  // namespace

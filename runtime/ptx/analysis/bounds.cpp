@@ -14,7 +14,7 @@ bool is_single(const range& r) { return r.low == r.high; }
 
 range in_both(const range& a, const range& b) {
   const range both{std::max(a.low, b.low), std::min(a.high, b.high)};
-  // if the intersection is empty, no thread computes this value, so any range is correct
+  // If the intersection is empty, no thread computes this value, so any range is correct.
   return both.low <= both.high ? both : a;
 }
 
@@ -107,7 +107,7 @@ bool bounds::never_holds(const comparison& c) {
 const range& bounds::of_quantity(quantity_id id) {
   if (known_[id].when == now_) return known_[id].values;
   const quantity& q = table_.of(id);
-  known_[id] = {now_, q.values};  // used if computing this quantity needs the quantity itself
+  known_[id] = {now_, q.values};  // the range to use if the computation of this quantity needs the quantity itself
   const range found = compute(q);
   known_[id].values = found;
   return known_[id].values;

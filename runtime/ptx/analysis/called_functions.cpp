@@ -51,7 +51,7 @@ void called_functions::add(const instruction& call) {
 }
 
 void called_functions::note(const instruction& call) {
-  if (!call.sources.empty()) {  // through a pointer: any function
+  if (!call.sources.empty()) {  // a call through a pointer, which may run any function
     polls = stores_to_any = has_fence = synchronises = true;
   } else if (const function* const f = program_.functions[call.callee].get(); seen_.insert(f).second) {
     rest_.push_back(f);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What the functions that a loop calls do with memory, and predicates of instructions for the search for waits.
+/// How the functions that a loop calls use memory, and predicates of instructions, for the search for loops that wait
+/// (block_waits.h).
 
 #include <set>
 #include <vector>
@@ -9,20 +10,21 @@
 
 namespace hpe::ptx::analysis {
 
-/// Whether a load that is repeated sees each write of another thread at some time.
+/// Whether the instruction, if repeated, is sure to see the writes of other threads: a volatile or ordered load, or a
+/// load with .cv or .mmio.
 [[nodiscard]] bool is_polling(const instruction& i);
-/// The state space of an access; count if the address is generic.
+/// Returns the state space of an access; modifier::count if the address is generic.
 [[nodiscard]] modifier space_of(const instruction& i);
-/// Whether loads behind the instruction read memory again.
+/// Whether loads after the instruction must read memory again: the instruction is a barrier or a fence.
 [[nodiscard]] bool synchronises(const instruction& i);
 /// Whether the instruction stores an argument of a call.
 [[nodiscard]] bool is_argument(const instruction& i);
 /// Whether the instruction stores into memory that other functions may read.
 [[nodiscard]] bool stores(const instruction& i);
-/// Whether an atomic operation adds to a counter.
+/// Whether an atomic operation is add, inc or dec, so that threads can get numbers from a counter.
 [[nodiscard]] bool takes_numbers(const instruction& atomic);
 
-/// Functions that are called, directly or through others.
+/// A summary of the functions that a loop calls, directly or through other functions.
 class called_functions {
  public:
   /// The program must outlive the object.
@@ -30,13 +32,13 @@ class called_functions {
 
   void add(const instruction& call);
 
-  bool polls = false;          // reads what other threads write
-  bool counts = false;         // adds a register to memory, and returns the value from before
-  bool may_pass_zero = false;  // to another function, or to the addition
-  bool stores_to_any = false;  // at generic addresses
+  bool polls = false;          // a function reads values that other threads write
+  bool counts = false;         // a function atomically adds a register to memory and uses the old value
+  bool may_pass_zero = false;  // a function may pass zero to another function or to the addition
+  bool stores_to_any = false;  // a function stores at generic addresses
   bool stores_to_shared = false;
   bool has_fence = false, synchronises = false;
-  std::set<std::uint32_t> symbols;  // which the functions name
+  std::set<std::uint32_t> symbols;  // the variables that the functions name
 
  private:
   void note(const instruction& call);

@@ -102,15 +102,15 @@ record_check::outcome record_check::compare(const access& a, std::size_t form, s
   return low_bits(*whole, 64) == address ? outcome::right : outcome::wrong;
 }
 
-// Subtracts the terms with block indices from the address. The remainder must depend only on the thread and on the
-// counters of the loops around the access. The counters of ended loops count only in grid-stride loops: blocks may
-// differ in how often they repeat such a loop, and the address is still `local`.
+// Subtracts the terms with block indices from the address. The remainder must depend only on the thread, on the
+// counters of the loops around the access, and on the counters of ended grid-stride loops. Blocks may repeat a
+// grid-stride loop a different number of times, although the address is `local`.
 bool record_check::same_in_all_blocks(const access& a, std::size_t form, std::uint64_t address) {
   const address_form& f = a.forms[form];
   std::uint64_t remainder = address;
   for (std::size_t axis = 0; axis < f.blocks.size(); ++axis) {
     const number factor = evaluator_.of(f.blocks[axis]);
-    if (!factor) return true;  // the factor is the same for the whole grid, but its value is not known
+    if (!factor) return true;  // the factor is the same in the whole grid, but its value is unknown
     remainder -= low_bits(*factor, 64) * index_of(place_.block, axis);
   }
   std::vector<std::int64_t> key = state_->counters;
@@ -123,7 +123,8 @@ bool record_check::same_in_all_blocks(const access& a, std::size_t form, std::ui
   return is_new || known->second == remainder;
 }
 
-// Returns the loops whose counters are multiplied by the grid's size in the expression (grid-stride loops).
+// Returns the grid-stride loops of an expression: the loops whose counters the expression multiplies by the grid's
+// size.
 loop_set record_check::whole_grids(expression_id e) const {
   const expressions& table = kernel_.walk->table();
   loop_set found;

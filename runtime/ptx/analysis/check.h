@@ -1,6 +1,6 @@
 #pragma once
 
-/// Compares the analysis of a kernel's accesses with the accesses of its blocks in the interpreter.
+/// Compares the analysis of a kernel with the accesses that the interpreter executes.
 
 #include <map>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace hpe::ptx::analysis {
 
-/// A watcher that compares addresses with the analysis. Pass an object of this class to the interpreter that runs
-/// blocks of the kernel. Each object serves one launch.
+/// A watcher that compares the addresses of accesses with the analysis. The interpreter that runs the kernel calls the
+/// watcher. Each launch needs its own object.
 class record_check final : public watcher {
  public:
   /// Both arguments must outlive the object.
@@ -22,21 +22,21 @@ class record_check final : public watcher {
   void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
                 const std::uint64_t* registers, bool runs) override;
 
-  /// One sentence for each record that is wrong.
+  /// Returns one sentence for each wrong record of the analysis.
   [[nodiscard]] const std::vector<std::string>& contradictions() const { return contradictions_; }
-  /// The number of accesses whose address is equal to the value of a form.
+  /// Returns the number of accesses whose address is equal to the value of a form.
   [[nodiscard]] std::uint64_t exact() const { return exact_; }
-  /// The number of accesses for which no form's value can be computed, but the part without block indices was the same
-  /// in all blocks.
+  /// Returns the number of accesses for which no form has a known value, but whose address without the block index
+  /// terms was the same in all blocks.
   [[nodiscard]] std::uint64_t alike() const { return alike_; }
-  /// The number of accesses that were not checked because an assumption of a form does not hold.
+  /// Returns the number of accesses that were not checked because an assumption of a form does not hold.
   [[nodiscard]] std::uint64_t outside_assumptions() const { return outside_; }
-  /// The number of accesses for which no form can be checked.
+  /// Returns the number of accesses for which the check could evaluate no form.
   [[nodiscard]] std::uint64_t unchecked() const { return unchecked_; }
 
  private:
   struct thread_state {
-    std::uint32_t last = ~0U;  // the index of the instruction that the kernel executed last
+    std::uint32_t last = ~0U;  // the index of the last instruction that the thread has executed
     std::vector<std::int64_t> counters;
   };
   using number = evaluator::number;
@@ -52,14 +52,14 @@ class record_check final : public watcher {
   const image& variables_;
   const kernel_analysis& kernel_;
   evaluator evaluator_;
-  std::vector<std::vector<const access*>> at_;  // by instruction: its accesses
+  std::vector<std::vector<const access*>> at_;  // by instruction: the accesses of the instruction
   std::map<std::uint64_t, std::vector<thread_state>> blocks_;
-  // By access, form, thread and loop counters: the part of the address that does not depend on block indices.
+  // By access, form, thread and loop counters: the address without the terms that contain block indices.
   std::map<std::vector<std::int64_t>, std::uint64_t> remainders_;
   std::vector<std::string> contradictions_;
   std::uint64_t exact_ = 0, alike_ = 0, outside_ = 0, unchecked_ = 0;
 
-  // Valid while an access is checked.
+  // Valid during the check of one access.
   std::uint32_t thread_ = 0;
   const thread_state* state_ = nullptr;
   thread_place place_;

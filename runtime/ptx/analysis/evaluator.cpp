@@ -59,7 +59,7 @@ void evaluator::go_to(const thread_place& place) {
 evaluator::changes evaluator::changes_of(quantity_id id) {
   if (id >= changes_.size()) changes_.resize(table_.quantities());
   if (changes_[id]) return *changes_[id];
-  changes_[id] = changes::by_counter;  // used if the quantity depends on itself
+  changes_[id] = changes::by_counter;  // applies if the quantity depends on itself
   const quantity& q = table_.of(id);
   changes found = changes::never;
   const auto include = [&](const std::vector<expression_id>& list) {
@@ -158,7 +158,7 @@ evaluator::number evaluator::of_quantity(quantity_id id) {
   if (id >= known_.size()) known_.resize(table_.quantities());
   const std::uint64_t now = times_[static_cast<std::size_t>(changes_of(id))];
   if (known_[id].when != now) {
-    known_[id] = {now, std::nullopt};  // used if the quantity depends on itself: its value is then not known
+    known_[id] = {now, std::nullopt};  // the value is unknown if the quantity depends on itself
     const number value = compute(table_.of(id));
     known_[id].value = value;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Computes the value that an expression has in one thread at one time.
+/// Computes the value of an expression in one thread, for given loop counters.
 
 #include <array>
 #include <deque>
@@ -14,12 +14,12 @@
 
 namespace hpe::ptx::analysis {
 
-/// A thread of a launch, and how many times it has repeated each loop.
+/// A thread of a launch, and the number of times that it has repeated each loop.
 struct thread_place {
   dimensions grid, block_size;
   dimensions block, thread;
   const std::uint8_t* parameters = nullptr;
-  const std::int64_t* counters = nullptr;  // by loop: how many times the thread has repeated it
+  const std::int64_t* counters = nullptr;  // by loop: the number of times that the thread has repeated the loop
 };
 
 /// Evaluates expressions for one launch: all places must have the same grid, block size and parameters.
@@ -27,32 +27,34 @@ class evaluator {
  public:
   using number = std::optional<__int128>;
 
-  /// `address_of` gets the symbol of a variable, and returns the variable's address, or nothing if the address is not
-  /// known. For one symbol it must always return the same result. The analysis must outlive the object.
+  /// `address_of` receives the number of a variable's symbol, and returns the variable's address, or nothing if the
+  /// address is unknown. `address_of` must always return the same result for the same symbol. The analysis must outlive
+  /// the object.
   evaluator(const kernel_analysis& k, std::function<number(std::uint32_t)> address_of);
 
-  /// From now on, a choice has the value of its first alternative whose value is known. Results are then estimates.
+  /// After this call, a choice (quantity::kind) has the value of its first alternative with a known value, so results
+  /// are estimates.
   void guess_choices() { guesses_ = true; }
 
-  /// Later calls evaluate expressions at this place, which must stay valid.
+  /// Later calls evaluate expressions at `place`, which must outlive them.
   void go_to(const thread_place& place);
   /// Call this after the counters of the place have changed.
   void forget() { ++times_[static_cast<std::size_t>(changes::by_counter)]; }
 
-  /// The value of an expression; empty if it depends on data or is too large.
+  /// Returns the value of an expression; empty if the value depends on memory contents or is too large.
   [[nodiscard]] number of(expression_id e);
   [[nodiscard]] std::optional<bool> holds(const comparison& c);
-  /// Returns whether all assumptions hold. Returns false if the value in one of the assumptions is not known.
+  /// Returns whether all assumptions hold. Returns false if the value of an assumption's expression is unknown.
   [[nodiscard]] bool assumptions_hold(assumption_set needed);
 
  private:
-  /// The event that can change a number.
+  /// The event that can change a value.
   enum class changes : std::uint8_t { never, by_thread, by_counter };
   struct known_number {
-    std::uint64_t when = 0;  // the value of times_ for the quantity's `changes`, when the number was computed
+    std::uint64_t when = 0;  // the value of times_ for the quantity's `changes` at the time of the computation
     number value;
   };
-  /// An expression in which the parts that never change are replaced by numbers.
+  /// An expression in which numbers replace all subexpressions that never change.
   struct folded {
     struct term {
       std::int64_t factor = 0;
@@ -74,12 +76,12 @@ class evaluator {
   const thread_place* place_ = nullptr;
   std::vector<known_number> known_;
   std::vector<std::optional<changes>> changes_;
-  std::deque<folded> folded_;  // by expression; references stay valid
+  std::deque<folded> folded_;  // by expression; a deque, so that references stay valid
   std::array<std::uint64_t, 3> times_{1, 1, 1};
   bool guesses_ = false;
 };
 
-/// Computes the result of a node from the values of its operands.
+/// Returns the result of a node (quantity::kind) for these values of its operands.
 [[nodiscard]] std::int64_t result_of(const quantity& node, std::span<const __int128> operands);
 
 /// Returns the value of a parameter of a launch. `q` is the quantity of this parameter.

@@ -11,7 +11,7 @@ constexpr __int128 largest = static_cast<__int128>(1) << 100;
 
 __int128 saturated(__int128 value) { return std::clamp(value, -largest, largest); }
 
-// Returns the product of two numbers: exact if both are below 2^63, otherwise a bound that saturates.
+// Returns the product of two numbers. If the product does not fit, returns a saturated bound.
 __int128 product_of(__int128 a, __int128 b) {
   __int128 result = 0;
   if (!__builtin_mul_overflow(a, b, &result)) return saturated(result);
@@ -35,7 +35,7 @@ std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-// Sorts the terms of a polynomial, and adds up terms with the same product.
+// Sorts the terms of a polynomial, and combines terms with the same product.
 void normalise(polynomial& p) {
   std::sort(p.begin(), p.end(), [](const term& a, const term& b) { return a.of < b.of; });
   std::size_t kept = 0;
@@ -83,7 +83,8 @@ range product_of(const range& a, const range& b) {
 expressions::expressions() { static_cast<void>(intern(polynomial{})); }
 
 quantity_id expressions::intern(quantity q, std::uint32_t distinction) {
-  // Equal nodes and choices are one quantity wherever they are computed. A result is identified by its instruction.
+  // Equal nodes and choices are one quantity, even if different instructions compute them. The instruction identifies a
+  // result.
   const bool is_function = q.what == quantity::kind::node || q.what == quantity::kind::choice;
   const bool is_recurrence = q.what == quantity::kind::recurrence;
   identity key{q.what,
@@ -149,7 +150,7 @@ std::optional<expression_id> expressions::times(expression_id a, expression_id b
 }
 
 expression_id expressions::reduced(expression_id e, unsigned bits) {
-  if (bits >= 64 || bits < 2) return e;  // predicates are not treated as sums
+  if (bits >= 64 || bits < 2) return e;  // predicates have 1 bit and are not reduced
   polynomial result = at(e);
   const unsigned cut = 64 - bits;
   for (term& t : result) t.factor = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.factor) << cut) >> cut;

@@ -37,7 +37,7 @@ void flow_graph::find_blocks(const std::vector<instruction>& code) {
   for (flow_block& b : blocks_) {
     const instruction& end = code[b.last - 1];
     std::vector<std::uint32_t>& successors = b.successors;
-    // A target may be the end of the code: a label after the last instruction.
+    // A target may be a label after the last instruction.
     for (const std::uint32_t target : end.targets)
       if (target < code.size()) successors.push_back(block_of_[target]);
     if (goes_on(end) && b.last < code.size()) successors.push_back(block_of_[b.last]);
@@ -117,7 +117,7 @@ void flow_graph::number_dominators() {
   }
 }
 
-// Headers come in reverse postorder, so a loop has a smaller number than the loops inside it.
+// The function finds headers in reverse postorder, so a loop has a smaller number than the loops inside it.
 void flow_graph::find_loops() {
   std::vector<bool> inside(blocks_.size());
   for (const std::uint32_t header : order_) {

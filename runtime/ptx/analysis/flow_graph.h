@@ -30,9 +30,10 @@ class loop_set {
 struct flow_block {
   std::uint32_t first = 0, last = 0;  // instructions n with first <= n < last
   std::vector<std::uint32_t> successors, predecessors;
-  std::uint32_t dominator = 0;           // the immediate dominator; for the entry block, the block itself
-  std::uint32_t order = 0;               // position in a reverse postorder of the flow graph
-  std::uint32_t opened = 0, closed = 0;  // counts when a traversal of the dominator tree enters and leaves the block
+  std::uint32_t dominator = 0;  // the immediate dominator; for the entry block, the block itself
+  std::uint32_t order = 0;      // position in a reverse postorder of the flow graph
+  std::uint32_t opened = 0,
+                closed = 0;  // the times at which a traversal of the dominator tree enters and leaves the block
   bool is_reachable = false;
   loop_set loops;                      // the loops that contain the block
   std::optional<std::uint32_t> heads;  // the loop whose header is this block
@@ -42,7 +43,7 @@ struct flow_loop {
   std::uint32_t header = 0;
   std::vector<std::uint32_t> blocks;   // the loop's blocks, including the header
   std::vector<std::uint32_t> latches;  // blocks that jump back to the header
-  std::uint32_t depth = 0;             // 0: not nested in another loop
+  std::uint32_t depth = 0;             // 0 if the loop is not nested in another loop
 };
 
 class flow_graph {
@@ -57,8 +58,8 @@ class flow_graph {
   [[nodiscard]] bool dominates(std::uint32_t above, std::uint32_t below) const {
     return blocks_[above].opened <= blocks_[below].opened && blocks_[below].closed <= blocks_[above].closed;
   }
-  /// True if a jump enters a loop at a block other than its header, or if the function has more loops than a loop_set
-  /// can hold. The result of loops() is then incomplete.
+  /// Returns true if a jump enters a loop at a block other than its header, or if the function has more than
+  /// loop_set::capacity loops. The result of loops() is then incomplete.
   [[nodiscard]] bool is_irregular() const { return irregular_; }
 
  private:

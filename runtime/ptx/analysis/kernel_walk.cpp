@@ -1,16 +1,16 @@
-// If only one instruction writes a register, and has no guard, the register has the same expression wherever this
-// instruction dominates. Each other register has a slot in the state at the entry and at the end of each block. Where
-// paths with different values meet, the value is a choice.
+// If only one instruction writes a register, and this instruction has no guard, the register has one expression in all
+// code that the instruction dominates. Each other register has a slot in the state at the entry and at the end of each
+// block. Where paths with different values join, the value is a choice.
 //
-// At the header of a loop, each slot that the loop writes first has a quantity of its own, a recurrence. If every
-// iteration adds the same step to the slot, the next walk replaces the recurrence by initial value + step * counter.
-// One walk for each nesting depth, from the outermost loops inward, finds the steps, so that steps contain only
-// quantities of outer loops that have been settled. The last walk proves by induction that every iteration adds its
-// step; a slot for which this fails becomes a recurrence again.
+// At the header of a loop, the first walk represents each slot that the loop writes by a new quantity, a recurrence. If
+// every iteration adds the same step to the slot, the next walk replaces the recurrence by initial value + step *
+// counter. There is one walk for each nesting depth, from the outermost loops inward. Therefore steps contain only
+// quantities of outer loops that earlier walks have resolved. The last walk proves by induction that every iteration
+// adds the step. A slot for which the proof fails becomes a recurrence again.
 //
-// After a loop, the loop's counter has its last number. No expression there can refer to an earlier number of the
-// counter, because a register with such a number would have to be carried around an outer loop, whose header gives the
-// register a new value.
+// In expressions after a loop, the loop's counter means its final value. No expression there refers to an earlier value
+// of the counter. A register with such a value would have to pass the header of an outer loop, and the header assigns a
+// new quantity to the register.
 
 #include "runtime/ptx/analysis/kernel_walk.h"
 
@@ -20,7 +20,7 @@ namespace hpe::ptx::analysis {
 
 namespace {
 
-constexpr std::size_t most_state = 1 << 22;  // the number of values in the states of all blocks
+constexpr std::size_t most_state = 1 << 22;  // limits the number of values in the states of all blocks
 constexpr std::size_t most_expressions = 1 << 18;
 constexpr unsigned most_attempts = 4;
 
@@ -89,7 +89,7 @@ void kernel_walk::find_slots() {
       written_at_[o.index] = n;
     }
   }
-  // A register with one writer may be read in the next iteration of a loop, before it is written again.
+  // In the next iteration of a loop, an instruction may read a register with one writer before the writer runs again.
   const auto give_slot_if_read_before = [&](const operand& o, std::uint32_t position) {
     if (!o.is_register() || written_at_[o.index] == none) return;
     const std::uint32_t from = flow_.block_at(written_at_[o.index]), to = flow_.block_at(position);
@@ -189,8 +189,8 @@ value kernel_walk::merged(std::uint32_t block, std::uint32_t slot, const std::ve
   return alternatives[0];
 }
 
-// Returns the values that decide through which predecessor a thread reaches the block: the conditions of the branches
-// between the block's dominator and the block.
+// Returns the values that decide through which predecessor a thread reaches the block. These are the conditions of the
+// branches between the block's dominator and the block.
 std::vector<value> kernel_walk::deciding(std::uint32_t block) const {
   std::vector<value> all;
   std::vector<bool> seen(flow_.blocks().size());
@@ -212,11 +212,12 @@ std::vector<value> kernel_walk::deciding(std::uint32_t block) const {
 }
 
 // Returns the branches of a loop that decide which of the goals a thread reaches first. `goals` has an element for each
-// block, and a last one that is true if the exits of the loop are a goal too.
+// block, and a last element that is true if the exits of the loop are also a goal.
 std::vector<kernel_walk::decision> kernel_walk::forks(std::uint32_t loop, const std::vector<bool>& goals) const {
   const auto outside = static_cast<std::uint32_t>(flow_.blocks().size());
   constexpr std::uint32_t several = none - 1;
-  std::vector<std::uint32_t> first(outside, none);  // the goal that a thread reaches first from the end of a block
+  std::vector<std::uint32_t> first(outside,
+                                   none);  // by block: the first goal that a thread reaches from the end of the block
   const auto after = [&](std::uint32_t block) {
     std::uint32_t found = first[block];
     const auto include = [&found](std::uint32_t goal) {
@@ -399,7 +400,7 @@ void kernel_walk::settle(std::uint32_t depth) {
   }
 }
 
-// Returns whether every iteration adds its step to each affine slot. Also sets the dependences of recurrences.
+// Returns whether every iteration adds the slot's step to each affine slot. Also sets the dependences of recurrences.
 bool kernel_walk::verified() {
   bool all = true;
   for (std::uint32_t l = 0; l < flow_.loops().size(); ++l) {

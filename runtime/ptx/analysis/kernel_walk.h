@@ -1,13 +1,13 @@
 #pragma once
 
-/// Follows the registers of a function through its control flow, and derives the expression of each address and of each
-/// predicate that decides a branch.
+/// Follows the registers of a function through its control flow, and derives the expression (expression.h) of each
+/// address and of each predicate that decides a branch.
 
 #include "runtime/ptx/analysis/value_rules.h"
 
 namespace hpe::ptx::analysis {
 
-/// A predicate, and the value that it has whenever the code runs.
+/// A predicate, and the value of the predicate whenever the code runs.
 struct condition {
   expression_id predicate = 0;
   bool holds = true;
@@ -22,20 +22,21 @@ class kernel_walk {
   [[nodiscard]] const flow_graph& flow() const { return flow_; }
   [[nodiscard]] expressions& table() { return expressions_; }
   [[nodiscard]] assumption_table& assumptions() { return assumptions_; }
-  /// Whether the walk covered the whole function. If not, no expression is known.
+  /// Whether the walk covered the whole function. If the walk did not, no expression is known.
   [[nodiscard]] bool is_complete() const { return complete_; }
 
-  /// Returns the address in source operand n of an instruction, which must be in a reachable block.
+  /// Returns the address that source operand `n` of the instruction at `position` contains. The instruction must be in
+  /// a reachable block.
   [[nodiscard]] value address_of(std::uint32_t position, std::size_t n);
-  /// The value of a source operand.
+  /// Returns the value of a source operand.
   [[nodiscard]] const value& source_of(std::uint32_t position, std::size_t n) const {
     return used_[position].sources[n];
   }
-  /// All conditions that are known to hold when the block runs.
+  /// Returns all conditions that are known to hold when the block runs.
   [[nodiscard]] std::vector<condition> conditions_at(std::uint32_t block) const;
-  /// The predicate of an instruction's guard.
+  /// Returns the condition of an instruction's guard; empty if the instruction has no guard.
   [[nodiscard]] std::optional<condition> guard_of(std::uint32_t position) const;
-  /// Whether a thread can leave a loop at the end of one of its blocks: by a jump to a block outside, or by ending.
+  /// Whether a thread can leave `loop` at the end of `block`: by a jump to a block outside of the loop, or by ending.
   [[nodiscard]] bool may_leave(std::uint32_t loop, std::uint32_t block) const;
   /// Returns the value that decides the branch at the end of a block; empty if the block does not end with a branch.
   [[nodiscard]] std::optional<value> decision_of(std::uint32_t block) const;
@@ -43,17 +44,17 @@ class kernel_walk {
     std::uint32_t block = 0;  // the block that ends with the branch
     value what;
   };
-  /// Returns all decisions that determine how often a loop is repeated: the branches that leave the loop, and the
-  /// branches that decide which of these a thread reaches.
+  /// Returns all decisions that determine how often threads repeat a loop: the branches that leave the loop, and the
+  /// branches that decide which of these branches a thread reaches.
   [[nodiscard]] std::vector<decision> endings_of(std::uint32_t loop) const;
-  /// All decisions of a loop that determine whether an iteration comes to a block of the loop.
+  /// Returns all decisions of a loop that determine whether an iteration reaches a block of the loop.
   [[nodiscard]] std::vector<decision> decisions_before(std::uint32_t loop, std::uint32_t block) const;
 
  private:
-  using state = std::vector<value>;  // the values of the registers that several instructions write
+  using state = std::vector<value>;  // by slot: the values of the registers that several instructions write
   enum class progress : std::uint8_t { unknown, affine, recurrent };
   struct loop_register {
-    bool is_changed = false;  // the loop writes the register
+    bool is_changed = false;  // whether the loop writes the register
     progress how = progress::unknown;
     value initial;
     expression_id step = 0;
@@ -91,11 +92,12 @@ class kernel_walk {
   assumption_table assumptions_;
   value_rules rules_;
   bool complete_ = true;
-  std::vector<std::uint32_t> slot_of_;  // the slot of each register; none if only one instruction writes it
-  // for registers with one writer: the index of the instruction that writes the register
+  std::vector<std::uint32_t>
+      slot_of_;  // by register: the slot of the register; `none` if only one instruction writes it
+  // For registers with one writer: the index of the instruction that writes the register.
   std::vector<std::uint32_t> written_at_;
-  std::vector<std::uint32_t> registers_;                    // by slot: its register
-  std::vector<value> single_;                               // the value of each register with one writer
+  std::vector<std::uint32_t> registers_;                    // by slot: the register of the slot
+  std::vector<value> single_;                               // by register: the value, if the register has one writer
   std::vector<std::vector<loop_register>> loop_registers_;  // by loop and slot
   std::vector<quantity_id> counters_;
   std::vector<state> at_entry_, at_end_;  // by block

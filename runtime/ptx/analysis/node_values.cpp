@@ -42,7 +42,7 @@ range values_of_node(const instruction& i, std::span<const range> operands, unsi
     case opcode::selp:
     case opcode::min:
     case opcode::max:
-      // Non-negative numbers have the same order as signed and as unsigned numbers.
+      // For non-negative numbers, signed and unsigned comparisons have the same result.
       if (operands.size() >= 2 && !i.has(modifier::relu)) {
         const range hull = hull_of(first, operands[1]);
         if (i.op == opcode::selp || !is_unsigned || hull.low >= 0) found = hull;

@@ -1,5 +1,5 @@
-// In registers of w bits, sums, differences, products and shifts are those of the polynomials modulo 2^w. The results
-// of other functions become nodes.
+// Sums, differences, products and left shifts of registers of w bits become operations on polynomials modulo 2^w. The
+// results of other functions become nodes.
 
 #include "runtime/ptx/analysis/value_rules.h"
 
@@ -29,12 +29,12 @@ std::vector<expression_id> expressions_of(const std::vector<value>& values) {
 
 bool is_packed(type t) { return t == type::u16x2 || t == type::s16x2; }
 
-constexpr unsigned narrowest_sum = 8;  // bits; narrower registers, such as predicates, are not treated as sums
+constexpr unsigned narrowest_sum = 8;  // in bits; values of narrower registers, such as predicates, are not sums
 
 struct axis_register {
-  special_register first;  // the register of axis x; y and z follow
+  special_register first;  // the register of axis x; the registers of y and z follow
   quantity::kind kind;
-  bool is_index;                                     // true: the index along an axis; false: the size
+  bool is_index;                                     // true for an index along an axis, false for a size
   const std::array<std::uint32_t, 3>& largest_size;  // by axis
 };
 
@@ -96,7 +96,7 @@ value value_rules::of_operand(const operand& o, unsigned bits) {
       if (o.value != 0) v.of = *expressions_.sum(v.of, expressions_.constant(static_cast<std::int64_t>(o.value)));
       return v;
     default:
-      // The operand is the address of local memory, of a call's parameter, or of a function.
+      // The operand is the address of local memory, of a call's argument, or of a function.
       q.what = quantity::kind::result;
       q.number = static_cast<std::uint32_t>(o.what);
       q.is_thread = o.what == operand::kind::local;
@@ -285,7 +285,7 @@ value value_rules::widened(std::uint32_t position, const value& v, unsigned from
   if (expressions_.range_of(narrow).lies_in(range_of_bits(from, is_signed))) return {narrow, v.assumes};
   if (const auto fits = assumptions_.number_of({narrow, static_cast<std::uint8_t>(from), is_signed}))
     return {narrow, v.assumes | *fits};
-  // The table of assumptions is full.
+  // The table of assumptions is full, so the result is an unknown value.
   return unknown(position, ~v.of, to, inside, {v});
 }
 
@@ -297,15 +297,15 @@ value value_rules::convert(const instruction& i, std::uint32_t position, const v
   if (bits_of(to) > bits_of(from))
     result = widened(position, result, bits_of(from), bits_of(to), is_signed(from), inside);
   result.of = expressions_.reduced(result.of, bits_of(to));
-  // Also extend the result if the register is wider than the type.
+  // If the register is wider than the type, also extends the result.
   const bool keeps = bits_of(to) > bits_of(from) && is_signed(from) == is_signed(to);
   if (wide > bits_of(to) && !keeps) result = widened(position, result, bits_of(to), wide, is_signed(to), inside);
   return result;
 }
 
-// Computes x & (0xffffffff << s), where x is a multiple of 1 << s, as the lower 32 bits of x >> s, extended without
-// sign and shifted left by s. Compilers emit this to extend an index to 64 bits and to multiply it by the size of an
-// element.
+// Computes x & (0xffffffff << s), where x is a multiple of 1 << s. The result is the lower 32 bits of x >> s,
+// zero-extended and shifted left by s. Compilers emit this instruction to extend an index to 64 bits and to multiply it
+// by the size of an element.
 std::optional<value> value_rules::low_word(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
                                            loop_set inside) {
   const auto mask = expressions_.constant_of(operands[1].of);
@@ -321,8 +321,8 @@ std::optional<value> value_rules::low_word(std::uint32_t position, const std::ve
   return combined(value{}, widened(position, low, 32, 64, false, inside), std::int64_t{1} << shift, bits);
 }
 
-// Computes x & m in two cases. Either m is a constant, and all bits of each term of x are inside of m or all are
-// outside. Or m can only be 0 or -1 (from a sign or a condition), so that the result is 0 or x.
+// Computes x & m in two cases. In the first case, m is a constant, and the bits of each term of x are all inside or all
+// outside of m. In the second case, m can only be 0 or -1 (from a sign or a condition), so that the result is 0 or x.
 std::optional<value> value_rules::masked(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
                                          loop_set inside) {
   for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
@@ -349,7 +349,7 @@ std::optional<value> value_rules::inserted(const std::vector<value>& operands, u
   if (!at || !count || *at < 0 || *at >= bits || *count <= 0 || *count > bits) return std::nullopt;
   const std::uint64_t field = bits_below(static_cast<unsigned>(*count));
   const auto others = expressions_.masked(operands[1].of, ~(field << *at), bits);
-  // Bits above the register's width are lost anyway, so no mask is needed.
+  // The register drops the bits above its width, so no mask is needed.
   const auto low =
       *at + *count >= bits ? std::optional(operands[0].of) : expressions_.masked(operands[0].of, field, bits);
   if (!others || !low) return std::nullopt;

@@ -6,11 +6,11 @@
 
 namespace hpe::ptx::analysis {
 
-/// The content of a register: an expression, and the assumptions under which it holds.
+/// The content of a register: an expression, and the assumptions under which the expression is correct.
 struct value {
   expression_id of = 0;
   assumption_set assumes = 0;
-  bool is_undefined = false;  // no path to this instruction writes the register
+  bool is_undefined = false;  // true if no path to this instruction writes the register
 };
 
 class value_rules {
@@ -22,22 +22,23 @@ class value_rules {
   value compute(const instruction& i, std::uint32_t position, const std::vector<value>& operands, loop_set inside);
   /// Returns the value of a special register.
   value special(const instruction& i, std::uint32_t position, loop_set inside);
-  /// Returns the offset, among the kernel's parameters, of the bytes that a load from `address` reads. Empty if the
-  /// address is not among the parameters, or if the offset varies.
+  /// Returns the offset in the kernel's parameters from which a load from `address` reads. Empty if the address is not
+  /// in the parameters, or if the offset is not constant.
   [[nodiscard]] std::optional<std::uint32_t> parameter_at(const instruction& i, const value& address) const;
-  /// Returns the value that a load from the kernel's parameters at `offset` returns. If the load returns a vector,
-  /// returns its element n.
+  /// Returns the value of a load from the kernel's parameters at `offset`. If the load returns a vector, returns
+  /// element `n`.
   value parameter(const instruction& i, std::uint32_t offset, unsigned n);
-  /// Makes a quantity for a result that has no expression. `is_data`: the result was loaded from memory, or is a
-  /// property of the hardware.
+  /// Creates a quantity for a result that has no expression. `is_data`: whether the result was loaded from memory, or
+  /// is a property of the hardware.
   value opaque(const instruction& i, std::uint32_t position, unsigned number, const std::vector<value>& depends,
                loop_set inside, bool is_data);
-  /// Makes a quantity for an unknown value. `number` distinguishes unknown values at one position. `depends`: the
-  /// values from which the value was computed, if they are known.
+  /// Creates a quantity for an unknown value. `number` distinguishes unknown values at one position. `depends`: the
+  /// values on which the unknown value depends, if they are known.
   value unknown(std::uint32_t position, std::uint32_t number, unsigned bits, loop_set inside,
                 const std::vector<value>& depends = {});
-  /// Makes a choice of one of the alternatives, which are values of registers of `bits` bits; the conditions decide
-  /// which alternative is chosen. `number` distinguishes choices at one position.
+  /// Creates a choice: a quantity that is equal to one of the alternatives. The alternatives are values of registers of
+  /// `bits` bits, and the conditions decide which alternative the choice is equal to. `number` distinguishes choices at
+  /// one position.
   value choose(std::uint32_t position, std::uint32_t number, unsigned bits, const std::vector<value>& alternatives,
                const std::vector<value>& conditions, loop_set inside);
   /// Returns the value of an operand that is not a register.

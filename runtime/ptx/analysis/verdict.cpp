@@ -1,5 +1,6 @@
-// Blocks of a grid may run in any order and at the same time, so a grid can be cut unless its blocks wait for each
-// other, or use something of which each device has its own. Atomics and fences then have to reach all devices.
+// CUDA allows the blocks of a grid to run in any order and at the same time. Therefore several devices can share a grid
+// unless its blocks wait for each other or use an object that belongs to one device, such as a heap. In a spread
+// kernel, atomic operations and fences must apply to all devices.
 
 #include "runtime/ptx/analysis/verdict.h"
 
@@ -100,7 +101,8 @@ class judge_of_function {
            function_.code[of.number].kind == kind::atomic;
   }
 
-  // A counter of blocks: the old value of a counter in global memory is compared with a number that all blocks know.
+  // Finds counters of blocks: the kernel compares the old value of an atomic counter in global memory with an
+  // expression that contains the size of the grid.
   void look_at_comparison(std::uint32_t position) {
     const expressions& table = walk_.table();
     for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
@@ -122,7 +124,8 @@ class judge_of_function {
                       place(function_.code[*wait], l)));
   }
 
-  // Of the loop, in the file of the kernel if the instruction is from a header.
+  // Returns the source position of an instruction of the loop, or of the loop in the kernel's file if the instruction
+  // is from a header.
   [[nodiscard]] std::string place(const instruction& i, std::uint32_t loop) const {
     const auto known = std::find_if(function_.code.begin(), function_.code.end(),
                                     [](const instruction& first) { return first.source_line != 0; });

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Decides whether the blocks of one grid may run on several devices at the same time, some of the blocks on each
-/// device.
+/// Decides whether a kernel may be spread, that is, whether several devices may each run some of the blocks of one grid
+/// at the same time.
 
 #include <string>
 #include <vector>
@@ -11,13 +11,14 @@
 namespace hpe::ptx::analysis {
 
 struct verdict {
-  /// Why the kernel has to run on one device; empty if it may be spread.
+  /// The reasons why the kernel must run on one device; empty if it may be spread.
   std::vector<std::string> obstacles;
-  /// The requirements for spreading the kernel, one string for each.
+  /// What a spread launch of the kernel needs, for example "2 fences of system scope".
   std::vector<std::string> needs;
-  /// The numbers of instructions of device scope (.gpu or no scope) that become .sys instructions in a spread kernel.
+  /// The numbers of instructions with device scope (.gpu or no scope), which get system scope (.sys) in a spread
+  /// kernel.
   std::uint32_t atomics = 0, fences = 0, ordered_accesses = 0;
-  /// Whether blocks use an atomic counter to find out which block finishes last, and only this block then continues.
+  /// Whether blocks count themselves with an atomic counter, for example so that only the last block continues.
   bool counts_blocks = false;
 
   [[nodiscard]] bool may_be_spread() const { return obstacles.empty(); }
@@ -30,7 +31,7 @@ struct analysed_function {
   const std::vector<access>* accesses = nullptr;
 };
 
-/// `functions`: the kernel first, then all functions that it calls.
+/// Returns the verdict for a kernel. `functions`: first the kernel, then all functions that it calls.
 [[nodiscard]] verdict judge(const program& p, const std::vector<analysed_function>& functions);
 
 }  // namespace hpe::ptx::analysis

@@ -12,10 +12,10 @@ namespace hpe::ptx::analysis {
 
 namespace {
 
-// the length of the text of an operand, above which the text of the node is shortened to "(...)"
+// If the text of an operand is longer than this number of characters, the operands of the node become "(...)".
 constexpr std::size_t most_letters = 300;
 constexpr unsigned most_depth = 6;
-constexpr unsigned most_parts = 500;  // the number of expressions that are written inside one expression
+constexpr unsigned most_parts = 500;  // limits the number of expressions in the text of one expression
 
 std::string axis(const char* name, std::uint32_t number) { return fmt::format("{}.{}", name, "xyz"[number % 3]); }
 
@@ -31,8 +31,8 @@ std::string_view name_of(address_class how) {
   return names[static_cast<std::size_t>(how)];
 }
 
-// nvcc and clang name the parameters of a kernel f as f_param_0, f_param_1 and so on; these become arg0, arg1 and so
-// on.
+// nvcc and clang name the parameters of a kernel f f_param_0, f_param_1 and so on. The text names them arg0, arg1 and
+// so on.
 std::string words::of_parameter(const quantity& q) const {
   for (std::size_t n = 0; n < kernel_.kernel->formals.size(); ++n) {
     const formal_parameter& f = kernel_.kernel->formals[n];
@@ -107,7 +107,7 @@ std::string words::of_quantity(quantity_id id) const {
 std::string words::of_sum(const polynomial& p) const {
   if (p.empty()) return "0";
   std::string text;
-  const std::size_t first = p[0].of.is_one() ? 1 : 0;  // a constant is written last
+  const std::size_t first = p[0].of.is_one() ? 1 : 0;  // the text of a constant comes last
   for (std::size_t n = 0; n < p.size(); ++n) {
     const term& t = p[(n + first) % p.size()];
     const bool is_negative = t.factor < 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Writes expressions and records as CUDA programmers write them: blockIdx.x*blockDim.x + threadIdx.x.
+/// Writes expressions and records of the analysis in CUDA notation: blockIdx.x*blockDim.x + threadIdx.x.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace hpe::ptx::analysis {
 
-/// One thread at a time may use an object.
+/// Only one CPU thread at a time may use an object.
 class words {
  public:
   /// Both arguments must outlive the object.
@@ -21,8 +21,8 @@ class words {
   [[nodiscard]] std::string of(const assumption& a) const;
   /// Returns the name of the array's parameter or variable.
   [[nodiscard]] std::string of_base(std::optional<quantity_id> base) const;
-  /// Returns the text of an expression that is a number of bytes: divided by `element` if the division is exact;
-  /// otherwise with "bytes" appended.
+  /// Returns the text of an expression that is a number of bytes, as a number of elements of `element` bytes. If the
+  /// division is not exact, returns the number of bytes with "bytes" appended.
   [[nodiscard]] std::string in_elements(expression_id e, std::uint32_t element) const;
   /// Returns the position of an instruction in the source code if the PTX contains it; otherwise its position in the
   /// PTX.

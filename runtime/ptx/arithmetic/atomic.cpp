@@ -11,7 +11,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// Atomically replaces the value in memory by change(value, b).
+// Returns a function that atomically replaces the value in memory by change(value, b).
 template <class T, class Change>
 atomic_function apply(Change) {
   return [](void* address, u64 b, u64) -> u64 {
@@ -57,7 +57,7 @@ atomic_function find_integer(const instruction& i) {
   }
 }
 
-// Floating-point operations call the scalar functions of the instructions of the same names.
+// A floating-point operation calls the scalar function of the instruction with the same name, such as add for atom.add.
 template <class T, type t, opcode op>
 u64 apply_scalar(void* address, u64 b, u64) {
   static const scalar_function function = [] {

@@ -4,9 +4,9 @@
 
 namespace hpe::ptx {
 
-/// Returns the function that executes an atom or red instruction. Whatever the instruction's order and scope, the
-/// operation is atomic among all threads of the machine and sequentially consistent. Null if the operation does not
-/// support the instruction's type.
+/// Returns the function that executes an atom or red instruction. For every memory order and scope, the operation is
+/// sequentially consistent and atomic among all threads of the machine. Returns null if the operation does not support
+/// the instruction's type.
 [[nodiscard]] atomic_function find_atomic(const instruction& i);
 
 }  // namespace hpe::ptx

@@ -1,4 +1,4 @@
-// wmma: loads and stores fragments, and multiplies them in plain floating-point arithmetic.
+// wmma: loads and stores fragments, and multiplies them in f64.
 
 #include "runtime/ptx/arithmetic/matrix.h"
 
@@ -18,8 +18,8 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-// Returns element e of a thread's fragment. Each register holds as many elements as fit; elements are numbered from the
-// first register on.
+// Returns element e of a thread's fragment. Each register holds as many elements as fit; element 0 is in the low bits
+// of the first register.
 u64 element_of(const std::uint64_t* registers, unsigned e, type t) {
   const unsigned per_register = std::max(4 / bytes_of(t), 1U);
   return registers[e / per_register] >> (bits_of(t) * (e % per_register)) & (~u64{0} >> (64 - bits_of(t)));

@@ -169,7 +169,7 @@ void move_matrices(block_context& block, const instruction& what, std::uint32_t 
     }
     return;
   }
-  // The results are written after all loads, because a result register may also contain the address.
+  // The function writes the result registers after all loads, because a result register may also contain the address.
   u64 loaded[4][warp_size];
   const bool is_load = what.op == opcode::ldmatrix;
   for (unsigned m = 0; m < what.vector; ++m) {

@@ -12,7 +12,8 @@ rounding rounding_of(const instruction& i) {
   return rounding::nearest_even;
 }
 
-// Returns the comparison of set or setp. Other modifiers do not count: in setp.eq.and, "and" is not a comparison.
+// Returns the comparison operator of set or setp. For setp.eq.and, the result is "eq", because "and" is not a
+// comparison.
 modifier comparison_of(const instruction& i) {
   using enum modifier;
   const modifier m = i.modifiers.one_of(eq, ne, lt, le, gt, ge, ls, hs, equ, neu, ltu, leu, gtu, geu, num, nan, finite,

@@ -1,11 +1,12 @@
 #pragma once
 
-/// The functions that compute pure instructions: one for each opcode and type. The interpreter calls these functions.
-/// Compiled code calls them for those instructions for which the compiler emits no code of its own. Where the PTX ISA
-/// leaves a result undefined, the beginning of each file says what hpe returns.
+/// The functions that compute pure instructions (instruction.def): one for each opcode and type. The interpreter calls
+/// these functions. Compiled code calls them for the instructions that the compiler does not translate to LLVM
+/// instructions. Where the PTX ISA leaves a result undefined, the comment at the beginning of each file defines the
+/// result in hpe.
 ///
-/// The fourth argument is the fourth operand. If an instruction has fewer operands, the fourth argument is the
-/// instruction's descriptor, which contains rounding, saturation, comparison and the types of a conversion.
+/// The fourth argument is the fourth operand. For an instruction with fewer operands, the fourth argument is the
+/// descriptor, which contains rounding, saturation, comparison and the types of a conversion.
 
 #include "runtime/ptx/program/program.h"
 
@@ -50,7 +51,7 @@ struct descriptor {
 [[nodiscard]] scalar_function find_conversion_scalar(const instruction& i);
 
 /// The interpreter and compiled code compute ex2.approx as 2^x = 2^n * p(x - n), where n is the integer nearest to x
-/// and p is the polynomial with these coefficients. They first limit |x| to exp2_limit, and evaluate p in double
+/// and p is the polynomial with these coefficients. Both first limit |x| to exp2_limit, and evaluate p in double
 /// precision by Horner's rule with fused multiply-adds.
 inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
     0x1p+0,
@@ -66,8 +67,8 @@ inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
     0x1.e4cf5158b8ecap-28,
     0x1.e8cac7351bb25p-32,
     0x1.c3bd650fc2986p-36};
-inline constexpr double exp2_limit = 200;  // if |x| is larger, the f32 result is infinite or 0
-/// If this is added to a number of small magnitude, the low bits of the sum contain the nearest integer.
+inline constexpr double exp2_limit = 200;  // if |x| is larger, 2^x as f32 is infinity or 0
+/// The low bits of x + exp2_rounder contain the integer nearest to x, if |x| is small.
 inline constexpr double exp2_rounder = 0x1.8p52;
 
 }  // namespace hpe::ptx

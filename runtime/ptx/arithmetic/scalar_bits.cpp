@@ -1,5 +1,5 @@
-// Logic, shifts and moves of bits. A shift by the width or more gives only zeros, or only copies of the sign bit (.s
-// types).
+// Logic, shifts and moves of bits. The result of a shift by the width or more is 0, or for right shifts of .s types
+// only copies of the sign bit.
 
 #include <algorithm>
 #include <bit>
@@ -26,7 +26,7 @@ scalar_function for_width(type t, Make make) {
   }
 }
 
-// `expression` refers to the operands as a, b, c, d, and to the unsigned type of the width as U.
+// In `expression`, a, b, c and d are the operands, and U is the unsigned type of the same width.
 #define HPE_BITS(expression)                                                                                           \
   for_width(t, []<class U>() -> scalar_function {                                                                      \
     return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, [[maybe_unused]] u64 d) -> u64 { \
@@ -54,14 +54,14 @@ u64 reversed(u64 a) {
   return result;
 }
 
-// Returns the position or length operand of bfe or bfi. For 32-bit fields, only its low byte counts (PTX ISA, bfe). For
-// 64-bit fields, all 32 bits count, as on an H200.
+// Returns the position or length operand of bfe or bfi. In 32-bit instructions, only the low byte of the operand counts
+// (PTX ISA, bfe). In 64-bit instructions, all 32 bits count, as on an H200.
 template <class U>
 u32 field_operand(u64 raw) {
   return sizeof(U) == 4 ? raw & 0xff : static_cast<u32>(raw);
 }
 
-// bfe: bits of the field above the top of `a` are copies of the sign.
+// bfe: with_sign fills the bits above the field with copies of the field's sign bit.
 template <class U>
 u64 extract(u64 a, u64 b, u64 c, bool with_sign) {
   constexpr unsigned top = 8 * sizeof(U) - 1;
@@ -88,8 +88,8 @@ u64 inserted(u64 a, u64 b, u64 c, u64 d) {
   return static_cast<U>((b & ~mask) | (a << position & mask));
 }
 
-// bfind: returns the number of the highest bit that is 1 (0 if the number is negative), or all ones if there is no such
-// bit.
+// bfind: returns the position of the highest bit that is 1 (for a negative number, of the highest bit that is 0).
+// Returns all ones if there is no such bit.
 template <class U, bool with_sign>
 u64 find_top(u64 a, u64, u64, u64 d) {
   U value = static_cast<U>(a);
@@ -133,7 +133,7 @@ u64 extended(u64 a, u64 b, u64, u64 d) {
 
 u64 find_nth(u64 mask, u64 base, u64 offset, u64) {
   const auto steps = static_cast<std::int32_t>(offset);
-  // as on an H200: the magnitude does not fit into 32 bits
+  // as on an H200; the magnitude of this number does not fit into 32 bits
   if (steps == std::numeric_limits<std::int32_t>::min()) return 0;
   auto position = static_cast<std::int64_t>(base);
   if (steps == 0) return position < 32 && (mask >> position & 1) != 0 ? base : ~u32{0};
@@ -154,7 +154,7 @@ u64 permuted(u64 a, u64 b, u64 selector) {
   return result;
 }
 
-// The modes of prmt: each mode is a short form of four selectors, which the two low bits of c choose (PTX ISA, prmt).
+// A mode of prmt: the two low bits of c choose one of four fixed selectors (PTX ISA, prmt).
 template <unsigned s0, unsigned s1, unsigned s2, unsigned s3>
 u64 permuted_by_mode(u64 a, u64 b, u64 c, u64) {
   constexpr unsigned selectors[4] = {s0, s1, s2, s3};

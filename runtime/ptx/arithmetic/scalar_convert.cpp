@@ -1,11 +1,11 @@
-// cvt. A value is converted to its exact value, as an integer or a double, and then rounded once to the result.
-// Compiled with -frounding-math.
+// cvt. The functions convert the operand exactly to an integer or a double, and then round once to the type of the
+// result. This file is compiled with -frounding-math.
 //
-// The PTX ISA does not define the results for a NaN. Those of hpe are the results of an H200: A NaN becomes the integer
-// 0, but from f64 or to a 64-bit integer only the top bit is set. If one of two floating-point formats is f64, sign and
-// payload are preserved, and the NaN becomes quiet. bf16 to f32 only appends zeros, and to tf32 only removes bits. All
-// other conversions give the canonical NaN of the format; for e4m3 and e5m2 this is 0x7f, which has not been checked on
-// a GPU.
+// The PTX ISA does not define the results for a NaN. hpe returns the same results as an H200. The integer result for a
+// NaN is 0, except in conversions from f64 or to a 64-bit integer, whose result has only the top bit set. A conversion
+// between f64 and another floating-point format keeps sign and payload, and makes the NaN quiet. A conversion of bf16
+// to f32 appends zero bits, and a conversion to tf32 removes bits. All other conversions return the canonical NaN of
+// the format. For e4m3 and e5m2, that is 0x7f; this value was not verified on a GPU.
 
 #include <algorithm>
 #include <bit>
@@ -95,7 +95,7 @@ u64 encode_float(double value, const descriptor& how) {
   }
 }
 
-// The smallest and the largest number of an integer type.
+// Return the smallest and the largest number of an integer type.
 i128 lowest(type t) { return is_signed(t) ? -(i128{1} << (bits_of(t) - 1)) : 0; }
 i128 highest(type t) { return (i128{1} << (bits_of(t) - (is_signed(t) ? 1 : 0))) - 1; }
 
@@ -138,7 +138,8 @@ u64 convert(u64 a, u64, u64, u64 d) {
   const i128 value = integer_value(a, how.from);
   if (!is_float(how.to)) {
     const i128 kept = how.sat ? std::clamp(value, lowest(how.to), highest(how.to)) : value;
-    return static_cast<u64>(integer_value(static_cast<u64>(kept), how.to));  // sign-extended if the register is wider
+    return static_cast<u64>(
+        integer_value(static_cast<u64>(kept), how.to));  // sign-extended, because the register may be wider
   }
   if (how.to == type::f64) return double_from_integer(value, how.round);
   return encode_float(integer_to_odd(value < 0, static_cast<u64>(value < 0 ? -value : value)), how);

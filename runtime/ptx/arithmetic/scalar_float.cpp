@@ -1,10 +1,12 @@
-// f32 and f64 arithmetic. Compiled with -frounding-math: directed rounding sets the processor's rounding mode.
+// f32 and f64 arithmetic. This file is compiled with -frounding-math, because directed rounding sets the CPU's rounding
+// mode.
 //
-// An f32 result that is a NaN is 0x7fffffff (PTX ISA). PTX does not define which NaN an f64 result is; hpe returns the
-// same as an H200. If operands are NaNs, it is one of them, made quiet: the second operand before the third before the
-// first, but in a division the first before the second. If no operand is a NaN, it is 0xfff8000000000000. The .approx
-// functions return the correctly rounded value or a neighbour of it, within the bounds of the PTX ISA. Sine and cosine
-// instead reproduce the hardware's rounding of the argument (see angle()). Special cases are as on an H200.
+// An f32 result that is a NaN is 0x7fffffff (PTX ISA). PTX does not define which NaN an f64 operation returns; hpe
+// returns the same NaN as an H200. If an operand is a NaN, the result is this NaN, made quiet. If several operands are
+// NaNs, the second operand takes precedence over the third, and the third over the first; in a division, the first
+// takes precedence over the second. If no operand is a NaN, the result is 0xfff8000000000000. The .approx functions
+// return the correctly rounded value or an adjacent one, within the error bounds of the PTX ISA. Only sine and cosine
+// also round their argument as a GPU does (see angle()). The results for special cases are the same as on an H200.
 
 #include <bit>
 #include <cmath>
@@ -38,7 +40,7 @@ u64 nan_of(u64 first, u64 second, u64 third) {
   return invalid_result;
 }
 
-// Returns the bits of a result. Do not use this if an operand of an f64 operation is a NaN.
+// Returns the bits of a result. Not for f64 operations with a NaN operand (see nan_of).
 template <class T>
 u64 put(T value) {
   if (std::isnan(value)) return sizeof(T) == 4 ? 0x7fffffffU : invalid_result;
@@ -60,20 +62,20 @@ template <class T>
 u64 output(T value, const descriptor& how) {
   if (how.ftz && sizeof(T) == 4) value = flushed(value);
   if (how.sat) {
-    if (!(value > 0)) return 0;  // also for NaN
+    if (!(value > 0)) return 0;  // also returns 0 for NaN
     if (value > 1) value = 1;
   }
   return put(value);
 }
 
-// Prevents the compiler from moving an operation out of the scope in which its rounding mode is set.
+// Prevents the compiler from moving an operation out of the scope of the rounding_scope that sets its rounding mode.
 template <class T>
 T held(T value) {
   asm volatile("" : "+x"(value));
   return value;
 }
 
-// `expression` refers to the operands as a, b, c, and to the type as T.
+// In `expression`, a, b and c are the operands, and T is their type.
 #define HPE_FLOAT(expression)                                                                            \
   (t == type::f32 ? float_function<float>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,        \
                                                       [[maybe_unused]] T c) -> T { return expression; }) \
@@ -127,7 +129,7 @@ u64 extreme(u64 a, u64 b, u64, u64 d) {
   return put(result);
 }
 
-// neg, abs and copysign change only the sign bit. A NaN operand of neg and abs gives the same NaN as in other
+// neg, abs and copysign change only the sign bit. For a NaN operand, neg and abs return the same NaN as other
 // operations.
 template <class T>
 u64 with_sign_bit(u64 raw, bool sign) {
@@ -177,12 +179,12 @@ u64 coarse_reciprocal_root(u64 a, u64, u64, u64) {
   return coarse(1 / std::sqrt(flushed(x)));
 }
 
-// Returns the angle whose sine the hardware computes. The hardware multiplies by 1/2pi, truncates the product to f32,
-// and uses 24 bits of the fraction of a turn. So the sine is 0 for angles below 2^-25 turns, and for 2^24 turns and
-// more.
+// Returns the angle whose sine the hardware computes. The hardware multiplies `x` by 1/2pi, truncates the product to
+// f32, and uses 24 bits of the fraction of a turn. Therefore the sine is 0 for angles below 2^-25 turns, and for angles
+// of 2^24 turns or more.
 double angle(double x) {
   constexpr double turns_per_radian = 0x1.45f306p-3;  // as f32
-  const double exact = x * turns_per_radian;          // has 48 bits
+  const double exact = x * turns_per_radian;          // exact in a double, because it has at most 48 bits
   const double turns = std::bit_cast<double>(std::bit_cast<u64>(exact) & ~((u64{1} << 29) - 1));
   const double part = turns - std::trunc(turns);
   return std::copysign(std::nearbyint(part * 0x1p24) * 0x1p-24, x) * 6.283185307179586;
@@ -198,7 +200,7 @@ double power_of_two(double x) {
   return sum * std::bit_cast<double>((std::bit_cast<u64>(rounded) + 1023) << 52);
 }
 
-// If the reciprocal of the divisor is subnormal, the divisor is treated as infinite (PTX ISA, div.approx).
+// If the reciprocal of the divisor is subnormal, the result is that of an infinite divisor (PTX ISA, div.approx).
 float quotient_by_reciprocal(float a, float b) {
   if (std::fabs(b) > 0x1p126F && std::isfinite(b)) return a * std::copysign(0.0F, b);
   return static_cast<float>(static_cast<double>(a) / static_cast<double>(b));

@@ -1,5 +1,5 @@
-// f16 and bf16 arithmetic, scalar and packed. Sums, products and fma are computed in double with rounding to odd, and
-// then rounded once to the format. This gives the correctly rounded result (float_format.h). A NaN result is 0x7fff.
+// f16 and bf16 arithmetic, scalar and packed. The functions compute sums, products and fma in double with rounding to
+// odd, and then round to the format, so that the result is correctly rounded (float_format.h). A NaN result is 0x7fff.
 
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// Only f16 has .ftz.
+// Only f16 instructions can have .ftz.
 u64 flushed_half(u64 raw, const descriptor& how) {
   return how.ftz && (raw & 0x7c00) == 0 ? raw & 0x8000 : raw & 0xffff;
 }
@@ -116,7 +116,7 @@ struct extreme {
   }
 };
 
-// A NaN operand gives the canonical NaN.
+// If the operand is a NaN, returns the canonical NaN.
 struct negation {
   template <class Format>
   static u64 apply(u64 a, u64, const descriptor& how) {

@@ -1,6 +1,8 @@
-// Integer arithmetic. Operands are extended to 64 bits according to their type; results are truncated to the type.
+// Integer arithmetic. The functions extend operands to 64 bits according to their type, and truncate results to the
+// type.
 //
-// The PTX ISA does not define division by zero: quotient and remainder are all ones, as on an H200.
+// The PTX ISA does not define division by zero. In hpe, all bits of the quotient and of the remainder are then 1, as on
+// an H200.
 
 #include <algorithm>
 #include <limits>
@@ -47,7 +49,8 @@ scalar_function for_type(type t, Make make) {
   }
 }
 
-// `expression` refers to the operands as a, b, c, d (raw bits) and A, B, C (extended to 64 bits), and to the type as T.
+// In `expression`, a, b, c and d are the raw bits of the operands, A, B and C are the operands extended to 64 bits, and
+// T is the type.
 #define HPE_INTEGER(expression)                                                                                        \
   for_type(t, []<class T>() -> scalar_function {                                                                       \
     return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, [[maybe_unused]] u64 d) -> u64 { \
@@ -149,7 +152,8 @@ u64 dot2(u64 a, u64 b, u64 c, u64 d) {
 }
 
 scalar_function find_carry(const instruction& i) {
-  const type t = bits_of(i.types[0]) == 32 ? type::u32 : type::u64;  // the carry is that of the unsigned sum
+  const type t =
+      bits_of(i.types[0]) == 32 ? type::u32 : type::u64;  // signed instructions have the carry of the unsigned sum
   switch (i.op) {
     case opcode::carry_out:
       return for_type(t, []<class T>() -> scalar_function {

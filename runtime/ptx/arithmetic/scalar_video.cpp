@@ -1,6 +1,6 @@
-// The SIMD video instructions, on two halves or four bytes of a 32-bit register (PTX ISA, section 9.7.17). With .add,
-// the results for all halves or bytes are added to c. Otherwise each result replaces the same half or byte of c, if the
-// mask selects it; without a mask, all are selected.
+// The SIMD video instructions compute one result for each of the two halves or four bytes of a 32-bit register (PTX
+// ISA, section 9.7.17). With .add, the instruction adds all these results to c. Otherwise each result replaces the same
+// half or byte of c, if the mask selects that half or byte. An instruction without a mask replaces all of them.
 
 #include <algorithm>
 #include <cstdlib>

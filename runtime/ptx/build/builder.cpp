@@ -1,4 +1,5 @@
-// Converts statements to instructions: operands, and the choice of the function that builds the form (builder_*.cpp).
+// Converts statements to instructions: converts operands, and calls the function that builds the instruction
+// (builder_*.cpp).
 
 #include "runtime/ptx/build/builder.h"
 
@@ -174,9 +175,9 @@ instruction builder::make() const {
   return i;
 }
 
-// Adds the modifiers that code for sm_1x (2010 and before) may omit. It may omit the rounding, and its f32 arithmetic
-// has no subnormal numbers. NVIDIA's compiler adds the same modifiers for newer architectures (PTX ISA, the notes on
-// sm_1x).
+// Adds the modifiers that PTX for sm_1x (2010 and before) may omit: the rounding, and .ftz, because f32 arithmetic of
+// sm_1x has no subnormal numbers. ptxas adds the same modifiers when it compiles such PTX for newer architectures (PTX
+// ISA, the notes on sm_1x).
 void builder::add_implied(instruction& i) const {
   constexpr std::uint32_t first_with_rounding = 20;
   const std::uint32_t architecture = context_.program.architecture;
@@ -232,7 +233,7 @@ void builder::build() {
     case kind::warp: return build_warp();
     case kind::barrier: return build_barrier();
     case kind::matrix: return build_matrix();
-    default: return append(make());  // operands are ignored
+    default: return append(make());  // kinds that ignore their operands
   }
 }
 

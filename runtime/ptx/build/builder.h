@@ -8,7 +8,7 @@
 
 namespace hpe::ptx {
 
-/// The parser's state of the function that is being parsed.
+/// The parser's state for the function that it is parsing.
 struct function_context {
   ptx::program& program;
   ptx::function& function;
@@ -21,11 +21,11 @@ struct function_context {
   // Labels are numbered in order of appearance. Branch targets are these numbers until resolve_labels replaces them by
   // positions.
   std::unordered_map<std::string_view, std::uint32_t> label_numbers;
-  std::vector<std::uint32_t> label_positions;  // unplaced until the label is defined
+  std::vector<std::uint32_t> label_positions;  // `unplaced` until the parser reads the label
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> branch_tables;  // .branchtargets
-  std::size_t table_targets = 0;  // the sum over all branches that use these lists; each branch has a copy of its list
+  std::size_t table_targets = 0;  // the targets of all brx.idx branches together; each branch has a copy of its list
   static constexpr std::uint32_t unplaced = ~0U;
-  // the predicate register with the carry flag; none until an instruction uses the flag
+  // The predicate register that contains the carry flag; empty until an instruction uses the flag.
   std::optional<std::uint32_t> carry;
 
   std::uint32_t label(std::string_view name);
@@ -36,8 +36,8 @@ struct function_context {
 class builder {
  public:
   builder(function_context& context, const statement& s) : context_(context), statement_(s) {}
-  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED; the message names the line, the instruction and the
-  /// reason.
+  /// Appends the statement's instructions to the function. Throws HPE_ERROR_INVALID_ARGUMENT or
+  /// HPE_ERROR_NOT_SUPPORTED; the message names the line, the instruction and the reason.
   void build();
 
  private:
@@ -46,7 +46,7 @@ class builder {
 
   // Operands:
   operand lookup(const operand_syntax& syntax, type t);
-  operand result(const operand_syntax& syntax);  // empty operand for "_"
+  operand result(const operand_syntax& syntax);  // returns an empty operand for "_"
   operand address(const operand_syntax& syntax);
   operand special_register(const operand_syntax& syntax);
   std::vector<operand> elements(const operand_syntax& syntax, type t, bool results);
@@ -57,7 +57,7 @@ class builder {
 
   // Instructions:
   instruction make(opcode op, type t = type::none) const;
-  instruction make() const;  // has the statement's own opcode, types and modifiers
+  instruction make() const;  // returns an instruction with the statement's opcode, types and modifiers
   void add_implied(instruction& i) const;
   void append(instruction i);
   void append(opcode op, type t, std::vector<operand> results, std::vector<operand> sources);
@@ -97,17 +97,18 @@ class builder {
 
 /// Replaces label numbers by positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is not defined.
 void resolve_labels(function_context& context);
-/// Inserts a pause before each backward jump of a loop that may wait for another thread, so that no thread keeps others
-/// from running. A loop may wait if it has a volatile or ordered load, a load with .cv, a load with .cg from an address
-/// that it does not compute, an atomic whose result is used, or an mbarrier test, or if it only loads between barriers
-/// or fences. Call before resolve_labels.
+/// Inserts a pause before each backward jump of a loop that may wait for another thread, so that the other thread can
+/// run. A loop may wait if it contains a volatile or ordered load, a load with .cv, a load with .cg from an address
+/// that the loop does not compute, an atomic operation whose result the function uses, or an mbarrier test. A loop may
+/// also wait if it only loads between barriers or fences. Call before resolve_labels.
 void insert_pauses(function_context& context);
-/// Inserts a pause before each backward jump of a loop that may wait in a function that it calls. Call after all
-/// functions are complete.
+/// Inserts a pause before each backward jump of a loop that calls a function that may wait for another thread. Call
+/// after the parser has read all functions.
 void insert_pauses_at_calls(program& p);
 /// Inserts meetings before stores, and before loads that may run after a store. All lanes of the warp that can reach a
-/// meeting wait there. So no lane makes an access before the others have made the accesses that precede it in the code.
-/// After a branch, diverged lanes continue in the order of the code. Call after resolve_labels.
+/// meeting wait there. Therefore no lane executes an access before the other lanes have executed the accesses that
+/// precede it in the code. Lanes that diverged at a branch run in the order of their positions in the code. Call after
+/// resolve_labels.
 void insert_convergence(function& f);
 
 }  // namespace hpe::ptx

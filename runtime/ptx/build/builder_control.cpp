@@ -1,4 +1,4 @@
-// Statements of control flow, and statements at which threads meet.
+// Statements of control flow, and meetings of threads (call_graph.h): shuffles, votes and barriers.
 
 #include <algorithm>
 #include <span>
@@ -28,7 +28,8 @@ void builder::build_branch() {
   append(std::move(i));
 }
 
-// An argument that is a register or a number gets its own piece of scratch memory, through which it is passed.
+// Allocates scratch memory for an argument that is a register or a number, because callees read all arguments from
+// memory.
 argument builder::call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after) {
   if (syntax.what == operand_syntax::kind::word && !syntax.is_sink())
     if (const auto name = context_.names.find(syntax.text); name && name->what == operand::kind::scratch)
@@ -97,8 +98,8 @@ void builder::build_warp() {
   append(std::move(i));
 }
 
-// sources: the barrier's number (or the mask of bar.warp); the number of threads, or none; the predicate of bar.red, or
-// none
+// sources: the barrier's number (or the mask of bar.warp); the number of threads or an empty operand; the predicate of
+// bar.red or an empty operand
 void builder::build_barrier() {
   instruction i = make();
   std::size_t n = 0;
@@ -153,8 +154,8 @@ std::vector<bool> read_registers(const function& f) {
   return read;
 }
 
-// Returns whether a loop with this instruction may wait for another thread. An atomic operation whose result is not
-// used does not wait.
+// Returns whether a loop with this instruction may wait for another thread. A loop does not wait with an atomic
+// operation whose result it does not use.
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
@@ -164,9 +165,9 @@ bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   return false;
 }
 
-// Whether the instructions first <= n < last may read one address again and again with loads that see what other
-// threads have written (ld.cg): if they compute the address, then only from memory. Other loops with such loads read
-// arrays, and a pause would make them slow.
+// Returns whether the loop of the instructions first <= n < last contains an ld.cg whose address the loop only loads
+// from memory or does not change. Such a loop may poll one address. Other loops with ld.cg read arrays, and a pause
+// would slow them down.
 bool polls_past_cache(const std::vector<instruction>& code, std::uint32_t first, std::uint32_t last) {
   const auto range = std::span(code).subspan(first, last - first);
   const auto computes = [](const instruction& i, std::uint32_t r) {
@@ -189,7 +190,7 @@ instruction pause_before(const instruction& jump) {
   return pause;
 }
 
-// By function: whether it may return, directly or through a callee, what another thread has written meanwhile.
+// Returns, by function, whether the function or a callee contains an instruction for which waits_for_others is true.
 std::vector<bool> polling_functions(const program& p) {
   std::vector<bool> polls(p.functions.size());
   std::vector<std::vector<std::uint32_t>> callers(p.functions.size());
@@ -220,12 +221,14 @@ std::vector<bool> polling_functions(const program& p) {
 void insert_pauses(function_context& context) {
   std::vector<instruction>& code = context.function.code;
   const std::vector<bool> read = read_registers(context.function);
-  // All counts are made before the first insertion; insertions go from the end of the code to its beginning.
-  const auto count_of = [&](const auto& holds) {  // the number of such instructions before each position
-    std::vector<std::uint32_t> until(code.size() + 1, 0);
-    for (std::size_t n = 0; n < code.size(); ++n) until[n + 1] = until[n] + (holds(code[n]) ? 1 : 0);
-    return until;
-  };
+  // Counts all instructions before the first insertion, and inserts from the end of the code to its beginning, so that
+  // the counts stay valid.
+  const auto count_of =
+      [&](const auto& holds) {  // returns the number of instructions with this property before each position
+        std::vector<std::uint32_t> until(code.size() + 1, 0);
+        for (std::size_t n = 0; n < code.size(); ++n) until[n + 1] = until[n] + (holds(code[n]) ? 1 : 0);
+        return until;
+      };
   const auto waiting_until = count_of([&](const instruction& i) { return waits_for_others(i, read); });
   const auto barriers_until = count_of([](const instruction& i) {
     return (i.op == opcode::bar && i.kind == kind::warp) || i.kind == kind::barrier ||

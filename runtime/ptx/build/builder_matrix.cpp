@@ -104,10 +104,10 @@ void builder::build_matrix_move() {
   }
   expect(2, 2);
   i.vector = i.has(modifier::x1) ? 1 : i.has(modifier::x2) ? 2 : i.has(modifier::x4) ? 4 : 0;
-  if (i.vector == 0) fail("neither .x1 nor .x2 nor .x4");
+  if (i.vector == 0) fail("one of .x1, .x2 and .x4 is needed");
   const bool is_load = i.op == opcode::ldmatrix;
   operand row = address(written(is_load ? 1 : 0));
-  if (!row.is_register()) {  // meetings can only read registers
+  if (!row.is_register()) {  // a meeting can read only registers
     const operand place = row;
     row = temporary(type::b64);
     append(opcode::mov, type::b64, {row}, {place});

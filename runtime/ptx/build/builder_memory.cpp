@@ -91,7 +91,7 @@ void builder::build_routine() {
   append(std::move(i));
 }
 
-// An operation on a vector becomes one operation on each element.
+// An atomic operation on a vector becomes one instruction for each element.
 void builder::build_atomic() {
   const bool reduction = statement_.form->op == opcode::red;
   const bool swap = statement_.has(modifier::op_cas);
@@ -114,7 +114,7 @@ void builder::build_atomic() {
     if (swap) i.sources.push_back(lookup(written(first + 2), i.types[0]));
     return append(std::move(i));
   }
-  // The registers of the results may also be operands, so the results are first stored in temporary registers.
+  // The result registers may also be operands, so the instructions first store the results in temporary registers.
   std::vector<operand> kept;
   for (unsigned n = 0; n < length; ++n) {
     instruction one = i;
@@ -143,8 +143,8 @@ void builder::build_copy_async() {
   const bool tells = statement_.has(modifier::complete_bytes), groups = statement_.has(modifier::bulk_group);
   if (arrives || (statement_.has(modifier::bulk) && tells != groups)) return build_routine();
   if (i.modifiers.one_of(modifier::commit_group, modifier::wait_group, modifier::wait_all) != modifier::count) {
-    // Copies are complete as soon as they start, so the engines need not wait. The race finder needs to know which
-    // group the statement names.
+    // hpe executes asynchronous copies synchronously, so the interpreter and compiled code need not wait. The operand
+    // is for the race finder, which must know for which groups the statement waits.
     i.kind = kind::nothing;
     if (!statement_.operands.empty()) i.sources = {lookup(written(0), type::u32)};
     return append(std::move(i));

@@ -1,4 +1,4 @@
-// Statements of pure instructions; those with several results become several instructions.
+// Statements of pure instructions (instruction.def). A statement with several results becomes several instructions.
 
 #include <fmt/core.h>
 
@@ -22,11 +22,11 @@ void builder::build_pure() {
   }
   instruction i = make();
   if (statement_.types.empty()) fail("the type is missing");
-  // The types of operands are needed only to encode immediates. The operand has the type that the form's shape names:
-  // the second type for 's', and so on.
+  // Only immediates need the type of their operand. The letter in the form's `operands` names the type: the second type
+  // for 's', and so on (instruction.def).
   const std::string_view shape = statement_.form->operands;
   i.results = {result(written(0))};
-  if (!i.results[0].is_register()) return;  // the result is not used
+  if (!i.results[0].is_register()) return;  // the program ignores the result
   for (std::size_t n = 1; n < statement_.operands.size(); ++n) {
     const std::size_t at = shape == "*" ? std::string_view::npos : shape.find('=') + n;
     const char letter = at < shape.size() ? shape[at] : 't';
@@ -102,8 +102,8 @@ void builder::build_setp() {
   const std::vector<operand> sources{lookup(written(1), t), lookup(written(2), t)};
   compare.sources = sources;
   if (t == type::f16x2 || t == type::bf16x2) {
-    // p is the comparison of the lower halves, q that of the upper halves: tests one bit in each half of the result of
-    // a set.f16x2.
+    // p is the comparison of the lower halves, and q is the comparison of the upper halves. The code tests one bit in
+    // each half of the result of a set.f16x2.
     const operand both = temporary(type::b32);
     instruction set = make(opcode::set, t);
     set.types[1] = t;
@@ -114,7 +114,7 @@ void builder::build_setp() {
     if (statement_.operands.size() > 3) unsupported("a predicate operand of packed halves");
     operand bit;
     bit.what = operand::kind::immediate;
-    bit.value = t == type::f16x2 ? 13 : 9;  // a bit that is set in one: 0x3c00 in f16, 0x3f80 in bf16
+    bit.value = t == type::f16x2 ? 13 : 9;  // a bit that is set in the number 1: 0x3c00 in f16, 0x3f80 in bf16
     if (p.is_register()) append(opcode::half_select, type::b32, {p}, {both, bit});
     bit.value += 16;
     if (q.is_register()) append(opcode::half_select, type::b32, {q}, {both, bit});
@@ -125,7 +125,7 @@ void builder::build_setp() {
     compare.results = {p};
     return append(std::move(compare));
   }
-  // The result registers may also be operands or the guard, so the guard and the comparison are first stored in
+  // The result registers may also be operands or the guard, so the code first stores the guard and the comparison in
   // temporary registers.
   const operand first = temporary(type::pred), inverse = temporary(type::pred);
   operand kept;
@@ -155,7 +155,8 @@ void builder::build_setp() {
 }
 
 void builder::build_carry() {
-  // The carry flag is a predicate register of the function. d may also be an operand, so the flag is computed before d.
+  // The carry flag is a predicate register of the function. The result d may also be an operand, so the code computes
+  // the flag before d.
   if (!context_.carry) context_.carry = context_.new_register(type::pred, "CC.CF");
   operand flag;
   flag.what = operand::kind::reg;

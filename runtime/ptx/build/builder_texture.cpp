@@ -32,8 +32,7 @@ operand absent_coordinate() {
 
 }  // namespace
 
-// Reads [object, {layer, x, y, z}], with as many coordinates as the geometry has. Extra elements of the vector are
-// ignored.
+// Reads [object, {layer, x, y, z}], with as many coordinates as the geometry has. Ignores extra elements of the vector.
 std::vector<operand> builder::texture_place(const operand_syntax& where, type coordinates) {
   if (where.what != operand_syntax::kind::address || where.parts.size() != 2)
     fail("an operand with an object and its coordinates is missing");

@@ -1,6 +1,7 @@
-// Lets warps run in lockstep, for code that was written for GPUs before Volta. Between two accesses to memory a thread
-// changes only its own registers, which no other thread sees. So if lanes meet before each store, and before each load
-// that may follow a store, they read and write memory as if they executed every instruction together.
+// Lets warps run in lockstep, for code that was written for GPUs before Volta. Between two accesses to memory, a thread
+// changes only its own registers, which no other thread sees. Therefore it suffices that lanes meet before each store,
+// and before each load that may follow a store. The lanes then read and write memory as if they executed every
+// instruction together.
 
 #include "runtime/ptx/build/builder.h"
 
@@ -35,7 +36,7 @@ void insert_convergence(function& f) {
     for (const std::uint32_t target : i.targets) is_target[target] = true;
   std::vector<instruction> code;
   std::vector<std::uint32_t> positions(f.code.size() + 1);
-  // Loads that follow each other need no meeting between them, unless there is a jump, a label or a call between them.
+  // Two loads need no meeting between them, unless a store, a jump, a label or a call is between them.
   bool follows_loads = false;
   for (std::size_t n = 0; n < f.code.size(); ++n) {
     instruction& i = f.code[n];

@@ -16,8 +16,8 @@ constexpr const char* library_name = "libhpe-ptx-compiler.so";
 
 using compile_function = compiled_image* (*)(const compile_request*);
 
-// Returns the paths that are tried in turn: this library's own folder, lib folders next to it, and the loader's search
-// path.
+// Returns the paths at which hpe looks for the compiler's shared object, in order: this library's own folder, lib
+// folders next to it, and the loader's search path.
 std::vector<std::string> places() {
   std::vector<std::string> result;
   for (const std::string& folder : own_folders())

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The compiler from PTX to native code. It is a shared object of its own (libhpe-ptx-compiler.so), which the first
-/// call of compile() loads.
+/// The compiler from PTX to native code. The compiler is a separate shared object (libhpe-ptx-compiler.so), which the
+/// first call of compile() loads.
 
 #include <memory>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace hpe::ptx {
 
-/// The kernels of an image. A kernel is compiled when it is first used, once for each number of lanes that its blocks
-/// need. Thread-safe.
+/// The kernels of an image. The first use of a kernel compiles it, once for each number of lanes (lanes.h) that its
+/// blocks need. Thread-safe.
 class compiled_image {
  public:
   compiled_image() = default;
@@ -21,37 +21,38 @@ class compiled_image {
   compiled_image& operator=(const compiled_image&) = delete;
   virtual ~compiled_image() = default;
 
-  /// Returns a new engine that runs blocks of the kernel, each block in one thread. Blocks have the size `block`. The
-  /// engine is the interpreter if the kernel cannot be compiled, for example because a recursive or indirectly called
-  /// function has a barrier or a warp instruction.
+  /// Returns a new engine that runs blocks of the kernel, each block in one thread. Blocks have the size `block`.
+  /// Returns an interpreter if the kernel cannot be compiled, for example because a recursive or indirectly called
+  /// function contains a barrier or a warp instruction.
   [[nodiscard]] virtual std::shared_ptr<engine> engine_for(const function& kernel, const dimensions& block) = 0;
-  /// Returns whether engine_for returns compiled code. Compiles the kernel for blocks of whole warps. For tests and
-  /// messages.
+  /// Returns whether engine_for returns compiled code. Compiles the kernel for blocks that consist of whole warps. For
+  /// tests and messages.
   [[nodiscard]] virtual bool is_compiled(const function& kernel) = 0;
 };
 
-/// The folder that stores compiled kernels for later runs. Several processes may use one folder.
+/// The folder in which hpe stores compiled kernels for later runs. Several processes may use one folder.
 struct kernel_store {
-  std::string folder;            // empty: kernels are not stored
-  std::uint64_t most_bytes = 0;  // above it, the least recently used files are removed; 0: kernels are not stored
+  std::string folder;  // if empty, hpe stores no kernels
+  std::uint64_t most_bytes =
+      0;  // above this size, hpe removes the least recently used files; if 0, hpe stores no kernels
 };
 
-/// Returns the folder and the limit that the options HPE_KERNEL_CACHE and HPE_KERNEL_CACHE_SIZE name.
+/// Returns the folder and the size limit that the options HPE_KERNEL_CACHE and HPE_KERNEL_CACHE_SIZE specify.
 [[nodiscard]] kernel_store kernel_store_of(const options& option);
 
-/// Loads the shared object now, which takes some milliseconds, so that a later call of compile() finds it loaded.
+/// Loads the compiler's shared object, so that later calls of compile() need not. Loading takes some milliseconds.
 /// Thread-safe.
 void open_compiler();
 
-/// Returns the compiled image, or null if hpe was built without LLVM or if the shared object cannot be loaded; hpe then
-/// interprets the kernels. The image must outlive the result.
+/// Returns the compiled image; null if hpe was built without LLVM or if the shared object cannot be loaded. If the
+/// result is null, the caller interprets the kernels. The image must outlive the result.
 [[nodiscard]] std::unique_ptr<compiled_image> compile(const image& what, const kernel_store& kept = {});
 
 /// The data that compile() passes to the shared object.
 struct compile_request {
   const image& what;
   const kernel_store& kept;
-  log_level level;     // the shared object has its own log level
+  log_level level;     // the log level, because the shared object has its own copy of it
   const void* parser;  // an address in the shared object that parsed the program
 };
 

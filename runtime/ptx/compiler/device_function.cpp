@@ -54,7 +54,7 @@ void emit_device_function(module_context& shared, std::uint32_t number) {
     e.formals = f->getArg(4);
   }
 
-  // Emits a trap for the case that local memory does not suffice. This trap also ends infinite recursion.
+  // Emits a trap for a call that needs more local memory than is left. This trap also ends infinite recursion.
   llvm::BasicBlock* const full = llvm::BasicBlock::Create(c, "full", f);
   llvm::BasicBlock* const room = llvm::BasicBlock::Create(c, "room", f);
   e.local_end = f->getArg(3);

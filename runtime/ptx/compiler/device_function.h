@@ -1,15 +1,16 @@
 #pragma once
 
-/// Functions in which threads do not meet. The compiler emits them as LLVM functions instead of inlining them into
+/// Functions without meetings (call_graph.h). The compiler emits them as LLVM functions instead of inlining them into
 /// kernels.
 
 #include "runtime/ptx/compiler/emitter.h"
 
 namespace hpe::ptx {
 
-/// Emits the code of a function. has_scalar_parameters describes its signature.
+/// Emits the LLVM function for function `number` of the program. has_scalar_parameters describes the signature of the
+/// LLVM function.
 void emit_device_function(module_context& shared, std::uint32_t number);
-/// Declares a function, so that code can call it.
+/// Declares the LLVM function for function `number`, so that emitted code can call it.
 void declare_device_function(module_context& shared, std::uint32_t number);
 
 }  // namespace hpe::ptx

@@ -1,9 +1,10 @@
-// Accesses to addresses that are not multiples of the access size. A GPU refuses them; this machine's processor would
-// execute them.
+// Checks of the alignment of addresses. A GPU refuses an access to an address that is not a multiple of the access
+// size, but the CPU would execute the access.
 //
-// One test and one branch, which is normally not taken, cover all accesses of a basic block whose addresses are known
-// before the first of these accesses. So the code that computes the addresses is emitted before the test. It is only
-// moved past code if neither writes a register that the other uses, so this changes no values.
+// One test and one branch, which is normally not taken, check all accesses of a basic block whose addresses are known
+// before the first of these accesses. Therefore the compiler emits the code that computes the addresses before the
+// test. The compiler moves an instruction past another instruction only if neither of them writes a register that the
+// other uses.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -28,13 +29,13 @@ unsigned alignment_of(const instruction& i) {
 
 namespace {
 
-constexpr std::size_t most_ahead = 300;  // the number of instructions examined for one test
+constexpr std::size_t most_ahead = 300;  // limits the number of instructions to examine for one test
 
 bool can_share_a_check(const instruction& i) {
   return alignment_of(i) > 1 && i.sources[0].is_register() && !i.guard.is_register();
 }
 
-// Returns whether an instruction only computes its results and may be executed at any time.
+// Returns whether an instruction only computes its results, so that it may run earlier.
 bool can_be_early(const instruction& i) {
   if (i.kind == kind::load) return i.sources[0].what == operand::kind::formal;
   return i.kind == kind::pure ||
@@ -48,7 +49,7 @@ void add_reads(const instruction& i, numbers& to) {
     if (o.is_register()) to.insert(o.index);
   if (!i.guard.is_register()) return;
   to.insert(i.guard.index);
-  for (const operand& o : i.results)  // the old value may remain after a guarded write
+  for (const operand& o : i.results)  // the register may keep its old value after a guarded write
     if (o.is_register()) to.insert(o.index);
 }
 
@@ -61,7 +62,7 @@ bool meet(const numbers& a, const numbers& b) {
   return std::any_of(a.begin(), a.end(), [&](std::uint32_t n) { return b.contains(n); });
 }
 
-// Returns for each instruction whether it computes the address of an access.
+// Returns, for each instruction, whether it computes the address of an access.
 std::vector<bool> find_address_code(std::span<const instruction> code) {
   std::vector<bool> result(code.size());
   numbers wanted;
@@ -77,7 +78,8 @@ std::vector<bool> find_address_code(std::span<const instruction> code) {
   return result;
 }
 
-// Moves the instructions that compute addresses to the front, unless they depend on instructions that they would pass.
+// Returns the code with the instructions that compute addresses moved to the front, unless they depend on instructions
+// that they would pass.
 std::vector<const instruction*> with_addresses_first(std::span<const instruction> code) {
   const std::vector<bool> is_address_code = find_address_code(code);
   std::vector<const instruction*> early, late;
@@ -153,8 +155,8 @@ void emitter::emit_in_lanes(std::span<const instruction> code, const std::functi
     at.CreateCondBr(condition, then, otherwise, llvm::MDBuilder(c).createBranchWeights(16, 1));
   };
   Value* const before = mask;
-  // Branch on the mask separately: if all lanes come from one block, LLVM knows that the mask is full, and removes the
-  // branch.
+  // The branch on the mask is separate. If all lanes come from one block, LLVM knows that the mask is full, and removes
+  // this branch.
   usually(all(mask), full, partial);
   at.SetInsertPoint(full);
   mask = nullptr;
@@ -187,7 +189,7 @@ void emitter::check_alignment(std::span<const instruction* const> accesses) {
   llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
   at.CreateCondBr(is_wrong(any), wrong, rest, llvm::MDBuilder(c).createBranchWeights(1, 1 << 20));
 
-  // At run time, find the first access of the group that is misaligned, and report it.
+  // This code finds the first misaligned access of the group at run time, and reports it.
   at.SetInsertPoint(wrong);
   for (const instruction* const i : accesses) {
     llvm::BasicBlock* const here = at.GetInsertBlock();

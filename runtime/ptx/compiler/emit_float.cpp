@@ -1,5 +1,5 @@
-// Floating point: f32 and f64 operations that round to nearest, and conversions. Scalar functions execute halves and
-// most operations with other rounding.
+// f32 and f64 operations that round to nearest, and conversions. Scalar functions (scalar.h) execute most operations
+// with other rounding.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -22,7 +22,7 @@ bool is_emitted(const instruction& i) {
   if (i.kind != kind::pure || (t != type::f32 && t != type::f64)) return false;
   if (i.modifiers.one_of(modifier::rz, modifier::rp, modifier::nan_, modifier::xorsign) != modifier::count)
     return false;
-  // fma and mad may also round down (.rm) in f32, because expf of CUDA's library uses this.
+  // The compiler also emits code for f32 fma and mad that round down (.rm), because CUDA's expf uses them.
   const bool is_fused = i.op == opcode::fma || i.op == opcode::mad;
   if (i.has(modifier::rm) && (t != type::f32 || !is_fused)) return false;
   if (i.has(modifier::sat)) {
@@ -67,8 +67,8 @@ bool is_loose_operation(const instruction& i) {
 
 loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t registers)
     : types_(registers, type::none) {
-  // First assumes that each register is loose that such an operation writes, until another write of the register
-  // refutes this.
+  // First assumes that each register that a loose operation writes is loose, until another write of the register
+  // refutes the assumption.
   std::vector<bool> refused(registers);
   for (const instruction& i : code)
     if (is_loose_operation(i) && i.results[0].is_register()) {
@@ -85,7 +85,7 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
         type& t = types_[d.index];
         if (moves && i.sources[0].is_register() && !refused[i.sources[0].index] &&
             types_[i.sources[0].index] != type::none) {
-          // mov copies a NaN unchanged, so the result can be loose too, if all other writes allow it
+          // mov copies a NaN unchanged, so its result may also be loose, if all other writes of the register allow this
           if (t == type::none && bits_of(i.types[0]) == bits_of(types_[i.sources[0].index])) {
             t = types_[i.sources[0].index];
             changed = true;
@@ -93,14 +93,14 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
           if (t == types_[i.sources[0].index]) continue;
         }
         if (moves && i.sources[0].what == operand::kind::immediate) {
-          // not a NaN: the bits are the same, canonical or not
+          // the constant is not a NaN, so its bits are canonical
           if ((i.sources[0].value & 0x7fffffffU) <= 0x7f800000U) continue;
         }
         refused[d.index] = true;
         changed = true;
       }
     }
-    // If a register is refused, a mov from it becomes an ordinary write, so the search starts again.
+    // If a register is refused, a mov from this register becomes an ordinary write, so the search starts again.
     for (std::size_t r = 0; r < registers; ++r)
       if (refused[r]) types_[r] = type::none;
   }
@@ -130,14 +130,15 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
   if (rounds_to_integral(i)) {
     value = to_integral(i, flushed(value, ftz));
   } else if (from != t) {
-    // The f64 result shows the bits of the NaN, so the f32 must have its exact bits; with .ftz they are canonical.
+    // The f64 result contains the bits of the NaN, so the code must read the exact bits of the f32; with .ftz, it reads
+    // the canonical bits.
     if (t == type::f64) {
       Value* bits = get(i.sources[0], 32);
       if (ftz) bits = canonical(bits, type::f32);
       value = at.CreateBitCast(bits, floats(32));
     }
     value = at.CreateFPCast(flushed(value, ftz), as);
-    if (t == type::f32) {  // make a NaN quiet, even if LLVM sees that the f64 was converted from an f32
+    if (t == type::f32) {  // makes a NaN quiet, even if LLVM removes a conversion from f32 to f64 and back
       Value* const bits = at.CreateBitCast(value, ints(32));
       Value* const quiet = at.CreateSelect(at.CreateFCmpUNO(value, value), at.CreateOr(bits, 0x400000), bits);
       value = at.CreateBitCast(quiet, as);
@@ -150,7 +151,7 @@ Value* emitter::saturated(Value* value, bool is_wanted) {
   if (!is_wanted) return value;
   Value *const zero = llvm::ConstantFP::get(value->getType(), 0.0), *const one =
                                                                         llvm::ConstantFP::get(value->getType(), 1.0);
-  value = at.CreateSelect(at.CreateFCmpOGT(value, zero), value, zero);  // a NaN becomes 0
+  value = at.CreateSelect(at.CreateFCmpOGT(value, zero), value, zero);  // the value for a NaN is 0
   return at.CreateSelect(at.CreateFCmpOGT(value, one), one, value);
 }
 
@@ -179,7 +180,7 @@ Value* emitter::fused_rounded_down(Value* a, Value* b, Value* c) {
   return at.CreateBitCast(at.CreateSelect(is_above, below, exact), floats(32));
 }
 
-// Emits what power_of_two of scalar_float.cpp computes.
+// Emits the computation of power_of_two in scalar_float.cpp.
 Value* emitter::power_of_two(Value* x) {
   const auto number_of = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
   const auto limit = [&](double most, bool is_above) {
@@ -198,7 +199,7 @@ Value* emitter::power_of_two(Value* x) {
   return at.CreateFMul(sum, at.CreateBitCast(exponent, x->getType()));
 }
 
-// Computes in double and rounds once, as the scalar functions do.
+// Emits code that computes in double and rounds once, as the scalar functions do.
 Value* emitter::emit_approximate(const instruction& i) {
   const bool ftz = i.has(modifier::ftz);
   const auto precise = [&](std::size_t n) {
@@ -210,7 +211,7 @@ Value* emitter::emit_approximate(const instruction& i) {
   switch (i.op) {
     case opcode::div: {
       Value *const a = precise(0), *b = precise(1);
-      if (i.has(modifier::approx)) {  // as quotient_by_reciprocal of scalar_float.cpp
+      if (i.has(modifier::approx)) {  // the computation of quotient_by_reciprocal in scalar_float.cpp
         Value* const infinity = llvm::ConstantFP::getInfinity(floats(64));
         Value* const large = at.CreateFCmpOGT(at.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, b),
                                               llvm::ConstantFP::get(floats(64), 0x1p126));
@@ -228,8 +229,8 @@ Value* emitter::emit_approximate(const instruction& i) {
   return flushed(at.CreateFPTrunc(result, floats(32)), ftz);
 }
 
-// min and max. If one operand is a NaN, the result is the other operand. Of two zeros, min returns -0 if there is one,
-// and max +0.
+// min and max. If one operand is a NaN, the result is the other operand. Of the zeros -0 and +0, min returns -0 and max
+// returns +0.
 Value* emitter::emit_extreme(bool minimum, Value* a, Value* b) {
   llvm::Type* const bits = ints(a->getType()->getScalarSizeInBits());
   Value *const x = at.CreateBitCast(a, bits), *const y = at.CreateBitCast(b, bits);
@@ -293,7 +294,7 @@ Value* emitter::emit_float_conversion(const instruction& i) {
   Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
                                           {bits, value->getType()}, {value});
   Value* result = whole;
-  if (bits_of(to) == 64 || from == type::f64)  // a NaN becomes the top bit (scalar_convert.cpp)
+  if (bits_of(to) == 64 || from == type::f64)  // for a NaN, only the top bit is set (scalar_convert.cpp)
     result = at.CreateSelect(at.CreateFCmpUNO(value, value),
                              llvm::ConstantInt::get(bits, std::uint64_t{1} << (bits_of(to) - 1)), whole);
   return is_signed(to) ? at.CreateSExt(result, ints(64)) : at.CreateZExt(result, ints(64));

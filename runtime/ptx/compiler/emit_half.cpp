@@ -1,7 +1,7 @@
-// f16 and bf16, scalar and packed, computed in f32 or f64 and rounded once, as in scalar_half.cpp. f32 has more than
-// twice as many digits. So the sum of two f16 or bf16 values, and the product of two f16 values, may be computed in
-// f32: rounded to 16 bits, they are equal to the rounded exact result. Other results are computed in f64, and rounded
-// to odd when they are converted to f32.
+// f16 and bf16 arithmetic, scalar and packed. As in scalar_half.cpp, the results are correctly rounded. f32 has more
+// than twice as many digits as f16 and bf16. Therefore the emitted code computes the sum of two f16 or bf16 values, and
+// the product of two f16 values, in f32: rounded to 16 bits, the f32 result is equal to the rounded exact result. The
+// code computes other results in f64, and rounds them to odd when it converts them to f32.
 
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"
@@ -26,7 +26,7 @@ class half_code {
 
   [[nodiscard]] bool is_possible() const { return is_brain_ || has_conversions_; }
 
-  /// Returns a type with elements of type `element`, and with as many elements as `value` has.
+  /// Returns `element`, or a vector of `element` of the same length as `value`.
   static llvm::Type* like(Value* value, llvm::Type* element) {
     const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
     return vector == nullptr ? element : llvm::FixedVectorType::get(element, vector->getNumElements());
@@ -49,8 +49,8 @@ class half_code {
     return at_.CreateBitCast(wide, like(bits, at_.getFloatTy()));
   }
 
-  /// Rounds an f32 to the nearest value of the format, and ties to even. Any NaN becomes the canonical NaN, which is
-  /// the same in f16 and bf16.
+  /// Rounds an f32 to the nearest value of the format (ties to even). Any NaN becomes the canonical NaN, which is the
+  /// same in f16 and bf16.
   Value* of_single(Value* value) {
     llvm::Type* const i16 = like(value, at_.getInt16Ty());
     Value* rounded = nullptr;
@@ -88,13 +88,13 @@ class half_code {
     Value* const grows = at_.CreateICmpEQ(at_.CreateZExt(at_.CreateFCmpOGT(error, zero), bits->getType()),
                                           at_.CreateZExt(at_.CreateFCmpOGT(sum, zero), bits->getType()));
     Value* const step = at_.CreateSelect(grows, number(bits, 1), number(bits, ~std::uint64_t{0}));
-    // If the sum is infinite, the error is a NaN; the sum then stays.
+    // If the sum is infinite, the error is a NaN, and the result is the sum.
     Value* const stays = at_.CreateOr(at_.CreateFCmpUEQ(error, zero),
                                       at_.CreateICmpNE(at_.CreateAnd(bits, number(bits, 1)), number(bits, 0)));
     return at_.CreateBitCast(at_.CreateSelect(stays, bits, at_.CreateAdd(bits, step)), sum->getType());
   }
 
-  /// These functions return an f32 that rounds to the same 16-bit value as the exact result does.
+  /// product() and the following functions return an f32 that rounds to the same 16-bit value as the exact result.
   Value* product(Value* a, Value* b) {
     if (!is_brain_) return at_.CreateFMul(to_single(a), to_single(b));
     return odd_single(at_.CreateFMul(to_double(a), to_double(b)));
@@ -151,7 +151,7 @@ Value* emitter::emit_half(const instruction& i) {
       const bool minimum = i.op == opcode::min;
       Value *const x = code.to_single(s[0]), *const y = code.to_single(s[1]);
       Value *const x_nan = at.CreateFCmpUNO(x, x), *const y_nan = at.CreateFCmpUNO(y, y);
-      // for two zeros: the sign that min or max gives
+      // for two zeros, min and max combine the signs
       Value* const equal = minimum ? at.CreateOr(s[0], s[1]) : at.CreateAnd(s[0], s[1]);
       Value* bits = at.CreateSelect(minimum ? at.CreateFCmpOLT(x, y) : at.CreateFCmpOGT(x, y), s[0], s[1]);
       bits = at.CreateSelect(at.CreateFCmpOEQ(x, y), equal, bits);

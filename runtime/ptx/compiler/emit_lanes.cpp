@@ -1,8 +1,8 @@
 // Code that runs several threads at once, in lanes (lanes.h).
 //
-// The emitter has a view: the code that it emits computes the value of lane 0, of one lane in a loop over the running
-// lanes, or of every lane. For a register that is uniform or linear, only the value of lane 0 is stored. For a widened
-// register, the value of lane 0, the values of all lanes, and a flag that says whether these are linear are stored.
+// The emitter has a view: the emitted code computes the value of lane 0, of one lane in a loop over the running lanes,
+// or of every lane. For a uniform or linear register, the code stores only the value of lane 0. For a widened register,
+// the code stores the value of lane 0, the values of all lanes, and a flag that is true if these values are linear.
 
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/MDBuilder.h>
@@ -56,7 +56,7 @@ Value* emitter::in_all_lanes(std::uint32_t r, bool is_raw) {
 Value* emitter::restore(std::uint32_t r, Value* values) {
   const in_view every(*this, view::every);
   const lane_shape shape = shape_of(r);
-  // Compare whole 64-bit slots, because this needs the fewest instructions.
+  // The code compares whole 64-bit slots, because this needs the fewest instructions.
   Value* const all_equal = all(at.CreateICmpEQ(values, splat(at.CreateExtractElement(values, std::uint64_t{0}))));
   values = at.CreateTrunc(values, of_lanes(type_of(r)));
   if (shape.what == lane_shape::kind::varying) {
@@ -92,8 +92,7 @@ void emitter::emit_in_lanes(const instruction& i) {
     case kind::load: emit_load_in_lanes(i); break;
     case kind::store: emit_store_in_lanes(i); break;
     case kind::atomic:
-      // Without a loop, the values of the lanes need not go through memory, where their loads would wait for earlier
-      // stores.
+      // A loop would pass the values of the lanes through memory, where their loads would wait for earlier stores.
       mask == nullptr&& is_inline_atomic(i) && (is_shared_access(i) || !is_float(i.types[0]))
           ? for_all_lanes([&] { emit_atomic(i); })
           : for_each_lane([&] { emit_atomic(i); });
@@ -170,7 +169,7 @@ Value* emitter::offset_of(const instruction& i, view v) {
   return window_of(i) == address_window::own_shared ? shared_offset_of(i.sources[0]) : address_of(i.sources[0]);
 }
 
-// Returns the low bits of the offset, in a type that takes as few vector registers as possible.
+// Returns the low bits of the offset, in the narrowest possible type, which needs the fewest vector registers.
 Value* emitter::low_offset_of(const instruction& i, view v) {
   if (window_of(i) != address_window::own_shared || !i.sources[0].is_register()) return offset_of(i, v);
   const in_view here(*this, v);
@@ -197,7 +196,7 @@ Value* emitter::mask_of_elements(unsigned of_each_lane) {
 void emitter::check_alignment_in_lanes(const instruction& i) {
   const std::uint64_t bytes = alignment_of(i);
   if (bytes <= 1 || simple_.contains(&i)) return;
-  // If the step is a multiple of the alignment, it is enough to check lane 0.
+  // If the step is a multiple of the alignment, a check of lane 0 is enough.
   const lane_shape shape = lanes->shape_of(i.sources[0]);
   const bool is_alike = shape.is_uniform() || (shape.has_step() && shape.step % static_cast<std::int64_t>(bytes) == 0);
   Value* wrong = nullptr;
@@ -263,7 +262,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     }
     return;
   }
-  // Distributes the loaded elements to the result registers. The elements of one lane are adjacent.
+  // Sets the result registers to the loaded elements. The elements of one lane are adjacent.
   const auto set_elements = [&](Value* whole) {
     for (unsigned n = 0; n < i.vector; ++n) {
       std::vector<int> places;
@@ -301,8 +300,8 @@ void emitter::access_piece_or_scattered(const instruction& i, const std::functio
   if (!shape.has_step()) return scattered(pointers_of(i, view::every));
   const auto with_step = [&] {
     if (lanes->has_step_of_size(i)) return piece();
-    // The addresses are a scalar plus constants. The processor adds constants as part of a gather instruction or a
-    // scalar access.
+    // The addresses are a scalar plus constants. The CPU adds constants as part of a gather instruction or a scalar
+    // access.
     scattered(at.CreateGEP(at.getInt8Ty(), pointers_of(i, view::first), steps(at.getInt64Ty(), shape.step)));
   };
   Value* const has_step = keeps_step(i);
@@ -331,7 +330,8 @@ void emitter::emit_store_in_lanes(const instruction& i) {
   const auto store_piece = [&] {
     Value* whole = values(0);
     for (unsigned n = 1; n < i.vector; ++n) {
-      // Both vectors get the final length. Then element k is the value number k % vector of lane k / vector.
+      // The code first extends both vectors to the final length. Element k of the result is then value k % vector of
+      // lane k / vector.
       std::vector<int> wider(std::size_t{lane_count()} * i.vector, -1);
       std::iota(wider.begin(), wider.begin() + lane_count(), 0);
       Value* const more = at.CreateShuffleVector(values(n), wider);

@@ -37,7 +37,7 @@ Value* emitter::address_of(const operand& o) {
 
 namespace {
 
-// Returns whether an immediate may be added to a shared address in 64 bits.
+// Returns whether the code may add an immediate to a shared address in 64 bits (see shared_offset_of).
 bool is_small(std::int32_t immediate) {
   constexpr std::int32_t most = 1 << 30;
   return immediate < most && immediate > -most;
@@ -47,8 +47,8 @@ bool is_small(std::int32_t immediate) {
 
 // A shared address has 32 bits, so a register plus an immediate wraps at 32 bits. If the immediate is small, the 64-bit
 // sum of the sign-extended register and the immediate is the same for every valid offset in shared memory. This sum
-// costs no instruction, because the processor adds the immediate in the access. Any other sum causes a page fault
-// (shared_memory).
+// costs no instruction, because the CPU adds the immediate as part of the access. For invalid offsets, the access
+// causes a page fault (class shared_memory).
 Value* emitter::shared_offset_of(const operand& o) {
   const auto immediate = static_cast<std::int32_t>(o.value);
   Value* const offset = at.CreateSExt(narrow_shared_offset_of(o), ints(64));
@@ -129,7 +129,7 @@ bool emitter::is_inline_atomic(const instruction& i) {
   return !i.has(modifier::op_inc) && !i.has(modifier::op_dec);
 }
 
-// Returns the bits of the sum of two floats. A NaN has the same bits as in the result of the add instruction.
+// Returns the bits of the sum of two floats. If the sum is a NaN, its bits are those of the add instruction's result.
 Value* emitter::sum_of_bits(type t, Value* a, Value* b) {
   Value* const x = at.CreateBitCast(a, floats(bits_of(t)));
   Value* const y = at.CreateBitCast(b, floats(bits_of(t)));
@@ -325,7 +325,8 @@ void emitter::emit_special(const instruction& i) {
 }
 
 void emitter::emit_fence(const instruction& i) {
-  // One CPU thread runs all threads of a block, so a fence of scope .cta only has to stop the compiler.
+  // One CPU thread runs all threads of a block, so a fence of scope .cta only prevents the compiler from reordering
+  // accesses.
   at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent,
                  i.has(modifier::cta) ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
 }

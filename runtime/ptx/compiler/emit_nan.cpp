@@ -1,9 +1,9 @@
-// NaNs of f64. If an operand of an operation is a NaN, the result is this NaN, made quiet (scalar_float.cpp). If
-// several are, neither LLVM nor the processor defines which one the result is, so emitted code must select it.
+// NaN results of f64 operations. If one operand is a NaN, the result is this NaN, made quiet (scalar_float.cpp). If
+// several operands are NaNs, LLVM does not define which of them is the result, so the emitted code must select it.
 //
-// A sequence of pure instructions is emitted twice. The first version has no such selection: its numbers are right, and
-// its NaNs are NaNs with arbitrary bits. The second version has the selection; it runs if a result that later code
-// reads is a NaN.
+// The compiler emits a sequence of pure instructions in two versions. The first version does not select NaNs: its
+// numbers are right, and its NaNs have arbitrary bits. The second version selects NaNs; it runs if a result that later
+// code reads is a NaN.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -32,8 +32,8 @@ bool is_arithmetic(const instruction& i) {
   }
 }
 
-// Returns whether the instruction may read a NaN with arbitrary bits: its result is then also a NaN, or does not depend
-// on the bits.
+// Returns whether the instruction may read a NaN with arbitrary bits, because its result is then also a NaN or does not
+// depend on the bits.
 bool passes_nan(const instruction& i) {
   return is_arithmetic(i) || (i.op == opcode::setp && i.types[0] == type::f64) ||
          ((i.op == opcode::neg || i.op == opcode::abs) && i.types[0] == type::f64);
@@ -63,9 +63,11 @@ std::size_t emitter::emit_pure_sequence(std::span<const instruction* const> code
     reads_.resize(registers_.size());
     for (const instruction& i : code_) for_each_read(i, [&](std::uint32_t r) { ++reads_[r]; });
   }
-  // exposed: registers that are read before they are written. seen: results that code outside of the sequence reads.
+  // `exposed`: registers that the sequence reads before it writes them. `seen`: results that code outside of the
+  // sequence reads.
   std::set<std::uint32_t> written, exposed, results, seen;
-  std::map<std::uint32_t, std::uint32_t> passed;  // by register: the number of reads for which passes_nan
+  std::map<std::uint32_t, std::uint32_t>
+      passed;  // by register: the number of reads by instructions for which passes_nan() is true
   for (const instruction* const i : code) {
     for_each_read(*i, [&](std::uint32_t r) {
       if (!written.contains(r)) exposed.insert(r);

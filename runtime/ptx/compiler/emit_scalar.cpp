@@ -1,4 +1,4 @@
-// Pure instructions on integers and bits. Scalar functions execute the rare instructions.
+// Pure instructions on integers and bits. Scalar functions (scalar.h) execute rare instructions.
 
 #include <bit>
 
@@ -12,7 +12,7 @@ using llvm::Value;
 void emitter::emit_pure(const instruction& i) {
   const operand& d = i.results[0];
   if (!d.is_register()) return;
-  // The guard is read before the result is written, because the result may be the guard.
+  // The code reads the guard before it writes the result, because both may be the same register.
   Value* const before = i.guard.is_register() ? get_raw(d.index) : nullptr;
   Value* const holds = i.guard.is_register() ? condition(i.guard) : nullptr;
   if (i.op == opcode::mov && i.sources[0].is_register() && loose_.of(d.index) != type::none &&
@@ -60,7 +60,7 @@ bool is_plain_integer(type t) {
 
 }  // namespace
 
-// Division by zero, and division of the smallest number by -1, give the results of scalar_integer.cpp.
+// For division by zero, and for division of the smallest number by -1, the results are those of scalar_integer.cpp.
 Value* emitter::quotient(const instruction& i, bool rest) {
   const unsigned w = bits_of(i.types[0]);
   Value *const a = get(i.sources[0], w), *const b = get(i.sources[1], w);
@@ -235,7 +235,7 @@ Value* emitter::emit_bits(const instruction& i) {
   }
 }
 
-// Conversions from integers to integers. emit_float.cpp contains those from and to floats.
+// Conversions from integers to integers. emit_float.cpp contains conversions from and to floats.
 Value* emitter::emit_conversion(const instruction& i) {
   if (i.op != opcode::cvt) return nullptr;
   const type to = i.types[0], from = i.second_type();

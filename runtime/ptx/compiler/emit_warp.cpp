@@ -1,5 +1,5 @@
-// Meetings of the lanes of a warp that have all arrived, as vector instructions. The results are those of meet() in
-// warp.cpp.
+// Emits shuffles, votes and other meetings of a warp as vector instructions, for lanes that have all arrived. The
+// results are those of meet() in warp.cpp.
 
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -34,8 +34,8 @@ emitter::members_of_meeting emitter::find_members(const instruction& i, Value* a
   Value* const members = at.CreateAnd(names, splat(alive));
   Value* const lane = steps(at.getInt32Ty(), 1);
   Value* const first_member = at.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, members, at.getFalse());
-  // Each lane must belong to the set that it names, and must name the same set as the first lane of this set. If the
-  // sets are disjoint, their sizes add up to the number of lanes that run.
+  // Each lane must belong to the set of lanes that its mask names, and must name the same set as the first lane of this
+  // set. If the sets are disjoint, their sizes add up to the number of running lanes.
   Value* const has_itself = is_member(members, lane);
   Value* const all_run = at.CreateICmpEQ(at.CreateAnd(members, splat(at.CreateNot(run))), number(32, 0));
   Value* const as_first = at.CreateICmpEQ(permuted(names, at.CreateAnd(first_member, number(32, 31))), names);
@@ -49,11 +49,11 @@ emitter::members_of_meeting emitter::find_members(const instruction& i, Value* a
   return {at.CreateAnd(at.CreateICmpEQ(at.CreateAnd(fits, run), run), is_disjoint), members};
 }
 
-// Returns for each lane whether the set `members` contains lane `lane`, which is below 32.
+// Returns, for each lane, whether the set `members` contains lane `lane`, which is below 32.
 Value* emitter::is_member(Value* members, Value* lane) { return at.CreateTrunc(at.CreateLShr(members, lane), ints(1)); }
 
-// Emits code that runs once for each meeting, with the meeting's lanes as the mask. If all lanes that run have one
-// meeting, the mask is not changed.
+// Emits code that runs once for each meeting, with the meeting's lanes as the mask. If all running lanes have one
+// meeting, does not change the mask.
 void emitter::for_each_meeting(Value* members, const std::function<void(Value* group)>& body) {
   if (!members->getType()->isVectorTy()) return body(members);
   Value* const run = mask;
@@ -76,7 +76,7 @@ void emitter::for_each_meeting(Value* members, const std::function<void(Value* g
   at.SetInsertPoint(rest);
 }
 
-// Sets a register to a value that is the same in all lanes.
+// Sets a register to one value in all lanes.
 void emitter::set_common(const operand& o, Value* value) {
   if (!o.is_register()) return;
   if (!shape_of(o.index).is_uniform()) return set_every(o, splat(at.CreateZExt(value, at.getInt64Ty())));
@@ -98,7 +98,7 @@ void emitter::emit_meeting(const instruction& i, Value* members) {
       if (i.results.size() > 1) set(i.results[1], at.CreateICmpEQ(steps(at.getInt32Ty(), 1), leader));
       return;
     }
-    default: return;  // bar.warp and converge: the lanes are together
+    default: return;  // bar.warp and converge: nothing to do, because all lanes have arrived
   }
 }
 

@@ -1,4 +1,4 @@
-// Registers, operands, and accesses to the runtime's own memory.
+// Registers, operands, and accesses to hpe's own memory.
 
 #include "runtime/ptx/compiler/emitter.h"
 
@@ -68,7 +68,8 @@ llvm::AllocaInst* emitter::linear_slot(std::uint32_t r) {
   return result;
 }
 
-// Emitted last, because the set of used registers is only known at the end, but placed at the beginning.
+// This code runs at the beginning of a thread, but is emitted last, because only then the set of used registers is
+// known.
 void emitter::clear_registers() {
   for (llvm::AllocaInst* const slot : used_)
     at.CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
@@ -112,7 +113,7 @@ Value* emitter::canonical(Value* bits, type t) {
   return at.CreateSelect(at.CreateFCmpUNO(value, value), number(32, 0x7fffffff), bits);
 }
 
-// The address is a multiple of 16, and the mask tells LLVM so.
+// The address is a multiple of 16. The mask makes this known to LLVM.
 Value* emitter::known_aligned(Value* address) { return at.CreateAnd(address, ~std::uint64_t{15}); }
 
 Value* emitter::address_value(const operand& o) {

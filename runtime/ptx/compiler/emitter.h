@@ -1,6 +1,6 @@
 #pragma once
 
-/// Emits LLVM code for PTX instructions. Used only in the compiler.
+/// Emits LLVM code for PTX instructions. Only the compiler includes this file.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -19,13 +19,13 @@
 
 namespace hpe::ptx {
 
-/// The registers that may contain an f32 NaN that is not yet canonical. Arithmetic instructions read such a NaN
-/// unchanged, so loops of arithmetic have no extra cost. Any other instruction could expose its bits, so it reads the
-/// canonical NaN instead. For f64 there is no canonical NaN: each operation produces the right NaN.
+/// The *loose* registers, which may contain an f32 NaN with any bits. Arithmetic instructions read such a NaN
+/// unchanged, so loops of arithmetic have no extra cost. Any other instruction reads the canonical NaN instead, because
+/// it could expose the bits. f64 has no canonical NaN; each f64 operation returns the NaN of scalar_float.cpp.
 class loose_floats {
  public:
   loose_floats(const std::vector<instruction>& code, std::size_t registers);
-  /// Returns f32 for a loose register, none for any other register.
+  /// Returns type::f32 for a loose register, type::none for any other register.
   [[nodiscard]] type of(std::uint32_t r) const { return types_[r]; }
 
  private:
@@ -35,18 +35,18 @@ class loose_floats {
 /// Returns whether the compiler emits an instruction as f32 operations whose NaN results are not canonical.
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
-/// Returns whether a function's parameters, and its result if it has one, fit into registers. If so, the LLVM function
-/// is i64(block_context*, i32 thread, i64 local, i64 local_end, i64...), and returns the result or 0. Otherwise it is
-/// void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
+/// Returns whether a function's parameters, and its result if it has one, fit into registers. In this case, the type of
+/// the LLVM function is i64(block_context*, i32 thread, i64 local, i64 local_end, i64...), and the function returns the
+/// result or 0. Otherwise the type is void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
 [[nodiscard]] bool has_scalar_parameters(const function& f);
 
-/// Returns whether an operand of a load or store is in the memory for parameters and arguments, which the compiled code
-/// provides.
+/// Returns whether an operand of a load or store is in the memory of parameters or of arguments of calls, which
+/// compiled code allocates.
 [[nodiscard]] inline bool is_runtime_memory(const operand& o) {
   return o.what == operand::kind::formal || o.what == operand::kind::scratch;
 }
 
-/// Calls body for each register that an instruction reads, once for each operand.
+/// Calls `body` for each operand that is a register and that the instruction reads.
 template <class Body>
 void for_each_read(const instruction& i, const Body& body) {
   if (i.guard.is_register()) body(i.guard.index);
@@ -54,11 +54,11 @@ void for_each_read(const instruction& i, const Body& body) {
     if (o.is_register()) body(o.index);
 }
 
-/// Returns the LLVM predicate for a comparison of integers; BAD_ICMP_PREDICATE if `how` is none.
+/// Returns the LLVM predicate for a comparison of integers; BAD_ICMP_PREDICATE if `how` is not such a comparison.
 [[nodiscard]] llvm::CmpInst::Predicate integer_predicate(modifier how, bool is_signed);
 
-/// Returns the alignment for which the emitted code must check an access; 1 if it need not check, for example because
-/// find_in_cluster does.
+/// Returns the alignment, in bytes, for which the emitted code must check an access; 1 if it need not check, for
+/// example because find_in_cluster checks.
 [[nodiscard]] unsigned alignment_of(const instruction& i);
 
 /// State that all functions of one LLVM module share.
@@ -66,19 +66,19 @@ struct module_context {
   const ptx::image& image;
   const link_names& names;
   llvm::Module& module;
-  llvm::MDNode* invariant = nullptr;                   // empty node for !invariant.load
-  llvm::MDNode* own_scope = nullptr;                   // alias scope of the runtime's own memory: frames, next, current
+  llvm::MDNode* invariant = nullptr;  // the empty metadata node for !invariant.load
+  llvm::MDNode* own_scope = nullptr;  // the alias scope of hpe's own memory: block_context::frame, next and current
   std::map<std::uint32_t, llvm::Function*> functions;  // device functions, by number
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
-  unsigned lane_count = 1;            // number of lanes in the loops of regions; 1: threads run one by one
-  bool has_half_conversions = false;  // the processor has instructions that convert between f16 and f32
-  bool has_fast_gathers = false;      // the processor has fast instructions for loads and stores of scattered lanes
+  unsigned lane_count = 1;            // number of lanes in the loops of regions; if 1, threads run one by one
+  bool has_half_conversions = false;  // whether the CPU has instructions that convert between f16 and f32
+  bool has_fast_gathers = false;      // whether the CPU has fast gather and scatter instructions
 
   module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
-  /// Returns the constant for an address; link_names must have a name for the address.
+  /// Returns an LLVM constant for an address. link_names must have a name for the address.
   [[nodiscard]] llvm::Constant* pointer(const void* p) const;
-  /// Returns the address of a variable in global or constant memory.
+  /// Returns an LLVM constant for the address of a variable in global or constant memory.
   [[nodiscard]] llvm::Constant* variable(std::uint32_t symbol) const;
 };
 
@@ -98,60 +98,64 @@ class emitter {
   std::uint32_t local_size = 0;
   // For code that runs in lanes. In this code, `thread` is the thread of lane 0.
   const lane_analysis* lanes = nullptr;
-  llvm::Value* mask = nullptr;         // vector of lane_count() i1: the lanes that run; null: all
+  llvm::Value* mask = nullptr;         // vector of lane_count() i1: the lanes that run; null if all run
   const register_set* kept = nullptr;  // registers whose values must not change in the lanes that do not run
   llvm::IRBuilder<> at;
 
   /// Emits one instruction that is not a meeting and does not end its basic block.
   void emit(const instruction& i);
-  /// Emits several such instructions from one basic block. They must outlive the emitted code.
+  /// Emits several such instructions of one basic block. The instructions must outlive the emitted code.
   void emit(std::span<const instruction> code);
-  /// Like emit, for code that runs in lanes. `end` emits the end of the basic block. If it saves tests, the code and
-  /// its end are emitted twice: with a null mask, for groups whose lanes all run and access contiguous, aligned memory;
-  /// and once for all other groups.
+  /// Like emit, for code that runs in lanes. `end` emits the end of the basic block. If this saves tests, emits the
+  /// code and its end in two versions. The first version has a null mask and is for groups whose lanes all run and
+  /// access contiguous, aligned memory. The second version is for all other groups.
   void emit_in_lanes(std::span<const instruction> code, const std::function<void()>& end);
 
   // Registers:
-  llvm::Value* get(const operand& o, unsigned bits);  // the canonical bits
-  llvm::Value* get_float(const operand& o, type t);   // a NaN may not be canonical
+  llvm::Value* get(const operand& o, unsigned bits);  // returns the canonical bits
+  llvm::Value* get_float(const operand& o, type t);   // may return a NaN that is not canonical
   llvm::Value* get_raw(std::uint32_t r);
-  void set(const operand& o, llvm::Value* value);  // an integer, truncated or zero-extended
-  /// Sets an f32 or f64. `is_loose`: a NaN in `value` may not be canonical; it is made canonical if the register is not
-  /// loose.
+  void set(const operand& o, llvm::Value* value);  // `value` is an integer, which is truncated or zero-extended
+  /// Sets an f32 or f64. `is_loose`: whether `value` may be a NaN that is not canonical. If the register is not loose,
+  /// the emitted code makes such a NaN canonical.
   void set_float(const operand& o, llvm::Value* value, bool is_loose);
   void set_raw(std::uint32_t r, llvm::Value* value);
   llvm::Value* condition(const operand& guard);
   [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) {
     return at.getIntNTy(std::max(1U, bits_of(registers_[r])));
   }
-  /// Sets a register to values that were in memory, one value for each lane. Returns an i1: whether the values agree
-  /// with the register's shape.
+  /// Sets a register to values from memory, one value for each lane. Returns an i1: whether the values agree with the
+  /// register's shape (lane_shape).
   llvm::Value* restore(std::uint32_t r, llvm::Value* values);
   /// Returns the values of a register in all lanes: the raw bits, or the canonical bits.
   llvm::Value* in_all_lanes(std::uint32_t r, bool is_raw);
-  /// Return an i1: whether any lane of a mask is set, or whether all lanes are set. A null mask means all lanes.
+  /// any() returns an i1: whether any lane of a mask is set. all() returns an i1: whether all lanes are set. A null
+  /// mask means that all lanes are set.
   llvm::Value* any(llvm::Value* mask);
   llvm::Value* all(llvm::Value* mask);
-  /// Returns the lanes of the mask in which a guard holds.
+  /// Returns the running lanes in which a guard holds, as a mask.
   llvm::Value* lanes_where(const operand& guard);
   /// The result of testing a condition for all lanes with a few scalar instructions. `all` is an i1 that is true only
-  /// if the condition holds in every lane; `none` is true only if it holds in no lane. Both may be false.
+  /// if the condition holds in every lane. `none` is an i1 that is true only if the condition holds in no lane. Both
+  /// may be false.
   struct certainty {
     llvm::Value *all, *none;
   };
-  /// `before`: the instructions of the basic block at whose end the condition is tested; they have been emitted.
+  /// Emits a test of a condition at the end of a basic block. `before`: the instructions of the basic block, which must
+  /// have been emitted.
   [[nodiscard]] certainty certainty_of(const operand& condition, std::span<const instruction> before);
   [[nodiscard]] unsigned lane_count() const { return lanes->count(); }
-  /// Returns an i1: whether all lanes run and the meeting needs all of them, as emit_meeting requires.
+  /// Returns an i1: whether all lanes run and the meeting needs all lanes.
   llvm::Value* is_of_all_lanes(const instruction& i);
-  /// The lanes that take part in the meetings of the lanes that run.
+  /// The members of meetings: the lanes that meet with each lane that runs.
   struct members_of_meeting {
-    llvm::Value* are_there;  ///< i1: all members run, and all name the same members; if false, do not use `lanes`
-    llvm::Value* lanes;      ///< bits: an i32 if the lanes that run have one meeting, otherwise an i32 for each lane
+    llvm::Value* are_there;  ///< i1: whether all members run and name the same members; if false, `lanes` is not valid
+    llvm::Value* lanes;  ///< the members as bits: one i32 if all running lanes have the same meeting, otherwise one i32
+                         ///< for each lane
   };
-  /// alive: an i32 with the lanes that have not ended; meetings wait for these lanes.
+  /// `alive`: an i32 with the lanes that have not ended. Meetings wait for these lanes.
   [[nodiscard]] members_of_meeting find_members(const instruction& i, llvm::Value* alive);
-  /// Emits a meeting of the lanes that run. members: see members_of_meeting::lanes.
+  /// Emits a meeting of the lanes that run. `members`: see members_of_meeting::lanes.
   void emit_meeting(const instruction& i, llvm::Value* members);
   /// Returns the lanes of a mask as the bits of an integer. A null mask means all lanes.
   llvm::Value* lane_bits(llvm::Value* of);
@@ -159,7 +163,7 @@ class emitter {
   /// Emits code that sets all registers to zero, at the beginning of a thread.
   void clear_registers();
 
-  // Memory of the runtime:
+  // Accesses to hpe's own memory:
   llvm::Value* member(std::size_t offset, llvm::Type* t, bool invariant = true);
   void set_member(std::size_t offset, llvm::Value* value);
   llvm::Instruction* own(llvm::Instruction* access);
@@ -173,8 +177,7 @@ class emitter {
   [[nodiscard]] module_context& shared() { return shared_; }
 
  private:
-  /// The lanes for which emitted code computes values: the first lane (or the only thread), lane number lane_, or every
-  /// lane.
+  /// The lanes for which emitted code computes values: the first lane (or the only thread), lane lane_, or every lane.
   enum class view : std::uint8_t { first, one, every };
   static constexpr std::size_t views = 3;
 
@@ -194,7 +197,7 @@ class emitter {
   /// Returns the views for which a register of this shape stores a value.
   [[nodiscard]] static std::vector<view> views_of(lane_shape::kind what);
   llvm::AllocaInst* slot(std::uint32_t r, view v);
-  /// Returns the slot of a widened register's flag, an i1: whether the register's values are linear.
+  /// Returns the slot of a flag of a widened register: an i1 that is true if the register's values are linear.
   llvm::AllocaInst* linear_slot(std::uint32_t r);
   llvm::AllocaInst* allocate_slot(llvm::Type* t);
   [[nodiscard]] bool is_wide() const { return view_ == view::every; }
@@ -215,7 +218,7 @@ class emitter {
   void emit_in_views(const instruction& i);
   void emit_load_in_lanes(const instruction& i);
   void emit_store_in_lanes(const instruction& i);
-  llvm::Value* offset_of(const instruction& i, view v);  // the address; for shared memory, the offset
+  llvm::Value* offset_of(const instruction& i, view v);  // returns the address; for shared memory, the offset
   llvm::Value* low_offset_of(const instruction& i, view v);
   llvm::Value* pointers_of(const instruction& i, view v);
   llvm::Value* keeps_step(const instruction& i);
@@ -232,8 +235,8 @@ class emitter {
   void for_all_lanes(const std::function<void()>& body);
   void set_every(const operand& o, llvm::Value* values);
   llvm::Value* mask_of_elements(unsigned of_each_lane);
-  /// Emits an access in two versions. piece() emits the version for lanes that together access one contiguous piece of
-  /// memory. scattered(pointers) emits the version for other lanes, whose addresses are `pointers`.
+  /// Emits an access in two versions. piece() emits the version for lanes that together access one contiguous range of
+  /// memory. scattered(pointers) emits the version for all other addresses.
   void access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
                                  const std::function<void(llvm::Value*)>& scattered);
 
@@ -250,26 +253,26 @@ class emitter {
   llvm::Value* permuted(llvm::Value* values, llvm::Value* from);
   void set_common(const operand& o, llvm::Value* value);
 
-  // Pure instructions. A null result means that the function has emitted no code, so the scalar function must be
-  // called.
+  // Pure instructions. A null result means that the function has emitted no code; the caller then emits a call of the
+  // scalar function (scalar.h).
   llvm::Value* emit_scalar(const instruction& i);
   llvm::Value* emit_integer(const instruction& i);
   llvm::Value* emit_bits(const instruction& i);
   llvm::Value* emit_compare(const instruction& i);
   llvm::Value* emit_half(const instruction& i);
   llvm::Value* emit_conversion_to_half(const instruction& i);
-  /// Returns an f16 or bf16, converted to f32; null if the compiler emits no code for the conversion.
+  /// Returns an f16 or bf16 operand, converted to f32; null if the compiler has no code for the conversion.
   llvm::Value* single_of_half(const operand& o, type t, bool ftz);
-  llvm::Value* limited(const instruction& i, llvm::Value* value);  // limits a value by .sat and .relu
+  llvm::Value* limited(const instruction& i, llvm::Value* value);  // returns the value, limited by .sat and .relu
   llvm::Value* emit_conversion(const instruction& i);
-  llvm::Value* emit_float(const instruction& i);  // returns a float or a double
+  llvm::Value* emit_float(const instruction& i);  // returns an LLVM float or double
   llvm::Value* emit_conversion_to_float(const instruction& i);
   llvm::Value* emit_approximate(const instruction& i);
   llvm::Value* emit_extreme(bool minimum, llvm::Value* a, llvm::Value* b);
   llvm::Value* to_integral(const instruction& i, llvm::Value* value);
   llvm::Value* saturated(llvm::Value* value, bool is_wanted);
   llvm::Value* fused_rounded_down(llvm::Value* a, llvm::Value* b, llvm::Value* c);
-  llvm::Value* power_of_two(llvm::Value* x);  // x: an f32 that was converted to f64
+  llvm::Value* power_of_two(llvm::Value* x);  // `x` is an f32, converted to f64
   llvm::Value* with_exact_nan(llvm::Value* result, llvm::ArrayRef<llvm::Value*> in_order);
   /// Emits the pure instructions at the beginning of the code, and returns their number.
   std::size_t emit_pure_sequence(std::span<const instruction* const> code);
@@ -280,11 +283,13 @@ class emitter {
   void emit_pure(const instruction& i);
 
   // Memory and calls:
-  llvm::Value* address_of(const operand& o);               // i64; for shared memory, an offset (low 32 bits valid)
-  llvm::Value* shared_offset_of(const operand& o);         // i64; at most 4 GiB away from 0
-  llvm::Value* narrow_shared_offset_of(const operand& o);  // i32, which may wrap
+  llvm::Value* address_of(
+      const operand& o);  // returns an i64; for shared memory, an offset of which only the low 32 bits are valid
+  llvm::Value* shared_offset_of(const operand& o);         // returns an i64 with a magnitude below 4 GiB
+  llvm::Value* narrow_shared_offset_of(const operand& o);  // returns an i32, which may wrap
   llvm::Value* pointer_of(const instruction& i, const operand& o);
-  /// Returns the pointer of an access. Emits code that checks the address first, unless the access is in checked_.
+  /// Returns the pointer of an access. Before that, emits code that checks the alignment of the address, unless the
+  /// access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);
   void check_alignment(std::span<const instruction* const> accesses);
   llvm::BasicBlock* misaligned_block();
@@ -317,11 +322,11 @@ class emitter {
   view view_ = view::first;
   llvm::Value* lane_ = nullptr;  // i32
   std::vector<llvm::AllocaInst*> used_;
-  bool is_exact_ = true;                    // whether emitted code selects the bits of an f64 NaN (emit_nan.cpp)
-  std::vector<std::uint32_t> reads_;        // by register: number of reads in the code; empty until needed
-  std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
-  std::set<const instruction*> simple_;     // accesses in lanes that were tested to be aligned and contiguous
-  llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
+  bool is_exact_ = true;                  // whether emitted code selects the bits of an f64 NaN (emit_nan.cpp)
+  std::vector<std::uint32_t> reads_;      // by register: the number of reads in the code; empty until the first use
+  std::set<const instruction*> checked_;  // accesses whose alignment earlier code has checked
+  std::set<const instruction*> simple_;   // accesses in lanes that earlier code has found to be aligned and contiguous
+  llvm::BasicBlock* misaligned_ = nullptr;  // a block that reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;
 };

@@ -1,6 +1,6 @@
-// Regions in which most threads have nothing to do: `if (t < s) { ... } __syncthreads();`. If a group has nothing to do
-// because of a comparison, and the compared value grows with the thread index, then all later groups of the region have
-// nothing to do either.
+// Regions in which most threads have nothing to do, such as `if (t < s) { ... } __syncthreads();`. If a group of
+// threads has nothing to do because of a comparison, and the compared value increases with the thread index, then all
+// later groups have nothing to do either.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,8 +25,8 @@ bool is_plain(const instruction& i) {
 
 }  // namespace
 
-// Returns by how much a 32-bit register differs between threads, modulo 2^32, if the thread index grows by 1 in x, y or
-// z. None if the compiler cannot tell.
+// Returns the difference, modulo 2^32, of a 32-bit register between threads whose indices differ by 1 in x, y or z.
+// Empty if the compiler does not know it.
 std::optional<region_emitter::per_index> region_emitter::differences_of(emitter& e, const operand& of) const {
   Value* const zero = e.at.getInt32(0);
   if (!of.is_register()) {
@@ -88,8 +88,8 @@ std::optional<region_emitter::per_index> region_emitter::differences_of(emitter&
   }
 }
 
-// Returns an i64: the most by which a value with these differences can grow from one thread to any later one; 2^40 if
-// the value decreases anywhere from one thread to the next.
+// Returns an i64: the largest increase, from one thread to any later thread, of a value with these differences; 2^40 if
+// the value decreases between two successive threads.
 Value* region_emitter::emit_growth(emitter& e, const per_index& difference) {
   llvm::Type* const i64 = e.at.getInt64Ty();
   Value* growth = e.at.getInt64(0);
@@ -99,8 +99,8 @@ Value* region_emitter::emit_growth(emitter& e, const per_index& difference) {
   for (std::size_t n = 0; n < 3; ++n) {
     Value* const count = e.at.CreateZExt(e.member(counts[n], e.at.getInt32Ty()), i64);
     Value* const step = e.at.CreateSExt(difference[n], i64);
-    // The step must outweigh the growth along a row (or plane), because the next row (or plane) begins again at index
-    // 0.
+    // The step must be at least the growth along a row (or plane), because the next row (or plane) begins at index 0
+    // again.
     Value* const is_higher = e.at.CreateICmpSGE(step, growth);
     grows = e.at.CreateAnd(grows, e.at.CreateOr(is_higher, e.at.CreateICmpEQ(count, e.at.getInt64(1))));
     growth = e.at.CreateAdd(growth, e.at.CreateMul(step, e.at.CreateSub(count, e.at.getInt64(1))));
@@ -108,8 +108,8 @@ Value* region_emitter::emit_growth(emitter& e, const per_index& difference) {
   return e.at.CreateSelect(grows, growth, e.at.getInt64(std::uint64_t{1} << 40));
 }
 
-// All lanes of this group take the same branch at the end of the block (`is_taken`: the jump). Returns an i1 that is
-// true only if all later groups take this branch too. Null if the compiler cannot tell.
+// Emits a test for groups whose lanes all take the same branch at the end of block `b` (`is_taken`: whether they jump).
+// Returns an i1 that is true only if all later groups take the same branch. Null if the compiler cannot test this.
 Value* region_emitter::emit_stays_so(emitter& e, const basic_block& b, bool is_taken) {
   const operand& guard = kernel_.code[b.last - 1].guard;
   const instruction* found = nullptr;
@@ -148,8 +148,9 @@ Value* region_emitter::emit_stays_so(emitter& e, const basic_block& b, bool is_t
   return is_above ? in_range : e.at.CreateAnd(in_range, e.at.CreateICmpUGT(here, e.get(bound, 32)));
 }
 
-// All lanes of this group continue from `block` in `to`. If this group and all later groups only leave the region by
-// this path, the emitted code does what is left for all of them. Otherwise the code that is emitted next runs.
+// Emits code for groups whose lanes all continue from `block` in `to`. If this group and all later groups only leave
+// the region by this path, the emitted code completes the region for all of them at once. Otherwise the code that is
+// emitted next runs.
 void region_emitter::emit_idle_rest(emitter& e, std::uint32_t block, std::uint32_t to, bool is_taken) {
   if (!idle_ || to == lane_region::gone || e.mask != nullptr) return;
   const auto way = idle_->behind(block, to);
@@ -158,7 +159,7 @@ void region_emitter::emit_idle_rest(emitter& e, std::uint32_t block, std::uint32
   std::vector<std::uint32_t> written;
   if (point != block_context::ended) {
     for (const auto& [r, is_shown] : kept_at(point)) {
-      if (!way->written.has(r)) continue;  // not written in the region: its slot still has its value
+      if (!way->written.has(r)) continue;  // the region does not write the register, so its slot keeps the value
       if (is_shown || !has_block_value_[r] || !lanes_->shape_of(r).is_uniform()) return;
       written.push_back(r);
     }

@@ -1,5 +1,6 @@
-// Tests of the value of lane 0 that are conclusive for all lanes: whether linear values overflow, whether accesses are
-// aligned and their addresses grow by the step of their lane_shape, and whether all lanes agree on a condition.
+// Tests of the value of lane 0 that are conclusive for all lanes. They test whether linear values overflow, whether
+// accesses are aligned and their addresses increase by the step of their lane_shape, and whether a condition is the
+// same in all lanes.
 
 #include <llvm/IR/Instructions.h>
 
@@ -31,7 +32,7 @@ Value* emitter::is_linear(const operand& o) {
   return at.CreateLoad(at.getInt1Ty(), linear_slot(o.index));
 }
 
-// Emits a test of whether the values that an instruction gives to a widened register are linear.
+// Emits a test of whether the values that an instruction writes to a widened register are linear.
 Value* emitter::has_linear_result(const instruction& i) {
   const in_view first(*this, view::first);
   Value* result = at.getTrue();
@@ -47,8 +48,8 @@ Value* emitter::has_linear_result(const instruction& i) {
   return at.CreateSelect(condition(i.guard), result, is_linear(i.results[0]));
 }
 
-// Emits a test of whether the address really grows from lane to lane by the step in its lane_shape. Returns null if it
-// always does.
+// Emits a test of whether the address increases from lane to lane by the step in its lane_shape. Returns null if the
+// address always does.
 Value* emitter::keeps_step(const instruction& i) {
   if (simple_.contains(&i)) return nullptr;
   const operand& address = i.sources[0];
@@ -61,7 +62,8 @@ Value* emitter::keeps_step(const instruction& i) {
   return at.CreateAnd(linear, stays_in_range(narrow_shared_offset_of(address), shape.step, true));
 }
 
-// Returns whether a test of lane 0's address can be enough for an access of all lanes.
+// Returns whether a test of lane 0's address can show that the access of all lanes is aligned and contiguous or
+// uniform.
 bool emitter::is_simple_if_full(const instruction& i) const {
   const lane_shape shape = lanes->shape_of(i.sources[0]);
   if (i.kind == kind::load && shape.is_uniform()) return true;
@@ -69,7 +71,7 @@ bool emitter::is_simple_if_full(const instruction& i) const {
          shape.step % static_cast<std::int64_t>(alignment_of(i)) == 0;
 }
 
-// Emits a test of whether all accesses are aligned and their addresses grow from lane to lane by the step of their
+// Emits a test of whether all accesses are aligned and their addresses increase from lane to lane by the step of their
 // shape.
 Value* emitter::are_simple(std::span<const instruction* const> accesses) {
   Value* result = at.getTrue();
@@ -83,7 +85,7 @@ Value* emitter::are_simple(std::span<const instruction* const> accesses) {
 }
 
 emitter::certainty emitter::certainty_of(const operand& condition, std::span<const instruction> before) {
-  constexpr std::size_t most = 8;  // the number of instructions that are examined for one condition
+  constexpr std::size_t most = 8;  // limits the number of instructions to examine for one condition
   std::size_t left = most;
   return certainty_at(condition, before, before.size(), left);
 }
@@ -104,8 +106,8 @@ bool writes_any_source(std::span<const instruction> code, const instruction& of)
 
 }  // namespace
 
-// Tests a condition in front of code[end]. Nothing is certain if code from `end` on changes a register that the test
-// would read.
+// Emits a test of a condition as it is before code[end]. Returns an inconclusive result if code from `end` on writes a
+// register that the test would read.
 emitter::certainty emitter::certainty_at(const operand& condition, std::span<const instruction> code, std::size_t end,
                                          std::size_t& left) {
   const certainty nothing{at.getFalse(), at.getFalse()};
@@ -135,7 +137,7 @@ emitter::certainty emitter::certainty_at(const operand& condition, std::span<con
   return condition.negated ? certainty{known.none, known.all} : known;
 }
 
-// Tests a comparison of a linear value with a uniform value.
+// Emits a test of a comparison of a linear value with a uniform value.
 emitter::certainty emitter::certainty_of_comparison(const instruction& i) {
   const certainty nothing{at.getFalse(), at.getFalse()};
   const type t = i.types[0];

@@ -1,5 +1,6 @@
-// The loop of a region over groups of threads that run in lanes. Threads that do not fill a group, and threads whose
-// registers do not have the expected shapes, run one by one, in the kernel's code for one lane.
+// The loop of a region (regions.h) over groups of threads that run in lanes (lanes.h). The kernel's code for one lane
+// runs all other threads one by one: threads that do not fill a group, and threads whose registers do not have the
+// expected shapes.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -31,8 +32,9 @@ std::vector<std::uint32_t> region_emitter::block_values_at(std::uint32_t point) 
   return result;
 }
 
-// Emits a test: whether threads can run in groups. The threads of a group must have consecutive indices in x, and the
-// same indices in y and z. If registers have values of the whole block, all threads of the block must run.
+// Emits a test of whether threads can run in groups. The threads of a group must have consecutive indices in x, and the
+// same indices in y and z. If the code relies on registers with the same value in the whole block, all threads of the
+// block must run.
 Value* region_emitter::can_group(emitter& e, llvm::Function* f, std::uint32_t point) {
   const unsigned lane_count = lanes_->count();
   Value* const width = e.member(offsetof(block_context, ntid.x), e.at.getInt32Ty());
@@ -70,7 +72,7 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   e.formals = emit_parameters(e);
   e.at.CreateCondBr(can_group(e, f, point), prepare, others);
 
-  // Load the values of the whole block first, before threads store the registers of the next meeting.
+  // Loads the values of the whole block first, before threads store registers for the next meeting.
   e.at.SetInsertPoint(prepare);
   e.thread = f->getArg(1);
   std::map<std::uint32_t, Value*> known;
@@ -84,7 +86,7 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   thread->addIncoming(f->getArg(1), prepare);
   before->addIncoming(e.at.getInt32(helpers::no_outcome), prepare);
   e.thread = thread;
-  // Volatile, because the page-fault handler reads it.
+  // The store is volatile, because the page-fault handler reads `current`.
   e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
                          true));
   e.at.CreateBr(start);
@@ -142,7 +144,7 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   e.at.CreateRet(outcome);
 }
 
-// Runs the threads from `first` on one by one. Returns the outcome of all threads of the range.
+// Emits code that runs the threads from `first` on one by one. Returns the outcome of all threads of the range.
 Value* region_emitter::emit_rest_alone(emitter& e, std::uint32_t point, Value* first, Value* before) {
   llvm::Function* const f = e.function();
   llvm::Constant* const own = shared_.module.getOrInsertGlobal(
@@ -151,7 +153,7 @@ Value* region_emitter::emit_rest_alone(emitter& e, std::uint32_t point, Value* f
                 {e.context, e.at.getInt32(point), f->getArg(1), first, f->getArg(2), before, own});
 }
 
-// Returns the point at which all lanes leave a region; null if there are several such points.
+// Returns the point at which all lanes continue after a region; null if there may be several such points.
 llvm::ConstantInt* region_emitter::only_outcome_of(emitter& e, const lane_region& region) const {
   std::optional<std::uint32_t> only;
   for (const std::uint32_t block : region.order) {
@@ -163,8 +165,8 @@ llvm::ConstantInt* region_emitter::only_outcome_of(emitter& e, const lane_region
   return only ? e.at.getInt32(*only) : nullptr;
 }
 
-// Returns the common outcome of all groups up to this one. Groups write block.next only after outcomes have differed,
-// because in many regions these writes would be most of a group's work.
+// Emits the outcome of all groups up to the current group: their common point, or mixed. Groups write block.next only
+// after outcomes have differed, because in many regions these writes would take most of a group's time.
 Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread, Value* before,
                                          llvm::ConstantInt* only_outcome) {
   llvm::LLVMContext& c = e.at.getContext();
@@ -216,8 +218,8 @@ Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread
   return result;
 }
 
-// Sets registers to the values in `known`, and loads all others from the frame. Returns whether the registers have
-// their shapes, which may be false if threads come from different iterations of a loop.
+// Emits code that sets registers to the values in `known`, and loads all other registers from the frame. Returns an i1:
+// whether the registers have their shapes. The result may be false if threads come from different iterations of a loop.
 Value* region_emitter::restore_in_lanes(emitter& e, std::uint32_t point, const std::map<std::uint32_t, Value*>& known) {
   std::vector<std::pair<std::uint32_t, Value*>> restored(known.begin(), known.end());
   if (point != 0)
@@ -254,7 +256,7 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
   e.kept = nullptr;
 }
 
-// Sends the lanes of e.mask to the successors of a block.
+// Emits the branch of the lanes of e.mask to the successors of a block.
 void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block) {
   const basic_block& b = flow_.blocks()[block];
   const instruction& end = kernel_.code[b.last - 1];
@@ -279,7 +281,7 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
     const std::uint32_t taken = *outcomes[0].begin() == after ? *outcomes[0].rbegin() : *outcomes[0].begin();
     const auto known = e.certainty_of(end.guard, std::span(kernel_.code).subspan(b.first, b.last - 1 - b.first));
     for (const auto& [is_so, to] : {std::pair{known.all, taken}, {known.none, after}}) {
-      if (llvm::isa<llvm::ConstantInt>(is_so)) continue;  // never true
+      if (llvm::isa<llvm::ConstantInt>(is_so)) continue;  // the test is never true
       llvm::BasicBlock* const together = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
       llvm::BasicBlock* const rest = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
       e.at.CreateCondBr(is_so, together, rest);
@@ -298,8 +300,8 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
   }
 }
 
-// The lanes of e.mask pass the meeting at the end of a block if all lanes that it needs have arrived. Otherwise they
-// leave.
+// Emits the meeting at the end of a block: the lanes of e.mask pass it if all lanes that it needs have arrived.
+// Otherwise the lanes leave the region.
 void region_emitter::emit_passage(emitter& e, const lane_region& region, std::uint32_t block) {
   const basic_block& b = flow_.blocks()[block];
   const instruction& meeting = kernel_.code[b.last - 1];
@@ -350,7 +352,7 @@ void region_emitter::store_in_frame(emitter& e, std::uint32_t r, Value* bits, Va
                          : e.at.CreateMaskedStore(bits, place, llvm::Align(8), lanes));
 }
 
-// Lets lanes wait for block `to`, or lets them leave the region. If `lanes` is null, this affects all lanes.
+// Emits code by which `lanes` wait for block `to`, or leave the region. If `lanes` is null, all lanes do.
 void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, Value* lanes) {
   if (to != lane_region::gone) {
     if (region.waiting[to].empty()) return;  // no lane waits for another block while `to` runs, so `to` needs no mask
@@ -363,14 +365,14 @@ void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t b
   if (point != block_context::ended) {
     for (const auto& [r, is_shown] : kept_at(point)) store_in_frame(e, r, e.in_all_lanes(r, !is_shown), lanes);
   }
-  if (lanes == nullptr) return;  // go_on passes on the outcome
+  if (lanes == nullptr) return;  // go_on() handles the outcome of all lanes
   llvm::Type* const i32 = e.at.getInt32Ty();
   Value* outcome = e.splat(e.at.getInt32(point));
   outcome = e.at.CreateSelect(lanes, outcome, e.at.CreateLoad(of_lanes(e, i32), lane_outcomes_));
   e.at.CreateStore(outcome, lane_outcomes_);
 }
 
-// Continues with the first block for which lanes wait, or with the next group.
+// Emits a branch to the first block for which lanes wait, or to the next group.
 void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t block,
                            const std::set<std::uint32_t>& outcome) {
   if (e.mask == nullptr && outcome == std::set{lane_region::gone}) {
@@ -379,7 +381,8 @@ void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t 
     return;
   }
   std::vector<std::uint32_t> next = region.next(block, outcome);
-  if (e.mask == nullptr) std::erase_if(next, [&](std::uint32_t to) { return !outcome.contains(to); });  // no lane waits
+  if (e.mask == nullptr)
+    std::erase_if(next, [&](std::uint32_t to) { return !outcome.contains(to); });  // no lane waits for other blocks
   const bool is_sure = !outcome.contains(lane_region::gone);
   for (std::size_t n = 0; n < next.size(); ++n) {
     if (is_sure && n + 1 == next.size()) {

@@ -1,5 +1,5 @@
-// The kernels of an image as native code. Each kernel has an object file of its own. It is compiled when the kernel is
-// first used, or taken from the kernel cache, and LLVM's JIT links it.
+// The kernels of an image as native code. Each kernel has its own object file. The first use of a kernel compiles the
+// object file or reads it from the kernel cache, and LLVM's JIT links it.
 
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -51,19 +51,19 @@ void check(llvm::Error error) {
 
 class native_image;
 
-/// The code of a kernel for a certain number of lanes. Lives as long as the image.
+/// The code of a kernel for one number of lanes. The object exists as long as the image.
 struct native_kernel {
   native_image* image = nullptr;
   const function* origin = nullptr;
-  std::atomic<const native_kernel*> alone{nullptr};  // the code for one lane; null until it is needed
-  flat_kernel flat;                                  // the code refers to its instructions in error messages
+  std::atomic<const native_kernel*> alone{nullptr};  // the code for one lane; null until the first use
+  flat_kernel flat;                                  // the instructions, to which the code refers in error messages
   region_table table;
   std::vector<region_function> regions;
   std::vector<bool> is_block_barrier;  // by point
-  bool passes = false;                 // lanes are whole warps, which pass meetings in this code
+  bool passes = false;                 // whether lanes are whole warps, which pass meetings in this code (lanes.h)
 };
 
-/// Gives the linker the addresses for the names of link_names.
+/// Defines the symbols of link_names for the linker.
 class name_generator final : public llvm::orc::DefinitionGenerator {
  public:
   name_generator(const link_names& names, native_kernel& own) : names_(names), own_(own) {}
@@ -101,8 +101,8 @@ class native_engine final : public engine {
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
-  // Runs the region after a point. While all threads meet next at one point, and goes_on(that point) is true, runs the
-  // region after that point. Compiled frames own no objects, so a trap may leave them by longjmp.
+  // Runs the region after `point`. As long as all threads reach the same next point, and goes_on(that point) is true,
+  // runs the region after that point. Frames of compiled code own no objects, so a trap may leave them by longjmp.
   template <class GoesOn>
   std::uint32_t run_regions(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last,
                             GoesOn goes_on) {
@@ -123,8 +123,8 @@ class native_engine final : public engine {
     return next;
   }
 
-  // A group of threads has used a wrong address. Its threads run once more, one by one, so that the trap names the
-  // right thread. What they write meanwhile does not matter, because the kernel has failed.
+  // Call this after a group of threads has used a wrong address. Runs the threads of the group again, one by one, so
+  // that the trap names the right thread. Their writes do not matter, because the kernel has failed.
   void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
     const trap first = block.trap;
     block.may_group = 0;
@@ -136,9 +136,9 @@ class native_engine final : public engine {
     }
   }
 
-  // Where a whole warp passed meetings, its lanes pass them too, each with the lanes that it met before. Lanes that end
-  // or come to another meeting stay there, because the code behind it may never have run. The number of meetings is
-  // limited, because the lanes read other values now and may repeat a loop for ever.
+  // Runs the lanes of a warp again, one by one. If the warp's code passes meetings, the lanes also pass meetings. Lanes
+  // that end or reach another meeting stay there, because the code after that meeting may never have run. The number of
+  // meetings is limited, because the lanes may read other values than before and repeat a loop forever.
   void repeat_warp(block_context& block, std::uint32_t point, std::uint32_t first, const trap& fault) {
     constexpr std::uint32_t most_meetings = 1 << 16;
     std::fill(block.next + first, block.next + first + warp_size, point);
@@ -163,11 +163,13 @@ class native_engine final : public engine {
     return lane_analysis(warp_size, flat.code, flat.registers, flow, starts).region(point).passes;
   }
 
-  // Runs one thread once more. Returns where it goes on; nothing if it touched the wrong address. The thread may touch
-  // another wrong address now, because it left before the fault, and its registers have changed since: then it ends.
+  // Runs one thread again. Returns the point at which the thread continues; nothing if the thread has used the wrong
+  // address. The thread may use another wrong address, because its registers may have changed since the fault; the
+  // thread then ends.
   std::optional<std::uint32_t> repeat(block_context& block, std::uint32_t point, std::uint32_t thread,
                                       const trap& fault) {
-    constexpr std::uint64_t most = 4096;  // bytes between the address that the processor reports and the lane's own one
+    constexpr std::uint64_t most =
+        4096;  // the largest distance, in bytes, between the address that the CPU reports and the lane's own address
     try {
       return run(block, point, thread, thread + 1);
     } catch (const trap_exception&) {
@@ -179,8 +181,8 @@ class native_engine final : public engine {
     }
   }
 
-  // Lets lanes meet that wait at the same meeting and name the same lanes, and for which no other lane is missing.
-  // Returns these lanes; 0 if there are none.
+  // Completes one meeting at which all lanes that its mask names have arrived. Returns these lanes; 0 if there is no
+  // such meeting.
   std::uint32_t pass_meeting(block_context& block, std::uint32_t first) const {
     std::uint32_t alive = 0, waiting = 0, maskless = 0;
     const auto what = [&](std::uint32_t lane) -> const instruction& { return at(block.next[first + lane]); };
@@ -226,9 +228,9 @@ class native_image final : public compiled_image {
     llvm::InitializeNativeTargetAsmPrinter();
     auto host = checked(llvm::orc::JITTargetMachineBuilder::detectHost());
     host.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
-    // LLVM 19 gives wrong code for a comparison of eight f16 under a mask. Without the feature, it computes in f32.
+    // LLVM 19 emits wrong code for a comparison of eight f16 under a mask. Without the feature, LLVM computes in f32.
     host.getFeatures().AddFeature("avx512fp16", false);
-    // Required by the linker of LLJIT.
+    // The linker of LLJIT requires position-independent code.
     host.setRelocationModel(llvm::Reloc::PIC_);
     host.setCodeModel(llvm::CodeModel::Small);
     target_ = checked(host.createTargetMachine());
@@ -248,7 +250,7 @@ class native_image final : public compiled_image {
 
   bool is_compiled(const function& kernel) override { return find(kernel, lanes_for(kernel, {warp_size})) != nullptr; }
 
-  /// Returns the code for one lane of a kernel that is compiled for several lanes.
+  /// Returns the code for one lane of a kernel that was compiled for several lanes.
   const native_kernel& alone(native_kernel& kernel) {
     const native_kernel* found = kernel.alone.load(std::memory_order_acquire);
     if (found == nullptr) kernel.alone.store(found = find(*kernel.origin, 1), std::memory_order_release);
@@ -257,9 +259,8 @@ class native_image final : public compiled_image {
   }
 
  private:
-  // Returns the number of lanes in which blocks of a shape run; 1: their threads run one by one. A kernel is compiled
-  // only for the numbers that its launches need, because compiling it for one more number takes about as long as all
-  // the rest.
+  // Returns the number of lanes for blocks of a shape; 1 if their threads run one by one. hpe compiles a kernel only
+  // for the numbers of lanes that its launches need, because each number takes a separate compilation.
   unsigned lanes_for(const function& kernel, const dimensions& block) const {
     if (has_wide_vectors_ && block.x % warp_size == 0 && graph_.meets_in_warps(kernel_numbers_.at(&kernel)))
       return warp_size;
@@ -269,10 +270,10 @@ class native_image final : public compiled_image {
 
   struct entry {
     std::once_flag made;
-    std::unique_ptr<native_kernel> code;  // null: the kernel is interpreted
+    std::unique_ptr<native_kernel> code;  // null if the kernel must be interpreted
   };
 
-  // Several CPU threads may compile different kernels at once.
+  // Several CPU threads may compile different kernels at the same time.
   const native_kernel* find(const function& kernel, unsigned lanes) {
     entry* place = nullptr;
     {
@@ -332,7 +333,8 @@ class native_image final : public compiled_image {
     if (auto kept = find_kept(name)) {
       llvm::Error failure = link(*result, names, std::move(kept));
       if (!failure) return result;
-      log(log_level::info, "the compiled kernel {} is made again: {}", kernel.name, take_message(std::move(failure)));
+      log(log_level::info, "hpe compiles kernel {} again, because its stored code cannot be linked: {}", kernel.name,
+          take_message(std::move(failure)));
     }
     shared.targets_of_pointers = graph_.targets_of_pointers();
     shared.has_half_conversions = has("+f16c");
@@ -345,7 +347,7 @@ class native_image final : public compiled_image {
     llvm::raw_string_ostream stream(message);
     HPE_REQUIRE(!llvm::verifyModule(module, &stream), HPE_ERROR_INTERNAL,
                 "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
-    // not shared with other CPU threads
+    // a separate target machine, because CPU threads must not share one
     const std::unique_ptr<llvm::TargetMachine> target = checked(host_->createTargetMachine());
     optimise(module, *target);
     auto object = checked(llvm::orc::SimpleCompiler(*target)(module));
@@ -378,8 +380,8 @@ class native_image final : public compiled_image {
     return llvm::Error::success();
   }
 
-  // Returns the cache, whose key contains everything on which code depends: the texts, the order of warps, the
-  // processor, the parser (which numbers instructions and variables), this compiler, and LLVM.
+  // Returns the kernel cache. The key of the cache contains everything on which code depends: the PTX texts, the order
+  // of warps, the CPU, the parser (which numbers instructions and variables), this compiler, and LLVM.
   std::unique_ptr<kernel_cache> make_cache(const compile_request& request) const {
     const auto llvm = static_cast<llvm::StringRef (*)()>(&llvm::sys::getHostCPUName);
     std::vector<std::string_view> inputs{target_->getTargetCPU(), target_->getTargetFeatureString()};
@@ -397,7 +399,7 @@ class native_image final : public compiled_image {
     return std::make_unique<kernel_cache>(request.kept, inputs);
   }
 
-  /// Returns whether the processor has these features, which LLVM names. Takes longer than a small launch.
+  /// Returns whether the CPU has these features, given by LLVM's names. The call takes longer than a small launch.
   bool has(const char* features) const { return target_->getMCSubtargetInfo()->checkFeatures(features); }
 
   static void optimise(llvm::Module& module, llvm::TargetMachine& target) {
@@ -423,7 +425,7 @@ class native_image final : public compiled_image {
   std::map<const function*, std::uint32_t> kernel_numbers_;
   const std::vector<loaded_object> objects_;
   std::unique_ptr<llvm::TargetMachine> target_;
-  bool has_wide_vectors_ = false;  // vectors of 512 bits
+  bool has_wide_vectors_ = false;  // whether the CPU has vectors of 512 bits
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unique_ptr<kernel_cache> cache_;
   std::optional<llvm::orc::JITTargetMachineBuilder> host_;
@@ -455,8 +457,8 @@ std::uint32_t helpers::run_alone(block_context* block, std::uint32_t point, std:
 
 }  // namespace hpe::ptx
 
-/// The only exported symbol of the shared object, which compiler.cpp looks up. Throws HPE_ERROR_INTERNAL if LLVM does
-/// not support this machine.
+/// The only exported symbol of the shared object. compiler.cpp looks it up. Throws HPE_ERROR_INTERNAL if LLVM does not
+/// support this machine.
 extern "C" __attribute__((visibility("default"))) hpe::ptx::compiled_image* hpe_ptx_compile(
     const hpe::ptx::compile_request* request) {
   hpe::set_log_level(request->level);

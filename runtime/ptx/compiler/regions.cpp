@@ -77,10 +77,11 @@ bool is_cheap(const instruction& i) {
 
 }  // namespace
 
-// Finds registers that are computed again after a meeting instead of being stored in the frame: indices, addresses,
-// parameters. Such a register is written once, by a cheap instruction that reads only such registers.
+// Finds the registers that regions recompute after a meeting instead of storing them in the frame, such as indices,
+// addresses and parameters. Only one instruction writes such a register; the instruction is cheap and reads only
+// registers of this kind.
 void region_emitter::find_repeated() {
-  constexpr std::uint32_t most = 12;  // the number of instructions for one register
+  constexpr std::uint32_t most = 12;  // limits the number of instructions that recompute one register
   const std::size_t count = kernel_.registers.size();
   std::vector<std::uint32_t> writes(count);
   for (const instruction& i : kernel_.code)
@@ -105,7 +106,7 @@ void region_emitter::find_repeated() {
   }
 }
 
-// Emits the instructions that compute these registers again.
+// Emits the instructions that recompute `registers`.
 void region_emitter::emit_repeated(emitter& e, const std::vector<std::uint32_t>& registers) {
   std::vector<bool> done(kernel_.registers.size());
   const auto emit = [&](const auto& self, std::uint32_t r) -> void {
@@ -163,8 +164,8 @@ llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
   return emitted_[block];
 }
 
-// Returns the registers that must be in the frame at a meeting, and for each whether the meeting itself reads it (shown
-// to the scheduler).
+// Returns the registers that must be in the frame at a meeting. The flag of a register is true if the meeting itself
+// reads it, so that the scheduler needs the canonical bits.
 std::vector<std::pair<std::uint32_t, bool>> region_emitter::kept_at(std::uint32_t point) const {
   const instruction& what = kernel_.code[points_[point]];
   register_set kept(kernel_.registers.size());
@@ -178,7 +179,7 @@ std::vector<std::pair<std::uint32_t, bool>> region_emitter::kept_at(std::uint32_
     shown[o.index] = true;
   }
   std::vector<std::pair<std::uint32_t, bool>> result;
-  for (const std::uint32_t r : kept.members())  // a register that the region does not write is still in its slot
+  for (const std::uint32_t r : kept.members())  // the slot of a register that the region does not write keeps the value
     if (shown[r] || (written_.has(r) && repeated_[r] == nullptr)) result.emplace_back(r, shown[r]);
   return result;
 }
@@ -188,7 +189,7 @@ std::uint32_t region_emitter::point_after(std::uint32_t block) const {
   return point != 0 ? point : block_context::ended;
 }
 
-// Stores the registers that are needed later, and continues with the next thread.
+// Emits code that stores the registers that the thread needs later, and continues with the next thread.
 void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
   for (const auto& [r, is_shown] : kept_at(point)) {
     Value* const bits =
@@ -238,7 +239,7 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
     e.fail(static_cast<std::uint32_t>(trap::reason::trap), e.at.getInt64(0), i);
     e.at.CreateUnreachable();
   } else if (i.op == opcode::pause && has_after) {
-    // Most iterations of a waiting loop continue at once.
+    // At a pause, a thread leaves the region only if the block's budget is used up.
     Value* const left =
         e.at.CreateSub(e.member(offsetof(block_context, budget), e.at.getInt32Ty(), false), e.at.getInt32(1));
     e.set_member(offsetof(block_context, budget), left);
@@ -253,8 +254,8 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
   }
 }
 
-// Finds the registers that the code of a region writes. At the kernel's entry all registers count, because slots have
-// no values yet.
+// Finds the registers that the code of a region writes. At the kernel's entry (`everything`), all registers count as
+// written, because the slots have no values.
 void region_emitter::find_written(const lane_region& region, bool everything) {
   written_ = register_set(kernel_.registers.size());
   if (everything) {
@@ -279,7 +280,8 @@ void region_emitter::find_written(const lane_region& region, bool everything) {
   }
 }
 
-// The code for several lanes does not contain code for single threads: it calls the kernel's code for one lane.
+// Emits the function of a region. Code for several lanes contains no code for single threads; it calls the kernel's
+// code for one lane instead.
 void region_emitter::emit_region(std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
@@ -300,7 +302,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   e.at.CreateRet(emit_rest_alone(e, point, f->getArg(1), e.at.getInt32(helpers::no_outcome)));
 }
 
-// Reads the address of the kernel's parameters, at the beginning of a region.
+// Emits the load of the address of the kernel's parameters at the beginning of a region.
 Value* region_emitter::emit_parameters(emitter& e) const {
   Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
   const auto say = [&](unsigned what, std::uint64_t value) {
@@ -334,7 +336,7 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
-  // Volatile, because the page-fault handler reads it.
+  // The store is volatile, because the page-fault handler reads `current`.
   llvm::StoreInst* const current = e.at.CreateStore(
       thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
   e.own(current);
@@ -364,8 +366,8 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
     emit_block(e, block);
   }
 
-  // Now the set of used registers is known. Registers begin as zero, except for those that are live here, which are
-  // loaded from the frame.
+  // Only here is the set of used registers known. Live registers get their values from the frame, and all other
+  // registers begin as zero.
   e.at.SetInsertPoint(start);
   std::vector<std::pair<std::uint32_t, Value*>> restored;
   if (point != 0) {
@@ -385,8 +387,8 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
   e.at.SetInsertPoint(prepared);
   e.at.CreateBr(start);
 
-  // If all threads leave for the same point, the region returns that point. Otherwise each thread stores its own point,
-  // and the loop compares the points of all threads.
+  // If all threads continue at the same point, the region returns that point. Otherwise each thread stores its own
+  // point, and the loop compares the points of all threads.
   e.at.SetInsertPoint(latch_);
   Value* result = outcomes_->hasConstantValue();
   if (result == nullptr) {

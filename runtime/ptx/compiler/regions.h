@@ -1,12 +1,14 @@
 #pragma once
 
-/// Emits a kernel as LLVM functions, called regions: one for its entry, and one for the code after each meeting.
+/// Emits a kernel as LLVM functions, called regions: one for the code after the kernel's entry, and one for the code
+/// after each meeting. A meeting is an instruction at which threads wait for each other (call_graph.h).
 ///
 /// A region runs threads first <= t < last in a loop, each thread from the region's first instruction to the thread's
-/// next meeting or its end. Between regions, the block's frame stores the registers that a thread needs later. So
-/// threads that stay together run in one loop, which LLVM optimises like any other loop, and threads that diverge still
-/// run correctly (compare Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", 2012; Jaeskelaeinen et al.,
-/// "pocl", 2015). These regions are the same as in pocl, but hpe finds them from every meeting instead of from a tree.
+/// next meeting or its end. Between regions, the block's frame (block_context::frame) stores the registers that a
+/// thread needs later. Therefore threads that stay together run in one loop, which LLVM optimises like any other loop,
+/// and threads that diverge also run correctly (compare Karrenberg and Hack, "Improving Performance of OpenCL on CPUs",
+/// 2012; Jaeskelaeinen et al., "pocl", 2015). The regions are the same as the regions in pocl, but hpe derives them
+/// from each meeting and not from a tree.
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/flow/block_values.h"
@@ -15,10 +17,11 @@
 
 namespace hpe::ptx {
 
-/// What the scheduler needs to know about a compiled kernel.
+/// The data of a compiled kernel that the scheduler needs.
 struct region_table {
-  std::vector<instruction> points;  // the meetings, with slots in place of registers, without guards; [0] is empty
-  std::vector<bool> is_passable;    // by point: is_passable(the meeting with its guard)
+  std::vector<instruction>
+      points;  // the meetings, with frame slots in place of registers, and without guards; [0] is empty
+  std::vector<bool> is_passable;  // by point: whether the meeting, with its guard, is_passable (lanes.h)
   std::uint32_t slots = 0;
 };
 
@@ -26,8 +29,8 @@ class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
   [[nodiscard]] const region_table& table() const { return table_; }
-  /// Emits the functions of the regions: "region_0", "region_1" and so on, with the type i32(block_context*, i32 first,
-  /// i32 last); see engine::run.
+  /// Emits the functions of the regions: "region_0", "region_1" and so on. The functions have the type
+  /// i32(block_context*, i32 first, i32 last) and return the result of engine::run.
   void emit();
 
  private:
@@ -51,8 +54,8 @@ class region_emitter {
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
   // Threads in lanes (lane_loop.cpp).
-  /// Returns the registers that have the same value in all threads of the block, if all its threads continue from this
-  /// point.
+  /// Returns the registers that have the same value in all threads of the block whenever all threads continue from
+  /// `point`.
   [[nodiscard]] std::vector<std::uint32_t> block_values_at(std::uint32_t point) const;
   llvm::Value* can_group(emitter& e, llvm::Function* f, std::uint32_t point);
   void emit_lane_loop(llvm::Function* f, std::uint32_t point);
@@ -64,7 +67,7 @@ class region_emitter {
   void emit_block_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
   void emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
   void emit_passage(emitter& e, const lane_region& region, std::uint32_t block);
-  /// `lanes`: the lanes whose values are stored; null: all.
+  /// `lanes`: the lanes whose values the emitted code stores; null for all lanes.
   void store_in_frame(emitter& e, std::uint32_t r, llvm::Value* bits, llvm::Value* lanes);
   void send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, llvm::Value* lanes);
   void go_on(emitter& e, const lane_region& region, std::uint32_t block, const std::set<std::uint32_t>& outcome);
@@ -80,26 +83,27 @@ class region_emitter {
   const flat_kernel& kernel_;
   control_flow flow_;
   loose_floats loose_;
-  std::vector<std::uint32_t> points_;         // positions of meetings in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;       // by position in the code: its point; 0: no meeting
+  std::vector<std::uint32_t> points_;  // by point: the position of the meeting in the code; [0] is unused
+  std::vector<std::uint32_t>
+      point_of_;  // by position in the code: the point of the meeting there; 0 if there is no meeting
   std::vector<std::uint32_t> slot_of_;        // by register
-  std::vector<const instruction*> repeated_;  // by register: recomputes it after a meeting; null: it is in the frame
-  std::optional<lane_analysis> lanes_;        // none: threads run one by one
+  std::vector<const instruction*> repeated_;  // by register: the instruction that recomputes it; null if there is none
+  std::optional<lane_analysis> lanes_;        // empty if threads run one by one
   std::vector<bool> has_block_value_;         // by register (find_block_values)
   region_table table_;
-  // State of the region that is being emitted:
+  // State for the current region:
   std::vector<llvm::BasicBlock*> emitted_;
   std::vector<std::uint32_t> open_;
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
-  llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread continues
+  llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point at which the thread continues
   // State of the region's loop in lanes:
   std::vector<llvm::BasicBlock*> lane_blocks_;
   std::vector<llvm::AllocaInst*> waiting_;     // by block: the mask of the lanes that wait for this block
-  llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane, for groups whose lanes do not all leave at the same time
-  llvm::PHINode* together_outcome_ = nullptr;  // the point where all lanes of a group continue
+  llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane: the outcome, for groups whose lanes leave at different times
+  llvm::PHINode* together_outcome_ = nullptr;  // the point at which all lanes of a group continue
   struct {
-    llvm::Value *thread, *last;  // the first thread of the group; the thread after the last one that runs
+    llvm::Value *thread, *last;  // the first thread of the group; the end of the range of threads
     llvm::Value* before;         // the outcome of the previous groups
     llvm::BasicBlock* done;
     llvm::PHINode* outcome;

@@ -80,7 +80,7 @@ std::uint32_t engine::run_block(block_context& block, std::uint32_t point, std::
   return point;
 }
 
-// Returns the lanes at the smallest meeting point, because points are numbered in the order of the code.
+// Meeting points are numbered in the order of the code, so the earliest lanes are the lanes at the smallest point.
 std::uint32_t engine::earliest(const block_context& block, std::uint32_t first, std::uint32_t lanes) const {
   std::uint32_t place = block_context::ended, found = 0;
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
@@ -109,8 +109,8 @@ struct shared_memory::mapping {
 
 namespace {
 
-// Each CPU thread stores the mapping that it used last, and uses it again for the next block with the same size of
-// shared memory, because making a mapping costs system calls.
+// Each CPU thread keeps its last mapping for the next block with the same size of shared memory, because a new mapping
+// needs system calls.
 thread_local std::unique_ptr<shared_memory::mapping> kept;
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One thread while the interpreter runs it. Used only in the interpreter.
+/// A thread in the interpreter. Only the interpreter includes this file.
 
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/thread_memory.h"
@@ -16,7 +16,7 @@ struct interpreter::frame {
   std::vector<std::uint64_t> registers;
   std::vector<std::uint8_t> formals, scratch;
   std::uint64_t local = 0;               // offset of the call's local memory in the thread's local memory
-  const instruction* pending = nullptr;  // the call that this frame executes at the moment
+  const instruction* pending = nullptr;  // the call that this frame is executing
 };
 
 struct interpreter::thread {

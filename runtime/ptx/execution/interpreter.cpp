@@ -45,7 +45,7 @@ std::uint32_t interpreter::run(block_context& block, std::uint32_t point, std::u
              : block_context::mixed;
 }
 
-// Compares the positions in all calls that the lanes are in, the outermost call first.
+// Compares the positions of lanes in all their active calls, the outermost call first.
 std::uint32_t interpreter::earliest(const block_context& /*block*/, std::uint32_t first, std::uint32_t lanes) const {
   const auto compare = [](const thread& a, const thread& b) {
     return std::lexicographical_compare_three_way(
@@ -81,7 +81,7 @@ void interpreted_thread::enter(const function& f) {
   top_ = stack_.back().get();
 }
 
-// Runs to the next meeting point or to the end.
+// Runs the thread to its next meeting point or to its end.
 void interpreted_thread::run(bool from_entry) {
   if (from_entry) enter(*block_.configuration->kernel);
   top_ = stack_.back().get();
@@ -122,7 +122,7 @@ std::uint64_t interpreted_thread::value(const operand& o) const {
   }
 }
 
-// Returns the address that an operand names; for shared memory, the offset.
+// Returns the address in an operand; for shared memory, the offset.
 std::uint64_t interpreted_thread::address(const operand& o) const {
   switch (o.what) {
     case operand::kind::reg: return top_->registers[o.index] + o.value;
@@ -148,7 +148,7 @@ void interpreted_thread::compute(const instruction& i) {
   std::uint64_t operands[4] = {0, 0, 0, 0};
   for (std::size_t n = 0; n < i.sources.size(); ++n) operands[n] = value(i.sources[n]);
   if (i.sources.size() < 4) operands[3] = describe(i).pack();
-  // prmt and lop3 have no descriptor and ignore this operand
+  // prmt and lop3 need no descriptor, and ignore the fourth argument
   set(i.results[0], i.scalar(operands[0], operands[1], operands[2], operands[3]));
 }
 
@@ -193,7 +193,7 @@ void interpreted_thread::execute(const instruction& i) {
     case kind::trap: fail(trap::reason::trap, 0);
     default:
       if (i.op == opcode::cp && block_.races != nullptr) order_copies(i);
-      return;  // the instruction has no effect, or is a meeting
+      return;  // the instruction has no effect, or the scheduler executes it
   }
 }
 

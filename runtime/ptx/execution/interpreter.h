@@ -9,7 +9,7 @@
 
 namespace hpe::ptx {
 
-/// Observes the instructions that an interpreter executes, to check the analysis of a program.
+/// Observes the instructions that an interpreter executes, to check the analysis of a kernel (record_check).
 class watcher {
  public:
   watcher() = default;
@@ -17,16 +17,17 @@ class watcher {
   watcher& operator=(const watcher&) = delete;
   virtual ~watcher() = default;
 
-  /// The interpreter calls this when a thread reaches an instruction of `f`. `runs`: the instruction's guard holds, so
-  /// the thread executes it. `registers` are the registers of this call of `f` before the instruction.
+  /// The interpreter calls this when a thread reaches an instruction of `f`. `runs`: whether the instruction's guard
+  /// holds, so that the thread executes the instruction. `registers` are the registers of this call of `f` before the
+  /// instruction.
   virtual void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
                         const std::uint64_t* registers, bool runs) = 0;
 };
 
 class interpreter final : public engine {
  public:
-  /// The object runs blocks of one size of one image. The program, and the watcher if there is one, must outlive it.
-  /// Only one CPU thread at a time may use it.
+  /// An interpreter runs blocks of one size of one image. `p` and `watcher` (if not null) must outlive the interpreter.
+  /// Only one CPU thread at a time may use an interpreter.
   explicit interpreter(const program& p, ptx::watcher* watcher = nullptr);
   ~interpreter() override;
 
@@ -48,7 +49,7 @@ class interpreter final : public engine {
   const program& program_;
   ptx::watcher* const watcher_;
   std::vector<const instruction*> points_;  // all meeting points of the program
-  // by position: the point of an instruction; 0: none
+  // By position: the meeting point of an instruction; 0 if the instruction is no meeting point.
   std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;
   std::vector<std::unique_ptr<thread>> threads_;
 };

@@ -1,4 +1,4 @@
-// Memory accesses of the interpreter, which checks each access.
+// Memory accesses of the interpreter. The interpreter checks each access.
 
 #include <cstring>
 
@@ -9,7 +9,7 @@ namespace hpe::ptx {
 
 namespace {
 
-// As on a GPU, single accesses are atomic, so that threads of other blocks never see a part of a value.
+// As on a GPU, a single access is atomic: threads of other blocks never see a partly written value.
 std::uint64_t read(const std::uint8_t* at, unsigned bytes) {
   switch (bytes) {
     case 1: return __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -47,7 +47,7 @@ bool is_param(const instruction& i) {
 std::uint8_t* interpreted_thread::checked(address_window window, std::uint64_t address, std::uint64_t bytes,
                                           std::uint64_t alignment) {
   std::uint8_t* const memory = reach(block_, number_, window, address, bytes);
-  // As on a GPU, alignment is checked before access rights.
+  // As on a GPU, the check of the alignment precedes the check of the access rights.
   if (address % alignment != 0)
     fail(trap::reason::misaligned, memory == nullptr ? address : reinterpret_cast<std::uint64_t>(memory));
   if (memory == nullptr) {
@@ -84,7 +84,7 @@ void interpreted_thread::touch_fragment(const instruction& i, const std::uint8_t
   for (const std::uint64_t offset : fragment_offsets(i, number_ % 32, stride)) touch(i, matrix + offset, bytes, how);
 }
 
-// Reports the groups of cp.async to the race finder: commit_group, wait_group n, wait_all.
+// Reports cp.async.commit_group, cp.async.wait_group and cp.async.wait_all to the race finder.
 void interpreted_thread::order_copies(const instruction& i) {
   if (i.has(modifier::commit_group) || i.has(modifier::wait_all)) block_.races->commit_copies(block_, number_);
   if (i.has(modifier::wait_all)) block_.races->wait_for_copies(block_, number_, 0);
@@ -142,7 +142,7 @@ void interpreted_thread::update(const instruction& i) {
   if (!i.results.empty()) set(i.results[0], old);
 }
 
-// cp.async: the bytes after the given source size become zero.
+// Executes cp.async. The bytes after the given source size become zero.
 void interpreted_thread::copy(const instruction& i) {
   const std::uint64_t size = value(i.sources[2]);
   const std::uint64_t given = i.sources.size() > 3 ? std::min(value(i.sources[3]), size) : size;

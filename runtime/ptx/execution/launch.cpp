@@ -18,7 +18,8 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-// The clusters that are resident in this CPU thread at the same time and take turns.
+// The clusters that are resident in this CPU thread at the same time, and run in turns. A grid without clusters counts
+// as a grid of clusters of one block.
 class gang {
  public:
   gang(const launch_configuration& c, std::function<std::shared_ptr<engine>()> engines, block_room room = {})
@@ -35,12 +36,11 @@ class gang {
     clusters_ = {g.x / size_.x, g.y / size_.y, g.z / size_.z};
   }
 
-  // Stands for no cluster. std::optional would be slower, because each number would be passed through memory in two
-  // parts.
+  // The value for "no cluster". std::optional would be slower, because the compiler would pass it through memory.
   static constexpr std::uint64_t none = ~std::uint64_t{0};
 
   [[nodiscard]] std::uint64_t cluster_count() const { return configuration_.grid.count() / size_.count(); }
-  /// Returns the number of the cluster that begins with this block; none if no cluster begins with it. Blocks are
+  /// Returns the number of the cluster whose first block is `block`; `none` if there is no such cluster. Blocks are
   /// numbered in grid order.
   [[nodiscard]] std::uint64_t cluster_that_begins(std::uint64_t block) const {
     if (is_single()) return block;  // saves divisions
@@ -51,7 +51,7 @@ class gang {
     return x / size_.x + std::uint64_t{g.x / size_.x} * (y / size_.y + std::uint64_t{g.y / size_.y} * (z / size_.z));
   }
 
-  /// Makes a cluster resident.
+  /// Makes the cluster with this number resident.
   void admit(std::uint64_t number) {
     auto free = std::find_if(seats_.begin(), seats_.end(), [](const auto& s) { return !s->is_taken; });
     if (free == seats_.end()) free = seats_.insert(free, make_seat());
@@ -72,11 +72,10 @@ class gang {
   }
 
   /// Runs the resident clusters and the clusters whose numbers `next` returns, until all have ended and `next` returns
-  /// none. The next cluster becomes resident when all others have ended. If the resident clusters do not end, they may
-  /// be waiting for blocks that are not resident. Then as many further clusters become resident, until the limit is
-  /// reached.
+  /// `none`. The next cluster becomes resident when all others have ended. If the resident clusters do not end, they
+  /// may be waiting for blocks that are not resident. Then the number of resident clusters doubles, up to the limit.
   ///
-  /// This is a template because small blocks take only tens of nanoseconds.
+  /// This function is a template, because small blocks take only tens of nanoseconds.
   template <class Next>
   void run(const Next& next) {
     steady::time_point patient_until{};
@@ -117,7 +116,7 @@ class gang {
     std::unique_ptr<scheduler> block;
     bool has_ended = true;
   };
-  // What a resident cluster needs: its blocks with their engines.
+  // The memory of a resident cluster: its blocks with their engines.
   struct seat {
     std::vector<resident> residents;
     cluster_members cluster;
@@ -135,8 +134,8 @@ class gang {
     return own[0] == 0 ? dimensions{} : dimensions{own[0], own[1], own[2]};
   }
 
-  // Returns the position of a cluster in the grid of clusters. Most clusters follow the previous one, and then no
-  // division is needed.
+  // Returns the position of a cluster in the grid of clusters. A cluster that follows the previous cluster needs no
+  // division.
   const dimensions& place_of(std::uint64_t cluster) {
     if (cluster == following_ && place_.x + 1 < clusters_.x) {
       ++place_.x;
@@ -166,8 +165,8 @@ class gang {
     return made;
   }
 
-  // Returns how many clusters may be resident. One CPU thread may have to run all blocks that the device claims to hold
-  // at the same time, so the limit is that of the whole device, or more if the blocks are small.
+  // Returns the number of clusters that may be resident. One CPU thread may have to run all blocks that CUDA reports as
+  // resident on the device, so the limit is the limit of the whole device, or more if the blocks are small.
   [[nodiscard]] std::size_t most_seats() const {
     constexpr std::size_t most_blocks = 1024, most_bytes = std::size_t{256} << 20;
     const std::size_t blocks = std::min(most_bytes / seats_.front()->residents.front().block->bytes(), most_blocks);
@@ -210,8 +209,8 @@ class gang {
   const dimensions size_;
   const std::uint64_t blocks_of_cluster_ = size_.count();
   dimensions clusters_;             // the size of the grid in clusters
-  dimensions place_;                // the position of the cluster that became resident last
-  std::uint64_t following_ = none;  // the number of that cluster, plus 1
+  dimensions place_;                // the position of the last cluster that became resident
+  std::uint64_t following_ = none;  // the number of the last cluster that became resident, plus 1
   std::vector<std::unique_ptr<seat>> seats_;
   std::size_t taken_ = 0;
 };
@@ -244,8 +243,8 @@ std::optional<trap> run_blocks(engine& runs, const launch_configuration& configu
 
 std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
                                  const launch_configuration& given) {
-  // %envreg1 and %envreg2 contain the address of this workspace. Cooperative groups read its size from it, and the word
-  // in which grid.sync counts.
+  // %envreg1 and %envreg2 contain the address of this workspace. Cooperative groups read the size of the workspace from
+  // the first word; grid.sync counts in another word.
   alignas(16) std::uint32_t workspace[4] = {16, 0, 0, 0};
   launch_configuration configuration = given;
   if (configuration.workspace == nullptr) configuration.workspace = workspace;
@@ -262,7 +261,7 @@ std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>&
 void land_page_fault(std::uint64_t address) {
   block_context* const block = scheduler::running();
   if (block == nullptr || !block->in_compiled_code) return;
-  // longjmp leaves the signal handler, but does not restore the signal mask.
+  // longjmp leaves the signal handler, but does not restore the signal mask, so this function restores it.
   sigset_t faults;
   sigemptyset(&faults);
   sigaddset(&faults, SIGSEGV);

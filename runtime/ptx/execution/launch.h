@@ -8,35 +8,36 @@
 
 namespace hpe::ptx {
 
-/// Blocks begin <= n < end of a grid, numbered with x fastest.
+/// Blocks begin <= n < end of a grid. Blocks are numbered along x first, then along y, then along z.
 struct block_range {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Limits how many blocks can be resident at the same time. Resident blocks can wait for each other.
+/// Limits the number of blocks that are resident at the same time. Resident blocks can wait for each other.
 struct block_room {
-  std::uint32_t least = 32;  // at least so many blocks; more if the blocks are small
-  /// Called repeatedly while the limit is reached, all resident blocks wait in loops, and the grid has more blocks.
+  std::uint32_t least = 32;  // the limit in blocks; larger if the blocks are small
+  /// Called repeatedly while the limit is reached, all resident blocks wait in loops, and the grid has further blocks.
   std::function<void(std::uint64_t resident)> crowded = {};
 };
 
-/// Runs these blocks one after the other. In a grid of clusters, runs the clusters whose first block is in the range;
-/// the blocks of a cluster take turns. If blocks do not end for some time, they may be waiting for other blocks of the
-/// grid. Then further blocks take turns with them: first the next blocks of the range, then the blocks that `more`
-/// returns. Several CPU threads may run parts of one grid, each with its own engine; `more` must then return blocks
-/// that no CPU thread has begun. Returns the trap if a trap stopped the kernel. Does not catch exceptions of `more`.
+/// Runs `blocks` one after the other. In a grid of clusters, runs the clusters whose first block is in the range; the
+/// blocks of a cluster take turns. Blocks that do not end for some time may be waiting for other blocks of the grid.
+/// Then further blocks take turns with them: first the next blocks of the range, then the blocks that `more` returns.
+/// Several CPU threads may run parts of one grid, each with its own engine; `more` must then return blocks that no CPU
+/// thread has begun. Returns the trap if a trap stopped the kernel, otherwise nothing. Does not catch exceptions of
+/// `more`.
 [[nodiscard]] std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration,
                                              block_range blocks,
                                              const std::function<std::optional<block_range>()>& more = {},
                                              const block_room& room = {});
 
 /// Runs all blocks of the grid in turns, for kernels whose blocks wait for each other. Calls engines() once for each
-/// block to get its engine.
+/// block; each call must return a new engine. Returns like run_blocks.
 [[nodiscard]] std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
                                                const launch_configuration& given);
 
-/// A handler of SIGSEGV and SIGBUS must call this with the faulting address. If the calling thread runs compiled code,
-/// this function stops the kernel with a trap and does not return.
+/// A handler of SIGSEGV and SIGBUS must call this function with the faulting address. If the calling thread runs
+/// compiled code, the function stops the kernel with a trap and does not return.
 void land_page_fault(std::uint64_t address);
 
 }  // namespace hpe::ptx

@@ -1,6 +1,6 @@
-// Invariants: while together_ is a point, all threads of the block continue after this point, and warps_ is not valid.
-// Otherwise a thread t whose bit in warp::ready is set continues after the point next[t]; any other thread waits at
-// that point, or has ended.
+// Invariants: if together_ is a meeting point, all threads of the block continue after this point, and warps_ is not
+// valid. If together_ is `mixed`, a thread t whose bit in warp::ready is set continues after the point next_[t]; any
+// other thread waits at next_[t], or has ended.
 
 #include "runtime/ptx/execution/scheduler.h"
 
@@ -17,17 +17,17 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::int32_t turns_before_pause = 512;
-// After so many rounds of meetings, threads that wait elsewhere in the block get a turn.
+// The number of rounds of meetings after which the scheduler also examines barriers, so that threads there can run.
 constexpr std::uint32_t rounds_before_others = 256;
-// After so many rounds or barriers, other blocks get a turn, because the block's threads may wait for them.
+// The number of rounds or barriers after which advance() returns, because threads may be waiting for other blocks.
 constexpr std::uint32_t rounds_before_pause = 1 << 14;
 
 thread_local block_context* in_this_thread = nullptr;
 
-constexpr std::size_t cache_line = 64;  // bytes; a vector register has at most as many
+constexpr std::size_t cache_line = 64;  // in bytes; no vector register is larger
 
-// Returns the first address in `memory` at which a cache line begins, because a vector that crosses two lines takes two
-// accesses. The memory must be one line larger than needed.
+// Returns the first address in `memory` at which a cache line begins, because the access of a vector that crosses two
+// lines is slower. The memory must be one line larger than needed.
 template <class T>
 T* on_cache_line(T* memory) {
   return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory) + cache_line - 1) / cache_line * cache_line);
@@ -56,7 +56,7 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   block_.dynamic_shared_size = configuration.dynamic_shared;
   block_.shared = shared_.data();
 
-  // The padding gives the stacks of neighbouring threads different cache sets. If the stride were a power of two, the
+  // The padding puts the stacks of adjacent threads in different cache sets. If the stride were a power of two, the
   // variables of all threads would share few cache sets.
   block_.local_stride =
       round_up(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
@@ -125,7 +125,7 @@ scheduler::state scheduler::advance() {
     if (const auto now = run_together()) return *now;
   for (std::uint32_t rounds = 1;; ++rounds) {
     run_ready();
-    // Threads that meet again and again may wait for threads that wait at a barrier or in a loop, or for other blocks.
+    // Threads that meet repeatedly may be waiting for threads at a barrier or in a loop, or for other blocks.
     if (rounds % rounds_before_others == 0) {
       meet_barriers();
       meet_cluster();
@@ -149,7 +149,8 @@ scheduler::state scheduler::advance() {
   }
 }
 
-// Runs the threads of the block while all of them continue after the same point. Returns nothing if they have parted.
+// Runs the threads of the block as long as all of them continue after the same point. Returns nothing if the threads
+// have diverged.
 std::optional<scheduler::state> scheduler::run_together() {
   const std::uint32_t threads = block_.thread_count;
   for (std::uint32_t rounds = 0; rounds < rounds_before_pause; ++rounds) {
@@ -168,7 +169,7 @@ std::optional<scheduler::state> scheduler::run_together() {
       block_.races->meet_all(block_);
       continue;
     }
-    std::fill(next_.begin(), next_.end(), point);  // meetings below read it; barriers of the block do not
+    std::fill(next_.begin(), next_.end(), point);  // the meetings below read next_; barriers of the whole block do not
     if (what.op == opcode::converge && stand_together()) {
       for (std::uint32_t w = 0; w < warps_.size(); ++w) note_lockstep(w);
       continue;
@@ -182,20 +183,21 @@ std::optional<scheduler::state> scheduler::run_together() {
   return state::paused;
 }
 
-// The threads of each warp wait at the same point. Returns whether they have also reached it through the same calls.
+// Returns whether the threads of each warp, which wait at the same point, have reached the point through the same
+// calls.
 bool scheduler::stand_together() const {
   for (std::uint32_t w = 0; w < warps_.size(); ++w)
     if (engine_.earliest(block_, w * warp_size, warps_[w].lanes) != warps_[w].lanes) return false;
   return true;
 }
 
-// Tells the race finder that the lanes of a warp have passed a converge: each lane's next accesses come after all
-// earlier accesses of the others.
+// Reports to the race finder that the lanes of a warp have passed a converge instruction: all earlier accesses of the
+// lanes precede the next accesses of each lane.
 void scheduler::note_lockstep(std::uint32_t w) {
   if (block_.races != nullptr) block_.races->meet_lanes(block_, w * warp_size, warps_[w].lanes);
 }
 
-// Divides the block into warps, which are then examined one by one. All threads of the block must wait.
+// Switches from the whole block to single warps. All threads of the block must wait at a meeting.
 void scheduler::part() {
   together_ = block_context::mixed;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -235,7 +237,7 @@ void scheduler::run_ready() {
   }
 }
 
-// Returns whether an instruction is a meeting that has no mask, so that it waits only for the lanes that can reach it.
+// Returns whether an instruction is a meeting without a mask, which waits only for the lanes that can reach it.
 bool scheduler::is_maskless(const instruction& what) {
   return what.op == opcode::activemask || what.op == opcode::converge;
 }
@@ -258,9 +260,10 @@ bool scheduler::names_all_lanes(const instruction& what) const {
   return true;
 }
 
-// Completes meetings with a mask first. A meeting without a mask is completed only when no other lane of the warp can
-// advance, and only for the lanes at the earliest point, so that diverged lanes reconverge as on a GPU. A converge also
-// waits for paused lanes, because they may still reach it.
+// Completes meetings of warps. Meetings with a mask come first. The function completes a meeting without a mask only
+// when no other lane of the warp can advance, and only for the lanes at the earliest point, so that diverged lanes
+// reconverge as on a GPU. A converge instruction also waits for paused lanes, because they may reach it later. Returns
+// whether a meeting was completed.
 bool scheduler::meet_warps() {
   bool any = false;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -344,8 +347,8 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
   return any;
 }
 
-// Returns whether the lane's mask lacks the lane itself. GPUs do not check this: in lockstep, all lanes that wait at
-// the instruction take part.
+// Returns whether the program runs in lockstep and the lane's mask does not contain the lane itself. GPUs do not check
+// masks. In lockstep, all lanes that wait at the instruction take part.
 bool scheduler::is_stray(std::uint32_t lane, std::uint32_t thread, const instruction& what) const {
   if (!configuration_.image->program().in_lockstep || is_maskless(what)) return false;
   return (mask_of(thread, what) >> lane & 1) == 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Runs one block with an engine: runs the threads of the block, and completes meetings of threads that wait for each
-/// other.
+/// Runs one block with an engine: runs the threads of the block, and completes meetings (call_graph.h), at which
+/// threads wait for each other.
 
 #include "runtime/ptx/execution/block.h"
 
@@ -9,7 +9,8 @@ namespace hpe::ptx {
 
 class scheduler {
  public:
-  /// waiting: no thread can continue before other blocks of the cluster arrive at a barrier.
+  /// The state of a block after advance(). `waiting`: no thread can continue before other blocks of the cluster arrive
+  /// at a barrier.
   enum class state : std::uint8_t { ended, paused, waiting };
 
   /// Both arguments must outlive the scheduler. As on a GPU, static shared memory is not initialised.
@@ -18,16 +19,16 @@ class scheduler {
   scheduler& operator=(const scheduler&) = delete;
   ~scheduler();
 
-  /// Begins another block, which has the index (x, y, z) in the grid, and reuses the memory of the previous block. All
-  /// blocks of a cluster must begin before the first of them advances, and `cluster` must outlive the run.
+  /// Begins the block with the index (x, y, z) in the grid, and reuses the memory of the previous block. All blocks of
+  /// a cluster must begin before the first of them advances. `cluster` must outlive the run of the block.
   void begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster_members* cluster = nullptr);
-  /// Runs threads until all have ended, until the remaining threads only wait, in loops or for the cluster, or until
-  /// the threads have met so often that they may wait for another block. Other blocks should run then. Throws
-  /// trap_exception, also if threads wait for something that cannot happen.
+  /// Runs threads until all have ended, until the remaining threads only wait in loops or for the cluster, or until the
+  /// threads have met so often that they may be waiting for another block. If the block has not ended, the caller
+  /// should run other blocks next. Throws trap_exception, also in case of a deadlock.
   state advance();
-  /// Returns whether all threads that have not ended have arrived at the cluster's barrier at least `times` times.
+  /// Returns whether each thread that has not ended has arrived at the cluster's barrier at least `times` times.
   [[nodiscard]] bool has_arrived(std::uint64_t times) const;
-  /// Stops the kernel because its threads wait for something that cannot happen.
+  /// Stops the kernel with a trap, because its threads are in a deadlock.
   [[noreturn]] void report_deadlock();
   [[nodiscard]] block_context& context() { return block_; }
   /// Returns the size in bytes of the block's state, without the registers of the interpreter.
@@ -41,7 +42,7 @@ class scheduler {
     std::uint32_t lanes = 0;  // the lanes that the warp has
     std::uint32_t alive = 0;  // the lanes that have not ended
     std::uint32_t ready = 0;  // the lanes that can continue
-    std::uint32_t point = 0;  // the point at which all lanes are, or mixed
+    std::uint32_t point = 0;  // the meeting point at which all lanes wait, or mixed
   };
 
   std::optional<state> run_together();
@@ -74,10 +75,10 @@ class scheduler {
   std::vector<std::uint64_t> frame_;
   std::vector<std::uint64_t*> bases_;
   std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
-  std::vector<warp> warps_;                  // not valid while together_ is a point
-  std::uint32_t together_ = 0;               // the point after which all threads of the block continue, or mixed
+  std::vector<warp> warps_;     // valid only while together_ is `mixed`
+  std::uint32_t together_ = 0;  // the meeting point after which all threads of the block continue, or mixed
   std::array<std::uint32_t, 16> arrived_{};  // by barrier: the number of arrivals by bar.arrive
-  // by thread: the number of arrivals at the cluster's barrier; empty before the first arrival
+  // By thread: the number of arrivals at the cluster's barrier; empty before the first arrival.
   std::vector<std::uint64_t> arrivals_;
 };
 

@@ -12,7 +12,7 @@ bool scheduler::meet_barriers() {
   bool any = false;
   struct gathering {
     std::uint32_t waiting = 0;
-    std::uint32_t wanted = 0;  // 0: all threads that have not ended
+    std::uint32_t wanted = 0;  // 0 means all threads that have not ended
     bool all = true, some = false;
     bool complete = false;
     std::uint32_t holding = 0;
@@ -72,8 +72,8 @@ bool scheduler::meet_barriers() {
     if (!barriers[n].complete) continue;
     arrived_[n] = 0;
     if (block_.races == nullptr) continue;
-    // If all threads that have not ended have met, the barrier orders all accesses of the block, including those of
-    // threads that have ended.
+    // If all threads that have not ended are at the barrier, the barrier orders all accesses of the block, including
+    // the accesses of threads that have ended.
     if (met[n].size() == alive) {
       block_.races->meet_all(block_);
     } else {
@@ -89,8 +89,8 @@ bool scheduler::has_arrived(std::uint64_t times) const {
   return true;
 }
 
-// Counts arrivals at the cluster's barrier, and releases the threads that wait for a phase that is complete. launch.cpp
-// completes phases between the turns of the blocks.
+// Counts arrivals at the cluster's barrier, and releases the threads that wait for a complete phase. launch.cpp
+// completes phases between the turns of the blocks. Returns whether a thread can continue.
 bool scheduler::meet_cluster() {
   bool any = false;
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
@@ -98,7 +98,7 @@ bool scheduler::meet_cluster() {
     const instruction& what = engine_.at(next_[t]);
     if (what.kind != kind::barrier || !what.has(modifier::cluster)) continue;
     if (arrivals_.empty()) arrivals_.resize(block_.thread_count);
-    // The flag of a phase is 0 or 1 in turns, so it is used again only in the phase after the next.
+    // The race finder's flag is 0 or 1 in turns: two successive phases have different flags.
     if (what.has(modifier::arrive)) {
       ++arrivals_[t];
       if (block_.races != nullptr) block_.races->release(block_, t, arrivals_[t] % 2);

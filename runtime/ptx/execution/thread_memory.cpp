@@ -132,7 +132,7 @@ std::uint8_t* reach(const block_context& block, std::uint32_t thread, address_wi
   }
   auto* const memory = reinterpret_cast<std::uint8_t*>(address);
   if (owner_of_shared(block, address) != nullptr || lies_in_local(block, thread, address)) return memory;
-  constexpr std::uint64_t workspace_bytes = 16;  // the size of the memory for grid.sync
+  constexpr std::uint64_t workspace_bytes = 16;  // the size of launch_configuration::workspace
   const launch_configuration& c = *block.configuration;
   if (address - reinterpret_cast<std::uint64_t>(block.parameters) < c.kernel->formals_size ||
       address - reinterpret_cast<std::uint64_t>(c.workspace) < workspace_bytes)
@@ -179,16 +179,16 @@ std::uint64_t convert_address(const block_context& block, const instruction& i, 
 
 namespace {
 
-// Returns the name in the source code. _ZZ6kernelPiE4tile is "kernel(int*)::tile"; a name without _Z is already the
-// source's name, even one such as "s", which is also the mangled name of a type.
+// Returns the name of a variable in the source code. _ZZ6kernelPiE4tile is "kernel(int*)::tile" and becomes "tile". A
+// name without _Z is not mangled, even a name such as "s", which is also the mangled name of a type.
 std::string source_name(const std::string& name) {
   const std::string whole = demangled(name);
   const std::size_t colons = name.starts_with("_Z") ? whole.rfind("::") : std::string::npos;
   return colons == std::string::npos ? whole : whole.substr(colons + 2);
 }
 
-// Returns the shared variables that are used by a kernel and by the functions that it calls by name. Variables of other
-// kernels may have the same offsets.
+// Returns the shared variables that a kernel and the functions it calls by name use. Other variables, used by other
+// kernels, may have the same offsets.
 std::set<std::uint32_t> shared_variables_of(const program& p, const function& kernel) {
   std::set<std::uint32_t> variables;
   std::set<const function*> seen{&kernel};

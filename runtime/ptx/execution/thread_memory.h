@@ -10,7 +10,7 @@ namespace hpe::ptx {
 enum class address_window : std::uint8_t { generic, own_shared, cluster_shared };
 
 [[nodiscard]] std::uint64_t read_special(const block_context& block, std::uint32_t thread, special_register which);
-/// Returns the address of a variable; for a shared variable, its offset in shared memory.
+/// Returns the address of a variable; for a shared variable, the offset in shared memory.
 [[nodiscard]] std::uint64_t address_of_symbol(const block_context& block, std::uint32_t symbol);
 /// Executes cvta and isspacep.
 [[nodiscard]] std::uint64_t convert_address(const block_context& block, const instruction& i, std::uint64_t address);
@@ -20,15 +20,15 @@ enum class address_window : std::uint8_t { generic, own_shared, cluster_shared }
 /// The largest size of a block's shared memory, in bytes. Offsets below this size leave the upper 8 bits of an address
 /// free for a rank.
 inline constexpr std::uint32_t most_shared_memory = 1 << 24;
-/// Converts an offset in the shared memory of the block with this rank to an address in shared::cluster.
+/// Returns the address in shared::cluster for an offset in the shared memory of the block with rank `rank`.
 [[nodiscard]] std::uint32_t address_in_cluster(std::uint32_t rank, std::uint64_t offset);
-/// An address in shared::cluster. owner: null if no block of the cluster has the rank in the address.
+/// An address in shared::cluster. `owner` is null if no block of the cluster has the rank in the address.
 struct cluster_address {
   const block_context* owner = nullptr;
   std::uint32_t offset = 0;
 };
 [[nodiscard]] cluster_address split_cluster_address(const block_context& block, std::uint64_t address);
-/// Returns the address of these bytes in this process; null if the thread may not access them.
+/// Returns the address, in this process, of `bytes` bytes at `address`; null if the thread may not access them.
 [[nodiscard]] std::uint8_t* reach(const block_context& block, std::uint32_t thread, address_window window,
                                   std::uint64_t address, std::uint64_t bytes);
 /// Returns whether an address is in the local memory of a thread.
@@ -37,14 +37,14 @@ struct cluster_address {
 [[nodiscard]] bool is_shared_access(const instruction& i);
 [[nodiscard]] address_window window_of(const instruction& i);
 
-/// Names a byte of a kernel's shared memory by the last variable that begins at or before this byte: "tile" or "tile +
-/// 8". Empty if no variable begins at or before the byte. The variable's name is the one in the source code, without
-/// the function that declares it.
+/// Returns a name for a byte of a kernel's shared memory: the last variable that begins at or before the byte, and the
+/// distance in bytes ("tile" or "tile + 8"). Empty if no variable begins at or before the byte. The variable has its
+/// name in the source code, without the function that declares it.
 [[nodiscard]] std::string name_of_shared(const program& p, const function& kernel, std::uint64_t offset);
 
 /// Returns the position of an instruction, for example: "PTX line 12, 'st.global.u32 [%rd1], %r2;', kernel.cu:7"
 [[nodiscard]] std::string place_of(const program& p, const function& f, const instruction& i);
-/// Returns the same for an instruction of the kernel that the block runs.
+/// Returns the position, in the same form, of an instruction of the kernel that the block runs.
 [[nodiscard]] std::string place_of(const block_context& block, const instruction& i);
 
 }  // namespace hpe::ptx

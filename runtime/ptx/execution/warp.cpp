@@ -1,5 +1,5 @@
-// Meetings of the lanes of a warp (PTX ISA, section 9.7.13). The operands of each lane are those of its own
-// instruction, because lanes may wait at different instructions.
+// Meetings of the lanes of a warp (PTX ISA, section 9.7.13). Lanes may wait at different instructions with the same
+// opcode, so each lane uses the operands of its own instruction.
 
 #include <array>
 #include <bit>
@@ -30,7 +30,8 @@ struct meeting {
   }
 };
 
-// The lane from which a lane reads (PTX ISA, shfl). Bits 0 to 4 of c are the clamp, bits 8 to 12 the segment mask.
+// The lane from which a lane reads in a shuffle (PTX ISA, shfl). Bits 0 to 4 of operand c are the clamp, bits 8 to 12
+// the segment mask.
 struct shuffle_source {
   u32 lane;
   bool inside;
@@ -75,13 +76,14 @@ void shuffle(const meeting& m) {
     if (!m.has(lane)) continue;
     const auto [from, inside] = find_source(mode_of(m.what(lane)), lane, static_cast<u32>(m.source(lane, 1)),
                                             static_cast<u32>(m.source(lane, 2)));
-    // PTX does not define the value of a lane outside the meeting; the reading lane gets its own value.
+    // PTX does not define the result of a read from a lane outside of the meeting. In hpe, the result is the reading
+    // lane's own value.
     m.result(lane, 0, m.has(from) ? values[from] : values[lane]);
     m.result(lane, 1, inside ? 1 : 0);
   }
 }
 
-// Executes the usual case of a shuffle: all lanes wait at the same instruction.
+// Executes a shuffle in the usual case, in which all lanes wait at the same instruction.
 void shuffle_together(block_context& block, const instruction& what, u32 first) {
   std::array<u64, warp_size> values;
   const modifier how = mode_of(what);
@@ -140,7 +142,8 @@ u32 combined(const instruction& what, u32 a, u32 b) {
   return a ^ b;
 }
 
-// Reads the operands of all lanes before writing results, because a register may be both operand and result.
+// Executes redux. Reads the operands of all lanes before it writes results, because a register may be both operand and
+// result.
 void reduce(const meeting& m) {
   const auto leader = static_cast<u32>(std::countr_zero(m.lanes));
   auto total = static_cast<u32>(m.source(leader, 0));

@@ -1,7 +1,8 @@
-// nvcc gives every program a section .nvFatBinSegment, even a program without kernels. The section contains the fat
-// binaries to register. They are registered by __cudaRegisterFatBinary: an undefined dynamic symbol if the runtime is a
-// shared library, no dynamic symbol if the runtime is linked statically. A static runtime is recognised by its names of
-// errors among the constants. A program that calls only the driver has neither the symbol nor these names.
+// nvcc adds a section .nvFatBinSegment to every program, even to a program without kernels. The section contains
+// wrappers that point to the program's fat binaries. The program passes the wrappers to __cudaRegisterFatBinary. If the
+// CUDA runtime is a shared library, this function is an undefined dynamic symbol. If the runtime is linked statically,
+// the constants of the program contain the names of the runtime's errors. A program that uses only the driver has
+// neither.
 
 #include "runtime/ptx/files/cuda_parts.h"
 
@@ -44,7 +45,7 @@ std::optional<cuda_parts> read_cuda_parts(const std::string& path, code_to_read 
   const mapped_file file(path);
   const elf_file elf(file.content());
   if (elf.named(".nvFatBinSegment").empty()) return std::nullopt;
-  if (elf.needs("libhpe.so.")) return std::nullopt;  // hpe launches the program's kernels on its own devices
+  if (elf.needs("libhpe.so.")) return std::nullopt;  // libhpe.so runs the program's kernels on hpe's devices
   cuda_parts result;
   result.has_own_runtime = !elf.imports("__cudaRegisterFatBinary") && !elf.needs("libcudart.so") &&
                            holds_names_of_errors(elf.named(".rodata"));
@@ -53,7 +54,7 @@ std::optional<cuda_parts> read_cuda_parts(const std::string& path, code_to_read 
       if (what == code_to_read::all || result.ptx_architectures.empty()) read_code(elf.named(section), what, result);
     result.has_ptx = !result.ptx_architectures.empty();
   } catch (const error&) {
-    result.has_ptx = true;  // the runtime will report the error
+    result.has_ptx = true;  // hpe reports the error when the program registers the code
   }
   return result;
 }

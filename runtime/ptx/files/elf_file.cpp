@@ -9,8 +9,8 @@ namespace hpe::ptx {
 
 namespace {
 
-// Returns whether the string at `offset` begins with `name`. Reads no more of the table, because a damaged file can
-// contain many names in one long string.
+// Returns whether the string at `offset` begins with `name`. Reads only as many bytes as `name` has, because a string
+// of a damaged file can be very long.
 bool begins(file_bytes table, std::uint64_t offset, std::string_view name) {
   const file_bytes found = part(table, offset, name.size());
   return !found.empty() && std::string_view(found.data(), found.size()) == name;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Files and their ELF sections. A file may be damaged or truncated, so every offset is checked before use.
+/// Files and their ELF sections. A file may be damaged or truncated, so these functions check every offset before they
+/// use it.
 
 #include <elf.h>
 
@@ -31,11 +32,11 @@ class mapped_file {
   file_bytes content_;
 };
 
-/// Returns the `size` bytes from `offset` on; empty if `all` does not contain all of them.
+/// Returns the `size` bytes from `offset` on; empty if the range exceeds `all`.
 [[nodiscard]] file_bytes part(file_bytes all, std::uint64_t offset, std::uint64_t size);
 
-/// Returns a copy of an object of type T, because the object may be misaligned in the file. Returns nothing if `all`
-/// does not contain all bytes of the object.
+/// Returns the object of type T at `offset`; empty if its bytes exceed `all`. Returns a copy, because the object may be
+/// misaligned in the file.
 template <class T>
 [[nodiscard]] std::optional<T> read(file_bytes all, std::uint64_t offset) {
   const file_bytes from = part(all, offset, sizeof(T));
@@ -48,7 +49,7 @@ template <class T>
 /// A 64-bit ELF file. Has no sections if the content is not a 64-bit ELF file.
 class elf_file {
  public:
-  /// content must outlive the object.
+  /// `content` must outlive the object.
   explicit elf_file(file_bytes content);
 
   [[nodiscard]] bool is_elf() const { return is_elf_; }
@@ -62,7 +63,8 @@ class elf_file {
   [[nodiscard]] bool imports(std::string_view name) const;
 
  private:
-  /// Calls see(string table, offset of the name) for each needed shared object, until `see` returns false.
+  /// Calls see(string table, offset of the name) for each shared object that the file is linked with, until `see`
+  /// returns false.
   template <class See>
   void for_each_needed(const See& see) const;
   [[nodiscard]] Elf64_Shdr section(unsigned number) const;

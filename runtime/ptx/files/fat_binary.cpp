@@ -1,10 +1,11 @@
-// The layout is that of fatbinary_section.h (wrapper) and of the output of nvcc 12 and 13. A container is a header
-// {magic, version 1, header size, bytes that follow} and a sequence of entries, each a header and a payload:
+// fatbinary_section.h defines the layout of the wrapper. The layout of a container is the one that nvcc 12 and 13
+// write: a header {magic, version 1, header size, bytes that follow} and a sequence of entries. Each entry is a header
+// and a payload. The header of an entry, by byte offset:
 //
 //   0  kind (1 PTX, 2 cubin)   2  version    4  size of this header     8  size of the payload (8 bytes)
 //   16 compressed size         28 architecture   40 flags (8 bytes)     56 size after decompression (8 bytes)
 //
-// Flags: bit 4 relocatable (in the options of the PTX text), bit 13 LZ4, bit 15 zstd.
+// The flags: bit 4: compiled with -rdc=true; bit 13: compressed with LZ4; bit 15: compressed with zstd.
 
 #include "runtime/ptx/files/fat_binary.h"
 
@@ -30,7 +31,7 @@ constexpr std::size_t smallest_container_header = 16, smallest_entry_header = 48
 constexpr std::uint64_t flag_lz4 = 1 << 13;
 constexpr std::uint64_t flag_zstd = 1 << 15;
 constexpr std::uint64_t largest_text = std::uint64_t{1} << 32;
-constexpr std::uint64_t small_text = 16 << 20, largest_zstd_ratio = 1000;  // nvcc's texts have a ratio below 100
+constexpr std::uint64_t small_text = 16 << 20, largest_zstd_ratio = 1000;  // PTX from nvcc has a ratio below 100
 
 class reader {
  public:
@@ -45,7 +46,8 @@ class reader {
 
   [[nodiscard]] const char* piece(std::size_t offset, std::size_t bytes) const {
     HPE_REQUIRE(offset <= bytes_ && bytes <= bytes_ - offset, HPE_ERROR_INVALID_ARGUMENT,
-                "the fat binary ends early: {} bytes at {} of {}", bytes, offset, bytes_);
+                "the fat binary ends early: hpe needs {} bytes at offset {}, but the fat binary has {} bytes", bytes,
+                offset, bytes_);
     return data_ + offset;
   }
 
@@ -54,10 +56,10 @@ class reader {
   std::size_t bytes_;
 };
 
-// A damaged container may state any size. So these functions limit the memory that they allocate by the number of
-// compressed bytes. LZ4 can expand its input at most 255 times. zstd has no such limit, so texts above small_text are
-// refused if they are more than largest_zstd_ratio times as large as the input. Both functions return nothing if the
-// result does not have `size` bytes.
+// A damaged container may state any size. Therefore decompress_lz4 and decompress_zstd allocate memory only in
+// proportion to the compressed bytes. LZ4 expands its input at most 255 times. zstd has no limit, so decompress_zstd
+// refuses texts above small_text that are more than largest_zstd_ratio times as large as the input. Both functions
+// return nothing if the result does not have `size` bytes.
 std::optional<std::string> decompress_lz4(const char* data, std::size_t bytes, std::uint64_t size) {
   constexpr std::uint64_t largest_ratio = 255;
   if (bytes > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE || size > largest_ratio * bytes) return std::nullopt;
@@ -87,7 +89,8 @@ std::optional<std::string> decompress_zstd(const char* data, std::size_t bytes, 
 std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, bool zstd) {
   HPE_REQUIRE(size <= largest_text, HPE_ERROR_INVALID_ARGUMENT, "PTX of {} bytes in a fat binary is too large", size);
   std::optional<std::string> text = zstd ? decompress_zstd(data, bytes, size) : decompress_lz4(data, bytes, size);
-  HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
+  HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT,
+              "hpe cannot decompress the PTX in a fat binary ({}); the fat binary is damaged", zstd ? "zstd" : "LZ4");
   return *std::move(text);
 }
 
@@ -101,8 +104,10 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
   const auto body_size = all.at<std::uint64_t>(8);
   HPE_REQUIRE(header >= smallest_container_header, HPE_ERROR_INVALID_ARGUMENT,
               "a fat binary has a header of {} bytes; it must have {} or more", header, smallest_container_header);
-  HPE_REQUIRE(header <= bytes && body_size <= bytes - header, HPE_ERROR_INVALID_ARGUMENT,
-              "the fat binary ends early: a header of {} and a body of {} bytes in {}", header, body_size, bytes);
+  HPE_REQUIRE(
+      header <= bytes && body_size <= bytes - header, HPE_ERROR_INVALID_ARGUMENT,
+      "the fat binary ends early: it has a header of {} bytes and a body of {} bytes, but only {} bytes are there",
+      header, body_size, bytes);
   const std::size_t end = header + body_size;
   const reader in(data, end);
   std::vector<fat_binary_entry> entries;

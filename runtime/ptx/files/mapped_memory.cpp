@@ -1,5 +1,5 @@
-// mincore fails with ENOMEM if any page of a range is unmapped. So after each failure, the function halves the range,
-// until it has found the first unmapped page.
+// mincore fails with ENOMEM if any page of a range is unmapped. Therefore mapped_bytes halves the range after each
+// failure, until it has found the first unmapped page.
 
 #include "runtime/ptx/files/mapped_memory.h"
 

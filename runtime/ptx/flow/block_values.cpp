@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::uint32_t none = ~0U;
 
-// Returns for each block its immediate post-dominator: the first block that lies on all paths from the block to the end
-// of the kernel, or the number of blocks if only the end itself lies on all of them. (Cooper, Harvey and Kennedy, "A
-// Simple, Fast Dominance Algorithm", 2001, on the reversed graph.) Blocks that cannot reach the end have none.
+// Returns, for each block, the immediate post-dominator: the first block that is on all paths from the block to the end
+// of the kernel. If no block is on all these paths, the result is the number of blocks, which stands for the end.
+// (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001, on the reversed graph.) A block that cannot
+// reach the end has no immediate post-dominator.
 std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   const auto end = static_cast<std::uint32_t>(blocks.size());
   std::vector<std::vector<std::uint32_t>> before(blocks.size() + 1);
@@ -25,7 +26,7 @@ std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   for (std::uint32_t b = 0; b < end; ++b)
     for (const std::uint32_t to : successors(b)) before[to].push_back(b);
 
-  // order: postorder of the reversed graph, from the end
+  // `order` is the postorder of the reversed graph, from the end.
   std::vector<std::uint32_t> order, place(blocks.size() + 1, none);
   std::vector<bool> is_seen(blocks.size() + 1);
   std::vector<std::pair<std::uint32_t, std::size_t>> path{{end, 0}};
@@ -64,7 +65,7 @@ std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   return joins;
 }
 
-// Returns whether an instruction gives all threads the same result if its operands are the same.
+// Returns whether an instruction has the same result in all threads if its operands are the same in all threads.
 bool keeps_values(const instruction& i) {
   switch (i.kind) {
     case kind::pure: return true;
@@ -113,8 +114,8 @@ class block_values {
            std::any_of(i.sources.begin(), i.sources.end(), [&](const operand& o) { return differs(o); });
   }
 
-  // Marks the registers that an instruction writes as different, if their values may differ. Returns whether a register
-  // was newly marked.
+  // Marks the registers that an instruction writes, if their values may differ between threads. Returns whether a
+  // register has become marked.
   bool look_at(const instruction& i, std::uint32_t block) {
     if (keeps_values(i) && !differs(i) && !is_optional_[block]) return false;
     bool changed = false;
@@ -126,8 +127,8 @@ class block_values {
     return changed;
   }
 
-  // After a branch on different values, marks the blocks that only some of the threads may reach. Returns false if
-  // threads meet or end in such a block.
+  // After a branch on values that differ between threads, marks the blocks that only some of the threads may reach.
+  // Returns false if such a block contains a meeting or ends threads.
   bool note_ways(std::uint32_t branch) {
     std::vector<std::uint32_t> open = flow_.blocks()[branch].successors;
     const instruction& leaves = code_[flow_.blocks()[branch].last - 1];
@@ -151,16 +152,17 @@ class block_values {
   const std::vector<instruction>& code_;
   const control_flow& flow_;
   const std::vector<std::uint32_t> joins_;
-  std::vector<bool> differs_;      // by register: its values may differ
-  std::vector<bool> is_optional_;  // by block: perhaps only some threads reach it
-  std::set<std::uint32_t> parts_;  // blocks that end with a branch on different values
+  std::vector<bool> differs_;      // by register: the values may differ between threads
+  std::vector<bool> is_optional_;  // by block: whether perhaps only some threads reach it
+  std::set<std::uint32_t> parts_;  // blocks that end with a branch on values that differ
 };
 
 }  // namespace
 
 std::vector<bool> find_block_values(const std::vector<instruction>& code, std::size_t registers,
                                     const control_flow& flow) {
-  constexpr std::size_t most = 4096;  // the limit of the number of blocks: the time grows with its square
+  constexpr std::size_t most =
+      4096;  // limits the number of blocks, because the time grows with the square of this number
   const bool meets = std::any_of(code.begin(), code.end(), is_meeting);
   if (!meets || flow.blocks().size() > most) return std::vector<bool>(registers);
   return block_values(code, registers, flow).find();

@@ -8,12 +8,13 @@
 
 namespace hpe::ptx {
 
-/// Returns for each register whether it has the same value in all threads of a block that wait at the same barrier of
-/// the whole block. False for all registers if threads may take different paths from one meeting to another.
+/// Returns, for each register, whether all threads of a block that wait at the same barrier of the whole block have the
+/// same value in the register. Returns false for all registers if threads may take different paths from one meeting
+/// (call_graph.h) to another.
 ///
-/// A register has this property if all instructions that write it have only operands with this property, and if no
-/// branch on other values decides whether threads reach these instructions (the divergence analysis of Karrenberg and
-/// Hack, 2012, for a whole block).
+/// A register has the same value in all threads if all instructions that write the register read only such registers,
+/// and if only branches on such registers decide whether threads reach these instructions (the divergence analysis of
+/// Karrenberg and Hack, 2012, for a whole block).
 [[nodiscard]] std::vector<bool> find_block_values(const std::vector<instruction>& code, std::size_t registers,
                                                   const control_flow& flow);
 

@@ -13,12 +13,13 @@ std::uint32_t number_of(const program& p, const function& f) {
   return 0;
 }
 
-// Copies the code of functions into one list. Renumbers registers, memory and labels, so that they do not clash.
+// Copies the code of functions into one list. Renumbers registers, offsets and labels, so that two functions share
+// none.
 class flattener {
  public:
   flattener(const program& p, const call_graph& graph, flat_kernel& into) : program_(p), graph_(graph), into_(into) {}
 
-  // formals: the offset of the parameters in scratch memory; none for the kernel itself
+  // `formals`: the offset of the function's parameters in scratch memory; empty for the kernel itself.
   bool append(const function& f, std::optional<std::uint32_t> formals) {
     const auto first_register = static_cast<std::uint32_t>(into_.registers.size());
     into_.registers.insert(into_.registers.end(), f.registers.begin(), f.registers.end());
@@ -143,7 +144,7 @@ class flattener {
 }  // namespace
 
 std::optional<flat_kernel> flatten(const program& p, const call_graph& graph, const function& kernel) {
-  // Threads must not meet in any function that may be called through a pointer, wherever the call is.
+  // If the kernel or a callee calls through a pointer, no function that the pointer may reach may contain a meeting.
   std::vector<bool> seen(p.functions.size());
   std::vector<std::uint32_t> open{number_of(p, kernel)};
   while (!open.empty()) {

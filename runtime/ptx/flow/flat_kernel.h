@@ -1,7 +1,7 @@
 #pragma once
 
-/// A kernel prepared for compilation: functions in which threads meet are inlined, so that every meeting is in the
-/// kernel's own code.
+/// A kernel prepared for compilation: functions that contain meetings (call_graph.h) are inlined, so that the kernel's
+/// own code contains all meetings.
 
 #include <optional>
 
@@ -15,11 +15,12 @@ struct flat_kernel {
   std::vector<instruction> code;  // ends with an exit or jump on every path
   std::uint32_t local_size = 0;
   std::uint32_t scratch_size = 0;
-  bool scratch_is_local = false;  // scratch is placed after local memory, so that its content survives meetings
+  bool scratch_is_local =
+      false;  // whether scratch memory follows local memory, so that scratch memory keeps its content at meetings
 };
 
-/// Returns the kernel with its callees inlined. Empty if the kernel cannot be compiled because a function in which
-/// threads meet is recursive or is called through a pointer.
+/// Returns the kernel, with the callees that contain meetings inlined. Empty if such a callee is recursive or may be
+/// called through a pointer; hpe cannot compile the kernel then.
 [[nodiscard]] std::optional<flat_kernel> flatten(const program& p, const call_graph& graph, const function& kernel);
 
 }  // namespace hpe::ptx

@@ -76,7 +76,7 @@ void control_flow::find_alive(std::size_t registers) {
       for (const operand& o : i.sources) read(o);
       for (const operand& o : i.results) {
         if (!o.is_register()) continue;
-        // After a guarded write the register may still have its old value, so the write also counts as a read.
+        // If the guard is false, the register keeps its old value, so a guarded write also counts as a read.
         if (i.guard.is_register()) {
           read(o);
         } else {

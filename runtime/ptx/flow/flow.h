@@ -1,6 +1,6 @@
 #pragma once
 
-/// The basic blocks of a piece of code, and the registers that are live at the beginning of each block.
+/// The basic blocks of a function or kernel, and the registers that are live at the beginning of each block.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace hpe::ptx {
 
 struct basic_block {
-  std::uint32_t first = 0, last = 0;      // instructions n with first <= n < last; a meeting ends its block
+  std::uint32_t first = 0, last = 0;  // instructions n with first <= n < last; a meeting (call_graph.h) ends its block
   std::vector<std::uint32_t> successors;  // blocks
 };
 
@@ -19,7 +19,7 @@ class register_set {
   void add(std::uint32_t r) { words_[r / 64] |= std::uint64_t{1} << (r % 64); }
   void remove(std::uint32_t r) { words_[r / 64] &= ~(std::uint64_t{1} << (r % 64)); }
   [[nodiscard]] bool has(std::uint32_t r) const { return (words_[r / 64] >> (r % 64) & 1) != 0; }
-  /// Adds the registers of `other`. Returns whether this changed the set.
+  /// Adds the registers of `other`. Returns whether the set has changed.
   bool unite(const register_set& other);
   [[nodiscard]] std::vector<std::uint32_t> members() const;
 

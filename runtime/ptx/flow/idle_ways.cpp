@@ -48,15 +48,16 @@ idle_ways::idle_ways(const std::vector<instruction>& code, const control_flow& f
     if (is_common_[block]) add_results(written_, code_, flow_.blocks()[block]);
 }
 
-// Returns whether all threads that reach the end of a block have only computed in the block, and continue in the same
-// block of the region.
+// Returns whether the block writes only registers, and all threads that reach its end continue in the same block of the
+// region.
 bool idle_ways::is_common_branch(std::uint32_t block) const {
   const instruction& end = code_[flow_.blocks()[block].last - 1];
   if (!only_computes_[block] || ends_region(end)) return false;
   return !end.guard.is_register() || has_block_value_[end.guard.index];
 }
 
-// First assumes that all blocks are common, and then removes those that threads may also reach by another path.
+// First assumes that all threads reach all blocks by the same path, and then removes the blocks that some threads may
+// reach by another path.
 void idle_ways::find_common() {
   for (const std::uint32_t block : region_.order) is_common_[block] = true;
   for (bool changed = true; changed;) {

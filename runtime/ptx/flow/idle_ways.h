@@ -1,7 +1,7 @@
 #pragma once
 
-/// Finds paths through a region on which a thread only computes. For example, in `if (t < s) { ... } __syncthreads();`,
-/// a thread with t >= s takes such a path.
+/// Finds paths through a region of code on which a thread does not access memory. For example, in `if (t < s) { ... }
+/// __syncthreads();`, a thread with t >= s takes such a path.
 
 #include <optional>
 #include <vector>
@@ -10,14 +10,16 @@
 
 namespace hpe::ptx {
 
-/// Finds the blocks that all threads reach by the same path, and the exit paths that begin there.
+/// Finds the basic blocks that all threads reach by the same path, and the paths out of the region that begin at these
+/// blocks.
 class idle_ways {
  public:
   /// A path that leaves the region. Threads on the path write only registers, and each of these registers has the same
   /// value in all threads on the path.
   struct way {
-    std::vector<std::uint32_t> blocks;  // the last one ends with a barrier of the whole block of threads, or an exit
-    register_set written;               // registers written between the beginning of the region and the end of the path
+    std::vector<std::uint32_t>
+        blocks;            // the last block ends with a barrier of all threads of the thread block, or with an exit
+    register_set written;  // registers written between the beginning of the region and the end of the path
   };
 
   /// `region` must begin after a barrier of the whole block of threads. `has_block_value`: see find_block_values. All
@@ -25,8 +27,8 @@ class idle_ways {
   idle_ways(const std::vector<instruction>& code, const control_flow& flow, const std::vector<bool>& has_block_value,
             const lane_region& region);
 
-  /// Returns the path of the threads that leave block `block` of the region for block `to`; empty if these threads do
-  /// not all follow one path of this kind.
+  /// Returns the path of the threads that branch from `block` to `to`; empty if these threads may follow different
+  /// paths, or if their path is not a `way`.
   [[nodiscard]] std::optional<way> behind(std::uint32_t block, std::uint32_t to) const;
 
  private:
@@ -38,9 +40,9 @@ class idle_ways {
   const control_flow& flow_;
   const std::vector<bool>& has_block_value_;
   const lane_region& region_;
-  std::vector<bool> only_computes_;  // by block: all instructions except the last one only compute
-  std::vector<bool> is_common_;      // by block: all threads reach it, and have only computed before
-  register_set written_;             // the registers that common blocks write
+  std::vector<bool> only_computes_;  // by block: all instructions except the last one write only registers
+  std::vector<bool> is_common_;      // by block: all threads reach the block, and have written only registers before
+  register_set written_;             // the registers that the blocks of is_common_ write
 };
 
 }  // namespace hpe::ptx

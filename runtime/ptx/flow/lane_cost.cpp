@@ -1,5 +1,5 @@
-// Estimates whether it pays to run a region in vector lanes. The unit of cost is one instruction, of one thread or of
-// all lanes together.
+// Estimates whether it pays to run a region in vector lanes. The unit of cost is one instruction, executed by one
+// thread or by all lanes together.
 
 #include <algorithm>
 
@@ -9,18 +9,19 @@ namespace hpe::ptx {
 
 namespace {
 
-// The cost, for each lane, of an access whose lanes have unrelated addresses: with gather instructions, and without.
-// Without them, each address is extracted from a vector register, and the value is inserted into one.
+// The cost, for each lane, of an access whose lanes have unrelated addresses: `gathered` with gather instructions,
+// `moved` without. Without gather instructions, the code extracts each address from a vector register and inserts each
+// value into one.
 constexpr double gathered = 1, moved = 4;
-// The factor for blocks of loops that some lanes leave before others: these lanes wait until the last one leaves.
+// The factor for blocks of a loop that lanes leave at different times, because early lanes wait for the last lane.
 constexpr double partly_filled = 1.5;
 // The cost, for each lane, of an atomic instruction, which runs in a loop over the lanes.
 constexpr double looped = 4;
-// The cost of a meeting that lanes pass without leaving the code, and the cost for one thread that leaves the code for
-// a meeting.
+// `passage`: the cost of a meeting that all lanes pass without leaving the code. `meeting`: the cost of a meeting for
+// each thread that leaves the code.
 constexpr double passage = 8, meeting = 30;
 
-// Estimates how often a block runs. Every loop is assumed to have few iterations.
+// Estimates how often a block runs. The estimate assumes 8 iterations of each loop, and at most 512 runs of a block.
 double runs_of(const lane_region& region, std::uint32_t block) {
   constexpr double iterations = 8, most = 512;
   const std::uint32_t place = region.position[block];

@@ -19,7 +19,7 @@ bool is_ordered(const instruction& i) {
                             modifier::mmio, modifier::cv) != modifier::count;
 }
 
-bool is_own_memory(const operand& o) {  // memory of a single thread
+bool is_own_memory(const operand& o) {  // whether the operand is in memory of a single thread
   return o.what == operand::kind::scratch || o.what == operand::kind::local;
 }
 
@@ -95,9 +95,9 @@ std::vector<std::set<std::uint32_t>> outcomes_of(const lane_region& region, cons
   return {{taken, after}};
 }
 
-// Returns when the code behind `block` tries the block `other`. Blocks that are later in the order come first. The
-// header of a loop that contains `block` comes again after the loop's last block, the header of an inner loop before
-// that of an outer one.
+// Returns a key that sorts the blocks in the order in which the code after `block` checks whether lanes wait for them.
+// Blocks after `block` in `order` come first. The header of a loop that contains `block` follows the loop's last block;
+// the header of an inner loop precedes the header of an outer loop.
 std::pair<std::uint64_t, std::uint64_t> lane_region::turn(std::uint32_t block, std::uint32_t other) const {
   if (position[other] > position[block]) return {2 * std::uint64_t{position[other]}, 0};
   return {2 * std::uint64_t{loop_end[other]} + 1, order.size() - position[other]};
@@ -128,12 +128,12 @@ lane_analysis::lane_analysis(unsigned count, const std::vector<instruction>& cod
   } while (force_varying());
 }
 
-// A region that begins at the entry or behind a barrier of the block passes the meetings of warps if it can. If it
-// cannot, because some of its code does not run in lanes, threads regularly come to the regions behind its meetings,
-// and these pass in turn. Threads rarely come to the other regions: their code stays small, for one thread after the
-// other.
+// The lanes of a region that begins at the kernel's entry or after a barrier of the block pass the meetings of warps if
+// all code of the region runs in lanes. Otherwise threads often continue in the regions after these meetings, so those
+// regions are treated in the same way. Threads rarely reach the other regions, so these get only the shorter code that
+// runs one thread after the other.
 void lane_analysis::find_regions(const std::vector<std::uint32_t>& starts) {
-  std::map<std::uint32_t, std::size_t> behind;  // by first block: the region behind a passable meeting
+  std::map<std::uint32_t, std::size_t> behind;  // by first block: the region after a passable meeting
   std::vector<std::size_t> open;
   std::vector<bool> is_usual(starts.size());
   for (std::size_t n = 0; n < starts.size(); ++n) {
@@ -164,7 +164,7 @@ void lane_analysis::find_regions(const std::vector<std::uint32_t>& starts) {
   }
 }
 
-// The blocks behind the meetings to which threads come from a block.
+// Returns the blocks after the meetings that threads may reach next from block `first`.
 std::vector<std::uint32_t> lane_analysis::blocks_behind(std::uint32_t first) const {
   std::vector<std::uint32_t> result, open{first};
   std::vector<bool> is_seen(flow_.blocks().size());
@@ -180,9 +180,10 @@ std::vector<std::uint32_t> lane_analysis::blocks_behind(std::uint32_t first) con
   return result;
 }
 
-// A warp that waits in a loop for another warp must leave its code at the loop's meetings, because the other warp runs
-// only then. A loop may wait if it reads the result of an atomic operation, or if memory alone decides when it ends.
-// Most such loops contain a pause (insert_pauses), so their code does not run in lanes anyway.
+// Returns whether the region has a loop that contains meetings and may wait for another warp. At these meetings, a warp
+// must leave the code, because otherwise the other warp does not run. A loop may wait if it reads the result of an
+// atomic operation, or if only values from memory decide when the loop ends. Most such loops contain a pause
+// (insert_pauses), and a loop with a pause does not run in lanes.
 bool lane_analysis::may_wait_for_others(const lane_region& region) const {
   const auto is_read = [&](std::uint32_t r) {
     return std::any_of(code_.begin(), code_.end(), [&](const instruction& i) {
@@ -211,7 +212,7 @@ bool lane_analysis::may_wait_for_others(const lane_region& region) const {
 // Whether a branch out of the loop depends on a load from an address that is the same in each iteration, and on nothing
 // else that changes in the loop.
 bool lane_analysis::ends_by_memory_alone(const lane_region& region, std::uint32_t header) const {
-  enum class change : std::uint8_t { none, by_memory, any };  // of a register, from one iteration to the next
+  enum class change : std::uint8_t { none, by_memory, any };  // how a register changes from one iteration to the next
   std::vector<change> changes(registers_.size(), change::none);
   const auto for_all = [&](const auto& look) {
     for (std::uint32_t place = region.position[header]; place <= region.loop_end[header]; ++place) {
@@ -233,8 +234,8 @@ bool lane_analysis::ends_by_memory_alone(const lane_region& region, std::uint32_
       default: return change::any;
     }
   };
-  // Pessimistic, so that registers that count iterations keep their class.
-  std::vector<std::uint32_t> written;  // in the order of the code, which needs few rounds
+  // Begins with the class `any` for all written registers, so that loop counters keep this class.
+  std::vector<std::uint32_t> written;  // in the order of the code, so that few rounds suffice
   std::map<std::uint32_t, std::vector<const instruction*>> writers;
   for_all([&](const instruction& i, std::uint32_t) {
     for (const operand& o : i.results) {
@@ -278,8 +279,8 @@ bool lane_analysis::has_step_of_size(const instruction& i) const {
   return shape.has_step() && shape.step == std::int64_t{bytes_of(i.types[0])} * i.vector;
 }
 
-// Finds the blocks of a region in reverse postorder, with the blocks of each loop behind its header. Not possible if an
-// instruction does not run in lanes, or if a loop has several entries.
+// Stores the blocks of a region in reverse postorder, with the blocks of each loop directly after the loop's header.
+// Leaves is_possible false if an instruction cannot run in lanes, or if a loop has several entries.
 void lane_analysis::order_blocks(lane_region& region) const {
   const std::size_t count = flow_.blocks().size();
   if (region.first >= count) return;
@@ -332,7 +333,7 @@ void lane_analysis::order_blocks(lane_region& region) const {
     while (!open.empty()) {
       const std::uint32_t block = open.back();
       open.pop_back();
-      if (block == region.first && block != header) return;  // a second entry
+      if (block == region.first && block != header) return;  // the loop has a second entry
       if (loop.insert(block).second) open.insert(open.end(), before[block].begin(), before[block].end());
     }
   }
@@ -349,7 +350,7 @@ void lane_analysis::order_blocks(lane_region& region) const {
     }
   };
   place(place, nullptr);
-  // Every step backwards must lead to the header of a loop that contains the block.
+  // Every backward edge must lead to the header of a loop that contains the block.
   for (const std::uint32_t block : region.order)
     for (const std::uint32_t to : successors(block))
       if (region.position[to] <= region.position[block] && !loops[to].contains(block)) return;
@@ -370,7 +371,7 @@ void lane_analysis::find_waiting(lane_region& region) const {
       std::set<std::uint32_t> all = region.waiting[block];
       all.insert(outcome.begin(), outcome.end());
       for (const std::uint32_t to : region.next(block, outcome)) {
-        // next() lists the blocks in the order in which the code tries them: if the code goes on with `to`, no lane
+        // next() lists the blocks in the order in which the code checks them. If the code continues with `to`, no lane
         // waits for the blocks before `to`, and the lanes that waited for `to` run.
         all.erase(to);
         const std::size_t before = region.waiting[to].size();
@@ -383,7 +384,7 @@ void lane_analysis::find_waiting(lane_region& region) const {
   }
 }
 
-// Optimistic: begins with unknown shapes, and joins the results of all writes until nothing changes.
+// Begins with unknown shapes, and joins the results of all writes until no shape changes.
 void lane_analysis::find_shapes() {
   shapes_.assign(registers_.size(), unknown);
   const auto write = [&](std::uint32_t r, const lane_shape& s) {
@@ -392,7 +393,8 @@ void lane_analysis::find_shapes() {
     shapes_[r] = after;
     return changed;
   };
-  for (const std::uint32_t r : flow_.alive_at(0).members()) write(r, uniform);  // zero
+  for (const std::uint32_t r : flow_.alive_at(0).members())
+    write(r, uniform);  // registers that no instruction has written are zero
   for (bool changed = true; changed;) {
     changed = false;
     for (const instruction& i : code_) {
@@ -404,7 +406,7 @@ void lane_analysis::find_shapes() {
   }
 }
 
-// Gives the shape varying to each register that is written while other lanes wait for a block in which they read the
+// Sets the shape `varying` for each register that some lanes write while other lanes wait for a block that reads the
 // register's old value. Returns whether a shape has changed.
 bool lane_analysis::force_varying() {
   bool changed = false;
@@ -447,7 +449,7 @@ lane_shape lane_analysis::result_of(const instruction& i) const {
   }
 }
 
-// A meeting of the lanes of one mask gives all these lanes the same result, except for shuffles and for match.any.
+// Votes, redux, activemask and match.all have the same result in all lanes of one mask; shuffles and match.any do not.
 lane_shape lane_analysis::result_of_meeting(const instruction& i) const {
   const bool is_common = i.op == opcode::vote || i.op == opcode::redux || i.op == opcode::activemask ||
                          (i.op == opcode::match && i.has(modifier::all));
@@ -476,7 +478,7 @@ lane_shape lane_analysis::result_of_pure(const instruction& i) const {
       return a.is_uniform() || b.is_uniform() ? with_step(widened, a.step + sign * b.step) : ptx::varying;
     return with_step(linear, a.step + sign * b.step);
   };
-  // Returns the shape of the product of a value that has a step and a constant.
+  // Returns the shape of the product of a value (which must have a step) and a constant.
   const auto product = [&](const lane_shape& a, const operand& by, bool widens) -> lane_shape {
     const auto factor = constant(by, bits);
     if (!factor || !a.has_step() || (widens && a.what == lane_shape::kind::widened)) return varying;

@@ -1,6 +1,6 @@
-// A statement is changed token by token, so that formats and operands that do not concern the patch stay as they are.
-// Code that must run before a statement (loads of addresses, arguments of calls) is inserted between the statement and
-// its label.
+// The patch replaces single tokens of a statement, and leaves all other tokens and the white space unchanged. Some code
+// must run before a statement, such as loads of addresses and stores of arguments. The patch inserts this code between
+// the statement's label and the statement.
 
 #include "runtime/ptx/patch/body_patch.h"
 
@@ -50,7 +50,7 @@ class patcher {
   }
 
  private:
-  // .loc has no terminator, so its operands are counted.
+  // .loc has no terminator, so this function counts the operands.
   void location() {
     const auto accept = [this](char c) { return tokens_.peek().is(c) && (tokens_.take(), true); };
     for (int n = 0; n < 3; ++n) tokens_.take();
@@ -96,7 +96,7 @@ class patcher {
     changes_.append(inside);
   }
 
-  // Changes the scope of atomic operations, fences and ordered accesses from the device to the system.
+  // Replaces device scope by system scope (.sys) in atomic operations, fences and ordered accesses.
   static void widen_scope(std::string_view mnemonic, std::span<const token> parts, edits& inside) {
     const auto find = [&](std::initializer_list<std::string_view> names) {
       return std::find_if(parts.begin() + 1, parts.end(),
@@ -134,8 +134,8 @@ class patcher {
         const std::string into = fmt::format("%hpe_at{}", addresses++);
         before += fmt::format("ld.const.u64 {}, [{}+{}];\n", into, names_.table, 8 * variable->second);
         std::size_t end = t.end;
-        // In brackets, PTX allows an offset after a register. Elsewhere it does not, so the offset is added in the code
-        // before.
+        // PTX allows an offset after a register only in brackets. Elsewhere, the code before the statement adds the
+        // offset.
         if (brackets == 0 && n + 2 < operands.size() && operands[n + 1].is('+')) {
           const bool minus = operands[n + 2].is('-');
           const token& offset = operands[n + (minus ? 3 : 2)];
@@ -173,7 +173,8 @@ class patcher {
     }
   }
 
-  // The kernel reads its grid_part once, at its beginning. A kernel that uses no word of it needs no prologue.
+  // Returns the code at the beginning of a kernel that loads its grid_part; empty if the kernel does not use the
+  // grid_part.
   [[nodiscard]] std::string prologue() const {
     std::string text;
     if (most_addresses_ > 0) text += fmt::format("\n.reg .b64 %hpe_at<{}>;", most_addresses_);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Replacements of pieces of a PTX text, and a function that reads the tokens of one statement.
+/// Replacements of parts of a PTX text, and a function that reads the tokens of one statement.
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace hpe::ptx::patch {
 
-/// Replacements of pieces of a text, in ascending order.
+/// Replacements of parts of a text. Callers add them in ascending order of their positions.
 class edits {
  public:
   void replace(std::size_t begin, std::size_t end, std::string by) { all_.push_back({begin, end, std::move(by)}); }

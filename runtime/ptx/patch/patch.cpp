@@ -15,17 +15,17 @@ namespace {
 
 constexpr std::size_t most_parameters = 4096;
 constexpr std::uint64_t most_constants = 65536;
-constexpr std::uint32_t first_with_scopes = 60;  // the first architecture that has instructions of system scope
+constexpr std::uint32_t first_with_scopes = 60;  // sm_60 is the first architecture with instructions of system scope
 
-// Returns whether the compiler made the variable and no code writes it: string literals, which printf needs on the
-// device that prints, and tables of the mathematical functions.
+// Returns whether the variable is a constant that the compiler generated: a string literal, which each device needs for
+// its own printf, or a table of the mathematical functions.
 bool is_literal(const symbol& s) {
   return s.name.starts_with("$str") || s.name.starts_with("_$_str") || s.name.starts_with("__unnamed_") ||
          (s.is_only_read() && s.name.starts_with("__cudart_"));
 }
 
-// Returns whether each device has its own copy: constants, and variables that no kernel writes. Only the host changes
-// their bytes.
+// Returns whether each device has its own copy of the variable. This is the case for constants and for variables that
+// no kernel writes, because only the host changes them.
 bool is_copied(const symbol& s) {
   if (s.size == 0) return false;
   if (s.where == symbol::space::constant) return true;
@@ -36,10 +36,10 @@ bool is_redirected(const symbol& s) {
   return s.where == symbol::space::global && s.size != 0 && !is_literal(s) && !is_copied(s);
 }
 
-/// The changes to one function with a body.
+/// The changes to one function or kernel.
 struct patched_function {
   const function* what = nullptr;
-  std::size_t begin = 0, end = 0;  // offsets in the text; end is 0 for a declaration
+  std::size_t begin = 0, end = 0;  // offsets in the text; `end` is 0 for a declaration
   edits changes;
   std::string obstacle;
 };
@@ -75,7 +75,7 @@ class module_patch {
   }
 
  private:
-  /// Calls `visit` for the function and for all functions that it calls, directly or through other functions.
+  /// Calls `visit` for the function `first` and for all functions that it calls, directly or through other functions.
   template <class Visit>
   void for_each_called(const function& first, const Visit& visit) const {
     std::vector<const function*> open{&first};
@@ -207,8 +207,8 @@ class module_patch {
     return f;
   }
 
-  // Removes the variables that the table replaces. Also removes initial values that name variables or functions:
-  // constants get their bytes from the original module.
+  // Removes the variables that the table of addresses replaces. Also removes initial values that name variables or
+  // functions, because hpe copies the bytes of constants from the original module.
   void patch_variables(lexer& tokens, const text_names& names, std::size_t begin, edits& change) const {
     const std::vector<token> all = take_statement(tokens);
     unsigned depth = 0;
@@ -230,8 +230,8 @@ class module_patch {
     if (!is_replaced && names_others) change.replace(value, all.back().begin, "");
   }
 
-  // Removes debug sections, because they name labels of kernels that the text omits. Keeps debug_str, which line
-  // numbers need.
+  // Removes debug sections, because they name labels of kernels that the patched text omits. Keeps the section
+  // debug_str, because line numbers refer to it.
   static void patch_section(lexer& tokens, std::size_t begin, edits& change) {
     const token name = tokens.take();
     unsigned depth = 0;
@@ -280,8 +280,7 @@ class module_patch {
     return bytes;
   }
 
-  // Combines the changes to functions with all other changes in the order of the text, and removes the kernels that are
-  // not in `kept`.
+  // Applies all changes to the text, and removes the kernels that are not in `kept`.
   static std::string assemble(const std::string& text, const patched_text& patched,
                               const std::set<const function*>& kept) {
     std::map<std::size_t, edits> all = patched.others;

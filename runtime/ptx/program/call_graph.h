@@ -6,26 +6,29 @@
 
 namespace hpe::ptx {
 
-/// Returns whether an instruction is a meeting, at which threads leave compiled code.
+/// Returns whether an instruction is a meeting. A meeting is an instruction at which a thread leaves compiled code so
+/// that other threads can run: a barrier, a warp instruction such as a shuffle or a vote, a matrix instruction, or a
+/// pause.
 [[nodiscard]] bool is_meeting(const instruction& i);
-/// Returns whether the code before the instruction and the code after it are in different regions of the compiler.
+/// Returns whether the compiler ends a region of code at the instruction (regions.h).
 [[nodiscard]] inline bool ends_region(const instruction& i) {
   return i.kind == kind::exit || i.kind == kind::ret || is_meeting(i);
 }
-/// Returns whether a meeting is a barrier of all threads of a block that returns no results to them.
+/// Returns whether the instruction is a barrier for all threads of a block that returns no result, such as
+/// __syncthreads().
 [[nodiscard]] bool is_block_barrier(const instruction& i);
 
-/// The calls between functions, and in which functions threads meet. meets(): threads meet or end in the function or in
-/// its callees. A call through a pointer counts as a call in which no threads meet; the compiler checks whether that is
-/// true (flatten).
+/// The calls between the functions of a program, and the functions that contain meetings. meets() returns whether the
+/// function or one of its callees contains a meeting or ends threads. The graph assumes that functions called through a
+/// pointer contain no meetings; flatten checks this assumption.
 class call_graph {
  public:
   explicit call_graph(const program& p);
   [[nodiscard]] bool meets(std::uint32_t function) const { return meets_[function]; }
-  /// Returns whether threads of a warp meet, without the other threads of the block, in a function or in its callees.
+  /// Returns whether a function or one of its callees contains a meeting of a single warp.
   [[nodiscard]] bool meets_in_warps(std::uint32_t function) const { return meets_in_warps_[function]; }
   [[nodiscard]] bool is_recursive(std::uint32_t function) const;
-  /// The functions whose address the program takes, so that calls through pointers may reach them.
+  /// Returns the functions whose address the program takes. A call through a pointer may call any of these functions.
   [[nodiscard]] const std::vector<std::uint32_t>& targets_of_pointers() const { return pointed_; }
   [[nodiscard]] const std::vector<std::uint32_t>& callees(std::uint32_t function) const { return callees_[function]; }
   [[nodiscard]] bool calls_pointers(std::uint32_t function) const { return calls_pointers_[function]; }

@@ -9,8 +9,8 @@ namespace hpe::ptx {
 namespace {
 
 bool rounds_up(rounding round, bool negative, bool odd, bool half, bool more_than_zero) {
-  // half: the discarded part is at least one half; more_than_zero: the discarded bits after the first one are not all
-  // zero.
+  // `half`: the discarded bits are at least half a unit in the last place. `more_than_zero`: a discarded bit after the
+  // first one is set.
   switch (round) {
     case rounding::nearest_even: return half && (more_than_zero || odd);
     case rounding::nearest_away: return half;
@@ -28,7 +28,7 @@ std::uint64_t encode(double value, const float_format& format, rounding round) {
   const unsigned width = format.exponent_bits + format.mantissa_bits;
   const std::uint64_t sign = static_cast<std::uint64_t>(negative) << width;
   const std::uint64_t infinity = ((std::uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
-  const std::uint64_t beyond = format.has_infinity ? infinity : format.nan;  // follows the largest finite value
+  const std::uint64_t beyond = format.has_infinity ? infinity : format.nan;  // the code after the largest finite value
   if (std::isnan(value)) return format.nan;
   if (std::isinf(value)) return sign | beyond;
   if (value == 0) return sign;
@@ -50,7 +50,8 @@ std::uint64_t encode(double value, const float_format& format, rounding round) {
     rest = (digits & ((std::uint64_t{1} << (cut - 1)) - 1)) != 0;
   }
   if (rounds_up(round, negative, (kept & 1) != 0, half, rest)) ++kept;
-  // A carry out of the mantissa increments the exponent, as it must. This is right also if a subnormal becomes normal.
+  // If rounding carries out of the mantissa, the addition increments the exponent. That is correct also if a subnormal
+  // value becomes normal.
   std::uint64_t bits = kept + (static_cast<std::uint64_t>(biased - 1) << format.mantissa_bits);
   if (bits >= beyond) {
     const bool stays =
@@ -96,8 +97,8 @@ double add_to_odd(double a, double b) {
   const double error = (a - (sum - b_part)) + (b - b_part);
   const auto bits = std::bit_cast<std::uint64_t>(sum);
   if (error == 0 || (bits & 1) != 0) return sum;
-  // The exact result lies between `sum` and its neighbour in the direction of the error. `sum` is even, so the
-  // neighbour is odd.
+  // The exact sum lies between `sum` and the next double in the direction of the error. `sum` is even, so that double
+  // is odd.
   const bool away_from_zero = (error > 0) == (sum > 0);
   return std::bit_cast<double>(away_from_zero ? bits + 1 : bits - 1);
 }

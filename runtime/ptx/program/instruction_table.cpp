@@ -28,7 +28,7 @@ instruction_form make_form(opcode op, std::string_view mnemonic, kind k, std::st
 }
 
 const std::vector<instruction_form>& forms() {
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& all = *new const std::vector<instruction_form>{
 #define PTX_INSTRUCTION(identifier, mnemonic, kind_, operands, types, modifiers) \
   make_form(opcode::identifier, mnemonic, kind::kind_, operands, types, modifiers),
@@ -51,7 +51,7 @@ bool instruction_form::takes(type t) const { return std::find(types.begin(), typ
 const instruction_form& form_of(opcode op) { return forms()[static_cast<std::size_t>(op)]; }
 
 const instruction_form* find_form(std::string_view mnemonic) {
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& index = *new const std::unordered_map<std::string_view, const instruction_form*>(forms_by_name());
   const auto found = index.find(mnemonic);
   return found == index.end() ? nullptr : found->second;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The table of instructions (instruction.def): their names, how they are executed, and which types and modifiers they
-/// accept.
+/// The table of instructions (instruction.def): the name of each instruction, how hpe executes the instruction, and
+/// which types and modifiers it accepts.
 
 #include <cstdint>
 #include <string_view>
@@ -19,7 +19,7 @@ enum class opcode : std::uint8_t {
   count
 };
 
-/// How an instruction is executed.
+/// How hpe executes an instruction.
 enum class kind : std::uint8_t {
   pure,     // one result, computed from the operands by a scalar_function
   special,  // reads a special register
@@ -29,7 +29,7 @@ enum class kind : std::uint8_t {
   copy_async,
   texture,        // accesses to textures and surfaces (texture_access.h)
   address_space,  // cvta, isspacep
-  routine,        // executed by one function (routine.h)
+  routine,        // executed by run_routine (routine.h)
   fence,
   nothing,
   branch,
@@ -41,7 +41,7 @@ enum class kind : std::uint8_t {
   pause,  // lets other threads run
   warp,
   barrier,
-  matrix,  // operations on matrices, for which all threads of a warp meet
+  matrix,  // operations on matrices, which all threads of a warp execute together
 };
 
 struct instruction_form {

@@ -17,8 +17,8 @@ std::optional<tile_size> tile_size_of(const instruction& i) {
   return std::nullopt;
 }
 
-// f16 operands have eight registers in every shape, which then contain each element twice (PTX ISA, "Matrix Fragments
-// for WMMA").
+// f16 operands have eight registers in every shape, and these registers contain each element twice (PTX ISA, "Matrix
+// Fragments for WMMA").
 unsigned operand_registers(const matrix_part& part) {
   if (part.element == type::f16) return 8;
   return part.elements_per_thread() * bytes_of(part.element) / bytes_of(part.register_type());
@@ -28,8 +28,8 @@ unsigned accumulator_registers(const matrix_part& part) {
   return part.element == type::f16 ? 4 : part.elements_per_thread();
 }
 
-// Returns whether matrices A and B of this size may have an element type. Each of the smallest shapes allows one type;
-// all larger shapes allow the same types.
+// Returns whether matrices A and B of this size may have an element type. Shapes with k = 4 or k = 8 allow one type
+// each; all other shapes allow the same types.
 bool has_operands_of(const tile_size& size, type element) {
   if (size.k == 4) return element == type::f64;
   if (size.k == 8) return element == type::tf32;

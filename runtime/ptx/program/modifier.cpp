@@ -22,7 +22,7 @@ std::unordered_map<std::string_view, modifier> modifiers_by_name() {
 }  // namespace
 
 std::optional<modifier> modifier_of_name(std::string_view name) {
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& index = *new const std::unordered_map<std::string_view, modifier>(modifiers_by_name());
   if (const auto found = index.find(name); found != index.end()) return found->second;
   if (name.starts_with("L1::")) return modifier::L1;

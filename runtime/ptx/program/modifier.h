@@ -1,7 +1,7 @@
 #pragma once
 
-/// The parts of an instruction's name other than opcode and types: rounding, comparison, state space, ...
-/// (modifier.def).
+/// Modifiers: the parts of an instruction's name other than opcode and types, such as rounding, comparison and state
+/// space (modifier.def).
 
 #include <bitset>
 #include <optional>
@@ -16,13 +16,12 @@ enum class modifier : unsigned {
   count
 };
 
-/// The modifiers of an instruction, without their order, which has no meaning in PTX. Only the order of types has a
-/// meaning; types are stored separately and in order.
+/// The modifiers of an instruction. The set does not store their order, because the order has no meaning in PTX.
 class modifier_set {
  public:
   [[nodiscard]] bool has(modifier m) const { return bits_[static_cast<std::size_t>(m)]; }
   void add(modifier m) { bits_.set(static_cast<std::size_t>(m)); }
-  /// Returns which of the given modifiers is in the set; `count` if none of them is.
+  /// Returns which of the given modifiers is in the set; modifier::count if none of them is in the set.
   template <class... Modifiers>
   [[nodiscard]] modifier one_of(Modifiers... wanted) const {
     modifier found = modifier::count;
@@ -34,8 +33,8 @@ class modifier_set {
   std::bitset<static_cast<std::size_t>(modifier::count)> bits_;
 };
 
-/// Finds a modifier by its name without the dot. All cache hints with arguments ("L2::128B", "L1::evict_last") become
-/// L1 or L2.
+/// Returns the modifier with a name, given without the dot; empty if there is none. Returns L1 or L2 for cache hints
+/// with arguments ("L1::evict_last", "L2::128B").
 [[nodiscard]] std::optional<modifier> modifier_of_name(std::string_view name);
 [[nodiscard]] std::string_view name_of(modifier m);
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The typed intermediate form. The parser makes it from PTX text; the interpreter and the compiler execute it.
+/// The typed intermediate form of a PTX program. The parser creates it from PTX text, the interpreter executes it, and
+/// the compiler translates it to native code.
 ///
 /// This form is PTX in which all names are resolved: registers are numbers, labels are positions, each pure instruction
 /// refers to the function that computes it, and a pure PTX instruction with several results is split into instructions
@@ -17,7 +18,7 @@
 
 namespace hpe::ptx {
 
-/// CUDA's limits for a launch, along x, y and z.
+/// CUDA's limits along x, y and z: the blocks of a grid, and the threads of a block.
 inline constexpr std::array<std::uint32_t, 3> most_blocks{0x7fffffff, 65535, 65535}, widest_block{1024, 1024, 64};
 
 /// The number of lanes of a warp.
@@ -33,23 +34,23 @@ using atomic_function = std::uint64_t (*)(void* address, std::uint64_t b, std::u
 struct operand {
   enum class kind : std::uint8_t {
     none,
-    reg,        // a register; in an address, register plus value
-    immediate,  // value
-    symbol,     // the address of a variable plus value
-    formal,     // value is an offset into the parameters of the function or kernel
-    scratch,    // value is an offset into the parameters that the function passes to calls
-    local,      // value is an offset into the function's local memory
+    reg,        // a register; in an address, the register plus `value`
+    immediate,  // the constant is `value`
+    symbol,     // the address of a variable plus `value`
+    formal,     // `value` is an offset into the parameters of the function or kernel
+    scratch,    // `value` is an offset into the arguments that the function passes to its callees
+    local,      // `value` is an offset into the function's local memory
     function,   // the address of a function
   };
   kind what = kind::none;
-  bool negated = false;  // for a predicate: use its negation
+  bool negated = false;  // for a predicate: whether the instruction uses the negation
   std::uint32_t index = 0;
   std::uint64_t value = 0;
 
   [[nodiscard]] bool is_register() const { return what == kind::reg; }
 };
 
-/// A call's argument or result: a piece of the function's scratch memory.
+/// A call's argument or result: a range of bytes of the caller's scratch memory (operand::kind::scratch).
 struct argument {
   std::uint32_t offset = 0;
   std::uint32_t size = 0;
@@ -63,7 +64,7 @@ struct instruction {
   type types[4] = {type::none, type::none, type::none, type::none};
   modifier_set modifiers;
   std::uint8_t vector = 1;  // the number of elements of a load or store
-  operand guard;            // none, or the predicate that must hold for the instruction to be executed
+  operand guard;            // none, or the predicate under which a thread executes the instruction
   std::vector<operand> results;
   std::vector<operand> sources;  // in a memory access, the address comes first
   scalar_function scalar = nullptr;
@@ -106,11 +107,11 @@ struct function {
   std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros if not given
   std::uint32_t max_cluster = 0;                  // .maxclusterrank, in blocks; 0 if not given
   bool needs_cluster = false;                     // .explicitcluster: the kernel or its launch must define a cluster
-  std::uint32_t text = 0;                         // number of its PTX text
-  std::string left_out;                           // why hpe left out the code (unknown_code); empty: the code is there
+  std::uint32_t text = 0;                         // index in program::texts
+  std::string left_out;  // why hpe removed the code (unknown_code::left_out); empty if hpe did not remove it
 };
 
-/// A variable outside registers, local memory and parameters.
+/// A variable in global, constant or shared memory.
 struct symbol {
   enum class space : std::uint8_t { global, constant, shared };
   struct relocation {
@@ -127,11 +128,11 @@ struct symbol {
   std::uint32_t alignment = 1;
   bool is_defined = true;
   bool is_managed = false;
-  bool may_be_written = false;        // code of the program may write it (find_written_variables)
-  bool is_dynamic_shared = false;     // extern shared: begins after the static variables
+  bool may_be_written = false;        // whether code of the program may write the variable (find_written_variables)
+  bool is_dynamic_shared = false;     // declared `.extern .shared`: begins after the static shared variables
   std::uint32_t shared_offset = 0;    // offset of a static variable in the block's shared memory
   std::uint32_t owner = no_owner;     // the function that declares a shared variable
-  std::vector<std::uint8_t> initial;  // shorter than size if the rest is zero
+  std::vector<std::uint8_t> initial;  // the initial bytes; shorter than `size` if the other bytes are zero
   std::vector<relocation> relocations;
   static constexpr std::uint32_t no_owner = ~0U;
 
@@ -145,13 +146,13 @@ struct symbol {
 struct program {
   std::vector<std::string> texts;
   std::vector<std::string> files;                    // the names in .file directives
-  std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
+  std::vector<std::unique_ptr<function>> functions;  // function pointers use their numbers (image::address_of_function)
   std::vector<symbol> symbols;
-  bool in_lockstep = false;        // threads of a warp meet before stores and loads (warp_order)
+  bool in_lockstep = false;        // the parser has inserted meetings before stores and loads (warp_order)
   std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
 
-  /// Removes the code of a function, and stores the reason. After that, variables that the code named are treated as
-  /// written.
+  /// Removes the code of a function, and stores the reason in function::left_out. Marks the variables that the code
+  /// named as variables that may be written.
   void leave_out(function& f, const std::string& why);
   [[nodiscard]] const function* find_kernel(std::string_view name) const;
   [[nodiscard]] const symbol* find_symbol(std::string_view name) const;

@@ -1,5 +1,6 @@
-// Invariants: one CPU thread runs all threads of a cluster, so barriers in shared memory need no atomic operations.
-// Compiled code may call these functions, so they must have no object with a destructor when they stop the kernel.
+// Two invariants. One CPU thread runs all threads of a cluster, so barriers in shared memory need no atomic operations.
+// Compiled code may call these functions, and stopping a kernel runs no destructors, so no object with a destructor may
+// exist where a function stops the kernel.
 
 #include "runtime/ptx/program/routine.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// The memory accesses of one thread's instruction.
+// The memory accesses of one instruction in one thread.
 struct access {
   block_context& block;
   std::uint32_t thread;
@@ -35,12 +36,12 @@ struct access {
   void touch(const std::uint8_t* at, u64 size, memory_use how) const {
     if (block.races != nullptr) block.races->touch(block, thread, what, at, size, how);
   }
-  // A barrier in shared memory orders the accesses that threads make before they arrive before the accesses that other
-  // threads make after they wait.
+  // Reports the arrival to the race finder: accesses before a thread's arrival at an mbarrier happen before the
+  // accesses of another thread after its wait.
   void arrive_at(const void* barrier) const {
     if (block.races != nullptr) block.races->release(block, thread, reinterpret_cast<u64>(barrier));
   }
-  // Reports that the thread's asynchronous copies have arrived; they are complete then.
+  // Reports to the race finder that the thread's asynchronous copies are complete and signal the barrier.
   void arrive_with_copies(u64 barrier) const {
     if (block.races == nullptr) return;
     block.races->commit_copies(block, thread);
@@ -106,8 +107,8 @@ u64 run_barrier(const access& by, const u64* sources) {
   return before;
 }
 
-// sources: the destination, the source and the number of bytes; with a barrier, also the barrier; for a multicast, also
-// the ranks
+// sources: the destination, the source, the number of bytes, the barrier (if the copy signals one), and the set of
+// blocks (if the copy is a multicast)
 void copy_bulk(const access& by, const u64* sources) {
   const instruction& i = by.what;
   const bool to_cluster = i.has(modifier::shared_cluster), to_global = i.has(modifier::bulk_group);
@@ -140,7 +141,7 @@ void copy_bulk(const access& by, const u64* sources) {
   }
 }
 
-// sources: the address, the barrier, the values
+// sources: the address, the barrier, the values to store
 void store_async(const access& by, const u64* sources) {
   const unsigned bytes = bytes_of(by.what.types[0]);
   const u64 size = u64{bytes} * by.what.vector;
@@ -212,8 +213,7 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
       }
       by.arrive_with_copies(sources[0]);
       if (i.has(modifier::noinc)) {
-        // Without .noinc, the copies first increment the number of pending arrivals, so that their arrival changes
-        // nothing.
+        // Without .noinc, the instruction adds one pending arrival, and the completion of the copies removes it.
         const shared_barrier at(by, window_of(i), sources[0]);
         barrier_word w = at.get();
         by.require(w.arrive(1));
@@ -221,7 +221,7 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
       }
       return 0;
     case opcode::st: store_async(by, sources); return 0;
-    default: return 0;  // createpolicy has no effect: the processor manages its own caches
+    default: return 0;  // createpolicy has no effect, because the CPU manages its own caches
   }
 }
 

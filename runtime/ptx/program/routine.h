@@ -1,10 +1,10 @@
 #pragma once
 
-/// Instructions that a single function executes, for both the interpreter and compiled code: barriers in shared memory
+/// Instructions that both the interpreter and compiled code execute by calling run_routine: barriers in shared memory
 /// (mbarrier), bulk copies and stores that signal their completion at an mbarrier, and addresses in a cluster.
 ///
-/// Operations that are asynchronous on a GPU are complete in hpe when their instruction has been executed, so they
-/// signal the mbarrier at once.
+/// Copies and stores that are asynchronous on a GPU are synchronous in hpe: when run_routine returns, the bytes are
+/// copied and the mbarrier is signalled.
 
 #include "runtime/ptx/execution/block.h"
 
@@ -12,14 +12,14 @@ namespace hpe::ptx {
 
 inline constexpr std::size_t most_routine_sources = 8;
 
-/// Executes an instruction. `sources` are the values of i.sources; addresses are as in the instruction. Returns the
-/// result, if the instruction has one. Stops the kernel if an address is invalid.
+/// Executes an instruction. `sources` are the values of i.sources; addresses are in the state space that the
+/// instruction names. Returns the instruction's result, or 0 if it has none. Stops the kernel if an address is invalid.
 std::uint64_t run_routine(block_context& block, std::uint32_t thread, const instruction& i,
                           const std::uint64_t* sources);
 
-/// A barrier in shared memory: the 64 bits that mbarrier instructions use. PTX does not define their format (PTX ISA,
-/// section "Parallel Synchronization and Communication Instructions: mbarrier"). A phase completes when no arrivals and
-/// no bytes are pending; the next phase begins with the expected number of arrivals.
+/// The 64 bits of an mbarrier. PTX does not define their format (PTX ISA, section "Parallel Synchronization and
+/// Communication Instructions: mbarrier"). A phase completes when no arrivals and no bytes are pending; the next phase
+/// begins with the expected number of arrivals.
 class barrier_word {
  public:
   static constexpr std::uint64_t most_arrivals = (1U << 20) - 1;
@@ -36,11 +36,11 @@ class barrier_word {
   /// Returns the parity of the current phase: 0, 1, 0, ...
   [[nodiscard]] std::uint64_t parity() const { return bits_ >> 62 & 1; }
 
-  /// These functions return false if the operation is not possible, for example because more threads would arrive than
-  /// are pending.
+  /// arrive, drop and expect return false if the operation is not possible, for example if `count` is larger than the
+  /// number of pending arrivals.
   [[nodiscard]] bool arrive(std::uint64_t count);
   [[nodiscard]] bool drop(std::uint64_t count);
-  /// Adds `bytes` to the pending bytes. Call this with a negative number for bytes that have arrived.
+  /// Adds `bytes` to the number of pending bytes. A negative number reports bytes that have arrived.
   [[nodiscard]] bool expect(std::int64_t bytes);
 
  private:

@@ -23,8 +23,8 @@ std::optional<entity> scope::find(std::string_view name) {
                         std::from_chars(written.data(), written.data() + written.size(), number).ec == std::errc();
   const std::string_view prefix = name.substr(0, digits);
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
-    // Most names are names of registers. Looking them up by their family is faster than looking them up among all
-    // names.
+    // Most names are numbered registers. A lookup of the register's family ("%r" of "%r4") is faster than a lookup
+    // among all names.
     if (const auto found = numbered ? level->families_.find(prefix) : level->families_.end();
         found != level->families_.end() && number < found->second.count) {
       const auto [place, is_new] = found->second.made.try_emplace(number);

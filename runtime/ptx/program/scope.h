@@ -1,6 +1,6 @@
 #pragma once
 
-/// The meanings of names at a position in a PTX text.
+/// The names that are declared at a position in a PTX text, and the register, variable or function of each name.
 
 #include <functional>
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace hpe::ptx {
 
-/// The meaning of a name. `index` is the number of a register, symbol or function. `offset` is an offset into formals,
-/// scratch or local memory (see operand::kind in program.h).
+/// The register, variable, function or memory to which a name refers. `index` is the number of a register, symbol or
+/// function. `offset` is an offset into formals, scratch or local memory (see operand::kind in program.h).
 struct entity {
   operand::kind what = operand::kind::none;
   std::uint32_t index = 0;
@@ -25,13 +25,13 @@ struct entity {
 /// Nested scopes. The names are views into the PTX text.
 class scope {
  public:
-  /// The names of one scope.
+  /// The names that one scope declares.
   class level {
     friend class scope;
     struct family {
       std::uint32_t count = 0;
       std::function<std::uint32_t(std::string_view name)> make;
-      std::unordered_map<std::uint32_t, entity> made;  // by the number in the name
+      std::unordered_map<std::uint32_t, entity> made;  // by the number in the register's name
     };
     std::unordered_map<std::string_view, entity> names_;
     std::unordered_map<std::string_view, family> families_;
@@ -40,7 +40,7 @@ class scope {
   scope() { open(); }
   [[nodiscard]] std::size_t depth() const { return levels_.size(); }
   void open(level inner = {}) { levels_.push_back(std::move(inner)); }
-  /// Closes the innermost scope and returns its names. With these names, open() can open the scope again.
+  /// Closes the innermost scope and returns its names. open() with these names opens the same scope again.
   level close();
   void declare(std::string_view name, const entity& what) { levels_.back().names_[name] = what; }
   /// `.reg .b32 %r<5>` declares %r0 to %r4. A text can declare far more registers than it uses, so `make` gives a

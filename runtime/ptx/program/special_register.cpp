@@ -5,7 +5,7 @@
 namespace hpe::ptx {
 
 std::optional<special_register> special_register_of_name(std::string_view name) {
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& index = *new const std::unordered_map<std::string_view, special_register>{
 #define PTX_SPECIAL(identifier, spelling, type) {spelling, special_register::identifier},
 #include "runtime/ptx/program/special_register.def"

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One instruction as it is written in the text, before its names are resolved.
+/// One instruction as the PTX text spells it, before the parser resolves names.
 
 #include <string_view>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace hpe::ptx {
 
-/// An operand as it is written in the text.
+/// An operand as the PTX text spells it.
 struct operand_syntax {
   enum class kind : std::uint8_t {
-    word,     // text; also the member of "%tid.x", or the value of "name+8"
-    integer,  // value
-    float32,  // value holds the bits
+    word,     // `text`; also the member ("x" of "%tid.x") or the value (8 of "name+8")
+    integer,  // `value` is the number
+    float32,  // `value` contains the bits
     float64,
     vector,   // {parts}
     address,  // [parts[0]]; for a texture [parts[0], parts[1]]

@@ -15,7 +15,7 @@ struct row {
   bool is_float;
 };
 
-// In the order of enum type.
+// The rows have the order of enum type.
 constexpr std::array<row, 26> rows{{
     {"", 0, false, false},       {"pred", 1, false, false},   {"b8", 8, false, false},    {"u8", 8, false, false},
     {"s8", 8, true, false},      {"b16", 16, false, false},   {"u16", 16, false, false},  {"s16", 16, true, false},

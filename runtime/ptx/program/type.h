@@ -37,7 +37,7 @@ enum class type : std::uint8_t {
   e5m2x2,
 };
 
-/// Returns the type of a name without the leading dot, such as "u32".
+/// Returns the type with a name such as "u32", given without the leading dot; empty if there is none.
 [[nodiscard]] std::optional<type> type_of_name(std::string_view name);
 [[nodiscard]] std::string_view name_of(type t);
 

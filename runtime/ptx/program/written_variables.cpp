@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint32_t no_symbol = ~0U;
 
-/// Follows the addresses of variables through the registers of one function. The order of instructions does not matter.
+/// Follows the addresses of variables through the registers of one function. The analysis ignores the order of
+/// instructions.
 class addresses_in {
  public:
   addresses_in(const function& f, std::vector<symbol>& symbols)
@@ -62,7 +63,7 @@ class addresses_in {
 
   const function& function_;
   std::vector<symbol>& symbols_;
-  std::vector<std::uint32_t> in_;  // by register: the variable whose address it contains
+  std::vector<std::uint32_t> in_;  // by register: the variable whose address the register contains
   bool changed_ = false;
 };
 

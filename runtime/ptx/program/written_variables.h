@@ -6,9 +6,9 @@
 
 namespace hpe::ptx {
 
-/// Sets symbol::may_be_written. A variable counts as only read if every function uses its address only to load from the
-/// variable (it never stores the address, passes it to a function, or compares it with anything but an address inside
-/// the variable), and no variable's initial value contains the address.
+/// Sets symbol::may_be_written of each variable. The flag is false only if no initial value contains the variable's
+/// address and functions use the address only for loads: they do not store the address, pass it to a function, or
+/// compare it with anything but an address inside the variable.
 void find_written_variables(program& p);
 
 }  // namespace hpe::ptx

@@ -1,5 +1,5 @@
-// Invariant: if a word has an older epoch, its records are ordered before all later accesses, except records of copies
-// whose thread has not waited for them.
+// Invariant: if a word's epoch is older than epoch_, the recorded accesses to the word are ordered before all later
+// accesses, except asynchronous copies for which their thread has not waited.
 
 #include "runtime/ptx/races/race_finder.h"
 
@@ -125,7 +125,7 @@ void race_finder::touch_word(word& in, const record& access, const block_context
     report_.add(where);
   }
   // If a record is ordered before this write, any later access that races with the record also races with this write.
-  // So the record is no longer needed.
+  // Therefore the finder drops the record.
   const std::uint64_t mine = std::uint64_t{1} << (by % 64);
   bool is_there = false;
   for (record& r : in.records) {
@@ -153,7 +153,7 @@ std::shared_ptr<race_finder::times> race_finder::known_to(std::span<const std::u
                                                           const std::shared_ptr<const times>& more) const {
   auto sum = std::make_shared<times>(2 * states_.size());
   if (more != nullptr) merge(*sum, *more);
-  std::vector<const times*> merged;  // threads that met have the same `known`, which is merged once
+  std::vector<const times*> merged;  // threads that met share one `known`, which the loop merges only once
   for (const std::uint32_t t : threads) {
     const times* const known = states_[t].known.get();
     if (known == nullptr || std::find(merged.begin(), merged.end(), known) != merged.end()) continue;

@@ -46,7 +46,7 @@ void race_report::add(const race& found) {
   const auto [later_file, later_line] = line_of(*found.later.what);
   const lock_guard lock(mutex_);
   entry& known = entries_[{file, line, found.earlier.how, later_file, later_line, found.later.how}];
-  // Several CPU threads run blocks, in any order. Report the race of the first block of the grid.
+  // Several CPU threads run blocks in any order. The report names the race in the block that comes first in the grid.
   if (known.times++ == 0 || place_in_grid(found.later.block) < place_in_grid(known.example.later.block))
     known.example = found;
 }

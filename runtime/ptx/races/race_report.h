@@ -1,6 +1,6 @@
 #pragma once
 
-/// Reports the races in shared memory in launches of one kernel, as sentences.
+/// Collects the races in shared memory during the launches of one kernel, and describes each as a sentence.
 
 #include <cstdint>
 #include <map>
@@ -28,21 +28,22 @@ struct race {
   dimensions owner;          // the block that owns this shared memory
 };
 
-/// Stores one race for each pair of lines. Thread-safe.
+/// Stores one race for each pair of source lines. Thread-safe.
 class race_report {
  public:
   /// Both arguments must outlive the report.
   race_report(const ptx::program& program, const function& kernel) : program_(program), kernel_(kernel) {}
 
   void add(const race& found);
-  /// Returns one sentence for each pair of lines that is new since the last call, in the order of the lines.
+  /// Returns one sentence for each pair of source lines that no earlier call of take() has returned, in the order of
+  /// the lines.
   [[nodiscard]] std::vector<std::string> take();
 
  private:
-  // Source file and line of both accesses; file 0 and the line of the PTX text if the source is unknown.
+  // The source file, line and use of both accesses; file 0 and the line of the PTX text if the source is unknown.
   using pair_of_lines = std::tuple<std::uint32_t, std::uint32_t, memory_use, std::uint32_t, std::uint32_t, memory_use>;
   struct entry {
-    race example;  // the race in the first block that has a race
+    race example;  // the race in the block that comes first in the grid
     std::uint64_t times = 0;
     bool is_told = false;
   };

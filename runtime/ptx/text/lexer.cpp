@@ -12,7 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Whether a character may be part of a name. A table is faster than std::isalnum, a call for each character.
+// By character: whether a name may contain it. The lexer uses a table because std::isalnum is a slower function call.
 constexpr std::array<bool, 256> letters = [] {
   std::array<bool, 256> result{};
   for (const char c : std::string_view("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$"))

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Splits PTX text into tokens. Comments and the text of debug sections are skipped.
+/// Splits PTX text into tokens. The lexer skips comments and the text of debug sections.
 
 #include <cstdint>
 #include <string_view>
@@ -11,11 +11,11 @@ struct token {
   enum class kind : std::uint8_t {
     end,
     word,         // an identifier, or a register with its leading %: "%r1", "$L_2", "add"
-    dotted,       // ".u32", ".L2::128B"; text excludes the dot
-    integer,      // value
-    float32,      // value holds the bits: 0f3F800000
-    float64,      // value holds the bits of 0d... or 1.5
-    string,       // text excludes the quotes
+    dotted,       // ".u32", ".L2::128B"; `text` excludes the dot
+    integer,      // `value` is the integer
+    float32,      // `value` contains the bits: 0f3F800000
+    float64,      // `value` contains the bits of a double: 0d..., 1.5
+    string,       // `text` excludes the quotes
     punctuation,  // one character
   };
   kind what = kind::end;

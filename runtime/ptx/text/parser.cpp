@@ -40,10 +40,10 @@ void check_variables(const program& p) {
 
 bool is_static_shared(const symbol& s) { return s.where == symbol::space::shared && !s.is_dynamic_shared; }
 
-using variable_set = boost::dynamic_bitset<>;  // by number of the symbol
+using variable_set = boost::dynamic_bitset<>;  // bit n: whether the set contains symbol n
 
-// Finds the static shared variables that each kernel may use: those that the kernel declares, those that are named by
-// the kernel or by a function that it may call, and those whose addresses are initial values of variables.
+// Finds the static shared variables that each kernel may use: the variables that the kernel declares, that the kernel
+// or a function it may call names, and whose addresses are initial values of other variables.
 class shared_variables {
  public:
   explicit shared_variables(const program& p) : calls_(p), named_(p.functions.size()), of_all_(p.symbols.size()) {
@@ -81,13 +81,13 @@ class shared_variables {
 
  private:
   call_graph calls_;
-  std::vector<std::vector<std::uint32_t>> named_;  // by function
+  std::vector<std::vector<std::uint32_t>> named_;  // by function: the variables that the function names
   variable_set of_all_;                            // the variables whose addresses are initial values
 };
 
-// Gives each static shared variable an offset. Variables may overlap if no kernel uses both, because a block runs only
-// one kernel. With -rdc=true, nvcc declares all shared variables outside of the kernels, and together they may need
-// more shared memory than a block can have.
+// Computes the offset of each static shared variable. Two variables may overlap if no kernel uses both, because a block
+// runs only one kernel. With -rdc=true, nvcc declares the shared variables of all kernels outside of the kernels, and
+// all these variables together may be larger than the shared memory of a block.
 void lay_out_shared(program& p) {
   if (std::none_of(p.symbols.begin(), p.symbols.end(), is_static_shared)) return;
   const shared_variables variables(p);
@@ -102,7 +102,7 @@ void lay_out_shared(program& p) {
       users[n].push_back(f);
     }
   }
-  // Place variables that many kernels use first, so that the variables of single kernels follow them without gaps.
+  // Places the variables that many kernels use first, so that the variables of single kernels follow without gaps.
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return users[a].size() > users[b].size(); });
 
@@ -112,7 +112,7 @@ void lay_out_shared(program& p) {
     variable_set beside(p.symbols.size());  // variables that may not overlap this one
     for (const std::uint32_t f : users[n]) beside |= used[f];
     beside &= placed;
-    std::map<std::uint64_t, std::uint64_t> taken;  // the pieces in use: end by begin
+    std::map<std::uint64_t, std::uint64_t> taken;  // the ranges of bytes in use: end by begin
     for (auto other = beside.find_first(); other != variable_set::npos; other = beside.find_next(other)) {
       const symbol& o = p.symbols[other];
       std::uint64_t& end = taken[o.shared_offset];
@@ -124,7 +124,7 @@ void lay_out_shared(program& p) {
       offset = std::max(offset, (end + s.alignment - 1) / s.alignment * s.alignment);
     }
     HPE_REQUIRE(s.size <= most_shared_memory && offset + s.size <= most_shared_memory, HPE_ERROR_INVALID_ARGUMENT,
-                "{} needs {} bytes of shared memory at {}; a block may have {}", s.name, s.size, offset,
+                "{} needs {} bytes of shared memory at offset {}; a block may have {} bytes", s.name, s.size, offset,
                 most_shared_memory);
     s.shared_offset = static_cast<std::uint32_t>(offset);
     placed.set(n);
@@ -138,7 +138,7 @@ void lay_out_shared(program& p) {
 std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order, unknown_code unknown) {
   auto result = std::make_unique<program>();
   result->texts = std::move(texts);
-  result->files.emplace_back();  // number 0 is the unknown file
+  result->files.emplace_back();  // file number 0 means that the source file is unknown
   linkage shared;
   for (std::uint32_t n = 0; n < result->texts.size(); ++n) text_parser(*result, shared, n, unknown).parse();
   for (const auto& f : result->functions) {

@@ -92,10 +92,10 @@ void text_parser::parse_target() {
   } while (accept(','));
 }
 
-// Returns the program's number of the file that .file and .loc number `number`. nvcc writes .file after the lines that
-// use its number.
+// Returns the index in program::files of the file with the number `number` in .file and .loc. nvcc writes .file
+// directives after the .loc directives that use their numbers.
 std::uint32_t text_parser::file_of(std::uint64_t number) {
-  if (number > 1 << 20) fail("the number of a file is too large");
+  if (number > 1 << 20) fail("the number of a file is larger than 1048576");
   if (files_.size() <= number) files_.resize(number + 1, 0);
   if (files_[number] == 0) {
     files_[number] = static_cast<std::uint32_t>(program_.files.size());
@@ -164,7 +164,7 @@ std::uint32_t text_parser::declare_function(std::string_view name, const qualifi
   auto f = std::make_unique<function>();
   f->name = key;
   f->text = text_;
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& builtins =
       *new const std::unordered_map<std::string_view, builtin>{{"vprintf", builtin::print},
                                                                {"malloc", builtin::allocate},

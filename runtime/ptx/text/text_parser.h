@@ -1,6 +1,6 @@
 #pragma once
 
-/// Parses one PTX text into a program that may already contain other texts.
+/// Parses one PTX text and adds its functions and variables to a program, which may already contain other texts.
 
 #include "runtime/ptx/build/builder.h"
 #include "runtime/ptx/text/lexer.h"
@@ -8,7 +8,7 @@
 
 namespace hpe::ptx {
 
-/// Names that several texts share.
+/// The numbers of the symbols and functions that several texts share, by name.
 struct linkage {
   std::unordered_map<std::string, std::uint32_t> symbols;
   std::unordered_map<std::string, std::uint32_t> functions;
@@ -32,8 +32,8 @@ class text_parser {
     bool is_extern = false, is_visible = false, is_weak = false;
   };
 
-  /// One level of nested blocks or operands, which the parser reads recursively. Throws if the text has more levels
-  /// than the stack allows.
+  /// One level of nested blocks or operands, which the parser reads recursively. The constructor throws if the text has
+  /// more than 256 levels, because the stack is limited.
   class level {
    public:
     explicit level(text_parser& of) : of_(of) {
@@ -93,14 +93,14 @@ class text_parser {
   program& program_;
   linkage& linkage_;
   std::uint32_t text_;
-  const bool leaves_out_;  // whether functions with code that hpe does not know are left out
+  const bool leaves_out_;  // whether to remove functions that hpe does not support (unknown_code::left_out)
   lexer tokens_;
   scope names_;
-  std::vector<std::uint32_t> files_;     // by number of a .file directive: the program's number of the file
-  function_context* context_ = nullptr;  // the function that is being read
+  std::vector<std::uint32_t> files_;     // by the number in a .file directive: the file's index in program::files
+  function_context* context_ = nullptr;  // the function that the parser is reading; null outside of functions
   bool has_version_ = false;
   unsigned levels_ = 0;
-  std::vector<token> suffixes_;  // suffixes of the statement that is being read; the vector is reused
+  std::vector<token> suffixes_;  // suffixes of the current statement; a member, so that its memory is reused
 };
 
 }  // namespace hpe::ptx

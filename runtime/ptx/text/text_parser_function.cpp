@@ -9,10 +9,11 @@
 
 namespace hpe::ptx {
 
-// The limit for a thread's local memory, as on a GPU; hpe also limits parameters to it.
+// The most bytes of local memory of a thread, as on a GPU. hpe has the same limit for the parameters of a function.
 static constexpr std::uint64_t most_local_memory = 512 << 10;
 
-// Appends a piece of memory to the `end` bytes that are already in use, and returns the offset of the piece.
+// Allocates `size` bytes after the `end` bytes that are in use, increases `end`, and returns the offset of the first
+// allocated byte.
 std::uint32_t text_parser::append_piece(std::uint32_t& end, std::uint64_t size, std::uint64_t alignment) const {
   const std::uint64_t offset = (end + alignment - 1) / alignment * alignment;
   if (size > most_local_memory || offset + size > most_local_memory)
@@ -21,8 +22,8 @@ std::uint32_t text_parser::append_piece(std::uint32_t& end, std::uint64_t size, 
   return static_cast<std::uint32_t>(offset);
 }
 
-// Parameters of a kernel have the same layout as on the host. Parameters of other functions are at multiples of 16, so
-// that a call through a pointer can compute their offsets from their sizes alone.
+// Parameters of a kernel have the same layout as on the host. The offsets of other functions' parameters are multiples
+// of 16 bytes, so that a call through a pointer can compute the offsets from the sizes alone.
 void text_parser::parse_formals(function& f, bool results, scope& names) {
   if (!accept('(')) return;
   while (!accept(')')) {

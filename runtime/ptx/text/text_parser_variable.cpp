@@ -96,7 +96,7 @@ std::uint32_t text_parser::declare_symbol(const variable& v, symbol::space where
   return index;
 }
 
-// Parses a variable outside of functions. A variable of an unknown type may be left out.
+// Parses a variable outside of functions. With unknown_code::left_out, skips a variable of an unknown type.
 void text_parser::parse_known_variable(symbol::space where, const qualifiers& q) {
   const lexer begin = tokens_;
   try {

@@ -8,8 +8,8 @@ namespace hpe::ptx {
 namespace {
 
 // Returns whether a register of type `declared` may be an operand of type `wanted` (PTX ISA, sections "Operand Type
-// Conversion" and "Type Checking Rules"). As in ptxas, a register of packed halves may be an operand of bit and integer
-// types.
+// Conversion" and "Type Checking Rules"). As in ptxas, a register of type f16x2 or bf16x2 may be an operand of a bit or
+// integer type.
 bool agree(type wanted, type declared) {
   if (wanted == type::pred || declared == type::pred) return wanted == declared;
   const bool is_bits = !is_float(wanted) && name_of(wanted).starts_with('b');
@@ -56,8 +56,8 @@ class function_verifier {
 
   [[nodiscard]] type declared(const operand& o) const { return function_.registers[o.index]; }
 
-  // Requires that a register has the type `wanted`, or another type of the same size that agrees with it. is_least: the
-  // register may also be larger.
+  // Requires that a register has the type `wanted`, or another type of the same size that agrees with it. is_least: a
+  // larger register is also allowed.
   void check(const instruction& i, const operand& o, type wanted, const char* what, bool is_least = false) const {
     if (!o.is_register() || wanted == type::none) return;
     const type has = declared(o);
@@ -68,7 +68,7 @@ class function_verifier {
                         name_of(has), name_of(wanted)));
   }
 
-  // Returns the type that a letter of the table of instructions stands for.
+  // Returns the type that a letter in the instruction table (instruction.def) means.
   [[nodiscard]] static type type_of_letter(char letter, const instruction& i) {
     switch (letter) {
       case 't': return i.types[0];
@@ -84,7 +84,7 @@ class function_verifier {
     }
   }
 
-  // The second result of a warp's meeting may be omitted.
+  // An instruction of a whole warp may omit the second result.
   void check_shape(const instruction& i) const {
     const std::string_view shape = form_of(i.op).operands;
     if (shape == "*") return;
@@ -103,12 +103,12 @@ class function_verifier {
   void check_pure(const instruction& i) const {
     if (i.op == opcode::cvt) return check_conversion(i);
     const type t = i.types[0];
-    // Only products of integers have .wide, .lo and .hi, and only 16-bit and 32-bit types have .wide.
+    // Only integer products may have .wide, .lo or .hi, and only 16-bit and 32-bit products may have .wide.
     const bool is_product = i.op == opcode::mul || i.op == opcode::mad;
     if (is_product && is_float(t) && i.modifiers.one_of(modifier::wide, modifier::lo, modifier::hi) != modifier::count)
       fail(i, fmt::format(".wide, .lo and .hi are for integers, but .{} is not an integer type", name_of(t)));
     if (i.has(modifier::wide) && bits_of(t) > 32)
-      fail(i, fmt::format("there is no type of twice the width of .{}", name_of(t)));
+      fail(i, fmt::format(".wide needs a 16-bit or 32-bit type, but the type is .{}", name_of(t)));
     check_shape(i);
   }
 
@@ -141,7 +141,7 @@ class function_verifier {
     for (std::size_t n = 1; n < i.sources.size(); ++n) check(i, i.sources[n], i.types[0], "the operand");
   }
 
-  // sources: the number, the number of threads, the predicate
+  // sources: the number of the barrier, the number of threads, the predicate
   void check_barrier(const instruction& i) const {
     if (i.has(modifier::cluster)) return;
     check(i, i.sources[0], type::u32, "the barrier");
@@ -150,7 +150,7 @@ class function_verifier {
     if (!i.results.empty()) check(i, i.results[0], i.has(modifier::op_popc) ? type::u32 : type::pred, "the result");
   }
 
-  // The registers of a fragment hold packed elements.
+  // Checks the registers of fragments, which contain packed elements.
   void check_fragments(const instruction& i) const {
     const bool may_be_wide = i.op == opcode::mma || (i.op == opcode::wmma && i.types[0] == type::f64);
     const bool is_load_or_store = i.kind == kind::load || i.kind == kind::store;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Checks the operands of instructions: their number must agree with the table of instructions, and the widths of
-/// registers must agree with the instructions' types.
+/// Checks the operands of instructions: their number must be the number in the instruction table, and the types of
+/// registers must agree with the types of the instructions.
 
 #include "runtime/ptx/program/program.h"
 

@@ -1,14 +1,14 @@
 // A file consists of a header and the object code. The header repeats the key, which is also the file's name, and
-// contains a digest of the object code. hpe executes the code, so it accepts a file only if key and digest are right,
-// this user wrote the file, and no other user may write to it.
+// contains a digest of the object code. hpe executes the code. Therefore hpe accepts a file only if key and digest are
+// right, this user wrote the file, and no other user may write to it.
 //
-// A file is written under another name and then renamed, so a killed process leaves neither a lock nor an incomplete
-// file. A file that it leaves under the other name is removed later, like any file that is not used. The modification
-// time of a file is the time of its last use, because many file systems do not record the access time.
+// store() writes a file under a temporary name and then renames it. Therefore a killed process leaves no lock and no
+// incomplete file under a final name. shrink() later removes files with a temporary name like all other unused files.
+// hpe sets the modification time of a file at each use, because many file systems do not record the access time.
 //
-// LLVM's localCache and pruneCache are not suitable: TempFile installs signal handlers in the process, but a soft
-// device needs its own for page faults of kernels; and pruneCache ends the process if another process removes the
-// folder meanwhile.
+// LLVM's localCache and pruneCache are not suitable. localCache uses TempFile, which installs signal handlers, but a
+// soft device needs its own handlers for page faults of kernels. pruneCache terminates the process if another process
+// removes the folder at the same time.
 
 #include "runtime/ptx/compiler/objects/kernel_cache.h"
 
@@ -107,7 +107,7 @@ std::unique_ptr<llvm::MemoryBuffer> kernel_cache::find(std::string_view kernel) 
   std::unique_ptr<llvm::MemoryBuffer> object;
   if (!fs::status(*file, status) && status.type() == fs::file_type::regular_file && is_only_ours(status) &&
       status.getSize() <= where_.most_bytes) {
-    // Read a copy: if another process truncated the file, access to a mapping would kill this process.
+    // Reads a copy, because access to a mapping would kill this process if another process truncated the file.
     const auto content = llvm::MemoryBuffer::getOpenFile(*file, path, status.getSize(), false, true);
     if (content && (*content)->getBufferSize() > sizeof(file_header)) {
       const std::string_view all = (*content)->getBuffer();
@@ -146,7 +146,7 @@ void kernel_cache::store(std::string_view kernel, llvm::MemoryBufferRef object) 
     static_cast<void>(fs::remove(path));
     return give_up(why.message());
   }
-  // Not after each file, because shrink() reads the whole folder.
+  // store() does not call shrink() after each file, because shrink() reads the whole folder.
   const std::uint64_t bytes = sizeof header + object.getBufferSize();
   if (bytes > before_shrinking_) {
     shrink();
@@ -163,7 +163,7 @@ void kernel_cache::shrink() const {
   };
   std::vector<kept_file> files;
   std::uint64_t all = 0;
-  std::error_code ignored;  // errors for files that other processes remove meanwhile
+  std::error_code ignored;  // receives errors for files that other processes remove at the same time
   for (std::filesystem::directory_iterator at(where_.folder, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
     if (!at->path().filename().string().starts_with(prefix)) continue;

@@ -16,18 +16,19 @@
 namespace hpe::ptx {
 
 /// The stored kernels of one program. Several processes may use one folder, because a file appears in the folder only
-/// when it is complete, and never changes. If a file or the folder cannot be used, nothing is thrown: find() returns
-/// null, and the first reason is logged at level info. For one thread.
+/// when it is complete, and never changes. The functions never throw because of a file or the folder: in case of an
+/// error, find() returns null, and the cache logs the first error at level info. Only one thread at a time may use an
+/// object.
 class kernel_cache {
  public:
   using digest = std::array<std::uint8_t, 32>;
 
-  /// `inputs`: everything on which the code of a kernel depends, except for the argument of find and store, which
-  /// consists of the kernel's name and its number of lanes.
+  /// `inputs`: everything on which the code of a kernel depends, except for the argument of find() and store(). That
+  /// argument consists of the kernel's name and its number of lanes.
   kernel_cache(kernel_store where, const std::vector<std::string_view>& inputs);
 
-  /// Returns the object code of a kernel. Null if the kernel has no file, or if the file is damaged or this user did
-  /// not write it.
+  /// Returns the object code of a kernel; null if the kernel has no file, if the file is damaged, or if another user
+  /// wrote it.
   [[nodiscard]] std::unique_ptr<llvm::MemoryBuffer> find(std::string_view kernel);
   /// Replaces the file of the kernel. If the folder then exceeds its limit, removes the least recently used files.
   void store(std::string_view kernel, llvm::MemoryBufferRef object);
@@ -41,8 +42,8 @@ class kernel_cache {
 
   kernel_store where_;
   digest inputs_{};
-  bool is_ready_ = false;               // the folder exists, and only this user may write in it
-  std::uint64_t before_shrinking_ = 0;  // how many bytes may be written before shrink() is called again
+  bool is_ready_ = false;               // whether the folder exists and only this user may write to it
+  std::uint64_t before_shrinking_ = 0;  // the number of bytes that store() may write before it calls shrink() again
 };
 
 }  // namespace hpe::ptx

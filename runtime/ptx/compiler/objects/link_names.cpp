@@ -1,5 +1,6 @@
-// The names: kernel.N (instruction N of the kernel), code.F.N (of function F), function.F, variable.N, and
-// native.ID.OFFSET: an offset, in hexadecimal digits, from the beginning of the loaded object with this build id.
+// The names are kernel.N (instruction N of the kernel), code.F.N (instruction N of function F), function.F, variable.N
+// and native.ID.OFFSET. OFFSET is the offset, in hexadecimal digits, from the beginning of the loaded object with build
+// id ID.
 
 #include "runtime/ptx/compiler/objects/link_names.h"
 
@@ -61,7 +62,7 @@ std::optional<std::size_t> index_in(const std::vector<instruction>& code, const 
   return static_cast<std::size_t>(at - code.data());
 }
 
-// Removes a dot and the number after it from the beginning of `rest`, and returns the number.
+// Removes a dot and the number after the dot from the beginning of `rest`, and returns the number.
 std::optional<std::uint64_t> take_number(std::string_view& rest, int base = 10) {
   if (!rest.starts_with('.')) return std::nullopt;
   std::uint64_t number = 0;

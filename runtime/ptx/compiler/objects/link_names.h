@@ -1,8 +1,8 @@
 #pragma once
 
 /// Names for the addresses in native code. Object code refers by name to instructions (for the messages of traps), to
-/// functions of hpe and to variables of the program. Addresses would not do: they differ between processes, and another
-/// process may have made the object code.
+/// functions of hpe and to variables of the program. Object code cannot contain the addresses, because addresses differ
+/// between processes, and another process may have compiled the code.
 
 #include <cstdint>
 #include <optional>
@@ -22,15 +22,15 @@ struct loaded_object {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> segments;  // begin and end of each segment
 };
 
-/// Returns the objects that are loaded now.
+/// Returns the programs and shared objects that this process has loaded.
 [[nodiscard]] std::vector<loaded_object> find_loaded_objects();
 /// Returns the object that contains an address; null if no object does.
 [[nodiscard]] const loaded_object* object_at(const std::vector<loaded_object>& objects, const void* address);
 
 class link_names {
  public:
-  /// The symbol by which compiled code refers to its kernel's native_kernel, a structure of the process that links the
-  /// code. The linker, not this class, provides the symbol's address.
+  /// The symbol by which compiled code refers to the native_kernel structure of its own kernel. name_generator, not
+  /// this class, provides the symbol's address.
   static constexpr std::string_view own_kernel = "own_kernel";
 
   /// All arguments must outlive the object.
@@ -41,8 +41,8 @@ class link_names {
   /// function. Throws HPE_ERROR_INTERNAL for any other address.
   [[nodiscard]] std::string name_of(const void* address) const;
   [[nodiscard]] static std::string name_of_variable(std::uint32_t symbol);
-  /// Returns the address, in this process, of what a name refers to. Empty if `name` was not made by this class, or if
-  /// the process has not loaded the shared object to which the name refers.
+  /// Returns the address to which a name refers in this process. Empty if `name` is not a name of this class, or if the
+  /// process has not loaded the shared object to which the name refers.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::string_view name) const;
 
  private:

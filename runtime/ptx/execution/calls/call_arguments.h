@@ -1,6 +1,6 @@
 #pragma once
 
-/// The arguments and the result of a call that the runtime executes for a kernel.
+/// The arguments and the result of a call, from a kernel, of a function that hpe implements.
 
 #include <algorithm>
 #include <cstddef>

@@ -72,7 +72,7 @@ std::optional<queued_work> descendants::next() {
   std::deque<queued_work>& from = top.children.empty() ? top.tails : top.children;
   const queued_work result = from.front();
   from.pop_front();
-  // Remove the empty entry now, so that a chain of tail launches does not grow the stack.
+  // Removes the empty entry here, so that a chain of tail launches does not grow the stack.
   if (top.children.empty() && top.tails.empty()) open_.pop_back();
   return result;
 }

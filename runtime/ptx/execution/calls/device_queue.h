@@ -1,7 +1,6 @@
 #pragma once
 
-/// The work that kernels of a grid queue on their own device while they run (dynamic parallelism): launches, copies,
-/// fills.
+/// The work that the kernels of a grid queue on their own device (dynamic parallelism): launches, copies and fills.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,16 +17,16 @@
 
 namespace hpe::ptx {
 
-/// One piece of queued work.
+/// A queued launch, copy or fill.
 struct queued_work {
-  /// The launched kernel; null if the work is a copy or a fill. `parameters` is memory in the kernels' heap, which the
-  /// owner of the work releases.
+  /// The launched kernel; null for a copy or a fill. `parameters` is memory in the kernels' heap, which the owner of
+  /// this object must release.
   const function* kernel = nullptr;
   dimensions grid, block;
   std::uint32_t dynamic_shared = 0;
   void* parameters = nullptr;
 
-  /// If `kernel` is null: a copy of rows, or a fill if `from` is also null.
+  /// The rows of a copy; if `from` is null, the rows of a fill.
   std::uint8_t* to = nullptr;
   const std::uint8_t* from = nullptr;
   std::size_t to_pitch = 0, from_pitch = 0, width = 0, height = 0;
@@ -47,20 +46,20 @@ class device_queue {
   device_queue(const device_queue&) = delete;
   device_queue& operator=(const device_queue&) = delete;
 
-  /// Stores a launch whose parameters the kernel will write later. The address of the parameters identifies the launch.
+  /// Stores a launch whose parameters the kernel writes later. The address of the parameters identifies the launch.
   void prepare(const queued_work& launch);
-  /// Removes and returns the launch that was prepared with these parameters; empty if there is no such launch.
+  /// Removes and returns the prepared launch with these parameters; empty if there is none.
   [[nodiscard]] std::optional<queued_work> take_prepared(void* parameters);
 
-  /// Queues work. `is_tail`: the work runs after everything else that the grid and its descendants have queued.
+  /// Queues work. `is_tail`: whether the work runs after all other work that the grid and its descendants have queued.
   void add(const queued_work& what, bool is_tail);
 
   /// Returns the last error of a thread, as a CUDA error code. `thread` is a number that identifies the thread.
   [[nodiscard]] std::uint32_t error(std::uint64_t thread) const;
   void set_error(std::uint64_t thread, std::uint32_t code);
 
-  /// Returns a number for a new stream or event. The work of all streams runs in the order in which it was queued, so
-  /// these numbers have no further meaning.
+  /// Returns a handle for a new stream or event. hpe runs the work of all streams in the order in which kernels queued
+  /// it, so handles have no other purpose.
   [[nodiscard]] std::uint64_t new_handle();
 
   struct content {
@@ -78,18 +77,18 @@ class device_queue {
   content content_;
 };
 
-/// Determines the order in which a grid's descendants run: work that a grid has queued runs before work that its parent
-/// queued later, and tail launches run last. Not thread-safe.
+/// Determines the order in which a grid's descendants run. Work that a grid has queued runs before work that the grid's
+/// parent queued later, and tail launches run last. Not thread-safe.
 class descendants {
  public:
-  /// Adds queued work. Call this with the content of the first grid's queue, and then, for each launch that next()
-  /// returned, with the content of the queue of that launch's grid.
+  /// Adds queued work. Call this first with the content of the first grid's queue. Then call it, for each launch that
+  /// next() returns, with the content of the queue of that launch's grid.
   void enter(device_queue::content queued);
-  /// Removes and returns the next piece of work; empty if all work has been returned.
+  /// Removes and returns the next launch, copy or fill; empty if there is none.
   [[nodiscard]] std::optional<queued_work> next();
 
  private:
-  // a stack: the content of a grid is above that of the grid that launched it
+  // A stack: the content of a grid's queue is above the content of its parent's queue.
   std::vector<device_queue::content> open_;
 };
 

@@ -1,5 +1,6 @@
-// CUDA C++ Programming Guide, "CUDA Dynamic Parallelism". Kernels cannot wait for their children. So children run after
-// their grid, one after the other, in the order of the calls. This order satisfies all streams and events.
+// See the CUDA C++ Programming Guide, "CUDA Dynamic Parallelism". Kernels cannot wait for their children. Therefore hpe
+// runs children after their parent grid, one after the other, in the order of the calls. This order satisfies all
+// dependences through streams and events.
 
 #include "runtime/ptx/execution/calls/device_runtime.h"
 
@@ -43,7 +44,7 @@ constexpr std::uint64_t tail_stream = 3;  // cudaStreamTailLaunch
 
 using rows = std::array<std::size_t, 2>;  // width and height
 
-/// A call of a function. Functions that return an error set the calling thread's last error.
+/// A call of a device runtime function. Functions that return an error set the calling thread's last error.
 class device_call {
  public:
   device_call(block_context& block, const function& callee, std::uint8_t* formals)
@@ -65,8 +66,8 @@ class device_call {
     succeed();
   }
 
-  // The functions before CUDA 12: this one returns memory for parameters, and launch_with_buffer gets all other
-  // arguments.
+  // The interface before CUDA 12 has two functions: this function returns memory for parameters, and launch_with_buffer
+  // receives all other arguments.
   void get_plain_buffer() {
     const auto bytes = arguments_.get<std::uint64_t>(1);
     arguments_.set_result(reinterpret_cast<std::uint64_t>(around_.allocate(std::max<std::uint64_t>(bytes, 1))));
@@ -138,7 +139,7 @@ class device_call {
              arguments_.get<std::uint32_t>(2), arguments_.get<std::uint64_t>(5));
   }
 
-  // The handle of a condition is the address of the condition's value.
+  // The handle of a conditional node of a graph is the address of the node's condition value.
   void set_condition() {
     auto* const place = arguments_.get<std::uint32_t*>(0);
     const auto address = reinterpret_cast<std::uint64_t>(place);
@@ -239,7 +240,7 @@ class device_call {
 using function_of_runtime = void (device_call::*)();
 
 const std::unordered_map<std::string_view, function_of_runtime>& functions() {
-  // Never destroyed, because programs launch kernels as they exit.
+  // This table is never destroyed, because programs may launch kernels while they exit.
   static const auto& all = *new const std::unordered_map<std::string_view, function_of_runtime>{
       {"EventCreateWithFlags", &device_call::create_handle},
       {"EventDestroy", &device_call::ignore},
@@ -269,8 +270,8 @@ const std::unordered_map<std::string_view, function_of_runtime>& functions() {
   return all;
 }
 
-// Returns the middle part of a name: LaunchDeviceV2 of __cudaCDP2LaunchDeviceV2_ptsz. Empty if the name is not one of
-// CUDA's.
+// Returns the name without prefix and suffix: LaunchDeviceV2 for __cudaCDP2LaunchDeviceV2_ptsz. Empty if the name does
+// not belong to CUDA's device runtime.
 std::string_view plain_name(std::string_view name) {
   for (const std::string_view prefix : {"__cudaCDP2", "cuda"}) {
     if (!name.starts_with(prefix)) continue;
@@ -286,7 +287,7 @@ std::string_view plain_name(std::string_view name) {
 bool is_in_device_runtime(std::string_view function) { return functions().contains(plain_name(function)); }
 
 bool is_absent_from_device_runtime(std::string_view function) {
-  // Functions of the program cannot have such names: names of C++ functions are mangled.
+  // Functions of a program do not have these names, because names of C++ functions are mangled.
   return !plain_name(function).empty() || function == "__cudaDeviceSynchronizeDeprecationAvoidance";
 }
 

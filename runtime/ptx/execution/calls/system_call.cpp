@@ -36,7 +36,7 @@ class argument_reader {
 template <class T>
 void append(std::string& to, const std::string& specification, T value) {
   char small[64];
-// convert() has parsed the specification, so it agrees with the type of the argument.
+// The specification agrees with the type of the argument, because convert() has parsed the specification.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   const int length = std::snprintf(small, sizeof small, specification.c_str(), value);
@@ -51,7 +51,7 @@ void append(std::string& to, const std::string& specification, T value) {
   to.append(large, 0, static_cast<std::size_t>(length));
 }
 
-// Converts the specification that begins with the % at `from`. Returns the address after the specification.
+// Formats the conversion specification that begins with the % at `from`. Returns the address after the specification.
 const char* convert(std::string& to, const char* from, argument_reader& arguments) {
   std::string specification = "%";
   const char* at = from + 1;
@@ -104,7 +104,9 @@ const char* convert(std::string& to, const char* from, argument_reader& argument
       append(to, specification + conversion, text == nullptr ? "(null)" : text);
       break;
     }
-    default: to.append(from, static_cast<std::size_t>(at - from)); return at;  // not a conversion: copied unchanged
+    default:
+      to.append(from, static_cast<std::size_t>(at - from));
+      return at;  // not a conversion specification: copies the text unchanged
   }
   return at + 1;
 }

@@ -1,4 +1,4 @@
-// PTX ISA, "Surface Instructions".
+// Implements the PTX ISA, section "Surface Instructions".
 
 #include "runtime/ptx/execution/textures/surface.h"
 
@@ -13,7 +13,8 @@ namespace hpe::ptx {
 
 namespace {
 
-// Clamps a coordinate to the range from 0 to `last`. Returns false if the coordinate is outside and `clamps` is false.
+// Clamps a coordinate to the range from 0 to `last`. Returns false if the coordinate was outside of the range and
+// `clamps` is false.
 bool place(std::int32_t& at, std::uint64_t last, bool clamps) {
   if (at >= 0 && static_cast<std::uint64_t>(at) <= last) return true;
   at = at < 0 ? 0 : static_cast<std::int32_t>(last);

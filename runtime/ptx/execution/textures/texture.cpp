@@ -1,6 +1,6 @@
-// CUDA C++ Programming Guide, "Texture Fetching". As in the hardware, filter weights have 8 fractional bits. The choice
-// of the mipmap level, the choice of the cube face if two coordinates are equal, and the elements that a gather returns
-// are as on an H200.
+// Implements the CUDA C++ Programming Guide, "Texture Fetching". As in a GPU, filter weights have 8 fractional bits.
+// The choice of the mipmap level, the choice of the cube face if two coordinates are equal, and the elements that a
+// gather returns are the same as on an H200.
 
 #include "runtime/ptx/execution/textures/texture.h"
 
@@ -77,7 +77,7 @@ channels_of_element element_inside(const texture& t, const texture_level& l, con
 }
 
 channels_of_element element_at(const texture& t, const texture_level& l, element_position where) {
-  // The modes wrap and mirror exist only for normalised coordinates.
+  // The modes wrap and mirror are valid only for normalised coordinates.
   const auto mode = [&](texture::addressing m) {
     return !t.normalized && !t.cube && m != texture::addressing::border ? texture::addressing::clamp : m;
   };
@@ -125,16 +125,16 @@ namespace {
 
 const texture_level& level_at(const texture& t, std::uint32_t n) { return n == 0 ? t : t.smaller[n - 1]; }
 
-// The point on a cube to which a direction leads. On its face, the point is at (across / major, down / major), from -1
-// to 1.
+// The point of a cube's surface in a given direction. The coordinates of the point on its face are (across / major,
+// down / major), from -1 to 1.
 struct place_on_cube {
   unsigned face = 0;
   float across = 0, down = 0;
   float major = 1;  // the magnitude of the largest coordinate
 };
 
-// Returns the coordinates of a direction in the system of a face: across, down, and towards the face. Also used for the
-// derivative of a direction.
+// Returns the coordinates of a direction in the coordinate system of a face: across, down, and towards the face. `d`
+// may also be the derivative of a direction.
 std::array<float, 3> coordinates_on(unsigned face, const std::array<float, 3>& d) {
   const auto [x, y, z] = d;
   switch (face) {
@@ -204,7 +204,7 @@ channels_of_element element_for_filter(const texture& t, const texture_level& l,
   return result;
 }
 
-// Returns the coordinates as numbers of elements in a level.
+// Returns the coordinates in units of elements of a level.
 texture_position<float> scaled(const texture& t, const texture_level& l, const texture_position<float>& where) {
   auto [x, y, z, layer] = where;
   if (t.normalized || t.cube) {
@@ -222,7 +222,7 @@ channels_of_element read_level(const texture& t, const texture_level& l, const t
   const neighbours down = l.height == 0 ? neighbours{} : between(y);
   const neighbours deep = l.depth == 0 ? neighbours{} : between(z);
   const auto weight_of = [](const neighbours& pair, bool second) { return second ? pair.weight : 1 - pair.weight; };
-  std::array<double, 4> sum{};  // float would round each sum
+  std::array<double, 4> sum{};  // double, because float would round each sum
   for (unsigned n = 0; n < 8; ++n) {
     const bool right = (n & 1) != 0, below = (n & 2) != 0, behind = (n & 4) != 0;
     const float weight = weight_of(across, right) * weight_of(down, below) * weight_of(deep, behind);
@@ -236,7 +236,7 @@ channels_of_element read_level(const texture& t, const texture_level& l, const t
   return result;
 }
 
-// Returns the distance, in elements, by which a point on the face moves if the direction moves.
+// Returns the distance, in elements, by which a point on the face moves if the direction changes by `moved`.
 float elements_on_face(const texture& t, const texture_position<float>& where, const std::array<float, 3>& moved) {
   const place_on_cube from = on_cube({where.x, where.y, where.z});
   if (from.major == 0) return 0;
@@ -247,7 +247,8 @@ float elements_on_face(const texture& t, const texture_position<float>& where, c
   return std::hypot(quotient(across, from.across), quotient(down, from.down)) / 2 * static_cast<float>(t.width);
 }
 
-// Returns the level with the bias, clamped to the levels of the texture. NaN becomes level 0.
+// Returns the level of detail plus the texture's bias, clamped to the levels of the texture. For NaN, `level` plus bias
+// counts as 0.
 float clamped_level(const texture& t, float level) {
   const float wanted = std::isnan(level) ? 0 : level + t.level_bias;
   return std::clamp(std::clamp(wanted, t.least_level, std::max(t.least_level, t.greatest_level)), 0.0F,
@@ -292,7 +293,7 @@ std::array<std::uint32_t, 4> gather_texture(const texture& t, const texture_posi
   if (channel >= t.channels) return {};
   const texture_level& l = level_at(t, nearest_level(t, clamped_level(t, 0)));
   const auto [x, y, z, layer] = scaled(t, l, t.cube ? on_face(t, given) : given);
-  // The fraction has 8 bits here too: a coordinate very near to the next element is rounded to that element.
+  // As in a filter, the fraction has 8 bits: a coordinate very near to the next element is rounded to that element.
   const auto first = [](float f) { return element_of(std::floor((f - 0.5F) * 256 + 0.5F) / 256); };
   const std::int64_t left = first(x), top = first(y);
   const auto at = [&, layer = layer](std::int64_t across, std::int64_t down) {

@@ -1,4 +1,5 @@
-// Compiled code may call these functions, so they must have no object with a destructor when they stop the kernel.
+// Compiled code may call these functions, and stopping a kernel runs no destructors. Therefore no object with a
+// destructor may exist where a function stops the kernel.
 
 #include "runtime/ptx/execution/textures/texture_access.h"
 
@@ -89,7 +90,8 @@ surface_boundary boundary_of(const instruction& i) {
   by.block.stop();
 }
 
-// Returns the address of an access; null if the access must not happen.
+// Returns the address of an access; null if the access has no effect (surface_boundary::zero). Stops the kernel in case
+// of surface_boundary::trap.
 std::uint8_t* find(const access& by, const texture_position<std::int32_t>& where, std::uint32_t bytes) {
   const surface_boundary outside = boundary_of(by.what);
   std::uint8_t* const at = find_in_surface(by.object, where, bytes, outside);
@@ -114,13 +116,13 @@ void store(const access& by) {
     std::memcpy(at + std::size_t{n} * size, &by.sources[first_surface_value + n], size);
 }
 
-// sust.p: where.x counts elements, and values are converted to the surface's format.
+// Executes sust.p. where.x is in elements, and the function converts values to the surface's format.
 void store_formatted(const access& by) {
   const unsigned size = by.object.channel_bytes();
   const auto element = static_cast<std::int32_t>(size * by.object.channels);
   texture_position<std::int32_t> where = by.position();
   where.x =
-      // clamped, because the byte offset could overflow
+      // clamped, so that the byte offset does not overflow
       std::clamp(where.x, -1, static_cast<std::int32_t>(by.object.width)) * element;
   std::uint8_t* const at = find(by, where, static_cast<std::uint32_t>(element));
   if (at == nullptr) return;
