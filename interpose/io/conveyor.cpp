@@ -10,7 +10,7 @@ conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::
   try {
     while (helpers_.size() < helpers) helpers_.push_back(os::start_thread("hpe-io", [this] { help(); }));
   } catch (const std::exception&) {
-    return;  // no more threads can be started; the threads that exist do the work, or wait() does
+    return;  // no more threads can be started; the threads that exist prepare the items, or wait() does
   }
 }
 

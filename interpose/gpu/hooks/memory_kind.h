@@ -1,8 +1,9 @@
 #pragma once
 
-/// The interface between the hooks and those features of hpe that manage memory in place of the driver. Each of these
-/// features registers a kind of memory when the program starts. The hooks decode the arguments of a driver entry into a
-/// device_call and offer the call to the registered kinds.
+/// The interface between the hooks and the features of hpe that manage memory or launches in place of the driver
+/// (--spread and --oversubscribe). Each of these features registers a kind of memory when the program starts. The hooks
+/// decode the arguments of a driver entry into a device_call and pass it to one registered kind after another, until a
+/// kind executes the call.
 
 #include <atomic>
 #include <optional>
@@ -17,9 +18,9 @@ namespace hpe::cuda_hooks {
 
 struct spread_launch;
 
-/// The memory that a piece of work uses, if it is not a single box.
+/// The memory that a piece of device work uses, if the work is not a copy or fill of a box.
 struct memory_uses {
-  bool anything = false;             ///< the work may use any memory, not only that of `words` and `ranges`
+  bool anything = false;             ///< the work may use any memory; `words` and `ranges` do not limit it
   std::vector<CUdeviceptr> words{};  ///< addresses; the work may use the allocations that contain them
   std::vector<used_range> ranges{};
 };
@@ -28,18 +29,20 @@ struct memory_uses {
 struct device_call {
   enum class family : std::uint8_t { copy, fill, launch, other };
   family what = family::other;
-  CUstream stream = nullptr;  ///< a default stream is given by its special handle; null: the stream is not known
-  bool waits = false;         ///< whether the work is done when the call returns
+  CUstream stream = nullptr;  ///< for a default stream, its special handle (CU_STREAM_LEGACY, for example); null: the
+                              ///< stream is not known
+  bool waits = false;         ///< whether the program's call returns only when the work is done
 
   // For copies and fills.
   CUdeviceptr to = 0;
-  CUdeviceptr from = 0;  ///< 0 if the work is a fill, or if this side is an array of the driver
+  CUdeviceptr from = 0;  ///< 0 if the work is a fill, or if the source is an array of the driver
   box_copy shape{};
-  std::size_t unit = 1;  ///< bytes in an element of a fill; parts consist of whole elements
+  std::size_t unit =
+      1;  ///< for a fill, the number of bytes in an element; each part of the fill consists of whole elements
 
   // For launches.
   const spread_launch* launch = nullptr;
-  const function_ref<CUresult()>* alone = nullptr;  ///< lets the driver queue the whole launch
+  const function_ref<CUresult()>* alone = nullptr;  ///< a function by which the driver queues the whole launch
 
   // For other work, including graphs.
   memory_uses uses{};

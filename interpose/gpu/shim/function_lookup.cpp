@@ -1,6 +1,6 @@
 // Invariant: the shim returns a hook only after it has stored the driver's function in the hook's pointer `real`.
-// driver() stores all these pointers before it returns a handle for the first time. Threads that call driver() at the
-// same time store the same values.
+// driver() stores all these pointers before it first returns a handle. Threads that call driver() at the same time
+// store the same values.
 #include "interpose/gpu/shim/function_lookup.h"
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ constinit std::atomic<bool> checked{false};
 
 int absent() { return no_device; }
 
-// Ends the program, as the dynamic linker does if a program calls a function that the library does not have.
+// Ends the program, as the dynamic linker does if the program calls a function that a library does not define.
 [[noreturn]] void missing(const char* name) {
   std::fprintf(stderr, "hpe: symbol lookup error: the CUDA driver of this machine has no %s\n", name);
   ::_exit(127);
@@ -114,7 +114,8 @@ void base_of(const char* symbol, char (&base)[128]) {
   if (length > 3 && std::strncmp(base + length - 3, "_v", 2) == 0) base[length - 3] = '\0';
 }
 
-// Checks that a program built for the newest driver gets a hook for every entry that hpe hooks.
+// Logs a warning for each hooked entry for which this driver would return a function without a hook to a program built
+// for this driver's version.
 void check_hooks() {
   if (checked.exchange(true) || real_resolver == nullptr) return;
   const hpe_cuda_interposition& hpe = *hpe_cuda_interpose();
@@ -200,8 +201,8 @@ const char* hpe_cuda_driver_file() {
   static constinit pthread_once_t once = PTHREAD_ONCE_INIT;
   static constinit path file{};
   static constinit bool found = false;
-  // The shim does not link the C++ library, whose guards a static variable with another initial value would need; so it
-  // uses pthread_once.
+  // Uses pthread_once, because a static variable with a dynamic initial value would need a guard of the C++ library,
+  // which the shim does not link.
   ::pthread_once(&once, [] { found = find_driver(wanted_driver(), file); });
   return found ? file.text : nullptr;
 }

@@ -86,8 +86,8 @@ void part_launches::share_memory() {
 }
 
 const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
-  // Two H200 took 0.4 s for the first kernel of a process. The program waits for the other thread only at its end, so
-  // a quarter of this time is charged.
+  // On two H200, loading took 0.4 s for the first kernel of a process. The program waits for the loading thread only at
+  // the end of the process, so hpe counts a quarter of this time as the cost.
   static constexpr spread::start_cost cost{0.01, 0.1};
   return cannot_start_.load(std::memory_order_acquire) || kernels_.is_loaded(kernel) ? nullptr : &cost;
 }
