@@ -25,7 +25,7 @@ from pathlib import Path
 
 PROTOTYPE = re.compile(r"^\s*extern\s[^;{}()]*?(cudaError_t)\s+CUDARTAPI\s+(\w+)\s*\(([^;]*)\)\s*;", re.MULTILINE)
 OWN_DEFAULT_STREAM = re.compile(r"(\w+)_pt[sd][sz]$")
-ERROR_CODES = range(10001)  # cudaErrorApiFailureBase is the last
+ERROR_CODES = range(10001)  # cudaErrorApiFailureBase (10000) is the last code
 
 
 def prototypes(header):

@@ -14,8 +14,8 @@ using namespace hpe::cudart;
 
 namespace {
 
-/// Returns the device of a location. Throws cudaErrorNotSupported for locations that are not devices, because hpe has
-/// no pools of host memory.
+/// Returns the device of a location. Throws cudaErrorNotSupported for locations that are not devices, because hpe does
+/// not support pools of host memory.
 int device_of(const cudaMemLocation* location) {
   require(location != nullptr, cudaErrorInvalidValue);
   require(location->type == cudaMemLocationTypeDevice, cudaErrorNotSupported);
