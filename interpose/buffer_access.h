@@ -43,10 +43,10 @@ class buffer_access {
   /// An empty range.
   buffer_access() noexcept = default;
 
-  /// Ordinary memory is used in place, at the cost of a lookup. For the uses read and read_write, the constructor waits
-  /// for kernels that write the bytes, and makes the bytes available at data(). For the use write, the bytes at data()
-  /// are undefined. If `again` is true, the caller must call refresh() before each use: the bytes are at data() only
-  /// after this call. The address data() does not change.
+  /// CPU code uses ordinary memory in place; for this memory, the constructor costs only a lookup. For the uses read
+  /// and read_write, the constructor waits for kernels that write the bytes, and makes the bytes available at data().
+  /// For the use write, the bytes at data() are undefined. If `again` is true, the caller must call refresh() before
+  /// each use: the bytes are at data() only after this call. The address data() does not change.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false)
       : buffer_access(address, bytes, use, again, {{0, bytes}}) {}
   /// Like the constructor above, for CPU code that reads only these pieces of the range.

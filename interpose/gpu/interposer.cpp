@@ -104,8 +104,8 @@ void interposer::serve_touches() {
     if (!queuing_threads::prepare())
       return log(log_level::warn,
                  "CPU code cannot use device memory here: the kernel has no membarrier (Linux 4.14 or later has it)");
-    // Neither object is ever destroyed: touch_service has a thread, and any thread may use host_calls until the process
-    // ends.
+    // These objects are never destroyed, because touch_service runs a thread, and any thread may use host_calls until
+    // the process ends.
     if (calls_.load() == nullptr)
       calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, scope_is_parameters()),
                    std::memory_order_release);

@@ -54,7 +54,8 @@ class interposer {
 
   /// The record of the allocations that the program's graphs free when they run.
   graph_frees& freed_by_graphs() noexcept { return freed_by_graphs_; }
-  /// To be called before a graph is launched. The launch may free every allocation that a node of any graph frees.
+  /// To be called before a graph is launched. Discards the records of the memory that nodes of graphs free, because the
+  /// launch may free it.
   void launches_graph();
 
   /// Starts the service for page faults, so that CPU code can use the program's device memory. If an exception is

@@ -12,8 +12,8 @@
 namespace hpe::interpose {
 
 /// Prepares items in several threads, in any order, for one thread that uses them in order: while that thread uses one
-/// item, the next ones are prepared. The threads belong to the object and end with it, so that no thread remains when
-/// the process forks or ends.
+/// item, other threads prepare the next items. The threads belong to the object and end with it, so that no thread
+/// remains when the process forks or ends.
 class conveyor {
  public:
   /// Calls prepare(i) once for each i below `count`, unless the object is destroyed first. Item i is prepared only if
@@ -41,7 +41,7 @@ class conveyor {
   mutex mutex_;
   condition_variable changed_;
   std::size_t next_ HPE_GUARDED_BY(mutex_) = 0;   // the first item that no thread has begun to prepare
-  std::size_t taken_ HPE_GUARDED_BY(mutex_) = 0;  // the item that the last wait() has returned
+  std::size_t taken_ HPE_GUARDED_BY(mutex_) = 0;  // the item of the last wait()
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::vector<std::uint8_t> ready_ HPE_GUARDED_BY(mutex_);
   std::vector<std::exception_ptr> failed_ HPE_GUARDED_BY(mutex_);

@@ -76,8 +76,8 @@ class errno_kept {
   const int before_ = errno;
 };
 
-// Returns the number of helper threads: a helper that reads the page cache keeps a core busy, while a helper that reads
-// from a disk waits.
+// Returns the number of helper threads. A helper that reads from a disk (direct I/O) mostly waits, whereas a helper
+// that reads the page cache keeps a core busy.
 unsigned helpers_for_reading(bool direct) {
   static const unsigned cores = os::usable_cores();
   return direct ? 6 : std::clamp(cores / 2, 1U, 8U);

@@ -51,8 +51,8 @@ class staging {
   /// program's buffers.
   void written(std::size_t bytes);
 
-  /// To be called after the system call: copies the bytes that the operating system wrote to the program's buffers. If
-  /// the operating system found a bad address, logs the reason.
+  /// To be called after the system call. Copies the bytes that the operating system has written from the staged copies
+  /// to the program's buffers. If the operating system found a bad address, logs the reason.
   outcome finish(const char* call, outcome result);
 
  private:
@@ -68,7 +68,7 @@ class staging {
 /// The number of bytes from p to the end of its allocation, at most `bytes`.
 [[nodiscard]] std::size_t allocated(const void* p, std::size_t bytes) noexcept;
 
-/// Logs the message of a failure of hpe and returns the errno for it.
+/// Logs the message of an hpe error and returns the corresponding errno.
 [[nodiscard]] int error_number(const char* call, const error& failure) noexcept;
 
 /// To be called after a call has failed. If errno is EFAULT and p is in hpe memory or adopted memory, logs the reason.

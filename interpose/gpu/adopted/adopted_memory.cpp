@@ -7,7 +7,7 @@
 // If another thread is fetching bytes of the region (adopted_region::in_motion), drop() waits for that copy, because
 // the driver may free the memory as soon as drop() returns.
 //
-// When the context of a region has ended, the region's data is lost. find() removes such a region without copying any
+// When the context of a region has ended, the region's data is lost. find() removes this region without copying any
 // bytes (context_parts::alive shows whether the context has ended).
 #include "interpose/gpu/adopted/adopted_memory.h"
 
@@ -218,7 +218,7 @@ void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes 
   }
 }
 
-// ---- memory goes --------------------------------------------------------------------------------------------------
+// ---- memory that the program frees --------------------------------------------------------------------------------
 
 void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
   unique_lock lock(mutex_);

@@ -38,7 +38,7 @@ struct used_range {
   [[nodiscard]] CUdeviceptr end() const noexcept { return saturated_sum(address, bytes); }
 };
 
-/// Thread safe unless a description says otherwise.
+/// Thread safe, except touch() and fetch_ahead().
 class adopted_memory {
  public:
   /// Represents a piece of device work while a thread queues it: the object exists from before the driver's call until
@@ -63,7 +63,7 @@ class adopted_memory {
       return written_.begin < range.end && range.begin < written_.end;
     }
 
-    adopted_region::bytes written_{0, 0};  // one range that covers all bytes which the work writes
+    adopted_region::bytes written_{0, 0};  // the smallest range that contains all bytes that the work may write
     work_in_flight* next_ = nullptr;
     work_in_flight* previous_ = nullptr;
   };

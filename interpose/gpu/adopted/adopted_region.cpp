@@ -13,7 +13,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::size_t window_blocks = 16;  // 32 MiB: the size of a copy at which the link reaches its full rate
+constexpr std::size_t window_blocks = 16;  // 32 MiB, the size of a copy from which on the link reaches its full rate
 
 void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are the host's

@@ -37,14 +37,14 @@ class HPE_SCOPED_CAPABILITY unlocked {
 
 }  // namespace
 
-// ---- moving -------------------------------------------------------------------------------------------------------
+// ---- copies between host and device -------------------------------------------------------------------------------
 
 void adopted_memory::copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device) {
   const lent_stream lent(r.parts());
   const CUstream stream = lent.stream();
   const auto done =
       to_device ? copies_.upload(device, host, bytes, stream, true) : copies_.download(host, device, bytes, stream);
-  constexpr const char* what = "copying between device memory and its copy on the host";
+  constexpr const char* what = "copying data between device memory and host memory";
   if (done) return cu_.check(*done, what);
   const auto number = reinterpret_cast<CUdeviceptr>(host);
   cu_.check(
@@ -80,7 +80,7 @@ void adopted_memory::wait_for_work(const adopted_region& r) {
   }
 }
 
-// ---- the host touches ---------------------------------------------------------------------------------------------
+// ---- touches by CPU code ------------------------------------------------------------------------------------------
 
 void adopted_memory::open(adopted_region& r, block_run run, block_event event) {
   const auto actions = apply(r.state(run.begin), event).actions;
@@ -139,7 +139,7 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
       const std::uint64_t block = r->block_of(address);
       const block_event event = write ? block_event::host_write : block_event::host_read;
       const bool fetched = !apply(r->state(block), event).actions.fetch;
-      // The first write to a block that the host has already read is not a step of a walk through memory.
+      // The first write to a block that CPU code has already read is not a step of a walk through memory.
       if (!fetched || r->ahead.is_marker(block)) {
         const block_run next = r->ahead.touched(block);
         const block_run behind{std::max(next.begin, block + 1), next.end};
@@ -198,7 +198,7 @@ bool adopted_memory::fetch_ahead() noexcept {
   return false;
 }
 
-// ---- calls of the host --------------------------------------------------------------------------------------------
+// ---- reads and writes for libc and MPI calls ----------------------------------------------------------------------
 
 void adopted_memory::read(void* to, CUdeviceptr from, std::size_t bytes) {
   const lock_guard one(fetching_);

@@ -103,7 +103,7 @@ class call_queue final : public interpose::copy_queue {
 
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
   std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
-  // Queues a copy. call() makes the driver's call.
+  // Queues a copy by call(), which calls the driver. Returns the number of the copy.
   std::uint64_t queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call)
       HPE_REQUIRES(mutex_);
   void record() noexcept HPE_REQUIRES(mutex_);

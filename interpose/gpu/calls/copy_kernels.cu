@@ -1,5 +1,5 @@
-// Kernels that copy rows and scattered bytes. A copy engine makes a transfer for each row, which is slow for short
-// rows; in these kernels, neighbouring threads copy neighbouring units.
+// Kernels that copy rows and scattered bytes. A copy engine transfers each row separately, which is slow for short
+// rows. In these kernels, neighbouring threads copy neighbouring units.
 
 #include "interpose/gpu/calls/byte_places.h"
 

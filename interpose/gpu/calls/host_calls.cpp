@@ -147,7 +147,7 @@ std::shared_ptr<call_queue> host_calls::some_queue() {
   return found != nullptr ? queue_of(found) : nullptr;
 }
 
-// ---- calls of the host --------------------------------------------------------------------------------------------
+// ---- reads and writes for libc and MPI calls ----------------------------------------------------------------------
 
 void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device) {
   const auto memory = require(device);

@@ -28,8 +28,8 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   /// bytes.
   static constexpr std::size_t most = std::size_t{256} << 20;
 
-  /// Lends at least `bytes` bytes, aligned to 256. When the last owner releases the bytes, queued work must no longer
-  /// use them. Throws hpe::error if the driver refuses.
+  /// Lends at least `bytes` bytes, aligned to 256. Before the last owner releases the bytes, all work that uses them
+  /// must be done. Throws hpe::error if the driver refuses.
   [[nodiscard]] std::shared_ptr<std::byte> borrow(std::size_t bytes);
 
  private:

@@ -158,8 +158,7 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
       result = free;
       break;
     }
-    // Other threads fill this buffer while this thread queues the copy of the previous buffer; neither waits for the
-    // other.
+    // The threads of crew_ fill this buffer while this thread queues the copy of the previous buffer.
     auto copy = begin_piece(what, at, part, through.data(), true, transfer::copy_crew::to_stage(bytes));
     queue_last();
     last.emplace(begun{std::move(through), at, part, std::move(copy)});

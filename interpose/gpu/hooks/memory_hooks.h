@@ -65,7 +65,7 @@ CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
   return (real.*Entry)(address, stream...);
 }
 
-// ---- questions ---------------------------------------------------------------------------------------------------
+// ---- queries -----------------------------------------------------------------------------------------------------
 
 /// The program sees the memory of devices joined to this device as a part of this device's memory, so this hook adds
 /// their sizes. hpe does not change the number of devices that the driver reports, because NVIDIA's runtime library

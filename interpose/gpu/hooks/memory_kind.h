@@ -48,7 +48,8 @@ struct device_call {
   memory_uses uses{};
 };
 
-/// A call with which the program has loaded or unloaded code, or has obtained a handle of a kernel or of the same code.
+/// A call with which the program has loaded or unloaded code, or has obtained the handle of a kernel or another handle
+/// of loaded code.
 struct program_code_event {
   enum class step : std::uint8_t {
     loaded,       ///< `handle` is a module or library that was loaded from code in memory, at `from`
@@ -78,8 +79,8 @@ class memory_kind {
                                                          bool /*of_pool*/) {
     return std::nullopt;
   }
-  /// Called when the driver has too little memory: frees memory that this kind does not need. Returns whether it has
-  /// freed any memory.
+  /// Called when the driver has too little memory: frees memory that this kind does not need. Returns whether this kind
+  /// has freed any memory.
   [[nodiscard]] virtual bool make_room() { return false; }
   [[nodiscard]] virtual std::optional<CUresult> free(CUdeviceptr /*address*/) { return std::nullopt; }
   /// Called before the program frees memory that the driver allocated.
@@ -87,7 +88,7 @@ class memory_kind {
   /// Called when the program resets the primary context of a device.
   [[nodiscard]] virtual std::optional<CUresult> reset(CUdevice /*device*/) { return std::nullopt; }
 
-  // ---- questions
+  // ---- queries
 
   struct range {
     CUdeviceptr base = 0;
@@ -99,7 +100,7 @@ class memory_kind {
                                                           CUdeviceptr /*address*/) {
     return std::nullopt;
   }
-  /// The free and the total memory of the current context's device that are reported to the program.
+  /// The free and the total memory of the current context's device that hpe reports to the program.
   struct amounts {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -116,8 +117,8 @@ class memory_kind {
   /// Called when the program has obtained a primary context.
   virtual void has_context(CUdevice /*device*/) {}
   virtual void ends(CUstream /*stream*/) {}
-  /// Called before a context that the program made is destroyed. nullptr: the call may destroy a primary context or a
-  /// pool.
+  /// Called before a context that the program has created is destroyed. `context` is nullptr if the program's call may
+  /// destroy a primary context or a pool.
   virtual void ends(CUcontext /*context*/) {}
   virtual void code(const program_code_event& /*event*/) {}
 
@@ -134,8 +135,8 @@ class memory_kind {
   [[nodiscard]] virtual std::optional<CUresult> look(const memory_uses& /*uses*/, function_ref<CUresult()> /*call*/) {
     return std::nullopt;
   }
-  /// Called when the program makes a handle (of a texture, for example) through which kernels can use the memory at an
-  /// address although no parameter contains the address.
+  /// Called when the program creates a handle (of a texture, for example) through which kernels can use the memory at
+  /// an address although no parameter contains the address.
   virtual void named_by_handle(CUdeviceptr /*address*/) {}
   /// Returns the error of work that this kind has queued outside the program's own context. Called after the program
   /// has waited for work.

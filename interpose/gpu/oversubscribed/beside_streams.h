@@ -36,8 +36,8 @@ class beside_streams {
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
   /// To be called before the program's stream is destroyed.
   void ends(CUstream program) noexcept;
-  /// To be called before the driver destroys a context that the program made. The driver also destroys the context's
-  /// events, so this function only removes them from the list.
+  /// To be called before the driver destroys a context that the program has created. The driver also destroys the
+  /// context's events, so this function only removes them from the list.
   void ends(CUcontext context) noexcept;
 
   /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` so far. Returns the

@@ -24,7 +24,7 @@ class freed_memory {
   /// Keeps an allocation that no work uses. Returns the allocations that the caller must release: if the limit is
   /// exceeded, the allocations that were freed first; if the given allocation is too large to be kept, this allocation.
   [[nodiscard]] list keep(list&& one) noexcept;
-  /// Adds allocations that the caller has taken but could not release.
+  /// Adds allocations that keep() or take_all() has returned, but that the caller could not release.
   void put_back(list&& those) noexcept;
   /// Removes all kept allocations and returns them; the caller releases them.
   [[nodiscard]] list take_all() noexcept;

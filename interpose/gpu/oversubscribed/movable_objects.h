@@ -50,7 +50,7 @@ class movable_objects {
   mutable shared_mutex mutex_;
   map objects_ HPE_GUARDED_BY(mutex_);
   unsigned long long made_ HPE_GUARDED_BY(mutex_) = 0;
-  std::atomic<bool> for_every_launch_{false};  // whether any object has ever been marked
+  std::atomic<bool> for_every_launch_{false};  // whether use_in_every_launch() has marked any object
 };
 
 }  // namespace hpe::cuda_hooks

@@ -138,9 +138,9 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
 
 // Some kernels read a little beyond an array and ignore the value. In memory that the driver allocates, the bytes after
 // an array usually belong to another allocation, so the read does no harm. hpe leaves an unmapped gap after each
-// allocation, so the kernel would fail. Therefore hpe maps additional memory after the end of large allocations. It
-// does not do so with --oversubscribe: no launch names the additional memory, so hpe could evict it and the read would
-// fail.
+// allocation, so the kernel would fail. Therefore hpe maps additional memory after the end of large allocations. With
+// --oversubscribe, hpe maps no additional memory: no launch names this memory, so hpe could evict it, and the read
+// would fail.
 std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) const noexcept {
   constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
   return is_spread(device) && !wanted() && bytes >= large ? saturated_sum(bytes, behind) : bytes;

@@ -64,8 +64,8 @@ class oversubscribed {
   /// GPUs.
   [[nodiscard]] static oversubscribed* spread_over(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
 
-  /// Allocates memory on the device of the current context. Returns nullopt if the driver must make the allocation,
-  /// because it is small, hpe does not manage the device's memory, or hpe's runtime cannot be started.
+  /// Allocates memory on the device of the current context. Returns nullopt if hpe leaves the allocation to the driver,
+  /// because the allocation is small, hpe does not manage the device's memory, or hpe's runtime cannot be started.
   [[nodiscard]] static std::optional<CUresult> allocate(const device::cuda::driver& cu, CUdeviceptr* made,
                                                         std::size_t bytes);
   /// Unmaps the memory of all allocations that the program has freed. Returns false if none of this memory was mapped.
@@ -77,15 +77,15 @@ class oversubscribed {
   /// the device.
   CUresult free_all(CUdevice device);
 
-  /// To be called before a stream of the program, or a context that the program made, is destroyed.
+  /// To be called before a stream of the program, or a context that the program has created, is destroyed.
   void ends(CUstream stream) noexcept { beside_.ends(stream); }
   void ends(CUcontext context) noexcept { beside_.ends(context); }
 
   [[nodiscard]] movable_objects& objects() noexcept { return objects_; }
-  /// The planner, which decides where arrays are placed and how launches are divided among the GPUs; null in programs
-  /// that are not spread.
+  /// Returns the planner, which decides where arrays are placed and how launches are divided among the GPUs; null in
+  /// programs that are not spread.
   [[nodiscard]] core::launch_planner* planner() const noexcept { return planner_.get(); }
-  /// The memory of the current context's device that is reported to the program. `total` is the memory that hpe may use
+  /// The memory of the current context's device that hpe reports to the program. `total` is the memory that hpe may use
   /// on this device, or on all GPUs that the device represents; `free` is the part of `total` that the program has not
   /// allocated.
   struct amounts {

@@ -38,7 +38,7 @@ class launch_clock {
   /// Counts a launch that cannot be measured, for the table of --explain.
   void counts(const launch& what) noexcept;
   /// Waits for the measured launches that are not in the table of --explain yet, and destroys the events. The program
-  /// may still launch kernels afterwards.
+  /// may launch kernels after this call.
   void finish();
 
  private:

@@ -12,7 +12,8 @@ using device::cuda::entered;
 
 namespace {
 
-constexpr unsigned shared_of_any_kernel = 48U << 10;  // bytes of dynamic shared memory for which no attribute is needed
+constexpr unsigned shared_of_any_kernel =
+    48U << 10;  // bytes of dynamic shared memory that a launch may request without an attribute
 
 bool has_atomics(const spread::kernel_model& model) {
   return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });

@@ -29,7 +29,8 @@ struct spread_launch {
   const char* obstacle = nullptr;  // why this kind of launch stays on one GPU; null: it may be spread
 };
 
-/// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not give all of them.
+/// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not pass all
+/// parameters.
 [[nodiscard]] std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what);
 
 /// Queues launches in parts. The grid is divided among the GPUs that the program sees as one device, or into parts that

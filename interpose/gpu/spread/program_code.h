@@ -57,8 +57,8 @@ class program_code {
   /// Whether any code that the program has loaded contains PTX.
   [[nodiscard]] bool has_texts() const;
   /// Returns the image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how
-  /// that module was loaded, returns the image in the program's files that contains a kernel with this name, provided
-  /// that exactly one image does. Returns null, and sets `reason`, if it finds no image.
+  /// that module was loaded, returns the image in the program's files that contains a kernel with this name, if exactly
+  /// one image contains it. Returns null, and sets `reason`, if it finds no image.
   [[nodiscard]] std::shared_ptr<program_image> find(const origin& kernel, std::string& reason);
 
  private:

@@ -42,9 +42,9 @@ class spreading {
   /// To be called when work other than a launch has been queued that writes memory of the driver, which may contain
   /// constants.
   void writes_elsewhere() noexcept { launches_.writes_elsewhere(); }
-  /// To be called for work of the program on the first GPU other than launches, for example a graph. The work uses the
-  /// memory at the addresses in `words`; words that are not addresses of allocations have no effect. Moves arrays to
-  /// the first GPU if moving them saves more time than it costs.
+  /// To be called for work other than launches that the program queues on the first GPU, for example a graph. The work
+  /// uses the memory at the addresses in `words`; words that are not addresses of allocations have no effect. Moves
+  /// arrays to the first GPU if moving them saves more time than it costs.
   void uses(const std::vector<CUdeviceptr>& words);
   /// Whether an address is in memory that the driver allocated.
   [[nodiscard]] bool is_elsewhere(CUdeviceptr address) const { return !memory_.objects().find(address).has_value(); }
@@ -66,7 +66,7 @@ class spreading {
     std::vector<std::byte> parameters;  // the kernel's parameters; empty if the launch does not pass all parameters
     core::launch_planner::plan plan;    // if the plan has no parts, the launch runs unchanged
     std::vector<CUfunction> functions;  // the functions of the parts
-    movable_use use;                    // does not include textures before describe_uses()
+    movable_use use;                    // does not include the memory of textures until describe_uses() adds it
     std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
   };

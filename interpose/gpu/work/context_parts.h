@@ -17,7 +17,7 @@ class context_parts {
  public:
   /// Throws hpe::error if the driver refuses.
   context_parts(const device::cuda::driver& cu, CUcontext context);
-  /// If the context still exists, waits for the work that uses the streams and buffers, and destroys them.
+  /// If the context exists, waits for the work that uses the streams and buffers, and destroys them.
   ~context_parts();
   context_parts(const context_parts&) = delete;
   context_parts& operator=(const context_parts&) = delete;

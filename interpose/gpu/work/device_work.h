@@ -78,7 +78,7 @@ class device_work {
   device_work(const device_work&) = delete;
   device_work& operator=(const device_work&) = delete;
 
-  /// Whether the work must not be queued; the program's call then returns result().
+  /// If true, the work must not be queued, and the program's call must return result().
   [[nodiscard]] bool failed() const noexcept { return result_ != CUDA_SUCCESS; }
   [[nodiscard]] CUresult result() const noexcept { return result_; }
 

@@ -19,7 +19,7 @@ namespace hpe::cuda_hooks {
 /// that uses other memory. Thread safe.
 class queued_uses {
  public:
-  /// A range of addresses in device memory. A range of one byte comes from a parameter of a kernel and stands for the
+  /// A range of addresses in device memory. A range of one byte comes from a parameter of a kernel and represents the
   /// whole allocation that contains the byte.
   struct range {
     CUdeviceptr begin = 0;

@@ -47,8 +47,8 @@ class handle_table {
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  /// If several threads destroy the same handle, the call of one thread returns the object, and the others throw
-  /// failure(unknown_handle).
+  /// If several threads destroy the same handle, the call of one thread returns the object, and the calls of the other
+  /// threads throw failure(unknown_handle).
   pointer destroy(Handle handle) {
     auto gone = take_or_null(handle);
     require(gone != nullptr, unknown_handle);

@@ -42,8 +42,8 @@ class ipc_table {
   void drop_closed();
 
   /// To be called before this process copies from `address`. If the memory is exported, other processes may have
-  /// written to it in the memory of its device; this function makes the data in the memory of this device the valid
-  /// data.
+  /// changed the bytes in device memory. This function makes the bytes in device memory the valid ones, so that the
+  /// copy does not read older bytes.
   void refresh(const void* address);
 
  private:

@@ -65,9 +65,10 @@ std::vector<std::string> read_fat_binary(const Read& read_entries) {
 }
 
 [[noreturn]] void refuse_machine_code() {
-  throw failure(cudaErrorNoKernelImageForDevice,
-                "this module is machine code of GPUs (an ELF file, as ptxas, nvcc -cubin and nvrtcGetCUBIN make them); "
-                "soft devices run PTX, which nvcc -ptx and nvrtcGetPTX make");
+  throw failure(
+      cudaErrorNoKernelImageForDevice,
+      "this module is machine code of GPUs (an ELF file, as ptxas, nvcc -cubin and nvrtcGetCUBIN generate it); "
+      "soft devices run PTX, which nvcc -ptx and nvrtcGetPTX generate");
 }
 
 }  // namespace

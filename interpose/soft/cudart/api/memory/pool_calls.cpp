@@ -53,7 +53,7 @@ void free(void* block, stream& where) {
   require_not_capturing(where);
   if (process().graph_memory().find(block)) return;  // hpe frees the memory when its graph no longer exists
   if (process().pools().owns(block)) {
-    process().ipc().forget(block);  // other processes that have opened the memory can still use it
+    process().ipc().forget(block);  // other processes that have opened the memory can continue to use it
     process().pools().free(block, where);
     return;
   }
