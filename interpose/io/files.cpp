@@ -1,6 +1,7 @@
-// read, write and their families. Calls with ordinary memory are passed on unchanged. If the buffer is hpe memory,
-// large_files.h transfers the bytes if it can. Otherwise hpe stages the whole buffer and makes a single call, because
-// several calls would behave differently (several messages, several positions at the end of a file, several waits).
+// read, write and their families. Calls with ordinary memory are passed on unchanged. If the buffer is hpe memory, the
+// functions of large_files.h transfer the bytes if they can. Otherwise hpe stages the whole buffer and makes a single
+// call, because several calls would behave differently (several messages, several positions at the end of a file,
+// several waits).
 
 #undef _FORTIFY_SOURCE
 

@@ -189,7 +189,7 @@ bool adopted_memory::fetch_ahead() noexcept {
       open_fetched(*r, run, marked ? block_run{run.begin, run.begin + 1} : block_run{}, false);
     } catch (const std::exception& e) {
       // The next touch of these blocks reports the error.
-      log(log_level::debug, "device memory at {:#x} is not fetched ahead: {}", r->begin(), e.what());
+      log(log_level::debug, "device memory at {:#x} cannot be fetched in advance: {}", r->begin(), e.what());
       ahead_.clear();
       return false;
     }

@@ -26,7 +26,7 @@ bool is_shim(void* library) {
 }
 
 // Hooks also replace functions that the program looks up in the driver's own library, which the program may have opened
-// without dlopen.
+// in another way than by dlopen.
 template <class... Version>
 void* look_up(void* library, const char* name, Version... version) {
   void* const behind = is_entry_name(name) && is_shim(library) ? driver() : nullptr;

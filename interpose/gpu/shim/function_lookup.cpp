@@ -114,8 +114,7 @@ void base_of(const char* symbol, char (&base)[128]) {
   if (length > 3 && std::strncmp(base + length - 3, "_v", 2) == 0) base[length - 3] = '\0';
 }
 
-// Logs a warning for each hooked entry for which this driver would return a function without a hook to a program built
-// for this driver's version.
+// Logs a warning for each hooked entry that a program built for this driver's version would receive without the hook.
 void check_hooks() {
   if (checked.exchange(true) || real_resolver == nullptr) return;
   const hpe_cuda_interposition& hpe = *hpe_cuda_interpose();

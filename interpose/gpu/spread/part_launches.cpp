@@ -105,7 +105,7 @@ void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
     });
   } catch (const std::exception& e) {
     cannot_start_.store(true, std::memory_order_release);  // from now on, launches load the code themselves
-    log(log_level::info, "code for launches over several GPUs is not loaded ahead: {}", e.what());
+    log(log_level::info, "the code for launches over several GPUs cannot be loaded in advance: {}", e.what());
   }
 }
 

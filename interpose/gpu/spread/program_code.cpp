@@ -67,7 +67,7 @@ void tolerantly(Read read) {
   try {
     read();
   } catch (const error& e) {
-    log(log_level::debug, "code of the program without PTX: {}", e.what());
+    log(log_level::debug, "code of the program contains no PTX: {}", e.what());
   }
 }
 
@@ -85,7 +85,7 @@ const spread::module_model* program_image::model() {
     model_ = std::make_unique<spread::module_model>(
         ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out));
   } catch (const error& e) {
-    failure_ = fmt::format("its PTX is not understood: {}", e.what());
+    failure_ = fmt::format("hpe cannot read its PTX: {}", e.what());
   }
   return model_.get();
 }

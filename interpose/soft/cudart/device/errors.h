@@ -29,8 +29,8 @@ void check(hpeStatus status);
 /// Returns code.
 cudaError_t remember(cudaError_t code) noexcept;
 
-/// The error that a faulted kernel leaves behind. After the fault, every call that runs its body by api_call fails with
-/// this error, in all threads, until cudaDeviceReset. Thread-safe.
+/// The error of the process after a kernel has faulted. Every later call that runs its body by api_call fails with this
+/// error, in all threads, until cudaDeviceReset. Thread-safe.
 class sticky_error {
  public:
   /// The first call sets the error and prints `sentence`, hpe's message, on standard error. Later calls have no effect.

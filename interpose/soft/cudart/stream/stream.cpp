@@ -44,7 +44,7 @@ bool start_thread(std::function<void()> run) {
     return true;
   } catch (const std::system_error& caught) {
     log(log_level::warn,
-        "the thread of a stream cannot be created: pthread_create: {}; limits are RLIMIT_NPROC (ulimit -u), RLIMIT_AS "
+        "the thread of a stream cannot be made: pthread_create: {}; limits are RLIMIT_NPROC (ulimit -u), RLIMIT_AS "
         "(ulimit -v) and pids.max of the control group",
         caught.what());
     return false;
