@@ -52,7 +52,7 @@ void conveyor::wait(std::size_t i) {
   taken_ = i;
   changed_.notify_all();
   while (ready_[i] == 0) {
-    // If there are helpers, this thread prepares no items, so that it gets item i as soon as item i is ready.
+    // If there are helpers, this thread prepares no items, so that it can return as soon as item i is ready.
     if (helpers_.empty())
       prepare_one();
     else

@@ -3,8 +3,8 @@
 // memory is hpe memory (see calls.def).
 //
 // These functions lock the stream and call libc's function for one piece of the data after another. So buffering, the
-// stream's indicators and the order of bytes are as in libc. While libc writes one piece, the next piece is copied from
-// the device; while libc reads one piece, the previous piece is copied to the device.
+// stream's indicators and the order of bytes are as in libc. While libc writes one piece, hpe copies the next piece
+// from the device; while libc reads one piece, hpe copies the previous piece to the device.
 
 #undef _FORTIFY_SOURCE
 

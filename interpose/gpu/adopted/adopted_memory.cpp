@@ -83,7 +83,7 @@ adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
   const region_pointer gone = r->second;
   gone->close();
   const auto next = regions_.erase(r);
-  // This also clears the marks of granules that a neighbouring region shares; the next lines set them again.
+  // This call also clears the marks of granules that a neighbouring region shares; the next lines set them again.
   marks_.set(gone->begin(), gone->end(), false);
   if (next != regions_.end()) marks_.set(next->second->begin(), next->second->end(), true);
   if (next != regions_.begin()) marks_.set(std::prev(next)->second->begin(), std::prev(next)->second->end(), true);
@@ -246,7 +246,7 @@ void adopted_memory::drop_all() noexcept {
     const lock_guard lock(mutex_);
     for (const auto& [end, r] : regions_) ended_.push_back({r->begin(), end});
     while (ended_.size() > remembered_ends) ended_.pop_front();
-  } catch (const std::bad_alloc&) {  // only explain() uses the list ended_
+  } catch (const std::bad_alloc&) {  // only explain() uses ended_, so the list may be incomplete
   }
   drop(0, last_address);
 }

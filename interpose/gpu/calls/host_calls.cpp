@@ -271,8 +271,8 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
   if (!waits_.is_over(queued)) waits_.for_users_of(found->what);
   if (adopted_memory::any()) {
-    // The other process overwrites the memory later. If CPU code of this process touched the memory before, it would
-    // fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
+    // The other process overwrites the memory later. If CPU code of this process touched the memory before that, it
+    // would fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
     device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();

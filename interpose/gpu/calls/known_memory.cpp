@@ -97,7 +97,7 @@ void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {
   while (it != known_.end() && it->first < end) {
     const allocation gone = it->second.what;
     it = known_.erase(it);
-    // This also clears the marks of granules that a neighbouring allocation shares; the next lines set them again.
+    // This call also clears the marks of granules that a neighbouring allocation shares; the next lines set them again.
     marks_.set(gone.base, gone.base + gone.bytes, false);
     if (it != known_.end()) marks_.set(it->first, it->first + it->second.what.bytes, true);
     if (it != known_.begin()) {

@@ -21,8 +21,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Returns the stream among the arguments of an entry. Returns unknown_stream() if there is none, or if the stream is
-// null: which default stream a null stream means depends on the entry.
+// Returns the stream among the arguments of an entry. Returns unknown_stream() if no argument is a stream, or if the
+// stream is null: which default stream a null stream means depends on the entry.
 inline CUstream stream_among() { return unknown_stream(); }
 template <class First, class... Others>
 CUstream stream_among(First first, Others... others) {
@@ -147,7 +147,7 @@ CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
   return (real.*Entry)(stream, graph);
 }
 
-// Destroys a stream. This also ends the stream's capture.
+// Destroys a stream, and so also ends the stream's capture.
 template <auto Entry>
 CUresult CUDAAPI end_stream(CUstream stream) {
   if (interposer* const hpe = interposer::started()) {

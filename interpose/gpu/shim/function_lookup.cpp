@@ -72,8 +72,8 @@ constinit void* real_init = nullptr;
 constinit void* real_old_resolver = nullptr;
 constinit void* real_resolver = nullptr;
 
-// Whether hpe knows a driver entry. Uses a binary search, because CUDA's runtime asks for hundreds of entries when it
-// starts.
+// Whether the list of driver entries contains a function with this name. Uses a binary search, because CUDA's runtime
+// requests hundreds of entries when it starts.
 bool is_known(std::string_view base) {
   const auto* name = std::lower_bound(std::begin(entry_names), std::end(entry_names), base, in_order);
   for (; name != std::end(entry_names) && std::string_view(*name).starts_with(base); ++name) {

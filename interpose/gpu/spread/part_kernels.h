@@ -13,7 +13,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// A kernel of the program, with the information that hpe needs to run it in parts. Not changed after construction.
+/// A kernel of the program, with the information that hpe needs to run a launch of the kernel in parts. Not changed
+/// after construction.
 struct part_kernel {
   std::string name;
   std::shared_ptr<program_image> image;

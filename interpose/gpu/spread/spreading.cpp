@@ -1,7 +1,7 @@
-// For each launch of the program, core::launch_planner decides how the launch runs, and moves arrays. Then class
-// oversubscribed queues the launch as a submission, whole or in parts. The thread holds no lock of this folder while
-// the driver queues the launch. So if the driver's queue is full and the launch has to wait, it delays only launches
-// that use the same arrays.
+// For each launch of the program, core::launch_planner decides how the launch runs, and moves arrays. After this
+// decision, class oversubscribed queues the launch as a submission, whole or in parts. The thread holds no lock of this
+// folder while the driver queues the launch. So if the driver's queue is full and the launch has to wait, it delays
+// only launches that use the same arrays.
 #include "interpose/gpu/spread/spreading.h"
 
 #include <unistd.h>

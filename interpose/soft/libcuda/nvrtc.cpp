@@ -1,7 +1,7 @@
 // Interposes NVRTC's functions for machine code, which soft devices cannot run. If a program compiles for a GPU (sm_90)
 // and requests the machine code, these functions return PTX for the same architecture, which the program loads like
-// machine code. Because this library is preloaded, the program calls these functions, which call NVIDIA's NVRTC. They
-// are not used if the program opens NVRTC's file and looks up NVIDIA's functions by dlsym.
+// machine code. Because this library is preloaded, the program calls these functions, which call NVIDIA's NVRTC. A
+// program that opens NVRTC's file and looks up its functions by dlsym calls NVIDIA's functions instead.
 
 #include <dlfcn.h>
 #include <link.h>

@@ -57,9 +57,10 @@ class graph_exec {
     std::shared_ptr<const operation> what;
     work prepared;
     std::vector<std::size_t> before;  // the indices of the steps on which this step depends
-    std::size_t parts = 0;            // for a child graph: the number of preceding steps that belong to the child graph
-    graph_node* node = nullptr;       // the node, for reports by update(); may be destroyed later
-    std::vector<plan> bodies{};       // the bodies of a conditional node
+    std::size_t parts =
+        0;  // for the step of a child graph node, the number of preceding steps that belong to the child graph
+    graph_node* node = nullptr;  // the node, for reports by update(); may be destroyed later
+    std::vector<plan> bodies{};  // the bodies of a conditional node
   };
   struct begun_plan;  // one launch of a plan, in progress
 
