@@ -41,8 +41,7 @@ class places {
   }
 
   const byte_places& side_;
-  unsigned long long first_ =
-      0;  // the first data byte of the cached piece, counted within the element; end_ is the byte after its last one
+  unsigned long long first_ = 0;  // the first data byte of the cached piece, counted within the element
   unsigned long long end_ = 0;
   long long offset_ = 0;
 };

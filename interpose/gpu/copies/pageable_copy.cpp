@@ -150,8 +150,7 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
     part = piece_at(at, what.extent());
     auto through = ring.try_take();
     if (!through) {
-      queue_last();  // a thread must not hold a buffer while it waits for another one; otherwise, two threads could
-                     // deadlock
+      queue_last();  // two threads that hold a buffer while they wait for another one could deadlock
       through = ring.take();
     }
     if (const CUresult free = through.wait(); free != CUDA_SUCCESS) {

@@ -198,8 +198,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       const device_work work(what.stream, {what.function, what.parameters, what.extra});
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
-      launches.writes_elsewhere();  // assume that constants have changed, because hpe does not record writes in
-                                    // programs that are not spread
+      launches.writes_elsewhere();  // without --spread, hpe records no writes, so any constant may have changed
       return launches.queue_in_time(what, *where, e.what(), {}, alone);
     }
   } catch (const std::exception& e) {

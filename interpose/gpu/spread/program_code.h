@@ -73,8 +73,7 @@ class program_code {
 
   mutable mutex mutex_;
   std::map<const void*, loaded_code> loaded_ HPE_GUARDED_BY(mutex_);
-  std::map<std::string, std::shared_ptr<program_image>> linked_
-      HPE_GUARDED_BY(mutex_);  // the key is the path of the file; null: the file contains no image
+  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // the key is a file's path
   std::map<const void*, origin> origins_ HPE_GUARDED_BY(mutex_);
   std::map<const void*, const void*> same_ HPE_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<program_image>> of_files_ HPE_GUARDED_BY(mutex_);

@@ -30,9 +30,7 @@ CUresult result_of(cudaError_t code) noexcept {
     default: break;
   }
   const auto same = static_cast<CUresult>(code);
-  return name_of(same) != nullptr ? same
-                                  : CUDA_ERROR_INVALID_VALUE;  // the driver does not define this code: the runtime
-                                                               // returns such codes for invalid arguments
+  return name_of(same) != nullptr ? same : CUDA_ERROR_INVALID_VALUE;  // invalid arguments cause all other codes
 }
 
 driver_scope::driver_scope(const char* function) noexcept

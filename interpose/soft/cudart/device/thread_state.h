@@ -20,11 +20,9 @@ struct call_configuration {
 
 struct thread_state {
   cudaError_t last_error = cudaSuccess;
-  const char* call =
-      nullptr;  // the CUDA function that the program has called and that has not returned yet; null if there is none
+  const char* call = nullptr;  // the CUDA function of the program's call in progress, or null
   int device = 0;
-  bool uses_device =
-      false;  // the thread has used `device` by calls of the runtime since a driver function last read this flag
+  bool uses_device = false;  // runtime calls have used `device` since a driver function last read this flag
   bool default_stream_is_own =
       false;  // true in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's default stream
   std::vector<call_configuration> configurations;

@@ -40,8 +40,8 @@ class graph_exec {
   /// the original graph.
   void set(const graph_node& node, std::shared_ptr<const operation> what);
   [[nodiscard]] std::shared_ptr<const operation> what(const graph_node& node) const;
-  void set_child(const graph_node& node,
-                 const graph& child);  ///< the old and the new child graph must have the same nodes and edges
+  /// The old and the new child graph must have the same nodes and edges.
+  void set_child(const graph_node& node, const graph& child);
 
   /// Sets whether later launches run a node. Only kernel, memcpy and memset nodes can be disabled.
   void enable(const graph_node& node, bool enabled);
@@ -57,10 +57,9 @@ class graph_exec {
     std::shared_ptr<const operation> what;
     work prepared;
     std::vector<std::size_t> before;  // the indices of the steps on which this step depends
-    std::size_t parts =
-        0;  // for the step of a child graph node, the number of preceding steps that belong to the child graph
-    graph_node* node = nullptr;  // the node, for reports by update(); may be destroyed later
-    std::vector<plan> bodies{};  // the bodies of a conditional node
+    std::size_t parts = 0;            // for a child graph, the number of preceding steps that belong to this graph
+    graph_node* node = nullptr;       // the node, for reports by update(); may be destroyed later
+    std::vector<plan> bodies{};       // the bodies of a conditional node
   };
   struct begun_plan;  // one launch of a plan, in progress
 
@@ -81,8 +80,7 @@ class graph_exec {
   void change(const Change& how);
 
   const unsigned long long flags_;
-  const std::shared_ptr<const std::vector<std::shared_ptr<void>>>
-      kept_;  // the user objects, which queued launches own too
+  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // the graph's user objects
   const std::uint64_t id_;
   mutable std::mutex mutex_;
   std::shared_ptr<const plan> plan_;  // a plan never changes, because queued launches use it

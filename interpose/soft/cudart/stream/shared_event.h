@@ -38,8 +38,8 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
     const position where_;
   };
 
-  static std::shared_ptr<shared_event>
-  create();  ///< throws cudaErrorMemoryAllocation if the memory file cannot be created
+  /// Throws cudaErrorMemoryAllocation if the memory file cannot be created.
+  static std::shared_ptr<shared_event> create();
 
   /// Throws cudaErrorInvalidResourceHandle if the handle is invalid, or if the process that created the event has ended
   /// or has destroyed the event.
