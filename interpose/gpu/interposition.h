@@ -18,8 +18,8 @@ struct hpe_cuda_hook {
 struct hpe_cuda_interposition {
   const hpe_cuda_hook* hooks;
   std::size_t count;
-  const char*
-      driver;  ///< the value of HPE_CUDA_DRIVER; if empty, the shim searches for the driver as the dynamic linker does
+  /// The value of HPE_CUDA_DRIVER; if empty, the shim searches for the driver as the dynamic linker does.
+  const char* driver;
   /// The shim calls this function each time the program has called cuInit with success, and returns its result from
   /// that call of cuInit.
   int (*started)();

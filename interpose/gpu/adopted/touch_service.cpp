@@ -64,8 +64,8 @@ fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
     measure.forget();
     return result;
   }
-  counters& count =
-      trace::status_page::own().count;  // the constructor has created the status page, so this line does not throw
+  // The constructor has created the status page, so this line does not throw.
+  counters& count = trace::status_page::own().count;
   counters::add(write ? count.faults_write : count.faults_read, 1);
   return result;
 }

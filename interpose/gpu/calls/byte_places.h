@@ -17,8 +17,8 @@ struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next
   unsigned long long plane;  ///< bytes from one plane to the next
-  const byte_piece*
-      pieces;  ///< in device memory, ordered by `first`, followed by an end mark; nullptr: each row is contiguous
+  /// In device memory, ordered by `first`, followed by an end mark; nullptr: each row is contiguous.
+  const byte_piece* pieces;
   unsigned piece_count;
   unsigned rows;        ///< rows in each plane
   unsigned width;       ///< units in each row

@@ -53,7 +53,8 @@ inline interposer* for_large(std::size_t bytes) {
 }
 
 // Lets hpe execute a copy in place of the driver, and returns the result. Returns nullopt, without effect, if hpe is
-// not faster than the driver. NOLINTBEGIN(performance-no-int-to-ptr)
+// not faster than the driver.
+// NOLINTBEGIN(performance-no-int-to-ptr): CUDA's integer addresses
 template <direction Way>
 std::optional<CUresult> staged(interposer& hpe, const copied_range& c, CUstream in, bool waits) {
   switch (Way) {

@@ -37,8 +37,8 @@ struct device_call {
   CUdeviceptr to = 0;
   CUdeviceptr from = 0;  ///< 0 if the work is a fill, or if the source is an array of the driver
   box_copy shape{};
-  std::size_t unit =
-      1;  ///< for a fill, the number of bytes in an element; each part of the fill consists of whole elements
+  /// For a fill, the number of bytes in an element; each part of the fill consists of whole elements.
+  std::size_t unit = 1;
 
   // For launches.
   const spread_launch* launch = nullptr;

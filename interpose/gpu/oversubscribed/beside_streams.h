@@ -29,8 +29,8 @@ class beside_streams {
   /// that are not known.
   struct stand_in {
     device::stream* stream = nullptr;
-    device::cuda::cuda_stream* ends_there =
-        nullptr;              // `stream` if its work finishes on the program's stream; otherwise null
+    // `stream` if its work finishes on the program's stream; otherwise null.
+    device::cuda::cuda_stream* ends_there = nullptr;
     unsigned stands_for = 0;  // the number of program streams that this stream represents
   };
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);

@@ -12,8 +12,8 @@ using device::cuda::entered;
 
 namespace {
 
-constexpr unsigned shared_of_any_kernel =
-    48U << 10;  // bytes of dynamic shared memory that a launch may request without an attribute
+// Bytes of dynamic shared memory that a launch may request without an attribute.
+constexpr unsigned shared_of_any_kernel = 48U << 10;
 
 bool has_atomics(const spread::kernel_model& model) {
   return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });

@@ -68,8 +68,8 @@ class part_launches {
     std::span<const CUfunction> functions;        // one for each GPU
     std::span<const std::byte> parameters;        // in the kernel's layout
     std::span<const spread::block_range> blocks;  // for each GPU
-    std::span<const std::vector<core::launch_planner::replaced_pointer>>
-        replacing;  // for each GPU; empty if no pointer is replaced
+    // For each GPU; empty if no pointer is replaced.
+    std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;
   };
   /// Queues the parts of a launch, which run at the same time, and sets `result` to the driver's result. `use` is the
   /// memory that the parts use, without the copies of arrays in how.replacing. If no part has been queued, throws

@@ -31,8 +31,8 @@ class queuing_threads {
     // The number of pieces of work that the thread has queued; only the thread itself increments it, after it has
     // queued a piece.
     std::atomic<std::uint64_t> queued{0};
-    std::atomic<std::uint64_t> elsewhere{
-        0};                                 ///< the value of `queued` when the thread last began to use another stream
+    /// The value of `queued` when the thread last began to use another stream.
+    std::atomic<std::uint64_t> elsewhere{0};
     std::atomic<CUstream> stream{nullptr};  ///< the stream of the last piece
     std::atomic<std::uint64_t> done{0};     ///< the number of pieces that are known to be done
   };

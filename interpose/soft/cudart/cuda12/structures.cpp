@@ -7,8 +7,8 @@ namespace {
 /// A run of members of cudaDeviceProp that are consecutive in both versions of the structure.
 struct run {
   std::size_t at;  // the offset of the run in CUDA 12's structure
-  std::size_t
-      first;  // the offset of the run in CUDA 13's structure; `end` is the offset after the run in that structure
+  // The offset of the run in CUDA 13's structure; `end` is the offset after the run in that structure.
+  std::size_t first;
   std::size_t end;
 };
 

@@ -155,8 +155,8 @@ memory_uses context::kernel_uses(int device, std::span<const std::byte> argument
   memory_uses uses;
   uses.ranges = memory_.accesses(
       [&](const allocation& each) { return each.kind == memory_kind::variable && each.device == device; });
-  for (std::size_t at = 0; at + sizeof(void*) <= arguments.size();
-       at += sizeof(std::uint32_t)) {  // steps of 4 bytes also find addresses in packed structures
+  // Steps of 4 bytes also find addresses in packed structures.
+  for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {
     void* address = nullptr;
     std::memcpy(&address, arguments.data() + at, sizeof address);
     if (const auto found = memory_.find(address)) uses.ranges.push_back({found->device_base, found->size, HPE_INOUT});

@@ -38,15 +38,14 @@ class graph_node {
 
   graph& owner() const { return owner_; }
   std::uint64_t id() const { return id_; }  ///< not reused in this process
-  std::uint64_t origin() const {
-    return origin_;
-  }  ///< the id of the node from which this node was cloned; 0 if it is not a clone
+  /// The id of the node from which this node was cloned; 0 if it is not a clone.
+  std::uint64_t origin() const { return origin_; }
   int device() const { return device_; }  ///< the device that was current when the node was made
 
   const std::shared_ptr<const operation>& what() const { return what_; }
   cudaGraphNodeType type() const { return what_->type(); }
-  void set(std::shared_ptr<const operation>
-               what);  ///< throws failure(cudaErrorInvalidValue) if the new operation has another type
+  /// Throws failure(cudaErrorInvalidValue) if the new operation has another type.
+  void set(std::shared_ptr<const operation> what);
 
   /// Owns the arrays to which the result of the last query of the node's parameters points, until the next query or
   /// until the node is destroyed.

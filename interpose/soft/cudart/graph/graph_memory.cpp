@@ -35,8 +35,8 @@ void graph_memory_table::release(const graph_memory& gone) {
     known_.erase(gone.base());
     amounts_[gone.device()].now -= gone.size();
   }
-  if (memory_.remove(gone.base()))
-    ::hpeFree(gone.base());  // if remove() finds no allocation, cudaDeviceReset has freed the memory
+  // If remove() finds no allocation, cudaDeviceReset has freed the memory.
+  if (memory_.remove(gone.base())) ::hpeFree(gone.base());
 }
 
 std::shared_ptr<graph_memory> graph_memory_table::find(const void* base) const {

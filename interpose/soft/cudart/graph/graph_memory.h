@@ -44,8 +44,8 @@ class graph_memory_table {
   explicit graph_memory_table(memory_table& memory) : memory_(memory) {}
 
   std::shared_ptr<graph_memory> allocate(std::size_t bytes, int device, unsigned access);
-  std::shared_ptr<graph_memory> find(
-      const void* base) const;  ///< null if no graph has allocated memory at this address
+  /// Null if no graph has allocated memory at this address.
+  std::shared_ptr<graph_memory> find(const void* base) const;
 
   std::uint64_t bytes(int device) const;
   std::uint64_t most_bytes(int device) const;  ///< the largest value of bytes() since the last call of reset_most

@@ -41,8 +41,8 @@ class managed_advice {
 
  private:
   mutable std::mutex mutex_;
-  std::map<const void*, std::map<std::size_t, page_advice>>
-      all_;  // the keys are the base of the allocation and the first page of a run
+  // The keys are the base of the allocation and the first page of a run.
+  std::map<const void*, std::map<std::size_t, page_advice>> all_;
 };
 
 }  // namespace hpe::cudart

@@ -26,8 +26,8 @@ class device_source final : public memory_source {
   }
 
   void free(void* block) override {
-    if (memory_.remove(block))
-      ::hpeFree(block);  // if remove() finds no allocation, cudaDeviceReset has freed the block
+    // If remove() finds no allocation, cudaDeviceReset has freed the block.
+    if (memory_.remove(block)) ::hpeFree(block);
   }
 
  private:
@@ -115,8 +115,8 @@ pool_key pool_table::key_of_block(const void* block) const {
 }
 
 void pool_table::destroy(cudaMemPool_t handle) {
-  std::shared_ptr<entry>
-      gone;  // destroyed after the lock is released, because the pool's destructor may wait for streams
+  // Destroyed after the lock is released, because the pool's destructor may wait for streams.
+  std::shared_ptr<entry> gone;
   const std::scoped_lock lock(mutex_);
   require(std::find(defaults_.begin(), defaults_.end(), handle) == defaults_.end(), cudaErrorInvalidValue);
   gone = pools_.destroy(handle);

@@ -76,8 +76,8 @@ class pool_table {
  private:
   struct entry {
     std::shared_ptr<memory_pool> pool;
-    std::shared_ptr<unsigned>
-        access;  // contains a bit for each device; the pool's source stores these bits with each new block
+    // Contains a bit for each device; the pool's source stores these bits with each new block.
+    std::shared_ptr<unsigned> access;
     std::optional<pool_key> key;  // set if processes share the pool
     bool is_imported = false;
   };

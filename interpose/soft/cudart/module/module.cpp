@@ -35,8 +35,8 @@ std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
     const std::string& text = ptx::choose_ptx(entries).text;
     if (containers.size() == 1 || !is_device_runtime(text)) texts.push_back(text);
   }
-  if (texts.empty())
-    texts.push_back(ptx::choose_ptx({}).text);  // throws an error whose message names the options that nvcc needs
+  // Throws an error whose message names the options that nvcc needs.
+  if (texts.empty()) texts.push_back(ptx::choose_ptx({}).text);
   return texts;
 }
 

@@ -75,8 +75,8 @@ std::vector<std::string> loaded_files() {
 class notices {
  public:
   static notices& of_process() {
-    static auto* const only =
-        new notices;  // never destroyed, because the program may open libraries until the process ends
+    // Never destroyed, because the program may open libraries until the process ends.
+    static auto* const only = new notices;
     return *only;
   }
 

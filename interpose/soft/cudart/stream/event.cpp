@@ -17,8 +17,8 @@ void recording::stamp() {
 }
 
 std::int64_t recording::time() const {
-  return end_.reached() ? time_.load(std::memory_order_relaxed)
-                        : 0;  // reached() is an acquire operation, so time_ is visible
+  // reached() is an acquire operation, so time_ is visible.
+  return end_.reached() ? time_.load(std::memory_order_relaxed) : 0;
 }
 
 void event::record(stream& where) {

@@ -29,8 +29,8 @@ class virtual_memory {
 
   CUmemGenericAllocationHandle create(std::size_t bytes, const CUmemAllocationProp& properties);
   void release(CUmemGenericAllocationHandle handle);
-  CUmemGenericAllocationHandle retain(
-      CUdeviceptr address);  ///< returns a handle of the object that is mapped at the address
+  /// Returns a handle of the object that is mapped at the address.
+  CUmemGenericAllocationHandle retain(CUdeviceptr address);
   CUmemAllocationProp properties(CUmemGenericAllocationHandle handle);
 
   void map(CUdeviceptr address, std::size_t bytes, CUmemGenericAllocationHandle handle);

@@ -85,9 +85,8 @@ bool is_device_runtime(std::string_view name) { return name.find("cudadevrt") !=
 
 void add(link_state& to, CUjitInputType type, const std::string& bytes, std::string_view name) {
   switch (type) {
-    case CU_JIT_INPUT_PTX:
-      to.texts.emplace_back(bytes.c_str());
-      return;  // `bytes` may contain a zero byte at which the text ends
+    // `bytes` may contain a zero byte at which the text ends.
+    case CU_JIT_INPUT_PTX: to.texts.emplace_back(bytes.c_str()); return;
     case CU_JIT_INPUT_CUBIN:
     case CU_JIT_INPUT_FATBINARY: {
       auto texts = hpe::cudart::read_image(bytes);
