@@ -117,7 +117,7 @@ void sticky_error::set(cudaError_t code, const char* sentence) noexcept {
   if (!code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
   try {
     log(log_level::error, "{}", sentence);
-    } catch (const std::exception&) {  // there is too little host memory to print the sentence
+  } catch (const std::exception&) {  // there is too little host memory to print the sentence
     return;
   }
 }
