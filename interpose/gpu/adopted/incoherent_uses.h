@@ -14,7 +14,7 @@ namespace hpe::cuda_hooks {
 
 /// Records uses of device memory that hpe cannot make coherent with CPU code: other processes or APIs access the memory
 /// without hpe's knowledge, or a stream waits for a value that CPU code writes. hpe reports each kind of use once for
-/// each region, together with the source line or call of the program. Thread safe.
+/// each region, together with the location of the call in the program. Thread safe.
 class incoherent_uses {
  public:
   enum class kind : std::uint8_t {

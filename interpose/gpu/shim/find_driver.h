@@ -16,7 +16,7 @@ struct path {
 bool find_library(const char* name, path& result);
 
 /// Stores the path of the driver in `result`: `wanted` if it is not empty, otherwise the result of find_library for
-/// libcuda.so.1. Returns false if there is no driver.
+/// libcuda.so.1. Returns false if it finds no driver.
 bool find_driver(const char* wanted, path& result);
 
 /// Whether two paths name the same file.
