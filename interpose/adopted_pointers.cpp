@@ -9,9 +9,9 @@ namespace hpe::interpose {
 
 namespace {
 
-// Whether CPU code can read the address. The operating system reads the mask at `address` before it refuses the
-// operation, which is invalid here. syscall() cannot be used, because the interposed syscall() (io/escapes.cpp) calls
-// this function for its arguments.
+// Whether CPU code can read the address. This function makes a system call with an invalid operation: the operating
+// system reads the mask at `address` first, and returns EFAULT if it cannot. syscall() cannot be used, because the
+// interposed syscall() (io/escapes.cpp) calls this function for its arguments.
 bool readable(std::uintptr_t address) noexcept {
   constexpr long mask_bytes = 8;
   constexpr long nothing = ~0;

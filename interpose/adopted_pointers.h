@@ -1,8 +1,8 @@
 #pragma once
 
-/// Lets interposed calls of libc and MPI access device memory that a CUDA program allocated through the driver. The
-/// interposed calls use this interface through buffer_access. interpose/gpu implements the interface in programs into
-/// which hpe was preloaded.
+/// Lets interposed calls of libc and MPI access device memory that a CUDA program allocated through the driver
+/// ("adopted memory"). The interposed calls use this interface through buffer_access. interpose/gpu implements the
+/// interface in programs into which hpe was preloaded.
 
 #include <array>
 #include <atomic>
@@ -62,7 +62,7 @@ struct reduction {
   }
 };
 
-/// A queue of copies, which devices make one after another. Thread safe.
+/// A queue of copies, which devices execute one after another. Thread safe.
 class copy_queue {
  public:
   virtual ~copy_queue() = default;
@@ -73,7 +73,7 @@ class copy_queue {
   virtual void wait() = 0;
 };
 
-/// A copy that a device makes while the host continues.
+/// A copy that a device executes while the calling thread continues.
 struct device_copy {
   std::shared_ptr<copy_queue> queue;
   std::uint64_t number = 0;
@@ -84,22 +84,24 @@ struct device_copy {
   }
 };
 
-/// Thread safe. Functions throw hpe::error unless they are noexcept or their description says otherwise.
+/// Access to all adopted memory of the process. Thread safe. Functions that are not noexcept throw hpe::error, unless
+/// their description names another exception.
 class HPE_API adopted_pointers {
  public:
   virtual ~adopted_pointers() = default;
 
   /// The number of bytes from an address to the end of its allocation; 0 if the address is not device memory, or if
-  /// host memory is too short to find out. Asks the driver.
+  /// there is too little host memory for the query. Calls the driver.
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
-  /// Waits for all work that the program has queued, and copies bytes of one allocation to host memory. A box has the
-  /// same offset and strides in host memory as in the allocation.
+  /// Waits for the device work that the program has queued, and then copies bytes of one allocation to host memory. A
+  /// box has the same offset and strides in host memory as in the allocation.
   void read(void* to, std::uintptr_t from, std::size_t bytes) {
     const placed_box all{0, {{bytes}, {}}};
     read(to, from, {&all, 1});
   }
   virtual void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) = 0;
-  /// Writes bytes to device memory; CPU code and work that is queued after this call see them.
+  /// Writes bytes to device memory. CPU code, and device work that the program queues after this call, see the new
+  /// bytes.
   void write(std::uintptr_t to, const void* from, std::size_t bytes) {
     const placed_box all{0, {{bytes}, {}}};
     write(to, from, {&all, 1});
@@ -111,15 +113,15 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual device_copy start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) = 0;
   [[nodiscard]] virtual device_copy start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) = 0;
 
-  /// Lends whole pages of host memory, from and to which devices copy fast. give_back() must be called with the same
-  /// number of bytes. Throws std::bad_alloc.
+  /// Lends whole pages of host memory, which are pinned if possible. The caller returns them with give_back(), with the
+  /// same number of bytes. Throws std::bad_alloc.
   [[nodiscard]] virtual std::byte* borrow(std::size_t bytes) = 0;
   virtual void give_back(std::byte* memory, std::size_t bytes) noexcept = 0;
 
   // ---- messages between processes of one machine
 
-  /// Returns a number that identifies all work that the program has queued so far, for share() and pull(); 0 if that
-  /// work is done.
+  /// Returns a number that identifies the device work that the program has queued so far; share(), pull(), gather() and
+  /// scatter() wait for this work. Returns 0 if this work is done.
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
   /// Describes bytes of one allocation to other processes, which may then read or overwrite the bytes. Waits until the
   /// work that `queued` identifies is done. Returns nullopt, without waiting, if the driver has no IPC handle for the
@@ -128,7 +130,7 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
                                                         std::uint64_t queued) = 0;
   /// To be called when another process has overwritten shared bytes, or when a copy from another process is done.
-  /// Invalidates the host copies of these bytes that CPU code has made before this call.
+  /// Invalidates the copies of these bytes in host memory that page faults of CPU code have caused before this call.
   virtual void overwritten(std::uintptr_t address, std::size_t bytes) = 0;
   /// Queues a copy of another process's bytes to memory of any kind. The copy runs after the work that `queued`
   /// identifies. Returns nullopt if this process cannot access the bytes.
@@ -139,15 +141,15 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
                                                         const box_copy& shape) = 0;
 
-  /// Whether the processes that use an allocation's device take turns on it, because CUDA's multi-process service (MPS)
-  /// is not running.
+  /// Whether processes take turns on the device of an allocation, because CUDA's multi-process service (MPS) is not
+  /// running.
   [[nodiscard]] virtual bool takes_turns(std::uintptr_t address) noexcept = 0;
 
   // ---- bytes that are not contiguous, or that the driver cannot share
 
-  /// Lends hpe's device memory on the device of an allocation. Other processes can map this memory, because share() can
-  /// describe it. When the last owner releases the memory, queued work must no longer use it. Returns nullptr if hpe
-  /// has no memory to lend.
+  /// Lends device memory that hpe allocates on the device of an allocation. Other processes can map this memory,
+  /// because share() can describe it. Before the last owner releases the memory, all work that uses it must be done.
+  /// Returns nullptr if hpe cannot allocate the memory.
   [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
   /// Queues a copy of the first `bytes` bytes of scattered data to contiguous memory that borrow_beside() has lent. The
   /// first element is at `from`. The copy runs after the work that `queued` identifies. scatter() copies in the
@@ -157,13 +159,13 @@ class HPE_API adopted_pointers {
   virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
                               std::uint64_t queued) = 0;
 
-  /// Queues work that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. `to` is in
-  /// an allocation, and `with` in memory that borrow_beside() has lent for that allocation.
+  /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. `to`
+  /// is in an allocation of the program, and `with` in memory that borrow_beside() has lent for that allocation.
   virtual device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count, const reduction& how) = 0;
 
   /// Whether the process can have adopted memory; if not, calls of the other functions are unnecessary.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }
-  /// Returns the only object in the process; nullptr if there is no object.
+  /// Returns the only object of this class in the process; nullptr if start() has not been called.
   [[nodiscard]] static adopted_pointers* instance() noexcept { return the_instance.load(std::memory_order_acquire); }
   /// Returns the object if `address` is in adopted memory; otherwise nullptr. Costs one load in programs that do not
   /// use CUDA. In CUDA programs, a system call (about 0.1 us) tests whether CPU code can read the address. This
@@ -180,8 +182,8 @@ class HPE_API adopted_pointers {
   /// Makes instance() return this object, which must exist until the process ends. In child processes made by fork,
   /// instance() returns nullptr.
   void start() noexcept;
-  /// Whether hpe knows of device memory near an address, because a call or CPU code has used that memory. May be called
-  /// in signal handlers.
+  /// Whether hpe has a record of device memory near an address, because CPU code or a call of libc or MPI has used that
+  /// memory. May be called in signal handlers.
   [[nodiscard]] virtual bool may_know(std::uintptr_t address) const noexcept = 0;
 
  private:

@@ -1,8 +1,8 @@
 #include "interpose/buffer_access.h"
 
 // Invariant: if the range is hpe memory and not empty, access_ is set, and data_ points into copy_ or, if copy_ is
-// empty, to the alias. If the range is adopted memory and not empty, adopted_ is set, and data_ points into own_.
-// Otherwise data_ points to the range itself.
+// empty, into the alias (the runtime's own mapping of the range in host memory). If the range is adopted memory and not
+// empty, adopted_ is set, and data_ points into own_. Otherwise data_ points to the range itself.
 
 namespace hpe::interpose {
 
@@ -41,8 +41,8 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
     return;
   }
   access_ = access;
-  // The host copy may be valid now and invalid at the next refresh(); memory that may be written is in place at any
-  // time.
+  // With `again`, the range may be used in place only if this is possible at every later refresh(). A valid copy in
+  // host memory, which suffices for one read, may be invalid later; so in_place() is called as for writing.
   const host_use lasting = again ? host_use::write : use;
   if (std::byte* const place = access->in_place(address, bytes, lasting)) {
     data_ = place;

@@ -1,17 +1,17 @@
 #pragma once
 
-/// Lets host code that does not know hpe use a range of memory. Interposed functions access hpe memory only through
-/// this class, and also device memory that a CUDA program allocated through the driver (adopted_pointers.h), which is
-/// always copied. runtime/core/operations/host_access.h explains why these reads and writes do not disturb kernels and
-/// host code that use neighbouring bytes.
+/// Lets CPU code that does not know hpe, such as libc, use a range of memory of any kind. Interposed functions access
+/// hpe memory and adopted memory (adopted_pointers.h) only through this class. Adopted memory is always copied.
+/// runtime/core/operations/host_access.h explains why these reads and writes do not disturb kernels and host code that
+/// use neighbouring bytes.
 ///
 ///   buffer_access to(buffer, size, host_use::write);
 ///   const ssize_t n = next_read(file, to.data(), size);
 ///   if (n > 0) to.written(0, n);
 ///
 /// While the object exists, no other code may write to the range; if the use includes writing, no other code may use
-/// the range at all. The interposed functions make the same demands on the program. Other code may use all other bytes
-/// of the allocation, even those in the same block.
+/// the range at all. POSIX and MPI demand the same of the program during a call. Other code may use all other bytes of
+/// the allocation, even those in the same block.
 
 #include <cstddef>
 #include <memory>
@@ -25,8 +25,8 @@ namespace hpe::interpose {
 using core::host_piece;
 using core::host_use;
 
-/// Movable. Only one thread may use an object at a time. Functions may throw hpe::error; then the call has not changed
-/// the range.
+/// Movable. Only one thread may use an object at a time. Functions may throw hpe::error; a call that throws has not
+/// changed the range.
 class buffer_access {
  public:
   /// Whether an address is neither hpe memory nor adopted memory. Costs a few instructions and may be called in signal
@@ -43,19 +43,20 @@ class buffer_access {
   /// An empty range.
   buffer_access() noexcept = default;
 
-  /// Ordinary memory is used in place, at the cost of a lookup. For the uses read and read_write, the constructor waits
-  /// for kernels that write the bytes, and makes the bytes available at data(). For the use write, the bytes at data()
-  /// are undefined. again: the caller calls refresh() before each use, and only then are the bytes at data(); the
-  /// address data() does not change.
+  /// CPU code uses ordinary memory in place; for this memory, the constructor costs only a lookup. For the uses read
+  /// and read_write, the constructor waits for kernels that write the bytes, and makes the bytes available at data().
+  /// For the use write, the bytes at data() are undefined. If `again` is true, the caller must call refresh() before
+  /// each use: the bytes are at data() only after this call. The address data() does not change.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false)
       : buffer_access(address, bytes, use, again, {{0, bytes}}) {}
-  /// Like the constructor above, for host code that reads only these pieces of the range.
+  /// Like the constructor above, for CPU code that reads only these pieces of the range.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again, std::vector<host_piece> pieces);
-  /// Like the constructors above, for a box in adopted memory.
+  /// Like the constructors above, for a box in adopted memory, which `behind` accesses.
   buffer_access(adopted_pointers& behind, const void* address, host_use use, bool again, const box& shape);
 
-  /// For the use read: makes the object and begins its copies, but does not wait for the copies. The bytes are at
-  /// data() after wait_ready(), which does not wait if ready() is true. First waits for kernels that write the range.
+  /// Returns an object for the use read, and starts the copies of the bytes without waiting for them; the copies run
+  /// after the kernels that write the range. The bytes are at data() after wait_ready(), which returns at once if
+  /// ready() is true.
   [[nodiscard]] static buffer_access started(const void* address, std::size_t bytes);
   [[nodiscard]] bool ready() const;
   void wait_ready();
@@ -63,27 +64,27 @@ class buffer_access {
   buffer_access(buffer_access&&) noexcept = default;
   buffer_access& operator=(buffer_access&&) noexcept = default;
 
-  /// The address at which host code reads or writes the bytes; it has the same offset in its page as the original
-  /// address.
+  /// The address at which CPU code reads or writes the bytes. This address and the original address have the same
+  /// offset in their pages.
   [[nodiscard]] void* data() const noexcept { return data_; }
 
   /// Whether the range is hpe memory or adopted memory.
   [[nodiscard]] bool staged() const noexcept { return access_ != nullptr || adopted_ != nullptr; }
 
-  /// Whether host code uses the memory itself and not a copy; then written() has no effect.
+  /// Whether CPU code uses the memory itself and not a copy. In this case, written() has no effect.
   [[nodiscard]] bool in_place() const noexcept { return copy_.data() == nullptr && own_ == nullptr; }
 
-  /// To be called before host code uses the range again: waits and, if the use includes reading, copies the bytes
-  /// again.
+  /// To be called before CPU code uses the range again. Waits for kernels that use the bytes and, if the use includes
+  /// reading, copies the bytes to data().
   void refresh();
 
-  /// To be called when host code has written these bytes at data(). Kernels and accesses after this call see the new
-  /// bytes. Without this call, the bytes may be lost.
+  /// To be called when CPU code has written these bytes at data(). Kernels and accesses after this call see the new
+  /// bytes. Without this call, the new bytes may be lost.
   void written(std::size_t offset, std::size_t bytes);
   void written() { written(0, bytes_); }
   void written(std::span<const placed_box> boxes);
 
-  /// To be called after written(), before host code changes bytes at data() again: waits until the earlier bytes have
+  /// To be called after written(), before CPU code changes bytes at data() again: waits until the earlier bytes have
   /// been copied to the range.
   void settle();
   /// Whether settle() would return at once.

@@ -1,6 +1,6 @@
-// This dlopen replaces the C library's if a library that contains it is preloaded. The result may depend on the caller
-// (its search path and namespace), which the C library finds by the return address, so the function ends in a jump. The
-// library that contains it defines:
+// This dlopen replaces the C library's dlopen if a library that contains this file is preloaded. The C library finds
+// the caller by the return address, because the caller's search path and namespace may affect the result. So this
+// dlopen jumps to the C library's dlopen instead of calling it. The library that contains this file defines:
 //
 //   const char* hpe_name_to_open(const char* file)   the file to open in place of `file`; null: `file`
 //   void* hpe_next_dlopen()                          the C library's dlopen

@@ -1,7 +1,7 @@
 // Interposes the functions that set signal actions and signal masks. runtime/os/signals.h implements two rules. After
-// hpe has installed its fault handler, hpe stores the program's action for SIGSEGV and does not install it. And as soon
-// as this library is loaded, SIGSEGV is never blocked in the operating system, so that hpe can also handle faults of
-// threads that were made before hpe starts. All other calls are passed to the next library.
+// hpe has installed its fault handler, hpe only stores the program's action for SIGSEGV instead of installing it. As
+// soon as this library is loaded, the operating system never blocks SIGSEGV, so that hpe can also handle faults of
+// threads that started before hpe. Calls for all other signals are passed to the next library.
 //
 // Not interposed: sigwait, signalfd, sigpending and the interface of 4.2BSD (sigblock, sigsetmask, sigpause).
 
@@ -29,8 +29,8 @@ using hpe::os::program_mask;
 
 using handler = void (*)(int);
 
-// Translates the program's mask to the mask for the operating system. If the program's pointer is null, get() returns
-// null.
+// Translates the program's signal mask to the mask for the operating system. If the program's pointer is null, get()
+// returns null.
 class translated_mask {
  public:
   explicit translated_mask(const sigset_t* program) noexcept
@@ -73,7 +73,7 @@ int change_mask(int how, int signal) noexcept {
 constexpr int bsd_flags = SA_RESTART;
 constexpr int sysv_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
 
-// Translates the mask that the process has inherited, which was set before this library was loaded.
+// Translates the signal mask that the process has inherited from its parent.
 [[gnu::constructor]] void translate_inherited_mask() { hpe::os::translate_current_mask(); }
 
 constinit next_function<decltype(::sigaction)> next_sigaction("sigaction");

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 DECLARATION = re.compile(r"\bCUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(")
-# Macros whose values end with _ptsz are skipped: they are other names of inline functions in the header.
+# Macros whose values end with _ptsz are skipped, because they name inline functions of the header and not functions
+# that the driver exports.
 VERSION = re.compile(r"^\s*#define\s+cu[A-Z]\w*\s+(cu[A-Z]\w*)(?<!_ptsz)\s*$", re.MULTILINE)
 RENAMED = re.compile(r"\b__CUDA_API_PT(DS|SZ)\((cu[A-Z]\w*)\)")
 HOOK = re.compile(r"^HPE_HOOK\((\w+), .*\)$", re.MULTILINE)

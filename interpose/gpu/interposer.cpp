@@ -83,9 +83,9 @@ bool interposer::may_know(CUdeviceptr address) const {
   return adopted_.marks().has(address) || uses_.concern(address) || (calls != nullptr && calls->knows(address));
 }
 
-// hpe does not find out which graph is launched: if it discards its records of memory that this graph does not free,
-// CPU code fetches the memory again at its next touch. The driver is queried without a lock, and only about memory that
-// hpe has a record of.
+// Discards the records of all memory that any graph frees, because hpe does not know which of the graphs is launched.
+// If the launched graph does not free some of the memory, CPU code fetches this memory again at its next touch. hpe
+// queries the driver without holding a lock, and only about memory of which hpe has a record.
 void interposer::launches_graph() {
   if (!freed_by_graphs_.any()) return;
   for (const CUdeviceptr address : freed_by_graphs_.which([this](CUdeviceptr each) { return may_know(each); }))
@@ -104,8 +104,8 @@ void interposer::serve_touches() {
     if (!queuing_threads::prepare())
       return log(log_level::warn,
                  "CPU code cannot use device memory here: the kernel has no membarrier (Linux 4.14 or later has it)");
-    // Neither object is ever destroyed: touch_service has a thread, and any thread may use host_calls until the process
-    // ends.
+    // These objects are never destroyed, because touch_service runs a thread, and any thread may use host_calls until
+    // the process ends.
     if (calls_.load() == nullptr)
       calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, scope_is_parameters()),
                    std::memory_order_release);

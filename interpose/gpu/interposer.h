@@ -18,14 +18,15 @@ namespace hpe::cuda_hooks {
 
 class host_calls;
 
-/// Owns the objects that hpe needs in an unmodified CUDA program. The first call that needs the interposer makes it. It
-/// is never destroyed, because threads of the program may call the driver until the process ends.
+/// Owns the objects that hpe needs in an unmodified CUDA program. The first call of instance() constructs the
+/// interposer. The interposer is never destroyed, because threads of the program may call the driver until the process
+/// ends.
 class interposer {
  public:
-  /// Returns the interposer, which the first call makes. Returns nullptr if the driver is too old for hpe or an option
-  /// is invalid. Throws std::bad_alloc; the next call then tries again.
+  /// Returns the interposer, which the first call constructs. Returns nullptr if the driver is too old for hpe or an
+  /// option is invalid. If host memory is too short, throws std::bad_alloc; the next call tries again.
   static interposer* instance();
-  /// Returns the interposer; nullptr if it has not been made yet.
+  /// Returns the interposer; nullptr if it has not been constructed yet.
   static interposer* started() noexcept;
 
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
@@ -38,10 +39,11 @@ class interposer {
   queued_uses& queued() noexcept { return queued_; }
   graph_memory& memory_of_graphs() noexcept { return memory_of_graphs_; }
 
-  /// Make a large copy with copies() or peers(); any_copy copies between any two addresses, box_copied copies a box.
-  /// Return nullopt, without effect, if hpe would not be faster than the driver. wait: whether to return only when the
-  /// data has arrived, as CUDA demands for some calls. after_all: whether a copy between devices runs after all earlier
-  /// work.
+  /// Execute a large copy of the program with copies() or peers(): any_copy copies between any two addresses,
+  /// box_copied copies a box. Both functions return the result for the program's call, or nullopt, without effect, if
+  /// hpe would not be faster than the driver. If `wait` is true, they return only when the data has arrived, as CUDA
+  /// demands for some calls. If `after_all` is true, a copy between devices runs after all earlier work of these
+  /// devices, like cuMemcpyPeer.
   std::optional<CUresult> any_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
   std::optional<CUresult> box_copied(CUdeviceptr to, CUdeviceptr from, const box_copy& given, CUstream stream,
                                      bool wait, bool after_all);
@@ -50,21 +52,23 @@ class interposer {
   void gives_back(CUdeviceptr address);
   void gives_back(CUdeviceptr address, std::size_t bytes);
 
-  /// The allocations that graphs of the program free when they run.
+  /// The record of the allocations that the program's graphs free when they run.
   graph_frees& freed_by_graphs() noexcept { return freed_by_graphs_; }
-  /// To be called before a graph is launched. The launch may free every allocation that a node of any graph frees.
+  /// To be called before a graph is launched. Discards the records of the memory that nodes of graphs free, because the
+  /// launch may free it.
   void launches_graph();
 
-  /// After this call, CPU code can use the program's device memory. Throws if that fails; the next call then tries
-  /// again.
+  /// Starts the service for page faults, so that CPU code can use the program's device memory. If an exception is
+  /// thrown, the next call tries again.
   void serve_touches();
 
-  /// To be called before a context may be destroyed.
+  /// To be called before a context may be destroyed. Discards all records of memory and releases hpe's streams and
+  /// buffers in all contexts.
   void forget_contexts();
 
  private:
   interposer();
-  /// Whether hpe has a record of memory near an address, which must be removed when the program frees that memory.
+  /// Whether hpe may have a record of memory at an address. hpe removes the record when the program frees the memory.
   [[nodiscard]] bool may_know(CUdeviceptr address) const;
 
   const options option_ = options::from_environment();

@@ -10,7 +10,7 @@ conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::
   try {
     while (helpers_.size() < helpers) helpers_.push_back(os::start_thread("hpe-io", [this] { help(); }));
   } catch (const std::exception&) {
-    return;  // no more threads can be started; the threads that exist do the work, or wait() does
+    return;  // no more threads can be started; the threads that exist prepare the items, or wait() does
   }
 }
 
@@ -52,7 +52,7 @@ void conveyor::wait(std::size_t i) {
   taken_ = i;
   changed_.notify_all();
   while (ready_[i] == 0) {
-    // If there are helpers, this thread prepares no items, so that it gets item i as soon as item i is ready.
+    // If there are helpers, this thread prepares no items, so that it can return as soon as item i is ready.
     if (helpers_.empty())
       prepare_one();
     else

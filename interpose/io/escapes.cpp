@@ -1,7 +1,7 @@
-// Calls that could pass hpe memory to the operating system without an interposed function of libc. syscall() is
-// forwarded to the interposed function of libc for the same system call, if there is one. The other calls use their
-// buffers after they return, or concern pages instead of data; they fail as for any memory that the operating system
-// cannot access, and the log states the reason. docs/files.md lists the calls that hpe cannot see at all.
+// Calls that can pass hpe memory to the operating system although no other interposed function sees the buffer.
+// syscall() is forwarded to the interposed function of libc for the same system call, if there is one. The other calls
+// in this file use their buffers after they return, or work on pages instead of data. With hpe memory, they fail with
+// EFAULT, and hpe logs the reason. docs/files.md lists the calls that hpe cannot intercept.
 
 #include <aio.h>
 #include <mqueue.h>
@@ -12,8 +12,8 @@
 #include "interpose/io/next.h"
 #include "interpose/io/staging.h"
 
-// unistd.h declares syscall with an ellipsis. This signature has the same calling convention, so most calls are passed
-// on by one jump.
+// unistd.h declares syscall with an ellipsis. This signature has the same calling convention, so the compiler passes
+// most calls on by one jump.
 extern "C" long hpe_syscall(long number, long a, long b, long c, long d, long e, long f) asm("syscall");
 
 namespace {
@@ -31,7 +31,7 @@ bool any_of_hpe(long a, long b, long c, long d, long e, long f) noexcept {
   return false;
 }
 
-// The argument that holds the buffer of a call, for calls that have a function in libc.
+// The argument of syscall() that points to the buffer, for system calls that have a function in libc.
 enum class buffer : std::uint8_t { none, first, second, in_vectors };
 
 buffer buffer_of(long number) noexcept {
@@ -63,7 +63,7 @@ buffer buffer_of(long number) noexcept {
   }
 }
 
-// Linux expects the offset of vector calls in two halves; the second half is 0 on 64-bit machines.
+// Linux expects the file offset of preadv and pwritev in two arguments; the second argument is 0 on 64-bit machines.
 long through_libc(long number, long a, long b, long c, long d, long e, long f) {
   const auto file = static_cast<int>(a);
   const auto n = static_cast<std::size_t>(c);
@@ -88,7 +88,7 @@ long through_libc(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_sendmmsg: return ::sendmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d));
     case SYS_recvmmsg:
       return ::recvmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d), pointer<timespec>(e));
-    // The functions of libc with a timeout do not accept a null pointer as the timeout.
+    // libc's mq_timedsend and mq_timedreceive do not accept a null pointer as the timeout.
     case SYS_mq_timedsend:
       if (e == 0) return ::mq_send(file, pointer<const char>(b), n, static_cast<unsigned>(d));
       return ::mq_timedsend(file, pointer<const char>(b), n, static_cast<unsigned>(d), pointer<const timespec>(e));
@@ -115,9 +115,9 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
-// Arguments of calls that have no function in libc are compared with hpe memory only: finding device memory of the CUDA
-// driver would need a call of the driver for each argument. The driver itself uses syscall(), also while it holds its
-// locks (UCX replaces malloc's mmap by syscall()).
+// For system calls that have no function in libc, hpe only checks whether an argument is an address of hpe memory. To
+// find device memory of the CUDA driver, hpe would have to call the driver for each argument. But the driver itself
+// uses syscall(), even while it holds its locks (UCX replaces malloc's mmap by syscall()).
 [[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {
   switch (buffer_of(number)) {
     case buffer::first:
@@ -135,8 +135,8 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   return next::syscall(number, a, b, c, d, e, f);
 }
 
-// Logs a failure, after the call has been made: only the call shows whether the request is valid and can be read
-// safely.
+// Logs a failure of the request. Runs after the call, because only the call's result shows whether the request is valid
+// and can be read safely.
 int watched(int result, const char* call, const aiocb* request) noexcept {
   if (request != nullptr && !ordinary(const_cast<const void*>(request->aio_buf))) {
     const int before = errno;

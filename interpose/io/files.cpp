@@ -1,6 +1,7 @@
-// read, write and their families. Ordinary memory is passed on unchanged. For hpe memory, large_files makes the call if
-// it can; otherwise the whole buffer is staged and a single call is made, so that the meaning of a single call is
-// preserved (one message, one position at the end of a file, one wait).
+// read, write and their families. Calls with ordinary memory are passed on unchanged. If the buffer is hpe memory, the
+// functions of large_files.h transfer the bytes if they can. Otherwise hpe stages the whole buffer and makes a single
+// call, because several calls would behave differently (several messages, several positions at the end of a file,
+// several waits).
 
 #undef _FORTIFY_SOURCE
 

@@ -14,11 +14,13 @@
 #include "interpose/io/staged_call.h"
 #include "runtime/os/thread.h"
 
-// Invariant: a read changes bytes of memory in order, and no bytes beyond those that the operating system has read.
+// Invariant: a read changes the program's memory in the order of addresses, and changes only bytes that the operating
+// system has read.
 //
 // Several threads read pieces of a file in any order, because one core reads the page cache more slowly than a GPU can
-// copy the data, and because a disk is idle between requests if there is only one at a time. The calling thread writes
-// pieces in order, so that a full disk leaves the same file as one call would, and signals (SIGXFSZ) reach the caller.
+// copy the data, and because a disk is idle between requests if there is only one at a time. For a write, the calling
+// thread writes the pieces in order. So a full disk leaves the same file as a single call would, and the calling thread
+// receives signals (SIGXFSZ).
 
 namespace hpe::interpose {
 
@@ -62,7 +64,7 @@ class uncancelled {
   int before_ = 0;
 };
 
-// Its destructor restores errno.
+// The destructor restores the value that errno had when the object was constructed.
 class errno_kept {
  public:
   errno_kept() = default;
@@ -74,8 +76,8 @@ class errno_kept {
   const int before_ = errno;
 };
 
-// Returns the number of helper threads: a helper that reads the page cache keeps a core busy, while a helper that reads
-// from a disk waits.
+// Returns the number of helper threads. A helper that reads from a disk (direct I/O) mostly waits, whereas a helper
+// that reads the page cache keeps a core busy.
 unsigned helpers_for_reading(bool direct) {
   static const unsigned cores = os::usable_cores();
   return direct ? 6 : std::clamp(cores / 2, 1U, 8U);
@@ -83,7 +85,8 @@ unsigned helpers_for_reading(bool direct) {
 
 constexpr unsigned helpers_for_writing = 2;
 
-// The number of bytes of a direct write. The disk is idle between two writes, so these pieces are larger.
+// The number of bytes in a piece of a direct write. These pieces are larger than other pieces, because the disk is idle
+// between two direct writes.
 constexpr std::size_t piece_of_direct_write = 8 * piece_of_file;
 
 // Returns the range to transfer; nullopt if this file cannot be transferred in pieces.
@@ -138,8 +141,8 @@ class reservation {
   bool good_ = true;
 };
 
-// Transfers a range. move(range, done) adds the bytes transferred, in order, to `done`; it returns the errno of the
-// failure that stopped the transfer, or 0.
+// Transfers a range by calling move(range, done), which adds the number of transferred bytes to `done` and returns the
+// errno of the failure that stopped the transfer, or 0.
 template <class Move>
 std::optional<ssize_t> move_all(const char* call, int file, range what, Move move) {
   const reservation position(file, what);
@@ -153,8 +156,8 @@ std::optional<ssize_t> move_all(const char* call, int file, range what, Move mov
       error = error_number(call, failure);
     }
     position.moved(done);
-    // After a failure, the result is the number of bytes transferred so far, as for a disk that fails in the middle of
-    // a call.
+    // After a failure, the result is the number of bytes transferred so far, as if the disk had failed in the middle of
+    // a single call.
     errno = error;
     return outcome(done == 0 && error != 0 ? -1 : static_cast<ssize_t>(done));
   });

@@ -1,5 +1,6 @@
-// Finds the functions of calls.def when the library is loaded, so that signal handlers need no lookup. Earlier calls,
-// from constructors of other libraries, look up their own function.
+// Finds the next library's functions for all names in calls.def when this library is loaded, so that calls from signal
+// handlers need no lookup. Earlier calls, from constructors of other libraries, each look up the function that they
+// need.
 
 #include "interpose/io/next.h"
 

@@ -1,12 +1,14 @@
-// memcpy and related functions. libc's functions are correct on hpe memory, because of page faults. Devices execute the
-// large calls that they can execute. Every other call takes one comparison and one indirect jump longer than in libc.
+// memcpy and related functions. libc's functions work on hpe memory, because page faults fetch the data. hpe lets
+// devices execute large calls where devices are faster. Every other call costs one comparison and one indirect jump
+// more than libc's function.
 //
-// These functions may be called before this library is initialized or even relocated, and by the lookup of the next
-// function. So the pointers in this file are null until its constructor has run; until then the functions copy and
-// compare by themselves, slowly. The compiler must not replace their loops by calls of the same functions
-// (-fno-builtin, no sanitizers).
+// These functions may be called before this library is initialized or even relocated, and by the lookup of libc's
+// functions. So the pointers to libc's functions are null until the constructor in this file has run. Until then, slow
+// loops in this file copy and compare the bytes. The compiler must not replace these loops by calls of the same
+// functions (-fno-builtin, no sanitizers).
 //
-// hpe's own copies call these functions too, with addresses of the alias or of ordinary memory, never of a view.
+// hpe's runtime calls these functions too, but only with ordinary memory or through its own mapping of hpe memory (the
+// alias), never through the mapping that the program uses (the view).
 
 #undef _FORTIFY_SOURCE
 
@@ -23,8 +25,8 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// From this size on, a copy by a device's copy engine is faster than page faults, although hpe also prefetches after
-// faults.
+// The smallest number of bytes for which a copy by a device's copy engine is faster than page faults, after which hpe
+// prefetches.
 constexpr bytes_of worth_it = bytes_of{1} << 20;
 
 template <class Function>
@@ -72,13 +74,13 @@ int early_compare(const void* a, const void* b, bytes_of n) noexcept {
 
 // ---- large calls
 
-// Whether a pointer is outside of hpe memory, so that devices cannot make the copy. For adopted device memory, page
-// faults copy the data.
+// Whether a pointer is outside hpe memory. This includes device memory that the CUDA driver allocated (adopted memory),
+// whose data page faults fetch.
 bool other(const void* p) noexcept { return hpe::core::host_access::of(p) == nullptr; }
 
-// Whether devices should process this range. Returns false if only the host has the data: plain CPU code is as fast
-// then, and leaves the data on the host. Examines only the first and the last byte; a wrong answer affects only the
-// speed.
+// Whether devices should copy or fill this range. Returns false if the data is valid only in host memory, because then
+// CPU code is as fast and leaves the data in host memory. Examines only the first and the last byte; a wrong answer
+// affects only the speed.
 bool for_devices(const void* p, bytes_of n) noexcept {
   const auto host_has_it = [](const void* q) {
     hpePointerInfo info{};
@@ -94,8 +96,8 @@ bool apart(const void* a, const void* b, bytes_of n) noexcept {
   return (x < y ? y - x : x - y) >= n;
 }
 
-// Runs `body`; returns false if it throws. The caller then calls libc's function; its page faults report any error
-// better than this function could.
+// Runs `body`; returns false if it throws. In that case, the caller calls libc's function, whose page faults report the
+// error.
 template <class Body>
 bool done(Body body) noexcept {
   const int before = errno;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The functions of calls.def as the next library defines them, without hpe's hooks: next::read and so on.
+/// The functions of calls.def as the next library, usually libc, defines them: next::read calls the read that this
+/// library interposes.
 
 #include <aio.h>
 #include <mqueue.h>
@@ -17,7 +18,7 @@
 namespace hpe::interpose::next {
 
 // Programs may call the functions of string.h before symbols can be looked up; therefore memory.cpp has its own
-// pointers for these.
+// pointers to libc's string.h functions.
 #define HPE_IO_TAKEN(name, ...) inline constinit os::next_function<__VA_ARGS__> name(#name);
 #define HPE_IO_WATCHED(name, ...) inline constinit os::next_function<__VA_ARGS__> name(#name);
 #define HPE_IO_LEFT(name, reason)

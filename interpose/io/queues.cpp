@@ -16,8 +16,8 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// Used as the vector form of calls that have none: they transfer a whole buffer or nothing, so a buffer that extends
-// beyond its allocation is an error.
+// Takes the place of the vector form for calls that have no vector form. These calls transfer a whole buffer or
+// nothing, so a buffer that extends beyond its allocation is an error.
 ssize_t bad_address(const iovec*, int) {
   errno = EFAULT;
   return -1;
@@ -60,7 +60,7 @@ HPE_INTERPOSE ssize_t mq_receive(mqd_t queue, char* p, bytes_of n, unsigned* pri
       [&](void* q, bytes_of m) { return next::mq_receive(queue, static_cast<char*>(q), m, priority); }, bad_address);
 }
 
-// The size of a System V message does not include the type before its text.
+// The size argument of msgsnd and msgrcv does not include the message type, which precedes the text in the buffer.
 
 HPE_INTERPOSE int msgsnd(int queue, const void* p, bytes_of n, int flags) {
   if (ordinary(p)) return static_cast<int>(passed(next::msgsnd(queue, p, n, flags), "msgsnd", p, n));

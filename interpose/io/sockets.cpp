@@ -1,6 +1,6 @@
-// send, recv and their families. hpe makes one call for each call of the program, because a call may be one message.
-// Only large non-blocking calls on stream sockets, and large receives from stream sockets, transfer fewer bytes than
-// the program asked for.
+// send, recv and their families. hpe makes one system call for each call of the program, because each call may transfer
+// one message. hpe reduces the number of bytes only for large non-blocking sends and large receives on stream sockets
+// (streams.h).
 
 #undef _FORTIFY_SOURCE
 
@@ -17,7 +17,7 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// Returns the header with which a vector is sent or received as one message.
+// Returns a header with which sendmsg or recvmsg transfers the buffers of a vector as one message.
 msghdr message_of(const iovec* vector, int count) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(vector);
@@ -36,7 +36,8 @@ bool ordinary_messages(const mmsghdr* messages, unsigned count) noexcept {
   return true;
 }
 
-// With MSG_ZEROCOPY, the operating system reads the buffer after the call, when the staged copy no longer exists.
+// With MSG_ZEROCOPY, the operating system reads the buffer after the call has returned, when hpe has already released
+// the staged copy.
 void require_no_zerocopy(int flags) {
   HPE_REQUIRE((flags & MSG_ZEROCOPY) == 0, HPE_ERROR_INVALID_ARGUMENT,
               "hpe memory cannot be sent with MSG_ZEROCOPY; leave this flag out to send the same data");
@@ -63,8 +64,8 @@ class staged_messages {
   }
   [[nodiscard]] mmsghdr* data() { return messages_.data(); }
 
-  // Copies the results of the first `count` messages to the program's messages, and the received bytes to their
-  // buffers.
+  // Copies the results of the first result.count messages to the program's messages, and the received bytes to the
+  // program's buffers.
   outcome finish(const char* call, outcome result, mmsghdr* messages) {
     for (ssize_t i = 0; i < result.count; ++i) {
       iovec* const vector = messages[i].msg_hdr.msg_iov;
@@ -83,7 +84,7 @@ class staged_messages {
   std::vector<mmsghdr> messages_;
 };
 
-constexpr unsigned most_messages = 1024;  // the operating system takes no more in one call
+constexpr unsigned most_messages = 1024;  // the operating system accepts no more messages in one call
 
 }  // namespace
 

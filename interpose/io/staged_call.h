@@ -14,16 +14,17 @@ namespace hpe::interpose {
 /// The largest number of bytes that Linux transfers in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Returns the result of a call that passed the program's buffer on unchanged; if the call failed, first logs an
-/// explanation.
+/// Returns the result of a call that passed the program's buffer on unchanged. If the call has failed, first logs an
+/// explanation (explain() in staging.h).
 inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size_t bytes) noexcept {
   if (result == -1) [[unlikely]]
     explain(call, p, bytes);
   return result;
 }
 
-/// Runs the body, which makes a call with staged buffers and returns an outcome. If the call succeeds, errno does not
-/// change. The exception with which libc cancels a thread is passed on.
+/// Runs the body, which makes a call with staged buffers and returns an outcome. Returns the count of the outcome, or
+/// -1 with errno set; if the call succeeds, errno does not change. Does not catch the exception with which libc cancels
+/// a thread.
 template <class Body>
 ssize_t staged_call(const char* call, Body&& body) {
   const trace::recorded here(trace::category::file, call);
@@ -46,8 +47,8 @@ ssize_t staged_call(const char* call, Body&& body) {
   return -1;
 }
 
-/// Makes a call with one buffer: calls `one` with an address and a size or, if the buffer extends beyond its
-/// allocation, `many` with a vector. Both functions return -1 and set errno if the call fails.
+/// Makes a call with one buffer. If the buffer is inside its allocation, calls `one` with an address and a size;
+/// otherwise calls `many` with a vector. Both functions return -1 and set errno if the call fails.
 template <class One, class Many>
 ssize_t with_buffer(const char* call, host_use use, const void* p, std::size_t n, One one, Many many) {
   return staged_call(call, [&] {

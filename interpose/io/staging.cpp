@@ -113,7 +113,7 @@ void explain(const char* call, const void* p, std::size_t bytes) noexcept {
             call, bytes, p);
     }
   } catch (const std::exception&) {
-    return;  // there is no memory for the message
+    return;  // there is too little memory for the message
   }
 }
 

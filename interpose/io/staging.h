@@ -32,27 +32,27 @@ struct outcome {
   explicit outcome(ssize_t result) noexcept : count(result), error(result < 0 ? errno : 0) {}
 };
 
-/// Collects the buffers of a call in order; buffers in hpe memory are staged. If a buffer extends beyond its
-/// allocation, the list ends with an address that is not mapped. The kernel then returns the same result as for a
-/// buffer that extends beyond any other mapping.
+/// Collects the buffers of a call in order; each buffer in hpe memory is replaced by a staged copy. If a buffer extends
+/// beyond its allocation, the list ends with an address that is not mapped. So the Linux kernel returns the same result
+/// as for any other buffer that extends beyond its mapping.
 class staging {
  public:
   explicit staging(host_use use) noexcept : use_(use) {}
 
   /// Throws hpe::error.
   void add(const void* address, std::size_t bytes);
-  /// Adds the first `most` bytes of the buffers in a vector.
+  /// Adds the buffers of a vector, up to `most` bytes in total.
   void add(const iovec* vector, std::size_t count, std::size_t most = SIZE_MAX);
 
   [[nodiscard]] const std::vector<iovec>& list() const noexcept { return list_; }
   [[nodiscard]] bool single() const noexcept { return list_.size() == 1; }
 
-  /// To be called when the operating system has written the first `bytes` bytes of the list: copies them to the
+  /// To be called when the operating system has written the first `bytes` bytes of the list. Copies these bytes to the
   /// program's buffers.
   void written(std::size_t bytes);
 
-  /// To be called after the system call: copies the bytes that the operating system wrote to the program's buffers. If
-  /// the operating system found a bad address, logs the reason.
+  /// To be called after the system call. Copies the bytes that the operating system has written from the staged copies
+  /// to the program's buffers. If the operating system found a bad address, logs the reason.
   outcome finish(const char* call, outcome result);
 
  private:
@@ -68,11 +68,11 @@ class staging {
 /// The number of bytes from p to the end of its allocation, at most `bytes`.
 [[nodiscard]] std::size_t allocated(const void* p, std::size_t bytes) noexcept;
 
-/// Logs the message of a failure of hpe and returns the errno for it.
+/// Logs the message of an hpe error and returns the corresponding errno.
 [[nodiscard]] int error_number(const char* call, const error& failure) noexcept;
 
-/// To be called after a call has failed. If errno is EFAULT, logs why hpe's memory at p was a bad address. Does not
-/// change errno.
+/// To be called after a call has failed. If errno is EFAULT and p is in hpe memory or adopted memory, logs the reason.
+/// Does not change errno.
 void explain(const char* call, const void* p, std::size_t bytes) noexcept;
 
 }  // namespace hpe::interpose

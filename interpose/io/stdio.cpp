@@ -1,9 +1,10 @@
-// The functions of stdio.h that, for large sizes, pass a program's pointer to the operating system. The other functions
-// of stdio.h copy between the stream's buffer and the program's memory themselves; see calls.def.
+// The functions of stdio.h that pass the program's pointer to the operating system if the size is large. The other
+// functions of stdio.h copy between the stream's buffer and the program's memory on the CPU, with page faults if the
+// memory is hpe memory (see calls.def).
 //
-// The data goes through the stream in pieces, by libc's own function, with the stream locked. So buffering, indicators
-// and the order of bytes are as in libc. While libc writes one piece, the next piece is copied from the device; while
-// libc reads one piece, the previous piece is copied to the device.
+// These functions lock the stream and call libc's function for one piece of the data after another. So buffering, the
+// stream's indicators and the order of bytes are as in libc. While libc writes one piece, hpe copies the next piece
+// from the device; while libc reads one piece, hpe copies the previous piece to the device.
 
 #undef _FORTIFY_SOURCE
 
@@ -41,7 +42,8 @@ bytes_of pieces_of(bytes_of total) { return (total + piece_of_file - 1) / piece_
 // Sets the error indicator, as libc does when a system call fails.
 void set_error(std::FILE* stream) { stream->_flags |= _IO_ERR_SEEN; }
 
-// Returns the number of bytes transferred; a failure of hpe becomes an error of the stream. The stream must be locked.
+// Returns the number of bytes transferred. If hpe fails, sets the error indicator of the stream. The stream must be
+// locked.
 template <class Move>
 bytes_of through(const char* call, std::FILE* stream, Move move) {
   bytes_of done = 0;
@@ -99,7 +101,7 @@ bytes_of get(const char* call, std::byte* p, bytes_of total, std::FILE* stream) 
   return good == total ? done : done + next::fread(p + good, 1, total - good, stream);
 }
 
-// Whether hpe makes the call. If the size overflows, the call goes to libc.
+// Whether hpe, instead of libc alone, executes the call. Returns false if the total size overflows.
 bool ours(const void* p, bytes_of size, bytes_of count, bytes_of& total) {
   return !ordinary(p) && !__builtin_mul_overflow(size, count, &total) && total > 0;
 }

@@ -10,8 +10,8 @@ namespace hpe::interpose {
 
 namespace {
 
-// The most bytes that such a call stages: more than the largest pipe of an unprivileged user or the buffer of a TCP
-// socket holds.
+// The largest number of bytes that a call on a pipe or stream socket stages, unless it is a blocking write. The largest
+// pipe of an unprivileged user and the buffer of a TCP socket are smaller.
 constexpr std::size_t enough = std::size_t{4} << 20;
 
 bool is_stream(int file) noexcept {

@@ -1,6 +1,7 @@
 // If the pitch or the height in a description is 0, the rows or planes of the memory have no gaps. The description of a
-// part always has a pitch and a height that are not 0. Its base is the address of the part's first byte, because the
-// driver refuses a base that is not mapped, and only the part itself must be in device memory.
+// part always has a pitch and a height that are not 0. The base in the part's description is the address of the part's
+// first byte: the driver refuses a base that is not mapped, and hpe ensures only that the part itself is in device
+// memory.
 #include "interpose/shape/described_copy.h"
 
 #include <cstring>
@@ -18,7 +19,7 @@ struct side {
   std::size_t x, y, z, pitch, height;
 };
 
-// Whether a description is of a copy with planes: only then does it have a depth.
+// Whether this type of description describes copies with planes. Only these types have the member Depth.
 template <class Description>
 constexpr bool has_planes = requires(const Description& c) {
   c.Depth;
@@ -45,7 +46,7 @@ side target_of(const Description& c) {
   return s;
 }
 
-// Returns false if the type is not a kind of memory.
+// Returns false if the memory type in the description is invalid.
 bool decode(const side& s, const box_extent& extent, copy_side& to) {
   to.x = s.x;
   to.y = s.y;

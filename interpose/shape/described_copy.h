@@ -1,7 +1,7 @@
 #pragma once
 
-/// Decodes the driver's descriptions of copies of rows and planes into boxes of bytes. Both the hooks for GPUs and
-/// hpe's own driver library use this code.
+/// Decodes CUDA's descriptions of copies of rows and planes (CUDA_MEMCPY2D, for example) into boxes of bytes. Both the
+/// hooks for GPUs and hpe's own driver library use this code.
 
 #include <cuda.h>
 
@@ -35,13 +35,13 @@ struct described_copy {
   [[nodiscard]] constexpr bool is_in_memory() const noexcept { return !to.is_array && !from.is_array; }
 };
 
-/// Returns nullopt for kinds of memory that do not exist, and for copies that exceed the address space. Other errors in
-/// a description (null pointers, pitches below the width) must be detected by the caller or the driver.
+/// Returns nullopt if a memory type in the description is invalid, or if the copy exceeds the address space. The caller
+/// or the driver must detect other errors in a description (null pointers, pitches smaller than the width).
 [[nodiscard]] std::optional<described_copy> decoded(const CUDA_MEMCPY2D& description);
 [[nodiscard]] std::optional<described_copy> decoded(const CUDA_MEMCPY3D& description);
 [[nodiscard]] std::optional<described_copy> decoded(const CUDA_MEMCPY3D_PEER& description);
 
-/// Describes one part of a copy; `whole` is the decoded form of `description`.
+/// Returns the description of one part of a copy. `whole` is the decoded form of `description`.
 [[nodiscard]] CUDA_MEMCPY2D part_of(CUDA_MEMCPY2D description, const described_copy& whole, const box_part& part);
 [[nodiscard]] CUDA_MEMCPY3D part_of(CUDA_MEMCPY3D description, const described_copy& whole, const box_part& part);
 [[nodiscard]] CUDA_MEMCPY3D_PEER part_of(CUDA_MEMCPY3D_PEER description, const described_copy& whole,

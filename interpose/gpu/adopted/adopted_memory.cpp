@@ -1,13 +1,14 @@
-// This file has the adopted regions and the device work on them; adopted_touches.cpp has the accesses of the host.
-// begin_work() uploads what the host has written and adds the work to the list of work in flight, under the mutex;
-// end_work() removes the work from the list when it is queued. In between, the blocks that the work writes are in state
-// device, and a thread that fetches one of these blocks waits until the work is queued.
+// This file implements the table of adopted regions and the preparation of device work that uses them.
+// adopted_touches.cpp implements the accesses of CPU code. With the mutex locked, begin_work() uploads the bytes that
+// CPU code has written and adds the work to the list of work in flight. When the driver has queued the work, end_work()
+// removes the work from the list. In between, the blocks that the work writes are in state device, and a thread that
+// fetches one of these blocks waits until the work is queued.
 //
-// drop() waits for the copy if a region's bytes are being fetched (adopted_region::in_motion), because the driver may
-// free the memory when drop() returns.
+// If another thread is fetching bytes of the region (adopted_region::in_motion), drop() waits for that copy, because
+// the driver may free the memory as soon as drop() returns.
 //
-// When the context of a region ends, in whatever way, the region's data is lost (context_parts::alive). find() removes
-// a region whose context has ended, without copying any bytes.
+// When the context of a region has ended, the region's data is lost. find() removes this region without copying any
+// bytes (context_parts::alive shows whether the context has ended).
 #include "interpose/gpu/adopted/adopted_memory.h"
 
 #include <algorithm>
@@ -82,7 +83,7 @@ adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
   const region_pointer gone = r->second;
   gone->close();
   const auto next = regions_.erase(r);
-  // This also clears the marks of granules that a neighbouring region shares; the next lines set them again.
+  // This call also clears the marks of granules that a neighbouring region shares; the next lines set them again.
   marks_.set(gone->begin(), gone->end(), false);
   if (next != regions_.end()) marks_.set(next->second->begin(), next->second->end(), true);
   if (next != regions_.begin()) marks_.set(std::prev(next)->second->begin(), std::prev(next)->second->end(), true);
@@ -123,7 +124,7 @@ void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr b
   for (std::uint64_t b = r.block_of(std::max(begin, r.begin())); b < last;) {
     const block_run run = r.run_from(b, last);
     const auto actions = apply(r.state(b), event).actions;
-    // The view closes before the upload reads the bytes, so that no write of the host is lost.
+    // Closes the view before the upload reads the bytes, so that no write by CPU code is lost.
     if (actions.close || actions.upload) r.protect(run, os::access::none);
     if (actions.upload) move(r, r.bytes_of(run), true);
     if (actions.open_read) r.protect(run, os::access::read);
@@ -213,11 +214,11 @@ void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes 
     queuing_threads::wait_until_none();
     mutex_.lock();
     unseen_ = false;
-    ++work_;  // counts all work before the first touch, which was not counted yet, as one piece
+    ++work_;  // counts all work that was queued before the first touch as one piece of work
   }
 }
 
-// ---- memory goes --------------------------------------------------------------------------------------------------
+// ---- memory that the program frees --------------------------------------------------------------------------------
 
 void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
   unique_lock lock(mutex_);
@@ -245,7 +246,7 @@ void adopted_memory::drop_all() noexcept {
     const lock_guard lock(mutex_);
     for (const auto& [end, r] : regions_) ended_.push_back({r->begin(), end});
     while (ended_.size() > remembered_ends) ended_.pop_front();
-  } catch (const std::bad_alloc&) {  // only explain() uses the list ended_
+  } catch (const std::bad_alloc&) {  // only explain() uses ended_, so the list may be incomplete
   }
   drop(0, last_address);
 }

@@ -2,12 +2,14 @@
 
 /// Lets CPU code use device memory that the program allocated through the driver. When CPU code first touches memory of
 /// this kind, hpe asks the driver which allocation contains the address. From then on, the protocol of
-/// runtime/coherence keeps the memory coherent with all device work of the program. A touch waits for the work queued
-/// so far and fetches the data. Before device work, hpe uploads the bytes that the host has written, and closes the
-/// views of memory that the work may write. hpe leaves managed memory to the driver.
+/// runtime/coherence keeps this memory (an adopted region) coherent with all device work of the program. A touch waits
+/// for the device work queued so far and copies the data to host memory ("fetches" it). Before the program queues
+/// device work, hpe uploads the bytes that CPU code has written, and closes the views (CPU mappings) of memory that the
+/// work may write. hpe does not adopt managed memory: the driver itself keeps it coherent.
 ///
-/// If CPU code walks through memory, hpe fetches the next blocks before they are touched, as runtime/fault does. Host
-/// pages into which data is fetched a second time are pinned, up to a tenth of the machine's memory.
+/// If CPU code walks through memory, hpe fetches the next blocks before CPU code touches them, as runtime/fault does.
+/// If hpe fetches data into the same host pages a second time, it pins these pages, up to a tenth of the machine's
+/// memory.
 
 #include <algorithm>
 #include <deque>
@@ -36,13 +38,13 @@ struct used_range {
   [[nodiscard]] CUdeviceptr end() const noexcept { return saturated_sum(address, bytes); }
 };
 
-/// Thread safe unless a description says otherwise.
+/// Thread safe, except touch() and fetch_ahead().
 class adopted_memory {
  public:
-  /// Represents a piece of device work while it is being queued: the object is made before the call of the driver and
-  /// destroyed after the call. No lock is held during the call, because two calls of the driver may wait for each
-  /// other. Views of memory that the work writes stay closed: the work may not be in the device's queues yet, so a wait
-  /// for the device would not include this work.
+  /// Represents a piece of device work while a thread queues it: the object exists from before the driver's call until
+  /// after the call. No lock is held during the call, because two calls of the driver may wait for each other. While
+  /// the object exists, the views of memory that the work writes stay closed, because a wait for the device might not
+  /// include this work yet.
   class work_in_flight {
    public:
     work_in_flight() = default;
@@ -61,7 +63,7 @@ class adopted_memory {
       return written_.begin < range.end && range.begin < written_.end;
     }
 
-    adopted_region::bytes written_{0, 0};  // one range that covers all bytes which the work writes
+    adopted_region::bytes written_{0, 0};  // the smallest range that contains all bytes that the work may write
     work_in_flight* next_ = nullptr;
     work_in_flight* previous_ = nullptr;
   };
@@ -70,40 +72,41 @@ class adopted_memory {
                  incoherent_uses& uses)
       : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses) {}
 
-  /// Whether CPU code has touched any device memory. In programs whose CPU code never touches device memory, the load
-  /// in any() is the only cost.
+  /// Whether CPU code has touched any device memory. In programs whose CPU code never touches device memory, adopted
+  /// memory costs only the load in this function.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
-  /// Serves a page fault that CPU code caused at an address: fetches the data and opens the view. Returns not_ours if
-  /// the address is not device memory, or if the fetch fails; a failure is logged. Only one thread of hpe calls touch
-  /// and fetch_ahead.
+  /// Serves a page fault of CPU code at an address: fetches the data and opens the view. Returns not_ours if the
+  /// address is not in device memory, or if the fetch fails; logs a failure. Only hpe's service thread calls touch and
+  /// fetch_ahead.
   fault::verdict touch(CUdeviceptr address, bool write) noexcept;
-  /// Fetches some of the blocks that CPU code is about to touch on its walk through memory. Returns false if no block
-  /// remains to be fetched.
+  /// Fetches some of the blocks that CPU code is expected to touch next on its walk through memory. Returns false if no
+  /// block remains to be fetched.
   bool fetch_ahead() noexcept;
 
-  /// Access memory that CPU code has touched, for system calls and MPI, which must not touch that memory themselves.
-  /// `read` copies the bytes as they are after all work queued so far. `write` stores bytes so that CPU code and device
-  /// work queued from now on see them. The range must be in one allocation. Both functions throw hpe::error.
+  /// Access memory that CPU code has touched, on behalf of system calls and MPI, which must not access this memory
+  /// directly. `read` copies the bytes as they are after all device work queued so far. `write` stores bytes that CPU
+  /// code, and device work queued after this call, see. The range must be in one allocation. Both functions throw
+  /// hpe::error.
   void read(void* to, CUdeviceptr from, std::size_t bytes);
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
-  /// The number of bytes from an address to the end of its allocation; 0 if the address is not device memory. Asks the
-  /// driver.
+  /// The number of bytes from an address to the end of its allocation; 0 if the address is not in device memory. Calls
+  /// the driver.
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
 
   /// The marks of the granules that contain memory which CPU code has touched.
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
   /// The caller calls begin_work, queues device work, and calls end_work. Without `ranges`, the work may use any
-  /// memory; otherwise only these ranges. If begin_work returns an error, the caller must neither queue the work nor
-  /// call end_work; no bytes that the host has written are lost.
+  /// memory; otherwise it may use only these ranges. If begin_work returns an error, the caller must neither queue the
+  /// work nor call end_work; the bytes that CPU code has written are not lost.
   CUresult begin_work(work_in_flight& work) noexcept;
   CUresult begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept;
-  /// Like begin_work(work, ranges). The work may use all bytes of each region that contains one of `addresses`.
+  /// Like begin_work(work, ranges), for work that may use all bytes of each region that contains one of `addresses`.
   CUresult begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept;
   void end_work(work_in_flight& work) noexcept;
 
-  /// Whether CPU code has touched a byte of a range, or memory in the same page as the range.
+  /// Whether CPU code has touched any page that overlaps the range.
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
   /// Returns the touched region that contains an address; empty if no touched region does.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
@@ -135,8 +138,8 @@ class adopted_memory {
   void explain(CUdeviceptr address) const HPE_REQUIRES(mutex_);
   template <class Release>
   CUresult begin_work_after(work_in_flight& work, Release release_used) noexcept;
-  /// Whether a thread is queuing work that writes some of the bytes, or may still be queuing work that it began to
-  /// queue before the first touch.
+  /// Whether a thread is queuing work that writes some of the bytes, or may be queuing work that it began to queue
+  /// before CPU code first touched device memory.
   [[nodiscard]] bool being_queued(adopted_region::bytes range) const noexcept HPE_REQUIRES(mutex_);
   /// Waits until being_queued(range) is false.
   void wait_until_queued(unique_lock& lock, adopted_region::bytes range) HPE_REQUIRES(mutex_);
@@ -149,12 +152,12 @@ class adopted_memory {
   pageable_copy& copies_;
   incoherent_uses& uses_;
 
-  mutex fetching_;  // locked during a fetch
+  mutex fetching_;  // locked during each fetch, so that fetches run one after another
   mutex mutex_ HPE_ACQUIRED_AFTER(fetching_);
   condition_variable moved_;
   condition_variable queued_;                               // notified when a thread has queued a piece of work
-  work_in_flight* first_ HPE_GUARDED_BY(mutex_) = nullptr;  // the list of work that is being queued
-  // Whether threads may still be queuing work that they began to queue before the first touch.
+  work_in_flight* first_ HPE_GUARDED_BY(mutex_) = nullptr;  // the list of work that threads are queuing
+  // Whether threads may be queuing work that they began to queue before CPU code first touched device memory.
   bool unseen_ HPE_GUARDED_BY(mutex_) = false;
   regions regions_ HPE_GUARDED_BY(mutex_);
   granule_marks marks_;  // changed only with the mutex locked
@@ -163,9 +166,9 @@ class adopted_memory {
     coherence::block_run run;
   };
   std::deque<wish> ahead_ HPE_GUARDED_BY(mutex_);
-  std::deque<adopted_region::bytes> ended_ HPE_GUARDED_BY(mutex_);  // regions that ended together with their contexts
-  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // counts the work queued while any() was true
-  std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;                 // how many of these pieces are known to be done
+  std::deque<adopted_region::bytes> ended_ HPE_GUARDED_BY(mutex_);  // regions whose contexts have ended, for explain()
+  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;  // the number of pieces of work that were queued while any() was true
+  std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;  // the number of these pieces of work that are known to be done
 };
 
 }  // namespace hpe::cuda_hooks

@@ -13,7 +13,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::size_t window_blocks = 16;  // 32 MiB: the size of a copy at which the link reaches its full rate
+constexpr std::size_t window_blocks = 16;  // 32 MiB, the size of a copy from which on the link reaches its full rate
 
 void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are the host's
@@ -80,7 +80,7 @@ void adopted_region::pin(const device::cuda::driver& cu) {
 void adopted_region::prepare_pages(const device::cuda::driver& cu, bytes range) {
   if (arrived_ < end_ - begin_) os::populate_with_huge_pages(alias(range.begin), range.end - range.begin);
   arrived_ += range.end - range.begin;
-  // Pinning does not pay for pages that are filled only once, nor for small regions.
+  // Pinning costs more time than it saves for pages into which data is copied only once, and for small regions.
   if (pin_tried_ || end_ - begin_ < block_bytes || arrived_ <= end_ - begin_) return;
   pin_tried_ = true;
   pin(cu);

@@ -12,18 +12,21 @@
 
 namespace hpe::cuda_hooks {
 
-/// A range of device memory that the program allocated through the driver and that CPU code has touched. It has a view
-/// (mapped over the driver's own reservation, at the same address), a shadow, and a state for each block. A region
-/// consists of whole pages, so it may contain several small allocations. Not thread safe.
+/// A range of device memory that the program allocated through the driver and that CPU code has touched. A region
+/// consists of a view (a CPU mapping over the driver's own reservation, at the device address), a shadow (host memory
+/// that contains the host copy of the data), and a state for each block. The runtime accesses the shadow through a
+/// second mapping, the alias. A region covers whole pages, so it may contain several small allocations. Not thread
+/// safe.
 class adopted_region {
  public:
   static constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
-  /// The driver must have mapped [begin, end), and nothing else may be mapped there. `parts` belongs to the context in
-  /// which the region's bytes are copied. Throws hpe::error if the mapping fails.
+  /// The driver must have mapped [begin, end), and nothing else may be mapped there. hpe copies the region's bytes in
+  /// the context of `parts`. Throws hpe::error if the mapping fails.
   adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_ptr<context_parts> parts);
   ~adopted_region();
-  /// To be called before the memory is freed: removes the view permanently and restores the driver's reservation.
+  /// To be called before the program frees the memory. Removes the view permanently and restores the driver's
+  /// reservation.
   void close() noexcept;
   adopted_region(const adopted_region&) = delete;
   adopted_region& operator=(const adopted_region&) = delete;
@@ -43,20 +46,22 @@ class adopted_region {
   [[nodiscard]] bytes bytes_of(coherence::block_run run) const noexcept;
 
   [[nodiscard]] coherence::block_state state(std::uint64_t block) const noexcept { return states_[block]; }
-  /// Changes the states of blocks; no other function does. See coherence::block_states.
+  /// Changes the states of blocks (see coherence::block_states). All state changes go through this function.
   void transition(coherence::block_run run, coherence::block_event event) noexcept { states_.transition(run, event); }
-  /// Whether any block is not in state device: the host may have newer bytes, its view is open, or it is being fetched.
+  /// Whether any block is not in state device. The view of such a block may be open, host memory may contain newer
+  /// bytes, or hpe is fetching the block.
   [[nodiscard]] bool in_use() const noexcept { return states_.off_device() != 0; }
-  /// Returns the blocks from `block` to at most `limit` that have the same state as `block` without interruption.
+  /// Returns the longest run of blocks from `block` on, with an end of at most `limit`, that all have the state of
+  /// `block`.
   [[nodiscard]] coherence::block_run run_from(std::uint64_t block, std::uint64_t limit) const noexcept {
     return states_.same_from(block, limit);
   }
 
   void protect(coherence::block_run run, os::access allowed);
 
-  /// To be called before bytes are copied to the host: allocates the host pages of these bytes. If more bytes than the
-  /// region has have been copied to the host so far, also pins the region's pages, within the budget of the process.
-  /// The context of the region must be current. Affects only speed.
+  /// To be called before bytes are copied to host memory. Allocates the host pages for these bytes. If the bytes copied
+  /// to host memory so far exceed the size of the region, also pins the region's host pages, unless this would exceed
+  /// the limit of the process. The context of the region must be current. Affects only speed.
   void prepare_pages(const device::cuda::driver& cu, bytes range);
 
   /// Calls visit(begin, end) for each of the program's allocations in a range, but not for gaps between allocations.
@@ -67,7 +72,8 @@ class adopted_region {
       CUdeviceptr base = 0;
       std::size_t size = 0;
       CUresult found = cu.cuMemGetAddressRange(&base, &size, at);
-      // Any other error does not show whether the address is device memory.
+      // Any other error may come from earlier device work and does not show whether the address is in device memory, so
+      // the query is repeated once.
       if (found != CUDA_SUCCESS && found != CUDA_ERROR_INVALID_VALUE && found != CUDA_ERROR_NOT_FOUND)
         found = cu.cuMemGetAddressRange(&base, &size, at);
       if (found != CUDA_SUCCESS) {
@@ -80,11 +86,11 @@ class adopted_region {
     }
   }
 
-  /// Adds the number of copied bytes to the profile and to the status page.
+  /// Adds the number of copied bytes to the profile and to the counters of `hpe top`.
   void tell_moved(std::size_t bytes, bool to_device) const;
 
   coherence::read_ahead ahead;
-  bool in_motion = false;  ///< whether bytes are being fetched with adopted_memory's mutex unlocked
+  bool in_motion = false;  ///< whether a thread is fetching bytes of the region with adopted_memory's mutex unlocked
 
  private:
   void pin(const device::cuda::driver& cu);

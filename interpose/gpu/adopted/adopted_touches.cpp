@@ -1,10 +1,10 @@
-// The host's accesses to adopted memory: touches, reads and writes by libc and MPI calls, and the copies for these
-// accesses.
+// This file implements the accesses of CPU code to adopted memory: touches, reads and writes for libc and MPI calls,
+// and the copies for these accesses.
 //
 // fetching_ serialises fetches. The thread that fetches holds mutex_, but unlocks it during three waits: until other
 // threads have queued their work, until the devices have done this work, and until the copy is done. During the last
-// two waits, the blocks are in state fetching. If device work on the blocks is queued in the meantime, their state
-// changes, so that the copy, which is then out of date, opens no view (a rule of the protocol).
+// two waits, the blocks are in state fetching. If the program queues device work on the blocks in the meantime, the
+// state of the blocks changes. The copy is then out of date, and hpe opens no view of it (a rule of the protocol).
 #include <algorithm>
 #include <cstring>
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t most_walks = 16;
 
-// Unlocks a mutex until the end of a scope, however the scope ends.
+// Unlocks a mutex until the end of a scope, even if an exception ends the scope.
 class HPE_SCOPED_CAPABILITY unlocked {
  public:
   explicit unlocked(mutex& held) HPE_RELEASE(held) : held_(held) { held_.unlock(); }
@@ -37,14 +37,14 @@ class HPE_SCOPED_CAPABILITY unlocked {
 
 }  // namespace
 
-// ---- moving -------------------------------------------------------------------------------------------------------
+// ---- copies between host and device -------------------------------------------------------------------------------
 
 void adopted_memory::copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device) {
   const lent_stream lent(r.parts());
   const CUstream stream = lent.stream();
   const auto done =
       to_device ? copies_.upload(device, host, bytes, stream, true) : copies_.download(host, device, bytes, stream);
-  constexpr const char* what = "copying between device memory and its copy on the host";
+  constexpr const char* what = "copying data between device memory and host memory";
   if (done) return cu_.check(*done, what);
   const auto number = reinterpret_cast<CUdeviceptr>(host);
   cu_.check(
@@ -80,7 +80,7 @@ void adopted_memory::wait_for_work(const adopted_region& r) {
   }
 }
 
-// ---- the host touches ---------------------------------------------------------------------------------------------
+// ---- touches by CPU code ------------------------------------------------------------------------------------------
 
 void adopted_memory::open(adopted_region& r, block_run run, block_event event) {
   const auto actions = apply(r.state(run.begin), event).actions;
@@ -107,8 +107,8 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
   if (find(r->begin()) != r || r->state(run.begin) != block_state::device ||
       r->run_from(run.begin, run.end).end != run.end)
     return;  // the caller checks the state again
-  // Sets the state to fetching before wait_for_work(). That function does not wait for work that the program queues
-  // meanwhile; but such work changes the state of the blocks that it uses, and open_fetched() then does not open these
+  // Sets the state to fetching before wait_for_work(). wait_for_work() does not wait for work that the program queues
+  // in the meantime. That work changes the state of the blocks that it uses, so that open_fetched() does not open these
   // blocks.
   r->transition(run, block_event::prefetch);
   const auto landed = [&]() HPE_REQUIRES(mutex_) {
@@ -139,7 +139,7 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
       const std::uint64_t block = r->block_of(address);
       const block_event event = write ? block_event::host_write : block_event::host_read;
       const bool fetched = !apply(r->state(block), event).actions.fetch;
-      // The first write to a block that the host has already read is not a step of a walk through memory.
+      // The first write to a block that CPU code has already read is not a step of a walk through memory.
       if (!fetched || r->ahead.is_marker(block)) {
         const block_run next = r->ahead.touched(block);
         const block_run behind{std::max(next.begin, block + 1), next.end};
@@ -165,8 +165,8 @@ bool adopted_memory::fetch_ahead() noexcept {
   constexpr std::uint64_t piece = 4;  // the number of blocks in one copy; a touch waits for at most one such copy
   const lock_guard one(fetching_);
   unique_lock lock(mutex_);
-  // The program has queued work since the last wait. fetch_ahead does not wait for that work, and after new work the
-  // host usually starts a new walk.
+  // The program has queued work since the last wait. fetch_ahead does not wait for that work, because CPU code usually
+  // begins a new walk after new work.
   if (waited_ != work_) ahead_.clear();
   while (!ahead_.empty()) {
     wish& w = ahead_.front();
@@ -189,7 +189,7 @@ bool adopted_memory::fetch_ahead() noexcept {
       open_fetched(*r, run, marked ? block_run{run.begin, run.begin + 1} : block_run{}, false);
     } catch (const std::exception& e) {
       // The next touch of these blocks reports the error.
-      log(log_level::debug, "device memory at {:#x} is not fetched ahead: {}", r->begin(), e.what());
+      log(log_level::debug, "device memory at {:#x} cannot be fetched in advance: {}", r->begin(), e.what());
       ahead_.clear();
       return false;
     }
@@ -198,7 +198,7 @@ bool adopted_memory::fetch_ahead() noexcept {
   return false;
 }
 
-// ---- calls of the host --------------------------------------------------------------------------------------------
+// ---- reads and writes for libc and MPI calls ----------------------------------------------------------------------
 
 void adopted_memory::read(void* to, CUdeviceptr from, std::size_t bytes) {
   const lock_guard one(fetching_);

@@ -7,9 +7,9 @@
 
 namespace hpe::cuda_hooks {
 
-/// Has a bit for each granule of 2 MiB of the process's address space; the driver allocates address space in units of
-/// this size. The owner of the object sets the bits of those granules that contain its memory. Reads take no lock and
-/// are allowed in signal handlers; callers must serialise changes.
+/// A bit for each granule (2 MiB) of the process's address space; the driver allocates address space in units of this
+/// size. The owner of the object sets the bits of the granules that contain the memory recorded by the owner. has()
+/// takes no lock and may be called in signal handlers; callers must serialise calls of set().
 class granule_marks {
  public:
   granule_marks();

@@ -13,8 +13,8 @@
 namespace hpe::cuda_hooks {
 
 /// Records uses of device memory that hpe cannot make coherent with CPU code: other processes or APIs access the memory
-/// without hpe's knowledge, or a stream waits for a value that CPU code writes. Each kind of use is reported once for
-/// each region, together with the place in the program. Thread safe.
+/// without hpe's knowledge, or a stream waits for a value that CPU code writes. hpe reports each kind of use once for
+/// each region, together with the location of the call in the program. Thread safe.
 class incoherent_uses {
  public:
   enum class kind : std::uint8_t {
@@ -26,9 +26,9 @@ class incoherent_uses {
     capture,   ///< memory that CPU code touches during a stream capture
   };
 
-  /// To be called in the program's call that shares a range, by the same thread. region: a region that CPU code has
-  /// touched, or an empty range. If the range overlaps `region`, reports the use now, otherwise when CPU code first
-  /// touches the range.
+  /// To be called by the program's thread in the call that shares a range. `region` is a region that CPU code has
+  /// touched, or an empty range. If the range overlaps `region`, hpe reports the use at once; otherwise hpe reports it
+  /// when CPU code first touches the range.
   void shares(kind how, adopted_region::bytes range, adopted_region::bytes region);
   /// To be called when CPU code touches a region for the first time.
   void touched(adopted_region::bytes region);
@@ -41,18 +41,20 @@ class incoherent_uses {
   /// To be called when the program frees a range.
   void forget(adopted_region::bytes range);
 
-  /// The next three functions record the memory that the program itself maps, and the handles through which the program
-  /// shares that memory. `shares_handle` records that a handle is shared, and returns the ranges at which its
-  /// allocation is mapped.
+  /// The next three functions record the memory that the program maps itself (cuMemMap), and the handles through which
+  /// the program shares that memory. `shares_handle` records that the program shares a handle, and returns the ranges
+  /// at which the handle's allocation is mapped.
   using allocation = CUmemGenericAllocationHandle;
   [[nodiscard]] std::vector<adopted_region::bytes> shares_handle(kind how, allocation handle);
-  /// To be called when the program maps an allocation. Returns how the allocation's handle is shared; nullopt if it is
-  /// not shared.
+  /// To be called when the program maps an allocation. Returns how the program shares the allocation's handle; nullopt
+  /// if the program does not share it.
   [[nodiscard]] std::optional<kind> maps(allocation handle, adopted_region::bytes range);
-  /// To be called when the program releases a handle; the driver may reuse its value for another allocation.
+  /// To be called when the program releases a handle, because the driver may reuse the handle's value for another
+  /// allocation.
   void releases(allocation handle);
 
-  /// Record textures over linear memory: kernels use this memory although its address is not among their parameters.
+  /// Record and remove textures over linear memory. Kernels use this memory although no parameter of a launch contains
+  /// the memory's address.
   void add_texture(CUtexObject object, CUdeviceptr address);
   void remove_texture(CUtexObject object);
   template <class Visit>

@@ -17,11 +17,11 @@ namespace {
 constinit std::atomic<touch_service*> the_service{nullptr};
 
 fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
-  // A fault in the service thread itself is a bug of hpe; the program's own signal action handles it.
+  // A fault in the service thread itself is a bug of hpe, so the program's own signal action handles the fault.
   return serving ? fault::verdict::not_ours : the_service.load()->resolve(address, write);
 }
 
-// Makes the text for trace::awaited. address: the touched address; write: 1 for a write, 0 for a read.
+// Returns the text for trace::awaited. `address` is the touched address; `write` is 1 for a write and 0 for a read.
 std::string words_for_touch(const void* /*about*/, std::uint64_t address, std::uint64_t write) {
   return fmt::format("its {} of device memory at {:#x} waits for all work that the program has queued on devices",
                      write != 0 ? "write" : "read", address);
@@ -64,7 +64,8 @@ fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
     measure.forget();
     return result;
   }
-  counters& count = trace::status_page::own().count;  // made by the constructor, so this does not throw
+  // The constructor has created the status page, so this line does not throw.
+  counters& count = trace::status_page::own().count;
   counters::add(write ? count.faults_write : count.faults_read, 1);
   return result;
 }

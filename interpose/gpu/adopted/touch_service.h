@@ -9,13 +9,14 @@
 
 namespace hpe::cuda_hooks {
 
-/// Serves the program's page faults on device memory, in a thread of its own. A faulting thread sleeps until its
-/// request has been served. The object exists until the process ends.
+/// Serves the program's page faults on device memory, in a thread of its own. A faulting thread sleeps until the
+/// service has handled its fault. The object exists until the process ends.
 class touch_service {
  public:
   explicit touch_service(adopted_memory& memory);
 
-  /// To be called in the signal handler of the thread that faulted. Returns what the signal handler must do.
+  /// To be called in the signal handler of the thread that faulted. Returns whether the signal handler must retry the
+  /// access (retry) or call the program's own signal action (not_ours).
   fault::verdict resolve(std::byte* address, bool write) noexcept;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Describes where the bytes on one side of a copy are, for the kernels of copy_kernels.cu. Plain data that nvcc can
-/// compile.
+/// Describes where the bytes on one side of a copy are, for the kernels of copy_kernels.cu. The header contains only
+/// plain structures, so that nvcc can compile it.
 
 namespace hpe::cuda_hooks {
 
@@ -17,7 +17,8 @@ struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next
   unsigned long long plane;  ///< bytes from one plane to the next
-  const byte_piece* pieces;  ///< in device memory, ordered by `first`, with an end mark; nullptr: contiguous rows
+  /// In device memory, ordered by `first`, followed by an end mark; nullptr: each row is contiguous.
+  const byte_piece* pieces;
   unsigned piece_count;
   unsigned rows;        ///< rows in each plane
   unsigned width;       ///< units in each row

@@ -12,9 +12,9 @@ using device::cuda::entered;
 
 namespace {
 
-// After so many copies, or about so many bytes, an event is recorded, from which hpe learns that the copies are done.
-// Recording an event costs as much as queuing a copy. A single copy needs no event, because cuStreamQuery shows whether
-// it is done.
+// hpe records an event after this number of copies, or after about this number of bytes. The event shows when the
+// copies before it are done. hpe does not record an event after each copy, because recording an event takes as long as
+// queuing a copy. A single copy needs no event, because cuStreamQuery shows whether it is done.
 constexpr std::uint64_t copies_of_a_mark = 8;
 constexpr std::size_t bytes_of_a_mark = std::size_t{4} << 20;
 
@@ -33,8 +33,8 @@ call_queue::~call_queue() {
   for (const CUevent e : spare_) cu_.cuEventDestroy(e);
 }
 
-// The caller holds mutex_, also for record and advance. Nothing may throw after the driver's call, because the copy is
-// then queued.
+// The caller of queue(), record() and advance() holds mutex_. No code after the driver's call may throw, because the
+// copy is queued by then.
 std::uint64_t call_queue::queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call) {
   const bool is_kept = kept != nullptr;
   if (is_kept) users_.push_back({queued_ + 1, std::move(kept)});
@@ -50,8 +50,8 @@ std::uint64_t call_queue::queue(std::size_t bytes, std::shared_ptr<void> kept, f
   return queued_;
 }
 
-// If no event can be recorded, an event after later copies, or the state of the stream, will show that these copies are
-// done.
+// If the driver cannot record an event, an event after later copies, or the state of the stream, shows when these
+// copies are done.
 void call_queue::record() noexcept {
   try {
     if (spare_.empty()) {
@@ -194,7 +194,7 @@ std::byte* call_buffers::borrow(std::size_t bytes) {
     if (pin) pinned_bytes_ -= size;
     throw;
   }
-  // If pinning fails, the driver copies from and to the memory all the same.
+  // If pinning fails, the driver copies from and to the pageable memory, more slowly.
   if (pin) cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
   return memory;
 }

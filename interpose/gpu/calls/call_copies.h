@@ -15,8 +15,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// A stream of a context for the copies that libc and MPI calls need. Also records how many of the copies are done.
-/// Thread safe.
+/// A stream of hpe in one context, on which hpe queues the copies for libc and MPI calls. Also records how many of
+/// these copies are done. Thread safe.
 class call_queue final : public interpose::copy_queue {
  public:
   call_queue(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
@@ -25,8 +25,8 @@ class call_queue final : public interpose::copy_queue {
   [[nodiscard]] const std::shared_ptr<context_parts>& parts() const noexcept { return parts_; }
   [[nodiscard]] CUstream stream() const noexcept { return lent_.stream(); }
 
-  /// Queues a copy between any two addresses; the queue's context must be current. `kept` is released when the copy is
-  /// done. Returns the number of the copy. Throws hpe::error if the driver refuses.
+  /// Queues a copy between any two addresses; the queue's context must be current. The queue owns `kept` until the copy
+  /// is done. Returns the number of the copy. Throws hpe::error if the driver refuses.
   std::uint64_t copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept = nullptr);
   /// Like copy, for a box of rows. To and From are CUdeviceptr for device memory, and pointers for host memory.
   template <class To, class From>
@@ -57,7 +57,7 @@ class call_queue final : public interpose::copy_queue {
     }
     return copy_described(described, shape, std::move(kept));
   }
-  /// Queues a copy of `bytes` bytes by calling queue_it(stream), which must return the driver's result; returns the
+  /// Queues a copy of `bytes` bytes by calling queue_it(stream), which must return the driver's result. Returns the
   /// number of the copy. The queue's context must be current.
   template <class Queue>
   std::uint64_t add(std::size_t bytes, const std::shared_ptr<void>& kept, Queue queue_it) {
@@ -73,7 +73,8 @@ class call_queue final : public interpose::copy_queue {
   void wait() override;
 
  private:
-  // Whether the distance between planes is a whole number of rows, so that one 3D copy can describe it.
+  // Whether the distance between planes is a whole number of rows, so that one 3D copy of the driver can describe the
+  // box.
   [[nodiscard]] static bool has_whole_planes(const box_copy& shape) noexcept;
   // Divides a box that one 3D copy cannot describe into as few boxes of one plane as possible, and calls visit() for
   // each of these boxes.
@@ -102,7 +103,7 @@ class call_queue final : public interpose::copy_queue {
 
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
   std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
-  // Queues a copy. call() makes the driver's call.
+  // Queues a copy by call(), which calls the driver. Returns the number of the copy.
   std::uint64_t queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call)
       HPE_REQUIRES(mutex_);
   void record() noexcept HPE_REQUIRES(mutex_);
@@ -116,20 +117,20 @@ class call_queue final : public interpose::copy_queue {
   std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;
   std::uint64_t done_ HPE_GUARDED_BY(mutex_) = 0;
   std::size_t unmarked_ HPE_GUARDED_BY(mutex_) = 0;    // the number of bytes queued since the last event
-  std::deque<mark> marks_ HPE_GUARDED_BY(mutex_);      // the events after unfinished copies
+  std::deque<mark> marks_ HPE_GUARDED_BY(mutex_);      // events that are recorded after copies not known to be done
   std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);  // unused events; the capacity suffices for all events
   std::size_t events_ HPE_GUARDED_BY(mutex_) = 0;
   std::deque<user> users_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Pinned host memory for the copies that libc and MPI calls need. The memory belongs to the process: after the end of
-/// the context in which it was pinned, it stays valid as ordinary memory. Thread safe.
+/// Owns pinned host memory for the copies of libc and MPI calls. The memory does not belong to a context: when the
+/// context in which it was pinned ends, the memory stays valid as ordinary memory. Thread safe.
 class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Lends whole pages. The pages are pinned if the request is small, the budget allows it and a context is current.
-  /// Throws std::bad_alloc.
+  /// Lends whole pages. The pages are pinned if `bytes` is at most largest_pinned, at most most_pinned bytes are pinned
+  /// in total, and a context is current. Throws std::bad_alloc.
   [[nodiscard]] std::byte* borrow(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
 

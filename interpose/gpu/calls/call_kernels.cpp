@@ -14,12 +14,12 @@ using interpose::scattered_bytes;
 
 namespace {
 
-// Rows of at least so many bytes are copied by a copy engine: it reaches its full rate with them, and the
+// A copy engine copies rows of at least this number of bytes: with such rows, it reaches its full rate, and the
 // multiprocessors stay free for the program's kernels.
 constexpr std::size_t wide = std::size_t{16} << 10;
 
 constexpr unsigned threads = 256;
-constexpr unsigned enough_blocks = 512;  // as many blocks as keep any GPU busy
+constexpr unsigned enough_blocks = 512;  // this number of thread blocks keeps any GPU busy
 constexpr unsigned most_blocks = 2048;
 constexpr unsigned most_in_a_thread = 16;
 constexpr unsigned any_number = 1U << 31;
@@ -44,7 +44,7 @@ byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const ca
           static_cast<unsigned>(which.element_bytes)};
 }
 
-// The lowest set bit is the largest power of two that divides all four values.
+// The lowest set bit of the result is the largest power of two that divides all four values.
 std::size_t bits_of(const byte_places& side) { return side.base | side.row | side.plane | side.width; }
 
 }  // namespace

@@ -38,13 +38,14 @@ class call_kernels {
     std::ptrdiff_t end = 0;    ///< distance in bytes from the element's address to the end of its highest byte
   };
   using shared_table = std::shared_ptr<const table>;
-  /// Makes the table of an element's pieces. Throws hpe::error if the driver refuses.
+  /// Builds the table of an element's pieces in device memory. Throws hpe::error if the driver refuses.
   [[nodiscard]] shared_table make_table(const interpose::scattered_bytes& which);
   /// Like make_table(), but keeps the tables of the most recently used elements and returns the same table for the same
   /// element.
   [[nodiscard]] shared_table table_of(const interpose::scattered_bytes& which);
-  /// Queue a copy of the first `bytes` bytes of scattered data to contiguous memory (gather) or back (scatter), and
-  /// return the number of the copy. `bytes` is at most scratch_memory::most. The context must be current.
+  /// Queue a copy of the first `bytes` bytes of scattered data to contiguous memory (gather), or from contiguous memory
+  /// to scattered data (scatter), and return the number of the copy. `bytes` is at most scratch_memory::most. The
+  /// context must be current.
   std::uint64_t gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
                        const shared_table& how, std::size_t bytes);
   std::uint64_t scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,

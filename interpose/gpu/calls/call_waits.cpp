@@ -8,8 +8,8 @@ namespace {
 
 constexpr const char* waiting = "waiting for the work that may use the memory of an I/O or MPI call";
 
-// Whether the driver has refused a wait because a stream is being captured. The captured work does not run yet, so
-// there is nothing to wait for.
+// Whether the driver has refused a wait because a stream is being captured. The captured work does not run yet, so hpe
+// need not wait for it.
 bool is_captured(CUresult result) {
   return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }

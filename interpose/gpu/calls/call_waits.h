@@ -9,20 +9,22 @@
 
 namespace hpe::cuda_hooks {
 
-/// Makes libc and MPI calls wait for work that the program has queued. The functions that wait throw hpe::error if that
-/// work has failed. Thread safe.
+/// Lets libc and MPI calls wait for device work that the program has queued. The functions that wait throw hpe::error
+/// if that work has failed. Thread safe.
 class call_waits {
  public:
-  /// by_parameters: hpe assumes that a launch uses only the memory that its parameters name (HPE_SCOPE=args).
+  /// by_parameters: hpe assumes that a launch uses only the allocations to which its parameters point (HPE_SCOPE=args).
   call_waits(const device::cuda::driver& cu, program_contexts& program, queued_uses& uses, bool by_parameters)
       : cu_(cu), program_(program), uses_(uses), by_parameters_(by_parameters) {}
 
-  /// Waits for all work of the program, including the work in the context `also`, unless that work is known to be done.
+  /// Waits for all device work of the program, including the work in the context `also`. Returns at once if all this
+  /// work is known to be done.
   void for_all(CUcontext also);
-  /// Waits for the work that may use an allocation, or for all work if hpe cannot find out which work may use it.
+  /// Waits for the work that may use an allocation, or for all work if hpe cannot determine which work may use the
+  /// allocation.
   void for_users_of(const known_memory::allocation& memory);
 
-  /// Returns a number that identifies the work that the program has queued so far; 0 if all of it is done.
+  /// Returns a number that identifies the work that the program has queued so far; 0 if all this work is done.
   [[nodiscard]] std::uint64_t queued_now() noexcept;
   /// Whether the work that the number identifies is known to be done.
   [[nodiscard]] bool is_over(std::uint64_t queued) const noexcept { return queued <= over_.load(); }

@@ -1,5 +1,5 @@
-// Kernels that copy rows and scattered bytes. A copy engine makes a transfer for each row, which is slow for short
-// rows; in these kernels, neighbouring threads copy neighbouring units.
+// Kernels that copy rows and scattered bytes. A copy engine transfers each row separately, which is slow for short
+// rows. In these kernels, neighbouring threads copy neighbouring units.
 
 #include "interpose/gpu/calls/byte_places.h"
 
@@ -7,8 +7,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Finds the addresses of units. Remembers the piece of the last unit, because the next unit is usually in the same
-// piece.
+// Computes the addresses of units. Caches the piece that contains the last unit, because the next unit is usually in
+// the same piece.
 class places {
  public:
   __device__ explicit places(const byte_places& side) : side_(side) {}
@@ -41,7 +41,7 @@ class places {
   }
 
   const byte_places& side_;
-  unsigned long long first_ = 0;  // the begin of the last found piece, in data bytes of the element; end_ is its end
+  unsigned long long first_ = 0;  // the first data byte of the cached piece, counted within the element
   unsigned long long end_ = 0;
   long long offset_ = 0;
 };

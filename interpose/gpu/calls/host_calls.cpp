@@ -131,8 +131,8 @@ std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdevicep
   return queue.add(shape.bytes(), kept, [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
 }
 
-// Returns a queue for copies to host memory, in any context, because all contexts can make these copies; nullptr if the
-// program has no context yet.
+// Returns a queue of any context, for copies to host memory, which work in all contexts; nullptr if the program has no
+// context yet.
 std::shared_ptr<call_queue> host_calls::some_queue() {
   {
     const lock_guard lock(mutex_);
@@ -147,7 +147,7 @@ std::shared_ptr<call_queue> host_calls::some_queue() {
   return found != nullptr ? queue_of(found) : nullptr;
 }
 
-// ---- calls of the host --------------------------------------------------------------------------------------------
+// ---- reads and writes for libc and MPI calls ----------------------------------------------------------------------
 
 void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device) {
   const auto memory = require(device);
@@ -177,9 +177,9 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const place
   queue->wait();
 }
 
-// Copies many small boxes by one transfer of contiguous bytes; a kernel gathers or scatters these bytes on the device.
-// Returns false, with no effect, if there are few boxes, if they are large, or if the device has no memory for the
-// contiguous bytes.
+// Copies many small boxes by one transfer of contiguous bytes, which a kernel on the device gathers from the boxes or
+// scatters to the boxes. Returns false, without effect, if there are few boxes, if the boxes are large, or if hpe
+// cannot allocate device memory for the contiguous bytes.
 bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device,
                                call_queue& queue) {
   constexpr std::size_t few = 16;
@@ -271,8 +271,8 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
   if (!waits_.is_over(queued)) waits_.for_users_of(found->what);
   if (adopted_memory::any()) {
-    // The other process copies later. If CPU code of this process touched the memory before that copy, it would fetch
-    // the old bytes, so memory that CPU code has touched is not shared for overwriting.
+    // The other process overwrites the memory later. If CPU code of this process touched the memory before that, it
+    // would fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
     device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
@@ -362,8 +362,8 @@ std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std
   }
 }
 
-// Queues a copy between memory that borrow_beside() returned and bytes of an allocation of the program. `copy` is
-// called to make the driver's calls.
+// Queues a copy between memory that borrow_beside() returned and bytes of an allocation of the program. copy() calls
+// the driver.
 template <class Copy>
 device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
                                        std::uint64_t queued, bool written, Copy copy) {

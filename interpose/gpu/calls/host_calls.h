@@ -13,9 +13,10 @@
 
 namespace hpe::cuda_hooks {
 
-/// Lets interposed calls of libc and MPI use the program's device memory. Memory that CPU code has touched is read and
-/// written through adopted_memory, which has a host copy of that memory. All other device memory is copied directly
-/// from and to the device and has no host copy, so the hooks of launches can ignore it.
+/// Lets interposed calls of libc and MPI use the program's device memory. If CPU code has touched the memory, these
+/// calls access it through adopted_memory, which may have a copy of the data in host memory. hpe copies the data of all
+/// other device memory directly from and to the device and keeps no copy in host memory, so the hooks of launches can
+/// ignore this memory.
 class host_calls final : public interpose::adopted_pointers {
  public:
   host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
@@ -49,17 +50,17 @@ class host_calls final : public interpose::adopted_pointers {
   interpose::device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
                                 const interpose::reduction& how) override;
 
-  /// Whether messages between processes must wait for work that the program has queued. Must be set before the first
-  /// call.
+  /// Whether messages between processes wait for the device work that the program has queued. Must be set before the
+  /// first call.
   inline static constinit bool messages_wait = true;
 
-  /// To be called when the program frees memory.
+  /// To be called when the program frees memory. Removes the memory from the cache of known allocations.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
   [[nodiscard]] bool knows_any() const noexcept { return known_.any(); }
   /// To be called before a CUDA context may be destroyed. Discards everything that was recorded for any context.
   void forget_contexts() noexcept;
 
-  /// Whether a call has used an allocation near an address.
+  /// Whether a libc or MPI call has used an allocation in the 2 MiB granule that contains an address.
   [[nodiscard]] bool knows(CUdeviceptr address) const noexcept { return known_.marks().has(address); }
 
  protected:
@@ -71,19 +72,19 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
   /// Returns the queue for a copy of `bytes` bytes from another process. For a large copy, returns the queue with the
-  /// fewest unfinished copies, because reads from another device can overlap.
+  /// fewest unfinished copies, because several reads from another device can run at the same time.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
-  /// Bytes that a process of this machine has shared. address: where the queue's context can access them. mapped: if
-  /// the bytes belong to another process, the owner of their mapping in this process. reach() returns nullopt if the
-  /// context cannot access the bytes.
+  /// Bytes that a process of this machine has shared. `address` is the address at which the queue's context can access
+  /// the bytes. If the bytes belong to another process, `mapped` owns their mapping in this process. reach() returns
+  /// nullopt if the queue's context cannot access the bytes.
   struct reached {
     CUdeviceptr address;
     std::shared_ptr<void> mapped;
   };
   [[nodiscard]] std::optional<reached> reach(const interpose::peer_bytes& which, const call_queue& queue);
-  /// Returns hpe's kernels, loaded into a context; nullptr if the driver refuses to load them. A failure is logged once
-  /// and remembered.
+  /// Returns hpe's kernels, loaded into a context; nullptr if the driver refuses to load them. After a failure, which
+  /// hpe logs once, later calls for this context return nullptr at once.
   [[nodiscard]] std::shared_ptr<call_kernels> kernels_of(CUcontext context);
   /// Like kernels_of, but throws if the kernels cannot be loaded.
   [[nodiscard]] std::shared_ptr<call_kernels> require_kernels(CUcontext context);

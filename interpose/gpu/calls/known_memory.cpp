@@ -9,8 +9,9 @@ std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const
   return address - found->first < found->second.what.bytes ? std::optional(found->second) : std::nullopt;
 }
 
-// If the program calls forget() while this function asks the driver, the allocation may be freed already, so it is not
-// added to the cache. It is not added either if host memory is too short; then the next call asks the driver again.
+// If another thread calls forget() while this function queries the driver, the allocation may already be freed, so this
+// function does not add it to the cache. If host memory is too short, this function does not add the allocation either,
+// and the next call queries the driver again.
 std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address) {
   std::uint64_t before = 0;
   {
@@ -73,8 +74,8 @@ void known_memory::share(entry& e) const {
                  cu_.cuIpcGetMemHandle(&e.handle, e.what.base) == CUDA_SUCCESS;
 }
 
-// While share() asks the driver, another allocation may have been added to the cache at the same address. The entry of
-// that allocation must not be overwritten.
+// While share() queries the driver, another thread may free the allocation and add another allocation at the same
+// address to the cache. This function must not overwrite the entry of that allocation.
 std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdeviceptr address) {
   auto found = find_or_ask(address);
   if (!found) return std::nullopt;
@@ -96,7 +97,7 @@ void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {
   while (it != known_.end() && it->first < end) {
     const allocation gone = it->second.what;
     it = known_.erase(it);
-    // This also clears the marks of granules that a neighbouring allocation shares; the next lines set them again.
+    // This call also clears the marks of granules that a neighbouring allocation shares; the next lines set them again.
     marks_.set(gone.base, gone.base + gone.bytes, false);
     if (it != known_.end()) marks_.set(it->first, it->first + it->second.what.bytes, true);
     if (it != known_.begin()) {

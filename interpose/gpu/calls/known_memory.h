@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Caches the program's allocations that libc and MPI calls have used, so that most calls do not have to ask the
-/// driver. An allocation is removed from the cache when the program frees it. Thread safe.
+/// Caches the program's allocations that libc and MPI calls have used, so that most calls need not query the driver.
+/// When the program frees an allocation, hpe removes it from the cache. Thread safe.
 class known_memory {
  public:
   known_memory(const device::cuda::driver& cu, const program_contexts& program) : cu_(cu), program_(program) {}
@@ -20,9 +20,9 @@ class known_memory {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;  ///< the context in which the allocation's bytes are copied
-    /// Whether the program allocated the memory, directly or from a pool. A kernel that uses such memory has a pointer
-    /// to it among its parameters. Other memory can be used without a parameter: module variables need none, and mapped
-    /// memory can be reached through a second mapping.
+    /// Whether the program allocated the memory, directly or from a pool. hpe assumes that a kernel that uses this
+    /// memory has a pointer to it among its parameters. Kernels can use other memory without such a parameter: the
+    /// kernel's code contains the addresses of module variables, and mapped memory may have a second mapping.
     bool is_allocated = false;
   };
   /// Returns the allocation that contains an address; nullopt if the address is not in device memory, or if the memory
@@ -36,13 +36,13 @@ class known_memory {
     CUipcMemHandle handle{};
     CUuuid device{};
   };
-  /// Like at(), but also returns nullopt if the driver gives no IPC handle, which is so for memory of pools and for
-  /// memory that the program maps itself. hpe intercepts the calls that free the memory described here.
+  /// Like at(), but also returns nullopt if the driver has no IPC handle for the memory, as for memory of pools and
+  /// memory that the program maps itself.
   [[nodiscard]] std::optional<shared_allocation> shared_at(CUdeviceptr address);
 
   /// Whether any allocation is in the cache. Costs one load.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
-  /// Removes the allocations that overlap a range. To be called when the program frees them.
+  /// Removes the allocations that overlap a range from the cache. To be called when the program frees the range.
   void forget(CUdeviceptr begin, CUdeviceptr end) noexcept;
   void forget_all() noexcept { forget(0, ~CUdeviceptr{0}); }
 
@@ -53,7 +53,7 @@ class known_memory {
   struct entry {
     allocation what;
     std::uint64_t made = 0;  // the number of this entry, which is never reused
-    bool asked = false;      // whether hpe has asked the driver for the members below
+    bool asked = false;      // whether hpe has queried the driver for the members below
     unsigned long long number = 0;
     bool has_handle = false;
     CUipcMemHandle handle{};

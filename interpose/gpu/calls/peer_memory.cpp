@@ -41,7 +41,7 @@ std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
     }
     gone.splice(gone.begin(), entries_, here);
   }
-  // The old allocation is unmapped first, because the driver may map the new one at the same address.
+  // Unmaps the old allocation first, because the driver may map the new allocation at the same address.
   gone.clear();
   std::list<entry> made;
   made.push_back({which, parts->context(), nullptr});

@@ -11,9 +11,9 @@
 namespace hpe::cuda_hooks {
 
 /// Maps allocations of other processes of this machine into contexts of this process; each allocation is mapped once
-/// for each context.
-/// A mapping is removed if the other process has made a new allocation at the same address, if the context may end, or
-/// if there are too many mappings and this one is the least recently used. Thread safe.
+/// for each context. hpe removes a mapping if the other process has allocated other memory at the same address, if the
+/// context may end, or if there are more than `most` mappings and this mapping is the least recently used one. Thread
+/// safe.
 class peer_memory {
  public:
   explicit peer_memory(const device::cuda::driver& cu) : cu_(cu) {}
@@ -38,11 +38,11 @@ class peer_memory {
     CUdeviceptr base_ = 0;
   };
 
-  /// Maps the memory into a context, or returns the existing mapping; returns nullptr if the driver cannot map the
-  /// memory there. A failure is logged once and remembered.
+  /// Maps the memory into a context, or returns the existing mapping. Returns nullptr if the driver cannot map the
+  /// memory into this context. After a failure, which hpe logs once, later calls return nullptr at once.
   std::shared_ptr<mapping> open(const interpose::peer_bytes& which, const std::shared_ptr<context_parts>& parts);
 
-  /// To be called before contexts, and their mappings with them, may be destroyed: removes all mappings.
+  /// Removes all mappings. To be called before contexts may be destroyed, because the mappings end with their contexts.
   void clear() noexcept;
 
  private:

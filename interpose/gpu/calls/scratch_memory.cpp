@@ -9,8 +9,9 @@ namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
 
-// Runs when no loan is left, because each loan owns a reference to the object. If the context has ended, so has the
-// memory, and the program may have new memory at these addresses; so nothing is freed.
+// Each loan owns a reference to the object, so the destructor runs only when no loan is left. If the context has ended,
+// the memory has ended with it, and the program may have new memory at these addresses; so the destructor frees
+// nothing.
 scratch_memory::~scratch_memory() {
   const entered here(cu_, parts_->context());
   if (!parts_->alive()) return;
@@ -60,8 +61,8 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
           [self = shared_from_this(), size](std::byte* p) { self->give_back(reinterpret_cast<CUdeviceptr>(p), size); }};
 }
 
-// borrow() has already made the list of each small size large enough. Only the list of a large size may have to grow
-// here; if there is no host memory for that, the device memory is returned to the driver.
+// borrow() has already reserved enough space in the list of each small size. Only the list of a large size may have to
+// grow here. If there is too little host memory for the longer list, this function frees the device memory instead.
 void scratch_memory::give_back(CUdeviceptr memory, std::size_t size) noexcept {
   try {
     const lock_guard lock(mutex_);

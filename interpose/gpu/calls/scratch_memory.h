@@ -11,11 +11,11 @@
 namespace hpe::cuda_hooks {
 
 /// Device memory that hpe allocates in one context of the program, for the data of messages between processes. No block
-/// contains both this memory and memory of the program, because a touch by CPU code fetches or uploads whole blocks
-/// (adopted_region). Thread safe.
+/// of an adopted region contains this memory, because a touch of the program's memory by CPU code fetches or uploads
+/// whole blocks. Thread safe.
 class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
  public:
-  /// A function that is called before memory is returned to the driver.
+  /// The type of a function that scratch_memory calls before it frees memory.
   using goes = std::function<void(CUdeviceptr address, std::size_t bytes)>;
 
   scratch_memory(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts, goes told)
@@ -24,17 +24,19 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   scratch_memory(const scratch_memory&) = delete;
   scratch_memory& operator=(const scratch_memory&) = delete;
 
-  /// The largest number of bytes in one loan, and the largest number of unused bytes of large sizes.
+  /// The largest number of bytes in one loan, and the limit for the bytes of unused memory in pieces of at least `slab`
+  /// bytes.
   static constexpr std::size_t most = std::size_t{256} << 20;
 
-  /// Lends at least `bytes` bytes, aligned to 256. When the last owner releases the bytes, queued work must no longer
-  /// use them. Throws hpe::error if the driver refuses.
+  /// Lends at least `bytes` bytes, aligned to 256. Before the last owner releases the bytes, all work that uses them
+  /// must be done. Throws hpe::error if the driver refuses.
   [[nodiscard]] std::shared_ptr<std::byte> borrow(std::size_t bytes);
 
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
   static constexpr std::size_t slab = std::size_t{2} << 20;
-  /// The number of unused bytes on each side of a piece; more than a page, because regions consist of whole pages.
+  /// The number of unused bytes before and after each allocation of the driver; more than a page, because adopted
+  /// regions consist of whole pages.
   static constexpr std::size_t guard = std::size_t{64} << 10;
 
   [[nodiscard]] CUdeviceptr allocate(std::size_t size);

@@ -1,5 +1,5 @@
-// Invariant: when a buffer returns to its ring, its event has been recorded after all work that uses the buffer, also
-// if the copy failed.
+// Invariant: when a buffer returns to its ring, its event has been recorded after all work that uses the buffer, even
+// if the copy has failed.
 #include "interpose/gpu/copies/pageable_copy.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::size_t piece_at(std::size_t done, const box_extent& extent) {
   return extent.rows == 1 ? piece : std::max(extent.width, piece / extent.width * extent.width);
 }
 
-// Copy engines are slow if rows have fewer bytes than this, both in the driver's copies and in hpe's.
+// hpe does not copy rows with fewer bytes: copy engines are slow with these rows, so hpe is not faster than the driver.
 constexpr std::size_t narrowest_row = 512;
 
 }  // namespace
@@ -49,8 +49,8 @@ std::size_t pageable_copy::bytes_from(CUdeviceptr address) const {
   return range ? range->bytes - (address - range->base) : 0;
 }
 
-// Returns false for copies that the driver must make itself: during a capture, on a stream of another context, with
-// managed memory, and invalid copies.
+// Returns false for copies that hpe must leave to the driver: small copies, copies during a capture, copies on a stream
+// of another context, copies of managed memory, and invalid copies.
 bool pageable_copy::suitable(const sides& what, CUstream stream) const {
   const auto& [width, rows, planes] = what.extent();
   if (what.extent().bytes() < smallest || what.host == nullptr || planes != 1) return false;
@@ -83,8 +83,8 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
   }
 }
 
-// Copies bytes [at, at + bytes) of the data between the buffer `through` and the program's memory; gaps between rows do
-// not count.
+// Starts to copy bytes [at, at + bytes) of the data between the buffer `through` and the program's memory. `at` and
+// `bytes` do not count gaps between rows.
 transfer::copy_crew::pending pageable_copy::begin_piece(const sides& what, std::size_t at, std::size_t bytes,
                                                         std::byte* through, bool up, writing how) {
   const std::size_t width = what.extent().width;
@@ -130,7 +130,7 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
     pinned_ring::loan through;
     std::size_t at;
     std::size_t bytes;
-    transfer::copy_crew::pending copy;  // is finished before the buffer returns to the ring
+    transfer::copy_crew::pending copy;  // finished before the buffer returns to the ring
   };
   std::optional<begun> last;
   CUresult result = CUDA_SUCCESS;
@@ -150,15 +150,14 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
     part = piece_at(at, what.extent());
     auto through = ring.try_take();
     if (!through) {
-      queue_last();  // a thread must not hold a buffer while it waits for one, or two threads could deadlock
+      queue_last();  // two threads that hold a buffer while they wait for another one could deadlock
       through = ring.take();
     }
     if (const CUresult free = through.wait(); free != CUDA_SUCCESS) {
       result = free;
       break;
     }
-    // Other threads fill this buffer while this thread queues the copy of the previous buffer; neither waits for the
-    // other.
+    // The threads of crew_ fill this buffer while this thread queues the copy of the previous buffer.
     auto copy = begin_piece(what, at, part, through.data(), true, transfer::copy_crew::to_stage(bytes));
     queue_last();
     last.emplace(begun{std::move(through), at, part, std::move(copy)});
@@ -205,7 +204,7 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
     result = next.through.wait();
     if (result != CUDA_SUCCESS) break;
     begin_piece(what, next.offset, next.bytes, next.through.data(), false, writing::past_caches).finish();
-    // The buffer is used at once for the next piece of this copy, if there is one.
+    // If there is another piece of this copy, uses the buffer for it at once.
     if (queued < bytes) queue(std::move(next.through));
   }
   return result;

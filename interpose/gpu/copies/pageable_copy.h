@@ -1,9 +1,10 @@
 #pragma once
 
-/// Makes large copies between device memory and pageable host memory. The driver stages these copies with one thread,
-/// at 10 to 20 GB/s on machines whose link transfers 55 GB/s; hpe uses several threads and pinned buffers. The pieces
-/// of a copy are queued on the program's own stream, so CUDA keeps the order. As in CUDA, a copy from pageable memory
-/// returns when the source may be overwritten, and a copy to pageable memory returns when the data has arrived.
+/// Executes large copies between device memory and pageable host memory. The driver stages these copies with one
+/// thread, at 10 to 20 GB/s on machines whose link transfers 55 GB/s. hpe is faster because it uses several threads and
+/// pinned buffers. hpe queues the pieces of a copy on the program's own stream, so the copy is ordered with the other
+/// work on this stream. As in CUDA, the call returns when the program may overwrite the source (copy from pageable
+/// memory), or when the data has arrived (copy to pageable memory).
 
 #include <atomic>
 #include <cstdint>
@@ -19,13 +20,14 @@ namespace hpe::cuda_hooks {
 /// Thread safe.
 class pageable_copy {
  public:
-  /// hpe leaves smaller copies to the driver, which copies them just as fast.
+  /// hpe leaves copies of fewer bytes to the driver, which is as fast.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
 
   pageable_copy(const device::cuda::driver& cu, contexts& all) : cu_(cu), contexts_(all) {}
 
-  /// Makes the copy and returns its result; returns nullopt, without effect, if hpe cannot make this copy faster.
-  /// `stream` must belong to the current context. wait: whether to return only when the data has arrived on the device.
+  /// Executes the copy and returns the result for the program's call; returns nullopt, without effect, if hpe is not
+  /// faster than the driver or does not support the copy. If `wait` is true, returns only when the data has arrived on
+  /// the device.
   std::optional<CUresult> upload(CUdeviceptr to, const void* from, const box_copy& shape, CUstream stream, bool wait);
   std::optional<CUresult> download(void* to, CUdeviceptr from, const box_copy& shape, CUstream stream);
   std::optional<CUresult> upload(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream, bool wait) {
@@ -34,13 +36,13 @@ class pageable_copy {
   std::optional<CUresult> download(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     return download(to, from, box_copy{{bytes}}, stream);
   }
-  /// Like upload or download, whichever the two addresses require; for entries of the driver that accept any two
-  /// addresses.
+  /// Like upload or download, depending on which of the addresses is in device memory. For entries of the driver that
+  /// accept any two addresses.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
 
  private:
-  // hpe makes its buffers only after so many bytes of copies: the driver copies them in about the time that hpe needs
-  // to make the buffers.
+  // hpe allocates its buffers only after the program has copied this number of bytes: the driver copies these bytes in
+  // about the time that hpe needs to allocate and pin the buffers.
   static constexpr std::uint64_t worth_buffers = std::uint64_t{64} << 20;
 
   /// The device side and the host side of a copy of one plane.

@@ -30,7 +30,7 @@ std::optional<CUcontext> peer_copy::context_of(CUdeviceptr address, std::size_t 
 bool peer_copy::reaches(CUcontext context, CUdeviceptr address) const {
   const entered here(cu_, context);
   unsigned flags = 0;
-  // If the driver does not have this attribute, the result is true, so the driver makes the copy.
+  // If the driver does not have this attribute, the result is true, so hpe leaves the copy to the driver.
   return cu_.cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address) != CUDA_SUCCESS ||
          flags != CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
@@ -58,7 +58,7 @@ CUresult peer_copy::record(CUcontext context, CUstream stream, CUevent& made) co
   return result;
 }
 
-// Makes work that is queued on the stream `after` from now on wait for all work that is on the stream `before` now.
+// Makes all later work on the stream `after` wait for the work that is queued on the stream `before` so far.
 CUresult peer_copy::follow(CUcontext context, CUstream before, CUcontext after_context, CUstream after) const {
   CUevent reached = nullptr;
   CUresult result = record(context, before, reached);
@@ -105,7 +105,8 @@ std::optional<CUresult> peer_copy::copy_between(const ends& e, CUdeviceptr to, C
       then([&] { return through.used_by(arriving.stream()); });
     }
     if (result != CUDA_SUCCESS) {
-      // A copy into the buffer may be queued without an event after it, for which the buffer's next user could wait.
+      // A copy into the buffer may be queued without a following event for which the buffer's next user could wait. So
+      // this thread waits for the copy.
       const entered there(cu_, e.from);
       cu_.cuStreamSynchronize(leaving.stream());
     }

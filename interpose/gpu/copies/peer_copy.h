@@ -1,9 +1,9 @@
 #pragma once
 
-/// Makes large copies between devices that cannot access each other's memory, because peer access is not supported or
-/// not enabled. The driver stages these copies through host memory, in one direction at a time; hpe uploads one piece
-/// while it downloads the next piece. hpe queues all pieces at once: no host thread takes part in the copy, and on the
-/// program's stream the copy is ordered like a single piece of work.
+/// Executes large copies between devices that cannot access each other's memory, because peer access is not supported
+/// or not enabled. The driver stages these copies through host memory, in one direction at a time; hpe uploads one
+/// piece while it downloads the next piece. hpe queues all pieces at once, so no CPU thread has to wait for the copy,
+/// and orders the copy on the program's stream like a single piece of work.
 
 #include <optional>
 
@@ -14,15 +14,16 @@ namespace hpe::cuda_hooks {
 /// Thread safe.
 class peer_copy {
  public:
-  /// hpe leaves smaller copies to the driver, which copies them just as fast.
+  /// hpe leaves copies of fewer bytes to the driver, which is as fast.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
 
   peer_copy(const device::cuda::driver& cu, contexts& all) : cu_(cu), contexts_(all) {}
 
-  /// Queues the copy and returns the result; returns nullopt, without effect, if hpe cannot make this copy faster.
+  /// Queues the copy and returns the result for the program's call; returns nullopt, without effect, if hpe is not
+  /// faster than the driver or does not support the copy.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream);
-  /// Like copy, but the copy begins after all earlier work of the current context and of both devices' contexts, as
-  /// with cuMemcpyPeer.
+  /// Like copy(), but the copy begins after all earlier work of the current context and of the contexts of both
+  /// devices, as with cuMemcpyPeer.
   std::optional<CUresult> copy_after_all(CUdeviceptr to, CUdeviceptr from, std::size_t bytes);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Pinned buffers of one context, through which the context's streams exchange data with pageable memory and with other
+/// Owns pinned staging buffers in one context, for copies between the context's device and pageable memory or other
 /// devices. The context must be current during construction and destruction. Thread safe.
 class pinned_ring {
  public:
@@ -22,13 +22,13 @@ class pinned_ring {
   ~pinned_ring();
   pinned_ring(const pinned_ring&) = delete;
   pinned_ring& operator=(const pinned_ring&) = delete;
-  /// To be called if the context has ended: the buffers ended with it, so the destructor does not return them to the
-  /// driver.
+  /// To be called if the context has ended. The driver has freed the buffers with the context, so the destructor does
+  /// not free them.
   void abandon() noexcept;
 
   class loan;
-  /// Lends a buffer. Earlier copies may still be using it. take() waits for a free buffer, so its caller must not hold
-  /// another buffer; try_take() returns an empty loan if no buffer is free.
+  /// Lend a buffer, which earlier copies may be using (see loan::wait). take() waits until a buffer is free, so a
+  /// thread that calls take() must not hold another buffer. try_take() returns an empty loan if no buffer is free.
   [[nodiscard]] loan take();
   [[nodiscard]] loan try_take();
 
@@ -49,8 +49,8 @@ class pinned_ring {
   std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // in the order of their return; capacity for all buffers
 };
 
-/// A buffer that one copy uses. The destructor returns it to the ring, which must outlive the loan. Only one thread may
-/// use the object at a time.
+/// A buffer that one copy uses. The destructor returns the buffer to the ring, which must outlive the loan. Only one
+/// thread may use the object at a time.
 class pinned_ring::loan {
  public:
   loan() = default;
@@ -70,9 +70,9 @@ class pinned_ring::loan {
   [[nodiscard]] CUevent done() const noexcept { return lent_.done; }
   /// Waits until the copies that use the buffer are done.
   [[nodiscard]] CUresult wait() const { return ring_->cu_.cuEventSynchronize(lent_.done); }
-  /// Records the buffer's event on the stream, so that the next user of the buffer waits for all work that is queued
-  /// there now. If the driver cannot record the event, this function itself waits for the work, which fails only if the
-  /// stream's context has failed.
+  /// Records the buffer's event on the stream, so that the next user of the buffer waits for all work queued on the
+  /// stream so far. If the driver cannot record the event, this function itself waits for this work. Returns an error
+  /// only if the stream's context has failed.
   [[nodiscard]] CUresult used_by(CUstream stream) const;
 
  private:

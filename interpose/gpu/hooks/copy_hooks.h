@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hooks for copies and fills. Only hook_table.cpp includes this file. If hpe has nothing to do for a copy, its
-/// hook makes one comparison and calls the driver.
+/// The hooks for copies and fills. Only hook_table.cpp includes this file. For most small copies, a hook costs a few
+/// loads and comparisons and then calls the driver.
 
 #include <optional>
 #include <type_traits>
@@ -22,12 +22,12 @@ using trace::measured;
 using trace::way;
 
 /// The direction in which a driver entry copies, according to its name: `up` from host memory to device memory, `down`
-/// from device memory to host memory, `across` between device addresses, `peer` between contexts, `any` if the
-/// addresses decide.
+/// from device memory to host memory, `across` between device addresses, `peer` between contexts, `any` if only the
+/// addresses determine the direction.
 enum class direction : std::uint8_t { up, down, across, peer, any };
 
-/// Collects the arguments of an entry that copies a range of bytes: (to, from, bytes) and perhaps a stream, in this
-/// order; contexts may follow the addresses.
+/// Collects the arguments of an entry that copies a range of bytes: the destination, the source, the number of bytes
+/// and, in some entries, a stream, in this order. A context may follow each address.
 struct copied_range {
   CUdeviceptr to = 0;
   CUdeviceptr from = 0;
@@ -46,15 +46,15 @@ struct copied_range {
   }
 };
 
-// Returns the interposer if the copy is large; nullptr for a smaller copy, which the driver makes.
+// Returns the interposer if the copy is large enough for hpe's own copies; otherwise nullptr.
 inline interposer* for_large(std::size_t bytes) {
   static_assert(pageable_copy::smallest == peer_copy::smallest);
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }
 
-// Lets hpe make a copy. Returns nullopt if hpe is not faster than the driver. The integers of type CUdeviceptr are
-// addresses.
-// NOLINTBEGIN(performance-no-int-to-ptr)
+// Lets hpe execute a copy in place of the driver, and returns the result. Returns nullopt, without effect, if hpe is
+// not faster than the driver.
+// NOLINTBEGIN(performance-no-int-to-ptr): CUDA's integer addresses
 template <direction Way>
 std::optional<CUresult> staged(interposer& hpe, const copied_range& c, CUstream in, bool waits) {
   switch (Way) {
@@ -81,15 +81,15 @@ constexpr ways ways_of(direction d) {
   }
 }
 
-// Counts a copy for `hpe top`. A copy whose direction depends on its addresses is not counted, because hpe would have
-// to ask the driver for the direction.
+// Counts a copy for `hpe top`. Does not count a copy whose direction depends on its addresses, because hpe would have
+// to query the driver for the direction.
 inline void count_copy(way by_driver, std::size_t bytes) {
   counters& count = trace::status_page::own().count;
   if (by_driver == way::up_driver) counters::add(count.bytes_to_device, bytes);
   if (by_driver == way::down_driver) counters::add(count.bytes_to_host, bytes);
 }
 
-// Queues one part of a copy. The memory_kind that handles the copy calls this function once for each part.
+// Queues one part of a copy. The memory_kind that manages the copied memory calls this function once for each part.
 inline CUresult copy_part(const copied_range& c, CUstream in, const box_part& part) {
   const CUdeviceptr to = c.to + part.x, from = c.from + part.x;
   const std::size_t bytes = part.extent.width;
@@ -122,7 +122,7 @@ CUresult CUDAAPI copy(Arguments... arguments) {
   count_copy(told.by_driver, c.bytes);
   device_work work(waits && Way == direction::peer ? unknown_stream() : in,
                    {{c.to, c.bytes, true}, {c.from, c.bytes, false}});
-  if (waits && Way == direction::down) work.needs_no_wait();  // the driver completes the copy before the call returns
+  if (waits && Way == direction::down) work.needs_no_wait();  // the driver's call returns only after the copy
   if (work.failed()) return work.result();
   if (interposer* const hpe = for_large(c.bytes))
     if (const auto done = staged<Way>(*hpe, c, in, waits)) return measure.goes(told.by_hpe), *done;
@@ -131,8 +131,8 @@ CUresult CUDAAPI copy(Arguments... arguments) {
 
 // ---- rows and planes ---------------------------------------------------------------------------------------------
 
-// Calls the driver for a copy of rows and planes. hpe assumes that the copy may use any memory if one side is an array,
-// or if the description is invalid and so cannot be decoded.
+// Calls the driver for a copy of rows and planes. hpe assumes that the copy may use any memory if the source or the
+// destination is an array, or if `decoded` is empty because the description is invalid.
 template <auto Entry, flavour Flavour, class Description, class... Stream>
 CUresult copy_described(const Description* description, const std::optional<cuda_shape::described_copy>& decoded,
                         Stream... stream) {
@@ -173,7 +173,7 @@ CUresult CUDAAPI copy_rows(const Description* description, Stream... stream) {
 
 // ---- fills -------------------------------------------------------------------------------------------------------
 
-// Fills a box of elements. fill(address, extent) calls the driver for a part of the box.
+// Fills a box of elements of `element` bytes. fill(address, extent) calls the driver for a part of the box.
 template <class Fill>
 CUresult fill_box(CUdeviceptr to, const box& whole, std::size_t element, CUstream in, const Fill& fill) {
   const auto queue = [&](const box_part& part) {

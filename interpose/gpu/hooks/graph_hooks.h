@@ -1,7 +1,8 @@
 #pragma once
 
 /// The hooks for graphs. When the program adds a node that copies or fills memory, the driver inspects this memory.
-/// Every launch of the graph uses the memory of its nodes. Only hook_table.cpp includes this file.
+/// Every launch of a graph uses the memory of all its nodes. An instance is an executable graph (CUgraphExec). Only
+/// hook_table.cpp includes this file.
 
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
@@ -15,8 +16,8 @@ namespace {
 
 inline graph_memory& of_graphs() { return interposer::instance()->memory_of_graphs(); }
 
-/// Whether a kind of memory is registered, which must know which memory graphs use. of_graphs() may be called only if
-/// this is true.
+/// Whether a kind of memory is registered, so that hpe must record which memory graphs use. of_graphs() may be called
+/// only if is_watched() is true.
 inline bool is_watched() { return memory_kinds::any() && interposer::instance() != nullptr; }
 
 /// Runs call(), in which the driver inspects the memory of a node. use() returns this memory.
@@ -27,7 +28,8 @@ CUresult with_memory_of_node(const Use& use, const Call& call) {
   return elsewhere ? *elsewhere : call();
 }
 
-/// Like with_memory_of_node, for a node of an executable graph: later launches of this graph use the memory.
+/// Like with_memory_of_node, for a node of an instance. Also records that later launches of the instance use the
+/// memory.
 template <class Use, class Call>
 CUresult with_memory_of_instance(CUgraphExec instance, CUgraphNode node, const Use& use, const Call& call) {
   const CUresult result = with_memory_of_node(use, call);

@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Returns the error code for a call of the program in which hpe has failed. To be called in an exception handler. Logs
-/// every failure except a lack of memory, because that failure may occur thousands of times.
+/// Returns the error code for a driver call of the program in which hpe has thrown an exception. To be called in an
+/// exception handler. Logs the exception, except std::bad_alloc, which may occur thousands of times.
 inline CUresult result_of_current_exception() noexcept {
   try {
     throw;
@@ -34,8 +34,8 @@ inline CUresult result_of_current_exception() noexcept {
   }
 }
 
-/// Runs note(), which records what the driver has just done. If note() throws, runs undo(), which reverses the driver's
-/// action, and rethrows.
+/// Runs note(), which records the effect of a driver call. If note() throws, runs undo(), which reverses the effect,
+/// and rethrows.
 template <class Note, class Undo>
 void or_undo(const Note& note, const Undo& undo) {
   try {
@@ -46,8 +46,8 @@ void or_undo(const Note& note, const Undo& undo) {
   }
 }
 
-/// Makes a hook callable through the driver's C interface. Exceptions do not leave the function, except the one with
-/// which the C library ends a cancelled thread; the C library may throw it while the driver waits.
+/// Makes a hook callable through the driver's C interface. call() catches all exceptions except the one with which the
+/// C library ends a cancelled thread; the C library may throw this exception while the driver waits.
 template <auto Hook>
 struct guarded;
 template <class... Arguments, CUresult(CUDAAPI* Hook)(Arguments...)>

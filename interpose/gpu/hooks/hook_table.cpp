@@ -1,4 +1,4 @@
-// The table that tells the shim which functions to call in place of driver entries.
+// The table of hooks: the shim calls these functions in place of the driver's entries.
 #include <string>
 
 #include "interpose/gpu/calls/host_calls.h"
@@ -57,9 +57,9 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
       cuda_hooks::register_memory_kinds();
       cuda_hooks::host_calls::messages_wait = chosen.mpi_waits;
       cuda_hooks::stall_after = chosen.stall_after;
-      // Called here, before the driver is loaded, because most programs still have a single thread: then the operating
-      // system registers the process for membarrier at once; with several threads this takes milliseconds. The result
-      // is ignored, because serve_touches reports a failure.
+      // Registers the process for membarrier before the driver is loaded, because most programs have a single thread at
+      // this time: the operating system then registers the process at once, whereas with several threads this takes
+      // milliseconds. The result is ignored, because serve_touches reports a failure.
       if (cuda_hooks::host_access) (void)cuda_hooks::queuing_threads::prepare();
       return chosen.cuda_driver;
     } catch (const error& e) {

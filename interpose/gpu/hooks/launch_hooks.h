@@ -38,9 +38,9 @@ template <auto Entry, class... Arguments>
   return elsewhere ? *elsewhere : queue({});
 }
 
-// Most launches do not concern hpe. For these launches, the hook only adds one load and the stores of queuing_threads,
-// and the arguments stay in registers. describe() returns the description of the launch for the registered kinds of
-// memory and for the trace; it is called only if call_watch::any() is true.
+// hpe need not examine most launches. For these launches, the hook costs only one load and the stores of
+// queuing_threads, and the arguments stay in registers. describe() returns the description of the launch for the
+// registered kinds of memory and for the trace. launch_of calls describe() only if call_watch::any() is true.
 template <auto Entry, class Describe, class... Arguments>
 [[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const Describe& describe, Arguments... arguments) {
   {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hooks for allocations, for queries about memory, and for the code that programs load. Only hook_table.cpp
-/// includes this file. If no kind of memory is registered, a hook makes one comparison and calls the driver.
+/// The hooks for allocations, for queries about memory, and for calls that load code. Only hook_table.cpp includes this
+/// file. If no kind of memory is registered, a hook costs one comparison and then calls the driver.
 
 #include "interpose/gpu/hooks/guarded.h"
 #include "interpose/gpu/hooks/memory_kind.h"
@@ -15,8 +15,8 @@ namespace {
 
 // ---- allocations -------------------------------------------------------------------------------------------------
 
-/// Lets the driver allocate memory. If the driver has too little memory, asks the registered kinds of memory to free
-/// some, and tries again if a kind has done so.
+/// Lets the driver allocate memory. If the driver returns CUDA_ERROR_OUT_OF_MEMORY, lets the registered kinds of memory
+/// free unneeded memory, and tries again if any kind has freed memory.
 template <class Allocate>
 CUresult allocate_by_driver(const Allocate& allocate) {
   const CUresult result = allocate();
@@ -66,11 +66,11 @@ CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
   return (real.*Entry)(address, stream...);
 }
 
-// ---- questions ---------------------------------------------------------------------------------------------------
+// ---- queries -----------------------------------------------------------------------------------------------------
 
-/// To the program, the memory of devices joined to this device is a part of this device's memory, so their sizes are
-/// added. hpe does not change the number of devices that the driver reports, because NVIDIA's runtime library refuses a
-/// driver that reports another number.
+/// The program sees the memory of devices joined to this device as a part of this device's memory, so this hook adds
+/// their sizes. hpe does not change the number of devices that the driver reports, because NVIDIA's runtime library
+/// refuses to work if the number differs from the number of devices in the machine.
 template <auto Entry>
 CUresult CUDAAPI device_memory(std::size_t* bytes, CUdevice device) {
   const CUresult result = (real.*Entry)(bytes, device);
@@ -109,7 +109,8 @@ CUresult CUDAAPI pointer_attribute(void* value, CUpointer_attribute attribute, C
   return elsewhere ? *elsewhere : (real.*Entry)(value, attribute, address);
 }
 
-/// Sets the value of an attribute that the memory does not have to null or 0, as the driver does.
+/// If the memory does not have one of the attributes, sets the value of this attribute to null or 0, as the driver
+/// does.
 template <auto Entry>
 CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                     CUdeviceptr address) {
@@ -124,7 +125,7 @@ CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attribu
   return elsewhere ? *elsewhere : (real.*Entry)(count, attributes, values, address);
 }
 
-/// Whether the memory at an address cannot be shared with other processes. If it cannot, logs the reason.
+/// Returns true, and logs the reason, if the program cannot share the memory at an address with other processes.
 inline bool stays_here(CUdeviceptr address) {
   const auto why = memory_kinds::first([&](memory_kind& kind) { return kind.obstacle_to_sharing(address); });
   if (why) log(log_level::warn, "memory at {:#x} {}, so other processes cannot get it by an IPC handle", address, *why);
@@ -133,8 +134,8 @@ inline bool stays_here(CUdeviceptr address) {
 
 // ---- code --------------------------------------------------------------------------------------------------------
 
-/// Tells the registered kinds of memory about code of the program. If host memory is too short, hpe does not record the
-/// code, and its kernels stay on one GPU.
+/// Reports code of the program to the registered kinds of memory. If host memory is too short, hpe does not record the
+/// code, so the kernels in this code are not spread.
 inline void tell_code(const program_code_event& event) {
   try {
     memory_kinds::each([&](memory_kind& kind) { kind.code(event); });

@@ -1,8 +1,9 @@
 #pragma once
 
-/// The interface between the hooks and those features of hpe that manage memory in place of the driver. Each of these
-/// features registers a kind of memory when the program starts. The hooks decode the arguments of a driver entry into a
-/// device_call and offer the call to the registered kinds.
+/// The interface between the hooks and the features of hpe that manage memory or launches in place of the driver
+/// (--spread and --oversubscribe). Each of these features registers a kind of memory when the program starts. The hooks
+/// decode the arguments of a driver entry into a device_call and pass it to one registered kind after another, until a
+/// kind executes the call.
 
 #include <atomic>
 #include <optional>
@@ -17,9 +18,9 @@ namespace hpe::cuda_hooks {
 
 struct spread_launch;
 
-/// The memory that a piece of work uses, if it is not a single box.
+/// The memory that a piece of device work uses, if the work is not a copy or fill of a box.
 struct memory_uses {
-  bool anything = false;             ///< the work may use any memory, not only that of `words` and `ranges`
+  bool anything = false;             ///< the work may use any memory; `words` and `ranges` do not limit it
   std::vector<CUdeviceptr> words{};  ///< addresses; the work may use the allocations that contain them
   std::vector<used_range> ranges{};
 };
@@ -28,24 +29,27 @@ struct memory_uses {
 struct device_call {
   enum class family : std::uint8_t { copy, fill, launch, other };
   family what = family::other;
-  CUstream stream = nullptr;  ///< a default stream is given by its special handle; null: the stream is not known
-  bool waits = false;         ///< whether the work is done when the call returns
+  CUstream stream = nullptr;  ///< for a default stream, its special handle (CU_STREAM_LEGACY, for example); null: the
+                              ///< stream is not known
+  bool waits = false;         ///< whether the program's call returns only when the work is done
 
   // For copies and fills.
   CUdeviceptr to = 0;
-  CUdeviceptr from = 0;  ///< 0 if the work is a fill, or if this side is an array of the driver
+  CUdeviceptr from = 0;  ///< 0 if the work is a fill, or if the source is an array of the driver
   box_copy shape{};
-  std::size_t unit = 1;  ///< bytes in an element of a fill; parts consist of whole elements
+  /// For a fill, the number of bytes in an element; each part of the fill consists of whole elements.
+  std::size_t unit = 1;
 
   // For launches.
   const spread_launch* launch = nullptr;
-  const function_ref<CUresult()>* alone = nullptr;  ///< lets the driver queue the whole launch
+  const function_ref<CUresult()>* alone = nullptr;  ///< a function by which the driver queues the whole launch
 
   // For other work, including graphs.
   memory_uses uses{};
 };
 
-/// A call with which the program has loaded or unloaded code, or has obtained a handle of a kernel or of the same code.
+/// A call with which the program has loaded or unloaded code, or has obtained the handle of a kernel or another handle
+/// of loaded code.
 struct program_code_event {
   enum class step : std::uint8_t {
     loaded,       ///< `handle` is a module or library that was loaded from code in memory, at `from`
@@ -75,8 +79,8 @@ class memory_kind {
                                                          bool /*of_pool*/) {
     return std::nullopt;
   }
-  /// Called when the driver has too little memory: frees memory that this kind does not need. Returns whether it has
-  /// freed any memory.
+  /// Called when the driver has too little memory: frees memory that this kind does not need. Returns whether this kind
+  /// has freed any memory.
   [[nodiscard]] virtual bool make_room() { return false; }
   [[nodiscard]] virtual std::optional<CUresult> free(CUdeviceptr /*address*/) { return std::nullopt; }
   /// Called before the program frees memory that the driver allocated.
@@ -84,7 +88,7 @@ class memory_kind {
   /// Called when the program resets the primary context of a device.
   [[nodiscard]] virtual std::optional<CUresult> reset(CUdevice /*device*/) { return std::nullopt; }
 
-  // ---- questions
+  // ---- queries
 
   struct range {
     CUdeviceptr base = 0;
@@ -96,7 +100,7 @@ class memory_kind {
                                                           CUdeviceptr /*address*/) {
     return std::nullopt;
   }
-  /// The free and the total memory of the current context's device that are reported to the program.
+  /// The free and the total memory of the current context's device that hpe reports to the program.
   struct amounts {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -113,8 +117,8 @@ class memory_kind {
   /// Called when the program has obtained a primary context.
   virtual void has_context(CUdevice /*device*/) {}
   virtual void ends(CUstream /*stream*/) {}
-  /// Called before a context that the program made is destroyed. nullptr: the call may destroy a primary context or a
-  /// pool.
+  /// Called before a context that the program has created is destroyed. `context` is nullptr if the program's call may
+  /// destroy a primary context or a pool.
   virtual void ends(CUcontext /*context*/) {}
   virtual void code(const program_code_event& /*event*/) {}
 
@@ -131,8 +135,8 @@ class memory_kind {
   [[nodiscard]] virtual std::optional<CUresult> look(const memory_uses& /*uses*/, function_ref<CUresult()> /*call*/) {
     return std::nullopt;
   }
-  /// Called when the program makes a handle (of a texture, for example) through which kernels can use the memory at an
-  /// address although no parameter contains the address.
+  /// Called when the program creates a handle (of a texture, for example) through which kernels can use the memory at
+  /// an address although no parameter contains the address.
   virtual void named_by_handle(CUdeviceptr /*address*/) {}
   /// Returns the error of work that this kind has queued outside the program's own context. Called after the program
   /// has waited for work.

@@ -1,7 +1,7 @@
-// The two kinds of memory that hpe's features register: spread_launches divides launches among several GPUs
-// (spreading), and memory_of_hpe allocates hpe memory for programs under --spread and --oversubscribe (oversubscribed).
-// The first becomes active when the program has a context; the second when the program is spread, or makes a large
-// allocation.
+// The two kinds of memory that hpe registers. spread_launches divides launches among several GPUs (--spread, class
+// spreading); it becomes active when the program has a context. memory_of_hpe allocates hpe memory for the program
+// (--spread and --oversubscribe, class oversubscribed); it becomes active when spread_launches does, or when the
+// program makes a large allocation.
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/interposer.h"
 #include "interpose/gpu/oversubscribed/oversubscribed.h"
@@ -15,7 +15,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-/// Returns act(feature) if the feature is active; otherwise an empty value, false or CUDA_SUCCESS.
+/// Returns act(feature) if the feature is active; otherwise a default value (nullopt, false or CUDA_SUCCESS).
 template <class Feature, class Act>
 auto with(const Act& act) {
   using result = std::invoke_result_t<const Act&, Feature&>;
@@ -61,7 +61,7 @@ class spread_launches final : public memory_kind {
 class memory_of_hpe final : public memory_kind {
  public:
   // With --oversubscribe, the first large allocation starts hpe's runtime. Without --oversubscribe, the driver
-  // allocates the memory of pools.
+  // allocates all memory from pools.
   std::optional<CUresult> allocate(CUdeviceptr& made, std::size_t bytes, bool of_pool) override {
     const auto allocated = [&] { return oversubscribed::allocate(interposer::instance()->driver(), &made, bytes); };
     if (oversubscribed::wanted()) return allocated();
@@ -73,7 +73,8 @@ class memory_of_hpe final : public memory_kind {
   std::optional<CUresult> free(CUdeviceptr address) override {
     return with<oversubscribed>([&](oversubscribed& all) { return all.free(address); });
   }
-  // A context with hpe memory is not reset, because hpe's own work runs in it; only the program's memory is freed.
+  // hpe does not reset a context with hpe memory, because hpe's own work runs in this context; it only frees the
+  // program's memory.
   std::optional<CUresult> reset(CUdevice device) override {
     return with<oversubscribed>([&](oversubscribed& all) { return std::optional(all.free_all(device)); });
   }
@@ -136,7 +137,8 @@ class memory_of_hpe final : public memory_kind {
       return std::nullopt;
     });
   }
-  // Only the ranges are used: the driver inspects the memory of copies and fills, but not the memory of kernels.
+  // Ignores uses.words, because the driver inspects only the memory of copies and fills (uses.ranges), not the memory
+  // of kernels.
   std::optional<CUresult> look(const memory_uses& uses, function_ref<CUresult()> call) override {
     return with<oversubscribed>(
         [&](oversubscribed& all) { return std::optional(all.look(all.use_of(ranges_of(uses)), call)); });
@@ -149,8 +151,8 @@ class memory_of_hpe final : public memory_kind {
   static std::optional<movable_object> object_at(CUdeviceptr address) {
     return with<oversubscribed>([&](oversubscribed& all) { return all.objects().find(address); });
   }
-  /// Sets `value` as the driver does for its own allocations. Returns false if such an allocation does not have the
-  /// attribute.
+  /// Sets `value` as the driver does for its own allocations. Returns false if an allocation of the driver would not
+  /// have the attribute.
   static bool describe(const movable_object& object, CUdeviceptr address, CUpointer_attribute attribute, void* value) {
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -189,7 +191,7 @@ class memory_of_hpe final : public memory_kind {
     result.accesses.insert(result.accesses.end(), more.accesses.begin(), more.accesses.end());
     return result;
   }
-  /// With --scope args, hpe assumes that a launch uses only the allocations that its parameters point to.
+  /// With --scope args, hpe assumes that a launch uses only the allocations to which its parameters point.
   static movable_use use_of(const oversubscribed& all, const spread_launch& launch) {
     const interposer& hpe = *interposer::instance();
     return all.use_of(hpe.scope_is_parameters()

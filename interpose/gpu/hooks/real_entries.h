@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-// cuda.h defines these names as macros that select the newer versions of entries; the macros are removed so that the
-// older versions can be named too.
+// cuda.h defines these names as macros that select the newer versions of entries. The macros are undefined here, so
+// that this code can also name the older versions.
 #undef cuCtxCreate
 #undef cuCtxDestroy
 #undef cuCtxSynchronize

@@ -21,8 +21,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Returns the stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on
-// the entry.
+// Returns the stream among the arguments of an entry. Returns unknown_stream() if no argument is a stream, or if the
+// stream is null: which default stream a null stream means depends on the entry.
 inline CUstream stream_among() { return unknown_stream(); }
 template <class First, class... Others>
 CUstream stream_among(First first, Others... others) {
@@ -37,8 +37,8 @@ CUresult any_work_in_memory(Arguments... arguments) {
   return (real.*Entry)(arguments...);
 }
 
-// Runs work other than copies, fills and launches. queue() queues the work on the stream `in`; nullptr: the stream is
-// not known.
+// Runs work other than copies, fills and launches. queue() queues the work on the stream `in`, which is nullptr if the
+// stream is not known.
 template <class Uses, class Queue>
 CUresult run_other(CUstream in, const Uses& uses, const Queue& queue) {
   const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
@@ -47,8 +47,8 @@ CUresult run_other(CUstream in, const Uses& uses, const Queue& queue) {
   return elsewhere ? *elsewhere : queue();
 }
 
-// Derives from the arguments of an entry which memory its work uses: the allocations whose addresses are among the
-// arguments, or any memory if no argument is an address.
+// Returns the memory that the work of an entry uses: the allocations whose addresses are among the arguments, or any
+// memory if no argument is an address.
 template <class... Arguments>
 memory_uses uses_of(Arguments... arguments) {
   memory_uses result{.anything = true};
@@ -72,14 +72,14 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
 
 // ---- waits of the program -------------------------------------------------------------------------------------------
 
-// Makes the text for trace::awaited from the name of the entry and the handle in its argument.
+// Returns the text for trace::awaited, from the name of the entry and the handle that the program passed.
 inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
   return fmt::format("{}({:#x}) waits for work that the program queued on devices", static_cast<const char*>(entry),
                      handle);
 }
 
-// Returns the result of a wait by the program. If it is a success, but a part of the work has failed on another GPU,
-// returns that failure, which the program's own GPU does not report.
+// Returns `result`, the result of a wait by the program, if it is an error. Otherwise returns the error of work that
+// hpe has run for the program on another GPU, because the program's own GPU does not report this error.
 inline CUresult with_failures(CUresult result) {
   memory_kinds::each([&](memory_kind& kind) {
     if (result == CUDA_SUCCESS) result = kind.failure();
@@ -87,7 +87,7 @@ inline CUresult with_failures(CUresult result) {
   return result;
 }
 
-// While this object exists, the trace shows that the program waits in a call of the driver.
+// While this object exists, the trace shows that the thread waits in a call of the driver.
 class waiting_call : trace::awaited {
  public:
   explicit waiting_call(const char* entry, const void* handle = nullptr) noexcept
@@ -147,7 +147,7 @@ CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
   return (real.*Entry)(stream, graph);
 }
 
-// Destroys a stream. This also ends the stream's capture.
+// Destroys a stream, and so also ends the stream's capture.
 template <auto Entry>
 CUresult CUDAAPI end_stream(CUstream stream) {
   if (interposer* const hpe = interposer::started()) {
@@ -171,8 +171,8 @@ CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
 template <auto Entry>
 CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                CUdeviceptr address) {
-  // The address is recorded before the driver's call, because the node could not be removed if the recording failed. A
-  // record without a node does no harm.
+  // Records the address before the driver's call, because hpe could not remove the node if the recording failed
+  // afterwards. A record without a node does no harm.
   if (interposer* const hpe = interposer::instance()) hpe->freed_by_graphs().add(graph, address);
   return (real.*Entry)(node, graph, after, count, address);
 }
@@ -187,7 +187,7 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
 
 using unwatched = incoherent_uses::kind;
 
-/// Runs note(), which only serves to give a warning. If host memory is too short, the warning is lost.
+/// Runs note(), whose only purpose is a warning. If host memory is too short, hpe does not print the warning.
 template <class Note>
 void for_warnings(const Note& note) {
   try {
@@ -224,8 +224,8 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   return result;
 }
 
-// Records that a handle is shared. Memory that the program maps itself is shared through the handle of its allocation,
-// before or after the program maps it.
+// Records that the program shares a handle. The program shares memory that it maps itself through the handle of the
+// allocation, before or after it maps the memory.
 inline void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
   for_warnings([&] {
     interposer* const hpe = interposer::instance();
@@ -305,7 +305,7 @@ CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams
   return any_work<Entry>(stream, count, operations, flags);
 }
 
-/// Makes a texture. The texture's memory must be on the device while the driver makes the texture, because the driver
+/// Lets the driver create a texture. The texture's memory must be on the device during this call, because the driver
 /// inspects the memory, and during each later launch.
 template <auto Entry>
 CUresult make_texture_in_memory(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
@@ -342,15 +342,16 @@ CUresult CUDAAPI end_texture(CUtexObject object) {
   return (real.*Entry)(object);
 }
 
-// The hook for an entry that makes a context other than a primary one. Records the context, so that touches wait for
-// its work, too.
+// The hook for an entry that creates a context other than a primary one. Records the context, so that touches by CPU
+// code also wait for the work in this context.
 template <auto Entry, class... How>
 CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   const CUresult result = (real.*Entry)(context, how...);
   if (result != CUDA_SUCCESS) return result;
   or_undo(
       [&] {
-        // Kinds of memory need a record of all contexts, including contexts that are made before the primary one.
+        // Kinds of memory need a record of all contexts, including contexts that the program creates before the primary
+        // one.
         interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
         if (hpe != nullptr) hpe->program().add(*context);
       },

@@ -1,4 +1,4 @@
-// After cuStreamWaitEvent, the event may be recorded again at once: the stream still waits for the earlier recording.
+// After cuStreamWaitEvent, hpe may record the event again at once, because the stream waits for the earlier recording.
 #include "interpose/gpu/oversubscribed/beside_streams.h"
 
 #include <algorithm>
@@ -7,8 +7,9 @@ namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
 
-// Commands on a stream of hpe finish in order. So if the stream's work finishes on a stream of the program (is_own), it
-// represents only this stream, and may represent another stream only after all of its work is done.
+// Commands on an hpe stream finish in order. So if the work of an hpe stream finishes on a stream of the program
+// (is_own), the hpe stream represents only this stream of the program, and may represent another one only after all its
+// work is done.
 beside_streams::stand_in* beside_streams::choose(unsigned device, bool is_own) {
   auto& all = made_[{device, is_own}];
   const auto is_free = [&](const stand_in& each) {
@@ -66,7 +67,8 @@ CUresult beside_streams::take(CUcontext context, CUevent& event) {
   return cu_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 }
 
-// Destroys the event if it cannot be added to the list, or if the list of its context has just been removed.
+// Adds an event to the list of its context. Destroys the event if it cannot be added, or if ends() has removed the
+// list.
 void beside_streams::give_back(CUcontext context, CUevent event) noexcept {
   try {
     const lock_guard lock(mutex_);

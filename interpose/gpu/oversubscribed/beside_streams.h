@@ -15,31 +15,32 @@
 
 namespace hpe::cuda_hooks {
 
-/// Owns the streams of hpe that represent streams of the program, and the events with which one stream waits for
-/// another. Thread-safe.
+/// Owns the hpe streams that represent streams of the program, and the events with which one stream waits for another.
+/// Thread-safe.
 class beside_streams {
  public:
   beside_streams(const device::cuda::driver& cu, device::device_set& devices) : cu_(cu), devices_(devices) {}
 
-  /// of() returns hpe's stream on a device that represents a stream of the program, until the program's stream is
-  /// destroyed. is_own: the program's stream is in the device's primary context, and its handle always means the same
-  /// stream. Then work on hpe's stream normally counts as finished when it finishes on the program's stream
-  /// (cuda_stream::ends_on). Otherwise hpe's stream waits for the program's stream; if the program has many streams,
-  /// one stream of hpe represents several of them. `program` null: hpe's stream represents all streams that are not
-  /// known.
+  /// of() returns the hpe stream on a device that represents a stream of the program until the program's stream is
+  /// destroyed. is_own: whether the program's stream is in the device's primary context, and its handle always means
+  /// the same stream. If so, work on the hpe stream normally counts as finished when it finishes on the program's
+  /// stream (cuda_stream::ends_on). Otherwise the hpe stream waits for the program's stream; if the program has many
+  /// streams, one hpe stream represents several of them. If `program` is null, the hpe stream represents all streams
+  /// that are not known.
   struct stand_in {
     device::stream* stream = nullptr;
-    device::cuda::cuda_stream* ends_there = nullptr;  // `stream` if work finishes on the program's, or null
-    unsigned stands_for = 0;                          // the number of program streams that this stream represents
+    // `stream` if its work finishes on the program's stream; otherwise null.
+    device::cuda::cuda_stream* ends_there = nullptr;
+    unsigned stands_for = 0;  // the number of program streams that this stream represents
   };
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
   /// To be called before the program's stream is destroyed.
   void ends(CUstream program) noexcept;
-  /// To be called before the driver destroys a context that the program made. The driver also destroys the context's
-  /// events, so this function only forgets them.
+  /// To be called before the driver destroys a context that the program has created. The driver also destroys the
+  /// context's events, so this function only removes them from the list.
   void ends(CUcontext context) noexcept;
 
-  /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` now. Returns the
+  /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` so far. Returns the
   /// driver's result.
   CUresult follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier);
 

@@ -10,21 +10,21 @@
 
 namespace hpe::cuda_hooks {
 
-/// Keeps allocations mapped after the program has freed them, and reuses them for new allocations of the same size: hpe
-/// would need several times as long to map new memory as the driver needs for an allocation. Thread-safe.
+/// Keeps allocations mapped after the program has freed them, and reuses them for new allocations of the same size,
+/// because mapping new memory takes several times as long as an allocation by the driver. Thread-safe.
 class freed_memory {
  public:
-  /// most: how many bytes of freed allocations may stay mapped on each device.
+  /// `most` is the number of bytes of freed allocations that may stay mapped on each device.
   explicit freed_memory(std::size_t most) : most_(most) {}
 
   /// Returns the kept allocation of this size that was freed last, and removes it from the list. Returns 0 if no
   /// allocation of this size is kept.
   [[nodiscard]] CUdeviceptr take(std::size_t bytes, unsigned device);
   using list = std::list<movable_object>;
-  /// Keeps an allocation that no work uses. Returns the allocations that the caller must release: the oldest
-  /// allocations if the limit is exceeded, or the given allocation if it cannot be kept.
+  /// Keeps an allocation that no work uses. Returns the allocations that the caller must release: if the limit is
+  /// exceeded, the allocations that were freed first; if the given allocation is too large to be kept, this allocation.
   [[nodiscard]] list keep(list&& one) noexcept;
-  /// Adds allocations that the caller has taken but could not release.
+  /// Adds allocations that keep() or take_all() has returned, but that the caller could not release.
   void put_back(list&& those) noexcept;
   /// Removes all kept allocations and returns them; the caller releases them.
   [[nodiscard]] list take_all() noexcept;

@@ -17,10 +17,10 @@ struct movable_object {
   std::size_t bytes = 0;
   unsigned device = 0;
   unsigned long long number = 0;  ///< unique within the process
-  bool for_every_launch = false;  ///< kernels may use the object without a parameter with its address
+  bool for_every_launch = false;  ///< kernels may use the object although no parameter contains its address
 };
 
-/// The table of all movable objects. Thread-safe.
+/// The table of the program's allocations that are hpe memory. Thread-safe.
 class movable_objects {
   using map = std::map<CUdeviceptr, movable_object>;
 
@@ -40,7 +40,8 @@ class movable_objects {
   [[nodiscard]] std::vector<movable_object> on(unsigned device) const;
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;
 
-  /// Records that every launch may use the object that contains an address. Does nothing if no object contains it.
+  /// Records that every launch may use the object that contains an address. Has no effect if no object contains the
+  /// address.
   void use_in_every_launch(CUdeviceptr address);
 
  private:
@@ -49,7 +50,7 @@ class movable_objects {
   mutable shared_mutex mutex_;
   map objects_ HPE_GUARDED_BY(mutex_);
   unsigned long long made_ HPE_GUARDED_BY(mutex_) = 0;
-  std::atomic<bool> for_every_launch_{false};  // whether any object has ever been marked
+  std::atomic<bool> for_every_launch_{false};  // whether use_in_every_launch() has marked any object
 };
 
 }  // namespace hpe::cuda_hooks

@@ -1,13 +1,13 @@
 // Invariants:
 //
-// A stream of hpe represents one stream of the program, or several if there are many: the work that run() queues on the
-// program's stream is finished before later work of hpe's stream runs. So the timepoints of hpe's stream show when the
-// program's work is done.
+// An hpe stream represents one stream of the program, or several streams if the program has many: the work that run()
+// queues on the program's stream finishes before later work of the hpe stream runs. So the timepoints of the hpe stream
+// show when the program's work is done.
 //
-// The program's stream waits for everything that the hpe stream that represents it waits for. If queuing failed, the
-// program's stream may not have waited; the regions still record these timepoints, so the next work waits for them.
+// The program's stream waits for all work for which its hpe stream waits. If queuing has failed, the program's stream
+// may not wait; but the regions record the timepoints of that work, so the next work on these regions waits for them.
 //
-// hpe does not order pieces of the program's work among each other, because the program itself orders its streams.
+// hpe does not order two pieces of the program's work, because the program itself orders the work on its streams.
 #include "interpose/gpu/oversubscribed/oversubscribed.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
     ordinals_.push_back(ordinal);
     CUcontext primary = nullptr;
     cu.check(cu.cuDevicePrimaryCtxRetain(&primary, ordinal), "finding the context of a GPU");
-    cu.cuDevicePrimaryCtxRelease(ordinal);  // the context stays, because hpe's runtime also retains it
+    cu.cuDevicePrimaryCtxRelease(ordinal);  // the context continues to exist, because hpe's runtime also retains it
     primaries_.push_back(primary);
     in_one_piece_.emplace_back();
   }
@@ -72,7 +72,7 @@ oversubscribed* oversubscribed::instance(const device::cuda::driver& cu, const s
   static oversubscribed* const made = [&]() -> oversubscribed* {
     try {
       // Without --oversubscribe, the data of a spread program never leaves the GPUs, so hpe prepares no host memory for
-      // it.
+      // this data.
       const auto adjust = [](options& chosen) {
         if (wanted()) return;
         chosen.oversubscribe = oversubscription::off;
@@ -137,9 +137,10 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
 }
 
 // Some kernels read a little beyond an array and ignore the value. In memory that the driver allocates, the bytes after
-// an array usually belong to another allocation, so such a read does no harm. hpe leaves a gap after each allocation,
-// so the kernel would fail. Therefore allocations that are much larger than a granule get memory after their end,
-// unless their data can leave the GPUs: no launch names that memory, so hpe could evict it.
+// an array usually belong to another allocation, so the read does no harm. hpe leaves an unmapped gap after each
+// allocation, so the kernel would fail. Therefore hpe maps additional memory after the end of large allocations. With
+// --oversubscribe, hpe maps no additional memory: no launch names this memory, so hpe could evict it, and the read
+// would fail.
 std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) const noexcept {
   constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
   return is_spread(device) && !wanted() && bytes >= large ? saturated_sum(bytes, behind) : bytes;
@@ -147,7 +148,7 @@ std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) con
 
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
   core::allocator& from = hpe_.memory();
-  freed_memory::list unnoted(1);  // made first, because the memory must not be lost if objects_.add() throws
+  freed_memory::list unnoted(1);  // allocated first, so that hpe can keep or free the memory if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
   const auto make = [&](std::size_t mapped) {
     // If data may leave the GPUs (--oversubscribe), it is distributed from the start, so that more of it fits in device
@@ -177,7 +178,8 @@ CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned
 
 bool oversubscribed::give_back_freed() noexcept { return give_back(freed_.take_all()); }
 
-// Memory that cannot be released, because host memory is too short, stays in the list until the next call.
+// If hpe cannot release an allocation, because host memory is too short, the allocation returns to the list of freed
+// memory until the next call.
 bool oversubscribed::give_back(freed_memory::list&& freed) noexcept {
   bool any = false;
   for (auto each = freed.begin(); each != freed.end();) {
@@ -294,8 +296,8 @@ CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found
   return told;
 }
 
-// Captured work does not run on its stream, and CU_STREAM_PER_THREAD means another stream in each thread; hpe's stream
-// does not represent such a stream alone.
+// Captured work does not run on its stream, and CU_STREAM_PER_THREAD means a different stream in each thread. In these
+// cases, an hpe stream cannot represent exactly one stream of the program.
 beside_streams::stand_in oversubscribed::beside_of(const place& where, CUstream stream) {
   if (where.captured) return beside_.of(where.device, nullptr, false);
   const bool is_own = stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == primaries_[where.device];
@@ -312,7 +314,7 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
         stream == nullptr ? cu_.cuStreamSynchronize(hpe_stream) : beside_.follow(stream, context, hpe_stream, of_hpe);
   if (ready != CUDA_SUCCESS) return ready;
   {
-    // Most programs use the primary context, which hpe uses too; then the context need not be changed.
+    // Most programs use the primary context, which hpe uses too. In this case, the current context need not be changed.
     std::optional<entered> programs;
     if (of_hpe != context) programs.emplace(cu_, context);
     if (const CUresult queued = queue(); queued != CUDA_SUCCESS) return queued;
@@ -322,7 +324,7 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
     beside.ends_there->ends_on(stream);
     return CUDA_SUCCESS;
   }
-  // If hpe's stream cannot wait for the program's stream, this thread waits for it.
+  // If the hpe stream cannot wait for the program's stream, this thread waits for the program's stream.
   if (beside_.follow(hpe_stream, of_hpe, stream, context) == CUDA_SUCCESS) return CUDA_SUCCESS;
   const entered programs(cu_, context);
   return cu_.cuStreamSynchronize(stream);
@@ -360,8 +362,8 @@ CUresult oversubscribed::try_run(const place& where, CUstream stream, const mova
   CUresult result = CUDA_SUCCESS;
   try {
     const beside_streams::stand_in beside = beside_of(where, stream);
-    // During a capture, the driver only checks the work's addresses and records the work, which runs at some later
-    // time.
+    // During a capture, the driver only checks the work's addresses and records the work. The work runs when the
+    // program launches the graph.
     const auto work = [&](void* hpe_stream, bool waits) {
       if (where.captured) {
         const entered programs(cu_, where.context);
@@ -466,15 +468,14 @@ CUresult oversubscribed::failure_of_parts() {
   return CUDA_SUCCESS;
 }
 
-// Only the first refusal is logged as a warning, because a program that ignores the error may get it thousands of
-// times.
+// Logs only the first refusal as a warning, because a program that ignores the error may cause thousands of refusals.
 CUresult oversubscribed::refused(const std::exception& e) noexcept {
   const bool first = trace::refusals::add();
   log(first ? log_level::warn : log_level::info, "the program's work cannot be queued: {}", e.what());
   return result_of(e);
 }
 
-// Without --oversubscribe, all data is in device memory, so the part may have any size.
+// Without --oversubscribe, all data is in device memory, so a part may have any size.
 std::size_t oversubscribed::bytes_of_part(unsigned device) const {
   if (!wanted()) return ~std::size_t{511};
   constexpr std::size_t best = std::size_t{32} << 20;
@@ -511,12 +512,13 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
   if (where && !where->captured && !(target && source))
     if (const CUresult result = find_type(other, type); result != CUDA_SUCCESS) return result;
   const bool meets_host = type != memory_type::device;
-  // If the driver's call returns only after the copy, it first waits for the earlier work on the stream, which may take
-  // a long time. This thread waits for that work here, before it locks anything.
+  // If the driver's call returns only after the copy, the call first waits for the earlier work on the stream, which
+  // may take a long time. So this thread waits for that work here, before it locks any mutex.
   if (meets_host && (waits || (source && type == memory_type::pageable)))
     if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
   if (meets_host && waits && wanted()) {
-    // Copies directly from or to the host copy of the data if there is one, without moving the data to the device.
+    // If the data is valid in host memory, copies directly from or to host memory, without moving the data to the
+    // device.
     try {
       hpe_.copies().copy_for_program(pointer(to), pointer(from), bytes);
       return CUDA_SUCCESS;
@@ -551,12 +553,13 @@ std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from
     return object && shape.span() > object->base + object->bytes - at;
   };
   if (leaves(target, to, whole.written()) || leaves(source, from, whole.read())) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<box_strides> sides;  // only the sizes of ranges in hpe memory limit a part
+  std::vector<box_strides> sides;  // only the sides in hpe memory limit the size of a part
   if (target) sides.push_back(whole.to);
   if (source) sides.push_back(whole.from);
   const auto range_of = [](CUdeviceptr at, const box_strides& strides, const box_part& part, hpeAccessMode mode) {
     const box shape{part.extent, strides};
-    // The bytes in the gaps between rows must not change, so a range with gaps is not only written.
+    // The bytes in the gaps between rows must not change, so the access to a range with gaps is HPE_INOUT and not
+    // HPE_OUT.
     const bool has_gaps = shape.span() != shape.bytes();
     return range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
                  mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};

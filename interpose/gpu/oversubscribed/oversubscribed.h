@@ -42,49 +42,50 @@ struct movable_use {
   [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
 };
 
-/// Gives an unmodified CUDA program more memory than its GPUs have (hpe run --oversubscribe), memory on several GPUs
-/// (--spread), or both. The program's large allocations are hpe memory; this object starts hpe's runtime. For each
-/// piece of device work that uses hpe memory, hpe moves the data into device memory and makes the program's stream wait
-/// for these moves. The program's call then queues the work on that stream. Before hpe uses the device memory for other
-/// data, it waits for the stream. Thread-safe.
+/// Lets an unmodified CUDA program allocate more memory than its GPUs have (hpe run --oversubscribe), memory on several
+/// GPUs (--spread), or both. The program's large allocations are hpe memory. The first of them, or --spread, starts
+/// hpe's runtime. For each piece of device work that uses hpe memory, hpe moves the data into device memory and makes
+/// the program's stream wait for these moves. The driver then queues the work on the program's stream. hpe uses this
+/// device memory for other data only after the work is done. Thread-safe.
 class oversubscribed {
  public:
-  /// hpe leaves allocations of fewer bytes to the driver, which puts many of them into one granule. Their data never
-  /// leaves device memory.
+  /// hpe leaves allocations of fewer bytes to the driver, which places many of them in one granule. The data of these
+  /// allocations never leaves device memory.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
   static constexpr std::size_t smallest_spread = (std::size_t{256} << 10) + 1;
 
-  /// Whether HPE_OVERSUBSCRIBE is "on"; `hpe run --oversubscribe` sets it.
+  /// Whether the environment variable HPE_OVERSUBSCRIBE is "on"; `hpe run --oversubscribe` sets the variable.
   [[nodiscard]] static bool wanted() noexcept;
-  /// Returns the object; null before the program has allocated hpe memory or has been spread, and in programs that use
-  /// neither option.
+  /// Returns the only object of this class; null if neither option is used, and before the first allocation of hpe
+  /// memory or the start of spreading.
   [[nodiscard]] static oversubscribed* active() noexcept { return the_one.load(std::memory_order_acquire); }
   /// Returns the object for a program whose allocations on the first of these GPUs are distributed over all these GPUs.
-  /// Returns null, and logs the reason, if hpe's runtime cannot be started or was started without these GPUs.
+  /// Returns null, and logs the reason, if hpe's runtime cannot be started, or has been started without some of these
+  /// GPUs.
   [[nodiscard]] static oversubscribed* spread_over(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
 
-  /// Allocates memory on the device of the current context. Returns nullopt if the driver must make the allocation,
-  /// because it is small, hpe does not manage the device's memory, or hpe's runtime cannot be started.
+  /// Allocates memory on the device of the current context. Returns nullopt if hpe leaves the allocation to the driver,
+  /// because the allocation is small, hpe does not manage the device's memory, or hpe's runtime cannot be started.
   [[nodiscard]] static std::optional<CUresult> allocate(const device::cuda::driver& cu, CUdeviceptr* made,
                                                         std::size_t bytes);
-  /// Unmaps the memory of freed allocations that is still mapped. Returns false if no freed allocation is still mapped.
+  /// Unmaps the memory of all allocations that the program has freed. Returns false if none of this memory was mapped.
   bool give_back_freed() noexcept;
-  /// Waits for the work that uses an allocation, and frees the allocation. Returns nullopt if no hpe allocation starts
-  /// at the address.
+  /// Waits for the work that uses an allocation, and then frees the allocation. Returns nullopt if no hpe allocation
+  /// starts at the address.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr address);
   /// Replaces the reset of a device's primary context: waits for the work in the context and frees the allocations on
   /// the device.
   CUresult free_all(CUdevice device);
 
-  /// To be called before a stream of the program, or a context that the program made, is destroyed.
+  /// To be called before a stream of the program, or a context that the program has created, is destroyed.
   void ends(CUstream stream) noexcept { beside_.ends(stream); }
   void ends(CUcontext context) noexcept { beside_.ends(context); }
 
   [[nodiscard]] movable_objects& objects() noexcept { return objects_; }
-  /// The planner, which decides where arrays are placed and how launches are divided among the GPUs; null in programs
-  /// that are not spread.
+  /// Returns the planner, which decides where arrays are placed and how launches are divided among the GPUs; null in
+  /// programs that are not spread.
   [[nodiscard]] core::launch_planner* planner() const noexcept { return planner_.get(); }
-  /// The memory of the current context's device that is reported to the program. `total` is the memory that hpe may use
+  /// The memory of the current context's device that hpe reports to the program. `total` is the memory that hpe may use
   /// on this device, or on all GPUs that the device represents; `free` is the part of `total` that the program has not
   /// allocated.
   struct amounts {
@@ -116,26 +117,26 @@ class oversubscribed {
   /// driver's error if the stream (for a default stream, the calling thread) has no usable context.
   [[nodiscard]] CUresult find_place(CUstream stream, std::optional<place>& found) const;
 
-  /// Calls queue(), which queues work of the program on a stream, and orders that work with hpe's own work. nullptr is
-  /// not the default stream, but means that the caller does not know the stream; then run() waits for the whole
-  /// context, so the work is done when run() returns. Returns the result of queue(). Returns CUDA_ERROR_OUT_OF_MEMORY,
-  /// and logs the reason, if device memory cannot hold all the used memory at once.
+  /// Calls queue(), which queues work of the program on a stream, and orders that work with hpe's own work. If `stream`
+  /// is nullptr, the stream is not known; then run() waits for the whole context, so the work is done when run()
+  /// returns. Returns the result of queue(). Returns CUDA_ERROR_OUT_OF_MEMORY, and logs the reason, if device memory
+  /// cannot hold all the used memory at once.
   CUresult run(CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
 
-  /// Like `run`, if the caller has already found the place. Throws hpe::error if the memory cannot be in device memory
-  /// at the same time.
+  /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
+  /// the used memory at once.
   CUresult try_run(const place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
 
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
   /// be in a capture. queue(n, stream) queues the part for GPU n of spread_over(): first for each GPU in `others`, on a
   /// stream of hpe, and finally for GPU 0, on the program's stream. All parts run after the earlier work and before the
-  /// later work on the program's stream. is_begun: set to whether any part was queued and may run. Throws hpe::error if
-  /// no part is queued.
+  /// later work on the program's stream. Sets is_begun to whether any part has been queued and may run. Throws
+  /// hpe::error if the submission fails before any part is queued.
   CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
                      function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
 
-  /// Lets a thread queue work on a device in several pieces: while the object exists, no other thread queues work on
-  /// this device that uses hpe memory.
+  /// Lets a thread queue work on a device in several pieces: while the object exists, all other threads that queue work
+  /// with hpe memory on this device wait.
   class sequence {
    public:
     sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.in_one_piece_.at(device)) {}
@@ -154,35 +155,35 @@ class oversubscribed {
   [[nodiscard]] std::vector<core::part_in_time> cut_in_time(const spread::kernel_model& kernel,
                                                             const spread::launch& launch, unsigned count,
                                                             const std::string& obstacle, const std::string& refusal);
-  /// Returns the error code for the program's call if the program's work cannot be queued. Logs the reason, as a
-  /// warning for the first refusal.
+  /// Returns the error code for a call of the program whose work cannot be queued. Logs the reason; the first time as a
+  /// warning, later at level info.
   CUresult refused(const std::exception& e) noexcept;
   /// Returns the driver's number of a device.
   [[nodiscard]] CUdevice ordinal_of(unsigned device) const { return ordinals_.at(device); }
-  /// Returns the error of a part on another device, which the program's device may not report. To be called after a
-  /// wait of the program.
+  /// Returns the error of a part of a launch on another device, because the program's device may not report this error.
+  /// To be called after a wait of the program.
   [[nodiscard]] CUresult failure_of_parts();
 
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
   CUresult look(const movable_use& use, function_ref<CUresult()> call);
 
-  /// Makes a copy of contiguous bytes; piece(offset, bytes) queues a part of the copy. Returns nullopt if the copy
-  /// concerns no hpe memory. waits: whether the call returns only when the bytes have been copied.
+  /// Copies contiguous bytes; piece(offset, bytes) queues a part of the copy. Returns nullopt if neither address is in
+  /// hpe memory. If `waits` is true, returns only when the bytes have been copied.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool waits,
                                function_ref<CUresult(std::size_t, std::size_t)> piece);
-  /// Runs work that overwrites a range of any size; piece(offset, bytes) queues the part of the work for a part of the
-  /// range. Returns nullopt if the range is not hpe memory. The size of each part is a multiple of `unit`.
+  /// Runs work that overwrites a range of any size; piece(offset, bytes) queues the work for a part of the range.
+  /// Returns nullopt if the range is not in hpe memory. The size of each part is a multiple of `unit`, in bytes.
   std::optional<CUresult> overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
                                     function_ref<CUresult(std::size_t, std::size_t)> piece);
-  /// Makes a copy or fill of a box of any size; piece(part) queues the copy or fill of a part of the box. If one side
-  /// is an array of the driver, that side's address is 0. Returns nullopt if the copy or fill concerns no hpe memory.
+  /// Copies or fills a box of any size; piece(part) queues the copy or fill of a part of the box. The address of an
+  /// array of the driver is 0. Returns nullopt if neither address is in hpe memory.
   std::optional<CUresult> use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole, CUstream stream,
                                   function_ref<CUresult(const box_part&)> piece);
 
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
   static oversubscribed* instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
-  /// How many bytes to map for an allocation of the program.
+  /// Returns the number of bytes to map for an allocation of `bytes` bytes.
   [[nodiscard]] std::size_t mapped_bytes(std::size_t bytes, unsigned device) const noexcept;
   /// Whether the allocations of a device are distributed over several GPUs.
   [[nodiscard]] bool is_spread(unsigned device) const noexcept {
@@ -193,18 +194,18 @@ class oversubscribed {
   }
   [[nodiscard]] std::optional<unsigned> number_of(CUdevice device) const;
   /// Finds the device of a context; `found` stays empty if hpe does not manage that device. Returns the driver's error
-  /// if the driver does not return the device.
+  /// if the driver's query fails.
   CUresult device_of(CUcontext context, std::optional<unsigned>& found) const;
   CUresult allocate(CUdeviceptr& made, std::size_t bytes, unsigned device);
   bool give_back(freed_memory::list&& freed) noexcept;
   [[nodiscard]] beside_streams::stand_in beside_of(const place& where, CUstream stream);
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
                            CUcontext context, function_ref<CUresult()> queue);
-  /// Returns the size in bytes of the parts into which work is divided: small compared to the device's memory, and a
-  /// multiple of 512.
+  /// Returns the largest size, in bytes, of the parts into which hpe divides copies and fills: small compared to the
+  /// device's memory, and a multiple of 512.
   [[nodiscard]] std::size_t bytes_of_part(unsigned device) const;
   /// Divides a range into parts of at most bytes_of_part() bytes and calls part(offset, bytes) for each of them, until
-  /// a call fails.
+  /// a call fails. Returns the result of the last call.
   CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
                     function_ref<CUresult(std::size_t, std::size_t)> part);
   CUresult run(const place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
@@ -225,7 +226,7 @@ class oversubscribed {
   movable_objects objects_;
   freed_memory freed_;
   beside_streams beside_;
-  // One lock for each device, which is locked before all other locks: exclusively by a sequence, shared by all other
+  // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.
   std::deque<std::shared_mutex> in_one_piece_;
   mutex parts_mutex_;

@@ -1,6 +1,6 @@
 // The additional behaviour of dlopen, dlsym and dlvsym (dl_entries.S):
-// - A program that opens the driver, by any path, gets the shim. If there is no driver, it gets the dynamic linker's
-//   answer.
+// - If the program opens the driver, by any path, dlopen returns the shim. If there is no driver, dlopen returns the
+//   dynamic linker's result.
 // - A lookup of a driver entry returns hpe's hook for the driver's function of that name, or the driver's own function
 // if hpe has no hook for it. If the driver has no function of this name, the lookup fails.
 #include <dlfcn.h>
@@ -25,7 +25,8 @@ bool is_shim(void* library) {
   return library == own;
 }
 
-// Hooks also replace functions that the program looks up in the driver itself, which it may have opened in another way.
+// Hooks also replace functions that the program looks up in the driver's own library, which the program may have opened
+// in another way than by dlopen.
 template <class... Version>
 void* look_up(void* library, const char* name, Version... version) {
   void* const behind = is_entry_name(name) && is_shim(library) ? driver() : nullptr;

@@ -1,6 +1,7 @@
-// The process's dlsym and dlvsym while the shim is preloaded (dlopen: interpose/dl_open.S). Their results may depend on
-// the caller (RTLD_NEXT and the caller's namespace), which the C library finds by the return address. So these functions
-// end in a jump instead of a call wherever the caller can matter. dl.cpp has the functions that they use.
+// The dlsym and dlvsym that replace the C library's functions while the shim is preloaded (dlopen:
+// interpose/dl_open.S). The results may depend on the caller (RTLD_NEXT and the caller's namespace), which the C
+// library finds by the return address. So if the result may depend on the caller, these functions jump to the C
+// library's functions instead of calling them. dl.cpp defines the other functions that this file uses.
 
         .hidden hpe_dlsym, hpe_next_dlsym, hpe_dlvsym, hpe_next_dlvsym
 

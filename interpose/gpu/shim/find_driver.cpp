@@ -1,6 +1,6 @@
 // dlopen("libcuda.so.1") would find the shim, which has this name. So this file searches the folders that the dynamic
-// linker would search, and ignores the shim. The format of the linker's cache is that of glibc 2.2 and later
-// (sysdeps/generic/dl-cache.h): a header, entries of (flags, name, path), and strings.
+// linker would search, and ignores the shim. It reads the format of the linker's cache in glibc 2.2 and later
+// (sysdeps/generic/dl-cache.h): a header, entries (flags, name and path), and strings.
 #include "interpose/gpu/shim/find_driver.h"
 
 #include <dlfcn.h>
@@ -35,8 +35,8 @@ bool is_library(const char* file) {
          head.e_machine == EM_X86_64 && head.e_type == ET_DYN;
 }
 
-// Whether a file is hpe's driver library for soft devices (interpose/soft/libcuda), which is in the folder cudart
-// beside the shim's folder.
+// Whether a file is hpe's driver library for soft devices (interpose/soft/libcuda). That library is in the folder
+// cudart, next to the shim's folder.
 bool is_for_soft_devices(const char* file) {
   path soft{};
   const char* const own = own_file();

@@ -10,12 +10,13 @@ struct path {
   char text[PATH_MAX];
 };
 
-/// Finds the file that the dynamic linker would load for the library `name` if the program had not loaded the library
-/// yet. Searches the folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. Ignores the shim's
-/// own file and hpe's driver library for soft devices. Returns false if it finds no file.
+/// Finds the file that the dynamic linker would load for the library `name` if the process had not loaded this library
+/// before. Searches the folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. Ignores the
+/// shim's own file and hpe's driver library for soft devices. Returns false if it finds no file.
 bool find_library(const char* name, path& result);
 
-/// Finds the driver's file: `wanted` if it is not empty, otherwise the result of find_library.
+/// Stores the path of the driver in `result`: `wanted` if it is not empty, otherwise the result of find_library for
+/// libcuda.so.1. Returns false if it finds no driver.
 bool find_driver(const char* wanted, path& result);
 
 /// Whether two paths name the same file.

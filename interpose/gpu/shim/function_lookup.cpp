@@ -1,6 +1,6 @@
 // Invariant: the shim returns a hook only after it has stored the driver's function in the hook's pointer `real`.
-// driver() stores all these pointers before it returns a handle for the first time. Threads that call driver() at the
-// same time store the same values.
+// driver() stores all these pointers before it first returns a handle. Threads that call driver() at the same time
+// store the same values.
 #include "interpose/gpu/shim/function_lookup.h"
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ constinit std::atomic<bool> checked{false};
 
 int absent() { return no_device; }
 
-// Ends the program, as the dynamic linker does if a program calls a function that the library does not have.
+// Ends the program, as the dynamic linker does if the program calls a function that a library does not define.
 [[noreturn]] void missing(const char* name) {
   std::fprintf(stderr, "hpe: symbol lookup error: the CUDA driver of this machine has no %s\n", name);
   ::_exit(127);
@@ -72,8 +72,8 @@ constinit void* real_init = nullptr;
 constinit void* real_old_resolver = nullptr;
 constinit void* real_resolver = nullptr;
 
-// Whether hpe knows a driver entry. Uses a binary search, because CUDA's runtime asks for hundreds of entries when it
-// starts.
+// Whether the list of driver entries contains a function with this name. Uses a binary search, because CUDA's runtime
+// requests hundreds of entries when it starts.
 bool is_known(std::string_view base) {
   const auto* name = std::lower_bound(std::begin(entry_names), std::end(entry_names), base, in_order);
   for (; name != std::end(entry_names) && std::string_view(*name).starts_with(base); ++name) {
@@ -114,7 +114,7 @@ void base_of(const char* symbol, char (&base)[128]) {
   if (length > 3 && std::strncmp(base + length - 3, "_v", 2) == 0) base[length - 3] = '\0';
 }
 
-// Checks that a program built for the newest driver gets a hook for every entry that hpe hooks.
+// Logs a warning for each hooked entry that a program built for this driver's version would receive without the hook.
 void check_hooks() {
   if (checked.exchange(true) || real_resolver == nullptr) return;
   const hpe_cuda_interposition& hpe = *hpe_cuda_interpose();
@@ -200,8 +200,8 @@ const char* hpe_cuda_driver_file() {
   static constinit pthread_once_t once = PTHREAD_ONCE_INIT;
   static constinit path file{};
   static constinit bool found = false;
-  // The shim does not link the C++ library, whose guards a static variable with another initial value would need; so it
-  // uses pthread_once.
+  // Uses pthread_once, because a static variable with a dynamic initial value would need a guard of the C++ library,
+  // which the shim does not link.
   ::pthread_once(&once, [] { found = find_driver(wanted_driver(), file); });
   return found ? file.text : nullptr;
 }

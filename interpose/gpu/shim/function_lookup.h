@@ -1,6 +1,7 @@
 #pragma once
 
-/// The library that programs load in place of the CUDA driver. Each entry calls the driver's entry or a hook of hpe.
+/// The shim: the library that programs load in place of the CUDA driver. Each function of the shim jumps to the
+/// driver's function of the same name or to hpe's hook for it.
 
 namespace hpe::cuda_shim {
 
@@ -12,7 +13,7 @@ void* driver();
 const char* wanted_driver();
 
 /// Returns the hook for a function of the driver, or the function itself if it has no hook. `function` is the address
-/// that the driver returned, because the versions of an entry differ in their addresses.
+/// that the driver returned; it identifies the version of the entry.
 void* hook_for(void* function);
 
 }  // namespace hpe::cuda_shim

@@ -1,4 +1,4 @@
-// A call of dlsym from here would call the shim's own dlsym. So this file finds the C library's dlsym once in that
+// A call of dlsym in the shim would call the shim's own dlsym. So this file finds the C library's dlsym in the C
 // library's symbol table, and uses it to find all other functions.
 #include "interpose/gpu/shim/next_symbol.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// dlopen, dlsym and dlvsym as the C library defines them, not as the shim does. These functions take no lock and need
-/// no constructor to have run.
+/// Return or call the C library's dlopen, dlsym and dlvsym, not the shim's functions of these names. May be called
+/// before any constructor has run.
 
 extern "C" {
 void* hpe_next_dlopen();
@@ -12,7 +12,7 @@ void* hpe_next_dlvsym();
 namespace hpe::cuda_shim {
 
 void* next_open(const char* file, int mode);
-/// Looks a symbol up as if the shim had called dlsym: RTLD_NEXT means the libraries after the shim in the search order.
+/// Looks up a symbol as if the shim had called dlsym: with RTLD_NEXT, the search begins at the library after the shim.
 void* next_look_up(void* library, const char* name);
 void* next_look_up(void* library, const char* name, const char* version);
 

@@ -1,5 +1,5 @@
-// One function for each entry of the driver. It jumps to an address in a table: the driver's own function or a hook of
-// hpe. hpe_cuda_resolve (shim.cpp) finds these addresses.
+// One function for each entry of the driver. The function jumps to an address in a table, which is the address of the
+// driver's own function or of hpe's hook. hpe_cuda_resolve (function_lookup.cpp) finds these addresses.
 
 #include "interpose/forwarding.inc"
 

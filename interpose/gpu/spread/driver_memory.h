@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Describes to the planner of launches the allocations that the driver has made for the program. The planner cannot
-/// move these allocations. Thread-safe.
+/// Describes the driver's allocations for the program to the planner of launches (core::launch_planner). The planner
+/// cannot move these allocations. Thread-safe.
 class driver_memory {
  public:
   driver_memory(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
@@ -19,7 +19,7 @@ class driver_memory {
   /// Returns the allocation that contains an address; nullopt for host memory. If other GPUs may be unable to use the
   /// memory, also returns nullopt, and sets `obstacle` to the reason.
   [[nodiscard]] std::optional<spread::allocation> describe(CUdeviceptr address, std::string& obstacle);
-  /// To be called when the program has freed memory that the driver allocated.
+  /// To be called when the program frees memory that the driver allocated. Discards all descriptions.
   void forget();
 
  private:

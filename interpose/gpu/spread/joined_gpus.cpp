@@ -19,7 +19,7 @@ joined_gpus::joined_gpus(const device::cuda::driver& cu) : cu_(cu) {
             CUDA_SUCCESS ||
         maps == 0)
       continue;
-    if (n > 0 && devices_.empty()) break;  // without device 0, which the program uses, nothing can be joined
+    if (n > 0 && devices_.empty()) break;  // the program uses device 0, so without device 0 no other GPU can be joined
     if (std::all_of(devices_.begin(), devices_.end(), [&](CUdevice d) { return reach_each_other(d, device); }))
       devices_.push_back(device);
   }
@@ -63,7 +63,8 @@ void joined_gpus::share_driver_memory() const {
       const CUresult result = cu_.cuCtxEnablePeerAccess(contexts_[other], 0);
       if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cu_.check(result, "letting GPUs use each other's memory");
     }
-    // If this fails, kernels that use memory of pools stay on the program's GPU (driver_memory.cpp queries the access).
+    // If cuMemPoolSetAccess fails, kernels that use memory of pools stay on the program's GPU (driver_memory.cpp
+    // queries the access).
     CUmemoryPool pool = nullptr;
     if (count() > 1 && cu_.cuDeviceGetDefaultMemPool != nullptr && cu_.cuMemPoolSetAccess != nullptr &&
         cu_.cuDeviceGetDefaultMemPool(&pool, devices_[n]) == CUDA_SUCCESS)

@@ -6,13 +6,13 @@
 
 namespace hpe::cuda_hooks {
 
-/// The GPUs that a program sees as one device: device 0 and the GPUs that can access its memory and the memory of each
-/// other. GPU 0 of this object is device 0. Constant after enter().
+/// The GPUs that a program sees as one device: device 0, and the GPUs that can access the memory of device 0 and of
+/// each other. GPU 0 of this object is device 0. Constant after enter().
 class joined_gpus {
  public:
-  /// Queries the devices. Does not make a context.
+  /// Queries the devices. Does not create a context.
   explicit joined_gpus(const device::cuda::driver& cu);
-  /// Makes an object with only one device.
+  /// Constructs an object with only one device.
   joined_gpus(const device::cuda::driver& cu, CUdevice alone) : cu_(cu), devices_{alone} {}
 
   [[nodiscard]] unsigned count() const { return static_cast<unsigned>(devices_.size()); }
@@ -22,13 +22,13 @@ class joined_gpus {
   /// Retains the primary contexts until the process ends. Throws hpe::error if the driver refuses.
   void enter();
   /// Lets each GPU access the memory that the driver has allocated on the other GPUs, including the memory of default
-  /// pools; for hpe memory, this call is not necessary. From then on, the driver maps each allocation for all GPUs, so
-  /// allocations take longer. Throws hpe::error if the driver refuses.
+  /// pools; for hpe memory, this call is not necessary. Later allocations take longer, because the driver maps each
+  /// allocation for all GPUs. Throws hpe::error if the driver refuses.
   void share_driver_memory() const;
   /// Returns the primary context of a GPU. To be called after enter().
   [[nodiscard]] CUcontext context(unsigned n) const { return contexts_[n]; }
 
-  /// Whether the GPUs can make atomic operations on each other's memory.
+  /// Whether the GPUs support atomic operations on each other's memory.
   [[nodiscard]] bool have_atomics() const { return atomics_; }
 
  private:

@@ -9,8 +9,9 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::size_t most_open = 256;  // the largest number of launches that have been queued and not evaluated
-// Limits of the wait for the end of a launch on trial: a multiple of the predicted time, and a number of seconds.
+constexpr std::size_t most_open = 256;  // the largest number of queued launches whose times hpe has not read yet
+// The limits of the wait for the end of a launch whose time the planner needs: a multiple of the predicted time, and a
+// number of seconds.
 constexpr double times_predicted = 4, longest_wait = 0.1;
 
 }  // namespace
@@ -18,7 +19,7 @@ constexpr double times_predicted = 4, longest_wait = 0.1;
 CUevent launch_clock::take() {
   CUevent made = nullptr;
   if (spare_.empty()) {
-    spare_.reserve(events_ + 1);  // room for all events, so that a later push_back() cannot throw
+    spare_.reserve(events_ + 1);  // reserves space for all events, so that a later push_back() cannot throw
     if (cu_.cuEventCreate(&made, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return nullptr;
     ++events_;
     return made;
@@ -37,7 +38,7 @@ CUevent launch_clock::begins(CUstream stream) {
   return begun;
 }
 
-// The kernel is already queued, so a failure here must not make the program's call fail.
+// The launch is already queued, so a failure of this function must not make the program's call fail.
 void launch_clock::ends(CUevent begun, CUstream stream, launch what) noexcept {
   const bool is_on_trial = what.measured.record != nullptr && what.measured.is_on_trial;
   const spread::way_record::prediction predicted = what.measured.predicted;
@@ -77,7 +78,8 @@ void launch_clock::await(CUevent end, const spread::way_record::prediction& pred
 
 void launch_clock::counts(const launch& what) noexcept { tell(what, 0); }
 
-// If host memory is too short, the launch is missing in the table, or the planner does not use its time.
+// If host memory is too short, the launch is missing from the table of --explain, or the planner does not use the
+// launch's time.
 void launch_clock::tell(const launch& what, double seconds) noexcept {
   try {
     if (explains()) table_->add(what.kernel, what.devices, seconds, what.reason);

@@ -11,33 +11,34 @@
 
 namespace hpe::cuda_hooks {
 
-/// Measures launches, with an event before and an event after each launch. If a kernel runs more slowly than predicted
-/// (spread or on one device), the planner uses the measured times to change how its later launches run. hpe run
-/// --spread --explain prints the times. Thread-safe; the program's context must be current in all calls.
+/// Measures the time of launches, with an event before and an event after each launch. If a kernel, spread or on one
+/// device, runs more slowly than predicted, the planner uses the measured times to change how later launches of this
+/// kernel run. hpe run --spread --explain prints the times. Thread-safe; the program's context must be current in all
+/// calls.
 class launch_clock {
  public:
   struct launch {
     std::string kernel, reason;
     unsigned devices = 1;
-    spread::planner::measurement measured;  // if it has no record, the planner does not use the time
+    spread::planner::measurement measured;  // if measured.record is null, the planner does not use the time
   };
 
   launch_clock(const device::cuda::driver& cu, core::launch_planner* planner)
       : cu_(cu), planner_(planner), table_(trace::spread_table::active()) {}
 
-  /// Whether all launches are measured, for the table of --explain.
+  /// Whether hpe measures all launches, for the table of --explain.
   [[nodiscard]] bool explains() const { return table_ != nullptr; }
   /// To be called before a launch is queued on a stream that is not in a capture. Returns the event before the launch,
-  /// or null if the launch is not measured.
+  /// or null if hpe does not measure the launch.
   [[nodiscard]] CUevent begins(CUstream stream);
-  /// To be called when the launch has been queued after the event that begins() returned. If later launches depend on
-  /// the time, waits for the launch's end. The wait is limited to a few times the predicted time, because the kernel
-  /// may wait for a later action of the program.
+  /// To be called when the launch has been queued after the event that begins() returned. If the planner needs the time
+  /// for its next decision, waits for the end of the launch. The wait lasts at most four times the predicted time and
+  /// at most 0.1 s, because the kernel may wait for a later action of the program.
   void ends(CUevent begun, CUstream stream, launch what) noexcept;
-  /// Counts a launch that cannot be measured.
+  /// Counts a launch that cannot be measured, for the table of --explain.
   void counts(const launch& what) noexcept;
-  /// Waits for the launches that are not in the table yet, and destroys the events. The program may still launch
-  /// kernels afterwards.
+  /// Waits for the measured launches that are not in the table of --explain yet, and destroys the events. The program
+  /// may launch kernels after this call.
   void finish();
 
  private:

@@ -12,7 +12,8 @@ using device::cuda::entered;
 
 namespace {
 
-constexpr unsigned shared_of_any_kernel = 48U << 10;  // bytes of dynamic shared memory for which no attribute is needed
+// Bytes of dynamic shared memory that a launch may request without an attribute.
+constexpr unsigned shared_of_any_kernel = 48U << 10;
 
 bool has_atomics(const spread::kernel_model& model) {
   return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });
@@ -44,7 +45,8 @@ void part_kernels::forget_handles(const std::function<void(const spread::kernel_
 program_code::origin part_kernels::origin_of(CUfunction handle) const {
   program_code::origin result = program_code::of_process().origin_of(handle);
   if (!result.name.empty()) return result;
-  // hpe has not seen how the program obtained the handle, which may be a CUfunction or a CUkernel: asks the driver.
+  // hpe has not seen how the program obtained the handle, so this function asks the driver. The handle may be a
+  // CUfunction or a CUkernel.
   const char* name = nullptr;
   auto* const kernel = reinterpret_cast<CUkernel>(handle);
   if (cu_.cuFuncGetName != nullptr && cu_.cuFuncGetName(&name, handle) == CUDA_SUCCESS) {
@@ -150,7 +152,7 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
     patched_module::copy& last = module.copied[gpu];
     if (last.on == stream && last.written == written) return;
     constants = module.constants;
-    last = {};  // until all copies are queued, because a copy may fail
+    last = {};  // stays empty until all copies are queued, because a copy may fail
   }
   const entered here(cu_, gpus_.context(gpu));
   for (const constant& c : constants)
@@ -183,14 +185,14 @@ bool part_kernels::is_loaded(const part_kernel& kernel) {
   return found != modules_.end() && (!found->second.of_gpus.empty() || found->second.is_refused);
 }
 
-// Holds no lock, because the driver compiles the code, which takes a long time.
+// Holds no lock while the driver compiles the code, because this takes a long time.
 void part_kernels::load_ahead(const part_kernel& kernel) {
   patched_module made;
   try {
     made = load_module(*kernel.image);
     for (unsigned n = 0; n < gpus_.count(); ++n) {
       const entered here(cu_, gpus_.context(n));
-      CUfunction part = nullptr;  // the driver may load a kernel only when the program asks for it
+      CUfunction part = nullptr;  // the driver may load the code of a kernel only in cuModuleGetFunction
       (void)cu_.cuModuleGetFunction(&part, made.of_gpus[n], kernel.name.c_str());
     }
   } catch (const std::exception&) {

@@ -13,43 +13,47 @@
 
 namespace hpe::cuda_hooks {
 
-/// A kernel of the program, with the information that hpe needs to run it in parts. Not changed after construction.
+/// A kernel of the program, with the information that hpe needs to run a launch of the kernel in parts. Not changed
+/// after construction.
 struct part_kernel {
   std::string name;
   std::shared_ptr<program_image> image;
-  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of the kernel; valid as long as `image`
+  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of the kernel; owned by `image`
   std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
 };
 
-/// Finds the kernels of the program by the handles that the program launches. Thread-safe.
+/// Finds the kernels of the program by the handles that the program launches, and loads patched code that runs a part
+/// of a kernel's grid. Thread-safe.
 class part_kernels {
  public:
   part_kernels(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
-  /// To be called when the program has unloaded a module or library: unloads the patched modules that are no longer
-  /// needed. Calls forgotten() for each of their kernels before the kernel's code is freed.
+  /// To be called when the program has unloaded a module or library. Unloads the patched modules of images that only
+  /// this object owns. Before that, calls forgotten() for each kernel of these modules.
   void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
 
-  /// Returns the kernel of a handle, and analyses it if this is its first launch. If the driver has refused the patched
-  /// code, the kernel has an obstacle.
+  /// Returns the kernel of a handle, which the first call for the handle analyses. If the driver has refused the
+  /// kernel's patched code, `obstacle` contains the reason.
   [[nodiscard]] std::shared_ptr<const part_kernel> of(CUfunction handle);
   /// Returns, for each GPU, the function that runs parts of the kernel, prepared for `shared` bytes of dynamic shared
   /// memory. Throws hpe::error if the driver refuses the patched code.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
                                              unsigned shared);
-  /// Whether load() needs not load code of the kernel: the code is loaded, or the driver has refused it.
+  /// Whether the kernel's patched code is loaded, or the driver has refused it, so that load() returns without loading
+  /// code.
   [[nodiscard]] bool is_loaded(const part_kernel& kernel);
-  /// Loads the code of a kernel, so that load() need not. Launches can be queued in the meantime. If the driver refuses
-  /// the code, load() throws later.
+  /// Loads the patched code of a kernel, so that a later load() need not load it. Other threads can queue launches in
+  /// the meantime. If the driver refuses the code, this function does not throw, but the later load() does.
   void load_ahead(const part_kernel& kernel);
-  /// Queues, on a stream, copies of the constants from the program's module to a GPU's patched module; the next work on
-  /// the stream reads them. `written` must change with each write to memory that may contain constants. Throws
-  /// hpe::error if the driver refuses.
+  /// Queues, on a stream, copies of the program's constants (__constant__ variables) to a GPU's patched module, for the
+  /// next work on the stream. Copies nothing if `written` has not changed since the last copy on this stream, so the
+  /// caller must change `written` after each write to memory that may contain constants. Throws hpe::error if the
+  /// driver refuses.
   void bring_constants(const part_kernel& kernel, unsigned gpu, CUstream stream, std::uint64_t written);
 
  private:
-  /// A constant of the program in the memory of the first GPU, and the constants with the same name in the patched
-  /// modules.
+  /// A constant of the program, in the memory of the first GPU, and the constants with the same name in the patched
+  /// modules of all GPUs.
   struct constant {
     CUdeviceptr from = 0;
     std::size_t bytes = 0;
@@ -89,7 +93,7 @@ class part_kernels {
   const joined_gpus& gpus_;
   mutex mutex_;  // hooks of allocations and queries must not lock it
   std::unordered_map<const void*, ready_kernel> kernels_ HPE_GUARDED_BY(mutex_);
-  // The patched modules of all analysed images; each is loaded when it is first needed.
+  // The patched modules of all analysed images; each module is loaded when a launch first needs it.
   std::map<std::shared_ptr<program_image>, patched_module> modules_ HPE_GUARDED_BY(mutex_);
 };
 

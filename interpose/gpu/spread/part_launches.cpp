@@ -86,8 +86,8 @@ void part_launches::share_memory() {
 }
 
 const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
-  // Two H200 took 0.4 s for the first kernel of a process. The program waits for the other thread only at its end, so
-  // a quarter of this time is charged.
+  // On two H200, loading took 0.4 s for the first kernel of a process. The program waits for the loading thread only at
+  // the end of the process, so hpe counts a quarter of this time as the cost.
   static constexpr spread::start_cost cost{0.01, 0.1};
   return cannot_start_.load(std::memory_order_acquire) || kernels_.is_loaded(kernel) ? nullptr : &cost;
 }
@@ -105,7 +105,7 @@ void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
     });
   } catch (const std::exception& e) {
     cannot_start_.store(true, std::memory_order_release);  // from now on, launches load the code themselves
-    log(log_level::info, "code for launches over several GPUs is not loaded ahead: {}", e.what());
+    log(log_level::info, "the code for launches over several GPUs cannot be loaded in advance: {}", e.what());
   }
 }
 
@@ -198,7 +198,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       const device_work work(what.stream, {what.function, what.parameters, what.extra});
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
-      launches.writes_elsewhere();  // assume that constants have changed, because writes are not recorded here
+      launches.writes_elsewhere();  // without --spread, hpe records no writes, so any constant may have changed
       return launches.queue_in_time(what, *where, e.what(), {}, alone);
     }
   } catch (const std::exception& e) {

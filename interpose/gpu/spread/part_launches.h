@@ -23,16 +23,17 @@ struct spread_launch {
   CUfunction function = nullptr;  // may also be a CUkernel
   spread::dimension grid{1, 1, 1}, block{1, 1, 1};
   unsigned shared_bytes = 0;
-  CUstream stream = nullptr;  // never null: a default stream is given by its special handle
+  CUstream stream = nullptr;  // never null; for a default stream, its special handle (CU_STREAM_LEGACY, for example)
   void** parameters = nullptr;
   void** extra = nullptr;
   const char* obstacle = nullptr;  // why this kind of launch stays on one GPU; null: it may be spread
 };
 
-/// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not give all of them.
+/// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not pass all
+/// parameters.
 [[nodiscard]] std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what);
 
-/// Queues launches in parts: the grid is divided among the GPUs that the program sees as one device, or into parts that
+/// Queues launches in parts. The grid is divided among the GPUs that the program sees as one device, or into parts that
 /// run one after the other, or both. Thread-safe.
 class part_launches {
  public:
@@ -45,11 +46,14 @@ class part_launches {
   /// hpe::error if the driver refuses.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
                                              const spread_launch& what);
-  /// Returns how long the first launch in parts of a kernel would wait for code; null if the code is loaded.
+  /// Returns the predicted time for which the first launch of a kernel in parts waits for code; null if the code is
+  /// loaded.
   [[nodiscard]] const spread::start_cost* start_of(const part_kernel& kernel);
-  /// Loads the code for launches of a kernel in parts in another thread, unless that thread already loads code.
+  /// Starts a thread that loads the code for launches of a kernel in parts. Does nothing if the thread is already
+  /// loading code.
   void start(const std::shared_ptr<const part_kernel>& kernel);
-  /// Waits until start() has loaded the code. To be called before the process ends.
+  /// Waits until the thread of start() has ended; later calls of start() do nothing. To be called before the process
+  /// ends.
   void finish_starts() noexcept;
   /// Returns the reason why no launch can run on several GPUs; empty if launches can.
   [[nodiscard]] std::string_view obstacle() const {
@@ -58,23 +62,25 @@ class part_launches {
   /// To be called when work other than a launch has been queued and writes memory that may contain constants.
   void writes_elsewhere() noexcept { writes_elsewhere_.fetch_add(1, std::memory_order_acq_rel); }
 
-  /// Describes a launch of which each GPU runs some of the blocks.
+  /// Describes a launch whose blocks are divided among GPUs.
   struct cut_launch {
     const part_kernel& kernel;
-    std::span<const CUfunction> functions;                                           // one for each GPU
-    std::span<const std::byte> parameters;                                           // in the kernel's layout
-    std::span<const spread::block_range> blocks;                                     // for each GPU
-    std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;  // for each GPU; or empty
+    std::span<const CUfunction> functions;        // one for each GPU
+    std::span<const std::byte> parameters;        // in the kernel's layout
+    std::span<const spread::block_range> blocks;  // for each GPU
+    // For each GPU; empty if no pointer is replaced.
+    std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;
   };
-  /// Queues the parts of a launch, which run at the same time. `use` is the memory that the parts use, without the
-  /// copies of arrays in how.replacing. If no part is queued, throws hpe::error or returns false.
+  /// Queues the parts of a launch, which run at the same time, and sets `result` to the driver's result. `use` is the
+  /// memory that the parts use, without the copies of arrays in how.replacing. If no part has been queued, throws
+  /// hpe::error or returns false.
   bool queue(const spread_launch& what, const oversubscribed::place& where, const cut_launch& how, movable_use use,
              CUresult& result);
 
-  /// Queues a launch whose memory does not fit on its devices: in parts that run one after the other, or by alone() if
-  /// those bytes fit that the launch can touch. refusal: the error of the launch in one piece. unreachable: why other
-  /// GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY, whose message names the
-  /// obstacle, if the launch cannot run in parts either.
+  /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
+  /// otherwise in parts that run one after the other. `refusal` is the error message of the attempt to queue the whole
+  /// launch. `unreachable` is the reason why other GPUs cannot use the launch's memory; empty if they can. If the
+  /// launch cannot run in parts either, throws HPE_ERROR_OUT_OF_MEMORY with a message that names the obstacle.
   CUresult queue_in_time(const spread_launch& what, const oversubscribed::place& where, const std::string& refusal,
                          const std::string& unreachable, function_ref<CUresult()> alone);
 
@@ -95,15 +101,15 @@ class part_launches {
   std::atomic<bool> is_starting_{false}, cannot_start_{false};
   std::mutex start_mutex_;
   std::thread starting_;    // guarded by start_mutex_
-  bool has_ended_ = false;  // guarded by start_mutex_: no other thread may begin
+  bool has_ended_ = false;  // guarded by start_mutex_; whether finish_starts() has been called
 };
 
-/// Queues the launches of a program that is not spread: each launch runs on the device for which the program made it.
+/// Queues the launches of a program that is not spread: each launch runs on the device that the program has chosen.
 /// Thread-safe.
 class launches_of_devices {
  public:
-  /// Queues a launch by whole(), or in parts if its memory does not fit. whole() also offers the launch to other kinds
-  /// of memory; alone() only lets the driver queue it.
+  /// Queues a launch by whole(), or in parts if the launch's memory does not fit on the device. whole() also reports
+  /// the launch as device_work; alone() only lets the driver queue it.
   CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
                   const movable_use& use, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
   /// To be called when the program has unloaded a module or library.

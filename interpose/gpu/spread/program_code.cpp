@@ -14,7 +14,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-/// Returns the PTX in code that the program passes by its address. The size of the code is only known from its header.
+/// Returns the PTX texts in code that begins at an address. Only the header of the code contains the code's size.
 std::vector<std::string> texts_in(const void* code) {
   const auto* const text = static_cast<const char*>(code);
   if (ptx::begins_with_fat_binary(text)) return {ptx::choose_ptx(ptx::read_fat_binary_in_memory(code)).text};
@@ -31,7 +31,8 @@ std::vector<std::shared_ptr<program_image>> images_in(const std::string& path) {
   return found;
 }
 
-/// A file that is mapped as code into the process, and the addresses at which it is mapped.
+/// A file that is mapped into the process (the program or a shared library), and the addresses at which the file is
+/// mapped.
 struct mapped_object {
   std::string path;
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pieces;  // begin and end
@@ -60,13 +61,13 @@ std::vector<mapped_object> mapped_objects() {
   return all;
 }
 
-/// Runs read(). If it fails, hpe treats the code as code without PTX.
+/// Runs read(). If read() throws hpe::error, hpe treats the code as code without PTX.
 template <class Read>
 void tolerantly(Read read) {
   try {
     read();
   } catch (const error& e) {
-    log(log_level::debug, "code of the program without PTX: {}", e.what());
+    log(log_level::debug, "code of the program contains no PTX: {}", e.what());
   }
 }
 
@@ -84,7 +85,7 @@ const spread::module_model* program_image::model() {
     model_ = std::make_unique<spread::module_model>(
         ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out));
   } catch (const error& e) {
-    failure_ = fmt::format("its PTX is not understood: {}", e.what());
+    failure_ = fmt::format("hpe cannot read its PTX: {}", e.what());
   }
   return model_.get();
 }
@@ -147,8 +148,8 @@ program_code::origin program_code::origin_of(const void* kernel) const {
   return found == origins_.end() ? origin{} : found->second;
 }
 
-// If nvcc has linked the code from several objects, the program loads machine code; the PTX is in another section of
-// the file that contains the code.
+// Returns the image for machine code that nvcc has linked from several objects. The PTX is in another section of the
+// file that contains the machine code.
 std::shared_ptr<program_image> program_code::linked_image_of(const void* code) {
   if (code == nullptr) return nullptr;
   for (const mapped_object& object : mapped_objects()) {

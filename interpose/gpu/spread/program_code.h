@@ -13,7 +13,7 @@ namespace hpe::cuda_hooks {
 /// The PTX of a module or library of the program. The first call of model() analyses and patches it.
 class program_image {
  public:
-  /// texts: the PTX texts of all modules, which are linked together; empty if the image contains only machine code.
+  /// `texts` are the PTX texts of all modules, which hpe links together; empty if the image contains only machine code.
   explicit program_image(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
   [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
@@ -29,8 +29,8 @@ class program_image {
   std::string failure_;
 };
 
-/// Records the code of the program in this process: the images that the program passes to the driver, the code in its
-/// files, and the origin of each kernel's handle. This class is thread-safe;
+/// Records the device code of the program: the images that the program passes to the driver, the code in the program's
+/// files, and the module or library from which the program obtained each kernel's handle. This class is thread-safe;
 /// program_image is not.
 class program_code {
  public:
@@ -38,7 +38,8 @@ class program_code {
   [[nodiscard]] static program_code& of_process();
 
   /// To be called when the program has loaded code: PTX, a fat binary or its wrapper, or machine code. `handle` is the
-  /// handle of the module or library. Reads the code during the call, because the program may free it afterwards.
+  /// handle of the module or library. This function reads the code before it returns, because the program may free the
+  /// code afterwards.
   void loaded(const void* handle, const void* code);
   void loaded_file(const void* handle, const char* path);
   void unloaded(const void* handle);
@@ -56,8 +57,8 @@ class program_code {
   /// Whether any code that the program has loaded contains PTX.
   [[nodiscard]] bool has_texts() const;
   /// Returns the image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how
-  /// that module was loaded, returns the image in the program's files that contains a kernel with this name, provided
-  /// that exactly one image does. Returns null, and sets `reason`, if it finds no image.
+  /// that module was loaded, returns the image in the program's files that contains a kernel with this name, if exactly
+  /// one image contains it. Returns null, and sets `reason`, if it finds no image.
   [[nodiscard]] std::shared_ptr<program_image> find(const origin& kernel, std::string& reason);
 
  private:
@@ -72,7 +73,7 @@ class program_code {
 
   mutable mutex mutex_;
   std::map<const void*, loaded_code> loaded_ HPE_GUARDED_BY(mutex_);
-  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // by file; null: no image
+  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // the key is a file's path
   std::map<const void*, origin> origins_ HPE_GUARDED_BY(mutex_);
   std::map<const void*, const void*> same_ HPE_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<program_image>> of_files_ HPE_GUARDED_BY(mutex_);

@@ -1,6 +1,7 @@
-// For each launch of the program, core::launch_planner decides how it runs, and moves arrays. Then the launch is queued
-// as a submission, whole or in parts (oversubscribed). No lock of this folder is held while the driver queues the
-// launch: if the driver's queue is full and the launch has to wait, it delays only launches that use the same arrays.
+// For each launch of the program, core::launch_planner decides how the launch runs, and moves arrays. After this
+// decision, class oversubscribed queues the launch as a submission, whole or in parts. The thread holds no lock of this
+// folder while the driver queues the launch. So if the driver's queue is full and the launch has to wait, it delays
+// only launches that use the same arrays.
 #include "interpose/gpu/spread/spreading.h"
 
 #include <unistd.h>
@@ -34,8 +35,8 @@ hpeAccess use_of(const movable_object& array, hpeAccessMode mode) {
   return {reinterpret_cast<void*>(array.base), array.bytes, mode};  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Whether the planner must learn of launches that stay on one GPU, so that it can move their arrays there. It need not
-// with --oversubscribe, because arrays that may leave the GPUs stay where there is enough memory for them.
+// Whether launches that stay on one GPU are reported to the planner, so that it can move their arrays to this GPU. With
+// --oversubscribe, the planner does not move arrays, because one GPU may have too little memory for them.
 bool counts_stays(const oversubscribed& memory) {
   return !oversubscribed::wanted() && memory.planner()->counts_stays();
 }
@@ -113,8 +114,8 @@ void spreading::begin(const device::cuda::driver& cu) noexcept {
     oversubscribed* const memory = oversubscribed::spread_over(cu, gpus.devices());
     if (memory == nullptr) return;
     the_one.store(new spreading(cu, std::move(gpus), *memory), std::memory_order_release);
-    // Runs before the function that prints the table: that function was registered earlier, and exit handlers run in
-    // reverse order.
+    // This function runs before the exit handler that prints the table of --explain, because that handler was
+    // registered earlier, and exit handlers run in reverse order.
     static const pid_t owner = ::getpid();
     std::atexit([] {
       if (::getpid() != owner) return;  // this is a child process made by fork
@@ -132,9 +133,9 @@ void spreading::forget_handles() {
   launches_.kernels().forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
 }
 
-// The analysis shows which arrays a kernel uses, unless the kernel finds pointers in memory. If the analysis does not
-// show them, hpe assumes that the kernel uses all memory to which words in its parameters point (HPE_SCOPE=args), or
-// all memory (HPE_SCOPE=all).
+// The analysis of a kernel finds the arrays that the kernel uses, unless the kernel reads pointers from memory. Without
+// this analysis, hpe assumes that the kernel uses all memory to which words in its parameters point (HPE_SCOPE=args),
+// or all memory (HPE_SCOPE=all).
 void spreading::describe_uses(const spread_launch& what, decided& how) const {
   const part_kernel& kernel = *how.kernel;
   if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
@@ -182,7 +183,8 @@ std::vector<const void*> spreading::arrays_at(const std::vector<CUdeviceptr>& wo
   return arrays;
 }
 
-// A launch of one block uses only a small part of its arrays, so it is no reason to move them.
+// Does not report launches of one block: they use only a small part of their arrays, so moving the arrays would not
+// pay.
 void spreading::stays(const spread_launch& what, decided& how, std::string_view reason) {
   if (clock_.explains()) how.plan.reason = reason;
   if (counts_stays(memory_) && blocks_of(what) > 1) memory_.planner()->stays(arrays_of(what, how));
@@ -199,7 +201,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
   std::string_view reason = kernel.obstacle;
   if (reason.empty() && what.obstacle != nullptr) reason = what.obstacle;
   if (reason.empty() && blocks_of(what) <= 1) reason = "its grid is one block";
-  // The driver will refuse a launch with an impossible shape, which the model cannot describe.
+  // The driver refuses a launch with an impossible grid or block, which spread::launch cannot describe.
   const spread::launch shape{what.grid, what.block};
   if (!shape.is_possible()) return how;
   if (kernel.code == nullptr) {
@@ -218,9 +220,9 @@ spreading::decided spreading::decide(const spread_launch& what) {
   if (reason.empty()) reason = how.unreachable;
   if (reason.empty()) reason = launches_.obstacle();
   const bool may_spread = reason.empty();
-  // The only obstacle that the planner itself knows is the one that the analysis has found. For any other obstacle, the
-  // planner must not make a plan; it only learns that the kernel stays, because the kernel's arrays may have to move to
-  // its GPU.
+  // The planner itself knows only the obstacle that the analysis has found (model.obstacle()). If there is any other
+  // obstacle, the planner must not plan the launch. The launch is only reported to the planner, which may move the
+  // launch's arrays to the first GPU.
   if (!may_spread && model.obstacle().empty()) {
     stays(what, how, reason);
     return how;
@@ -233,7 +235,8 @@ spreading::decided spreading::decide(const spread_launch& what) {
     const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
     return found == others.end() ? nullptr : &found->second;
   };
-  // Otherwise the first launch in parts loads the code itself, so that a measurement need not wait for another thread.
+  // If loads_ahead is false, the first launch in parts loads the code itself, so that a measurement does not depend on
+  // another thread.
   const bool loads_ahead = may_spread && options_.calibration == calibration_use::on;
   const spread::start_cost* const start = loads_ahead ? launches_.start_of(kernel) : nullptr;
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
@@ -250,7 +253,7 @@ void spreading::stays_alone(decided& how, const std::string& reason) {
   how.plan.parts.clear();
 }
 
-// Called before the measurement of the launch begins, because loading new code takes a long time.
+// To be called before the measurement of the launch begins, because loading code takes a long time.
 void spreading::load(const spread_launch& what, decided& how) {
   if (how.plan.parts.empty()) return;
   try {
@@ -265,7 +268,8 @@ CUresult spreading::launch_decided(const spread_launch& what, const oversubscrib
   CUresult result = CUDA_SUCCESS;
   if (!how.plan.parts.empty()) {
     try {
-      // This fails, for example, if the patched kernel needs more registers than a block of so many threads can have.
+      // queue() fails, for example, if the patched kernel needs more registers than the GPU has for a block of this
+      // size.
       if (launches_.queue(what, where, {*how.kernel, how.functions, how.parameters, how.plan.parts, how.plan.replacing},
                           how.use, result))
         return result;
@@ -296,7 +300,8 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     describe_uses(what, how);
     load(what, how);
     const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);
-    // Filled before the launch, because after the launch is queued the call must not fail for lack of host memory.
+    // Copies the strings before the launch, because the call must not fail for lack of host memory after the launch has
+    // been queued.
     launch_clock::launch told;
     if (is_timed || !is_own) told.kernel = how.kernel->name;
     if (!is_own) told.reason = "its launch is captured, or runs in another context";
@@ -305,7 +310,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     if (how.writes_anything && !where->captured) writes_elsewhere();
     if (is_timed) {
       const auto devices = static_cast<unsigned>(std::max<std::ptrdiff_t>(devices_of(how.plan), 1));
-      // If a launch was planned to be spread and was not, its time is not used.
+      // If the launch did not run as planned (spread or on one GPU), the planner does not use its time.
       if ((devices > 1) != (how.plan.measured.how == spread::way::spread)) how.plan.measured = {};
       told.reason = std::move(how.plan.reason);
       told.devices = devices;

@@ -20,17 +20,17 @@ namespace hpe::cuda_hooks {
 
 /// Runs the launches of a program that was written for one GPU on all GPUs (hpe run --spread). The program sees only
 /// device 0, with the memory of all GPUs. The program's large allocations are hpe memory, which can be distributed over
-/// the GPUs (oversubscribed), and a launch runs in parts if that is faster. Thread-safe.
+/// the GPUs (class oversubscribed). A launch runs in parts if that is faster. Thread-safe.
 class spreading {
  public:
-  /// Returns the object; null in a process that does not spread its kernels, and before the program has a context.
+  /// Returns the only object of this class; null in a process without HPE_SPREAD, and before the program has a context.
   [[nodiscard]] static spreading* active() noexcept { return the_one.load(std::memory_order_acquire); }
   /// Whether HPE_SPREAD is 1.
   [[nodiscard]] static bool wanted() noexcept;
   /// Whether device 0 represents several GPUs: HPE_SPREAD is 1, and the GPUs can access each other's memory.
   [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
-  /// To be called when the program has a context of device 0. Makes the one object of this process. If the driver
-  /// refuses, logs the failure and makes no object.
+  /// To be called when the program has a context of device 0. Constructs the only object of this process. If the driver
+  /// refuses, logs the failure and constructs no object.
   static void begin(const device::cuda::driver& cu) noexcept;
 
   /// To be called when the program launches a kernel and no object exists. Logs once why nothing can be spread, unless
@@ -39,12 +39,12 @@ class spreading {
 
   /// Queues a launch in parts, or calls alone(), which queues the launch unchanged.
   CUresult launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept;
-  /// To be called when work other than a launch has been queued and writes memory of the driver; that memory may
-  /// contain constants.
+  /// To be called when work other than a launch has been queued that writes memory of the driver, which may contain
+  /// constants.
   void writes_elsewhere() noexcept { launches_.writes_elsewhere(); }
-  /// To be called for work of the program on the first GPU other than launches, for example a graph. The work uses the
-  /// memory at the addresses in `words`. Some of the words may be numbers and not addresses. Moves arrays to the first
-  /// GPU if that saves more time than it costs.
+  /// To be called for work other than launches that the program queues on the first GPU, for example a graph. The work
+  /// uses the memory at the addresses in `words`; words that are not addresses of allocations have no effect. Moves
+  /// arrays to the first GPU if moving them saves more time than it costs.
   void uses(const std::vector<CUdeviceptr>& words);
   /// Whether an address is in memory that the driver allocated.
   [[nodiscard]] bool is_elsewhere(CUdeviceptr address) const { return !memory_.objects().find(address).has_value(); }
@@ -63,19 +63,19 @@ class spreading {
   /// Describes how a launch runs.
   struct decided {
     std::shared_ptr<const part_kernel> kernel;
-    std::vector<std::byte> parameters;  // the kernel's parameters; empty if the launch does not give all of them
+    std::vector<std::byte> parameters;  // the kernel's parameters; empty if the launch does not pass all parameters
     core::launch_planner::plan plan;    // if the plan has no parts, the launch runs unchanged
     std::vector<CUfunction> functions;  // the functions of the parts
-    movable_use use;                    // does not include textures before describe_uses()
+    movable_use use;                    // does not include the memory of textures until describe_uses() adds it
     std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
   };
   [[nodiscard]] decided decide(const spread_launch& what);
-  /// The driver's allocations that a launch uses. The keys are the pointers through which the launch uses them.
+  /// The driver's allocations that a launch uses. The keys are the kernel's pointers into these allocations.
   using driver_arrays = std::map<CUdeviceptr, spread::allocation>;
-  /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` a description of the
-  /// driver's memory to which they point. Returns the reason why other GPUs may be unable to access the driver's
-  /// memory; empty if they can.
+  /// Adds the hpe memory to which the kernel's pointers point to how.use, and a description of the driver's memory to
+  /// which they point to `others`. Returns the reason why other GPUs may be unable to access the driver's memory; empty
+  /// if they can.
   [[nodiscard]] std::string find_arrays(decided& how, driver_arrays& others);
   void describe_uses(const spread_launch& what, decided& how) const;
   /// Returns the hpe memory that a launch uses, as far as the analysis of the kernel or the words of its parameters
@@ -83,12 +83,12 @@ class spreading {
   [[nodiscard]] std::vector<const void*> arrays_of(const spread_launch& what, const decided& how) const;
   /// Returns the hpe allocations that contain one of these addresses.
   [[nodiscard]] std::vector<const void*> arrays_at(const std::vector<CUdeviceptr>& words) const;
-  /// To be called for a launch about which the planner does not decide. The launch stays on the first GPU, and its
-  /// arrays may have to move there.
+  /// To be called for a launch that stays on the first GPU without a decision of the planner. Reports the launch's
+  /// arrays to the planner, which may move them to the first GPU.
   void stays(const spread_launch& what, decided& how, std::string_view reason);
-  /// Logs once if the program has machine code only.
+  /// Logs a warning once if the program has loaded machine code only.
   void note_machine_code() noexcept;
-  /// Logs how much time spreading has saved or cost, if this is more than 2 % of the run time.
+  /// Logs how much time spreading has saved or cost, if this is more than 2 % of the time since the first launch.
   void tell_gain() noexcept;
   static void stays_alone(decided& how, const std::string& reason);
   /// Loads the code for a launch in parts. If the driver refuses the code, the launch stays on one GPU.

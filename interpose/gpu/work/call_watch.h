@@ -5,13 +5,14 @@
 
 namespace hpe::cuda_hooks {
 
-/// Records why hooks must examine the program's calls. If there is no reason, a hook costs only one load.
+/// Records the reasons for which hooks must examine the program's calls. If there is no reason, a hook costs only one
+/// load.
 class call_watch {
  public:
   enum reason : std::uint8_t {
     kinds = 1,      ///< a kind of memory is registered (memory_kind.h)
     touched = 2,    ///< CPU code has touched device memory (adopted_memory)
-    waits = 4,      ///< waits depend on the memory that each piece of work uses (queued_uses)
+    waits = 4,      ///< libc and MPI calls wait only for work that may use their memory (queued_uses)
     recording = 8,  ///< HPE_TRACE records calls
   };
 

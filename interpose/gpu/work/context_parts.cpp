@@ -27,7 +27,8 @@ bool context_parts::alive() const noexcept {
 
 context_parts::~context_parts() {
   const entered here(cu_, context_);
-  // If the context has ended, its handles may now belong to objects of the program, so nothing is destroyed.
+  // If the context has ended, the handles of its objects may belong to new objects of the program, so the destructor
+  // destroys nothing.
   if (!alive()) {
     if (ring_ != nullptr) ring_->abandon();
     return;

@@ -7,7 +7,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Whether an address is in device memory that is not managed, as seen from the current context.
+/// Whether an address is in device memory that is not managed. Queries the driver in the current context.
 [[nodiscard]] bool is_device_memory(const device::cuda::driver& cu, CUdeviceptr address);
 
 /// An allocation in device memory that is not managed.
@@ -16,7 +16,8 @@ struct device_range {
   std::size_t bytes = 0;
 };
 
-/// Returns the allocation that contains an address, as seen from the current context; nullopt if no allocation does.
+/// Returns the allocation that contains an address; nullopt if no allocation does. Queries the driver in the current
+/// context.
 [[nodiscard]] std::optional<device_range> device_range_at(const device::cuda::driver& cu, CUdeviceptr address);
 
 }  // namespace hpe::cuda_hooks

@@ -6,13 +6,12 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Whether a word in the parameters of a launch may be an address in user space, above the first megabyte; all other
-// words are numbers.
+// Whether a word in the parameters of a launch may be an address: in user space, above the first megabyte.
 bool may_be_address(CUdeviceptr word) noexcept { return word >> 20 != 0 && word >> 47 == 0; }
 
 }  // namespace
 
-// If a constructor throws, the destructor does not run, so the thread leaves here.
+// If steps() throws, the constructor throws and the destructor does not run, so this function calls leave().
 void device_work::begin(function_ref<void()> steps) {
   try {
     steps();
@@ -30,8 +29,8 @@ void device_work::tell(std::initializer_list<used_range> ranges) {
     for (const used_range& r : ranges) used_->push_back({r.address, r.end()});
   }
   if (!adopted_memory::any()) return;
-  // From here on, the list of work in flight records this work. The thread leaves first, because another thread that is
-  // about to read the list may be waiting for this.
+  // begin_work() adds this work to the list of work in flight. leave() is called first, because another thread may wait
+  // for it before that thread reads the list (adopted_memory::wait_until_queued).
   queuing_threads::leave(here_);
   result_ = ranges.size() == 0 ? hpe->adopted().begin_work(in_flight_) : hpe->adopted().begin_work(in_flight_, ranges);
   begun_ = result_ == CUDA_SUCCESS;
@@ -67,7 +66,8 @@ bool device_work::may_write_elsewhere(std::initializer_list<used_range> ranges) 
 
 void device_work::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }
 
-// If the hook began before queued_uses::keep() was called, it has not recorded what its work uses.
+// Records the work in queued_uses. If keep() was called after this object was constructed, used_ is null, so the work
+// counts as work that may use any memory.
 void device_work::note() noexcept {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;

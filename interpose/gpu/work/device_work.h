@@ -14,13 +14,14 @@
 
 namespace hpe::cuda_hooks {
 
-/// The default stream that a program uses, which depends on how it was compiled.
+/// Which default stream a null stream means; this depends on how the program was compiled.
 enum class flavour : std::uint8_t { legacy, per_thread };
 using enum flavour;
 
 inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
 inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
-/// Returns the stream on which an entry works: its stream argument, or the default stream if it has no such argument.
+/// Returns the stream on which an entry queues work: the entry's stream argument, or the default stream if the entry
+/// has no stream argument.
 template <flavour Flavour, class... Stream>
 CUstream stream_of(Stream... stream) {
   CUstream in = default_stream(Flavour);
@@ -28,9 +29,9 @@ CUstream stream_of(Stream... stream) {
   return in;
 }
 
-/// Exists in a hook while the hook queues device work of the program, and in hpe's own code while it queues work on the
-/// program's memory. Reports the work to adopted memory, to the waits of libc and MPI calls, and to spreading. If none
-/// of these is in use, the object costs a few stores and loads.
+/// Represents device work that uses the program's memory, while a hook or hpe's own code queues this work. Reports the
+/// work to adopted_memory, to queued_uses (for the waits of libc and MPI calls), and to spreading. If none of these is
+/// in use, the object costs a few stores and loads.
 class device_work {
  public:
   /// For work that may use any memory.
@@ -48,7 +49,7 @@ class device_work {
       writes_elsewhere_ = may_write_elsewhere(ranges);
   }
   /// For a kernel launch, which may use any memory or, with HPE_SCOPE=args, the memory to which its parameters point.
-  /// In a program that is spread over GPUs, spreading::launch records which memory the launch writes.
+  /// With --spread, spreading::launch records which memory the launch writes.
   device_work(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
@@ -67,17 +68,17 @@ class device_work {
     queuing_threads::leave(here_);
   }
 
-  /// Whether hpe must record which memory each piece of work uses: after CPU code has touched device memory, and if
-  /// libc and MPI calls wait only for the work that uses their memory.
+  /// Whether hpe must record which memory each piece of work uses: true after CPU code has touched device memory, and
+  /// if libc and MPI calls wait only for the work that uses their memory.
   [[nodiscard]] static bool is_told() noexcept { return call_watch::has(call_watch::touched | call_watch::waits); }
 
-  /// To be called if the caller itself waits for this work, so that later waits of hpe do not include this work.
+  /// To be called if hpe need not wait for this work later, for example because the caller itself waits for it.
   void needs_no_wait() noexcept { needs_wait_ = false; }
 
   device_work(const device_work&) = delete;
   device_work& operator=(const device_work&) = delete;
 
-  /// Whether the work must not be queued; the program's call then returns result().
+  /// If true, the work must not be queued, and the program's call must return result().
   [[nodiscard]] bool failed() const noexcept { return result_ != CUDA_SUCCESS; }
   [[nodiscard]] CUresult result() const noexcept { return result_; }
 

@@ -15,7 +15,7 @@ namespace hpe::cuda_hooks {
 /// instances of the graph are destroyed. Thread safe.
 class graph_frees {
  public:
-  /// Records that a node of the graph frees the allocation at an address.
+  /// Records that a node of a graph frees the allocation at an address.
   void add(CUgraph graph, CUdeviceptr address);
   /// To be called when the graph has been instantiated. CUDA allows at most one instance of a graph whose nodes free
   /// memory.

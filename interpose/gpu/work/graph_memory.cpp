@@ -93,7 +93,7 @@ void graph_memory::instantiated(CUgraphExec instance, CUgraph graph) noexcept {
   }
 }
 
-// If the instance is not recorded, its other nodes are not known, so this node is not recorded either.
+// If hpe has no record of the instance, it does not know the other nodes, so it does not record this node either.
 void graph_memory::changed(CUgraphExec instance, CUgraphNode node, function_ref<memory_uses()> use) noexcept {
   try {
     memory_uses now = use();

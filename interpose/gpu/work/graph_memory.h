@@ -9,15 +9,16 @@
 
 namespace hpe::cuda_hooks {
 
-/// Records which memory the nodes of graphs use; the launch of an instance uses the memory of all its nodes.
-/// Thread-safe.
+/// Records which memory the nodes of graph instances use. The launch of an instance (CUgraphExec) uses the memory of
+/// all its nodes. Thread-safe.
 class graph_memory {
  public:
-  /// by_parameters: kernels use the allocations to which their parameters point; if false, they may use any memory.
+  /// by_parameters: whether hpe assumes that kernels use only the allocations to which their parameters point
+  /// (HPE_SCOPE=args). If false, kernels may use any memory.
   graph_memory(const device::cuda::driver& cu, bool by_parameters) : cu_(cu), by_parameters_(by_parameters) {}
 
-  // The next functions return the memory that a node uses. The allocations at its addresses are looked up at each
-  // launch of the graph, because the program may allocate and free memory between launches.
+  // The next functions return the memory that a node uses, as addresses and ranges. hpe looks up the allocations at
+  // these addresses at each launch of the graph, because the program may allocate and free memory between launches.
   [[nodiscard]] static memory_uses of_copy(const CUDA_MEMCPY3D& copy);
   /// `Fill` is CUDA_MEMSET_NODE_PARAMS or the newer version of this structure, whose members have the same names.
   template <class Fill>
@@ -27,16 +28,16 @@ class graph_memory {
     if (!whole.extent.is_empty()) result.ranges.push_back({fill.dst, whole.span(), true});
     return result;
   }
-  /// function: may also be a CUkernel.
+  /// `function` may also be a CUkernel.
   [[nodiscard]] memory_uses of_kernel(CUfunction function, void** parameters, void** extra) const;
   /// Returns the memory that all nodes of a graph use, including the nodes of its child graphs.
   [[nodiscard]] memory_uses of_graph(CUgraph graph) const;
 
   /// To be called when a graph has been instantiated, or an instance has been updated from a graph. If host memory is
-  /// too short, the instance is not recorded.
+  /// too short, hpe does not record the instance.
   void instantiated(CUgraphExec instance, CUgraph graph) noexcept;
   /// To be called when the parameters of a node of an instance have changed; use() returns the memory that the node
-  /// uses now.
+  /// uses after the change.
   void changed(CUgraphExec instance, CUgraphNode node, function_ref<memory_uses()> use) noexcept;
   void destroyed(CUgraphExec instance) noexcept;
   /// Returns the memory that an instance uses. An instance that is not recorded may use any memory.

@@ -13,7 +13,7 @@ namespace hpe::cuda_hooks {
 
 /// A launch of a kernel by the program.
 struct kernel_launch {
-  CUfunction function = nullptr;  ///< may also be a CUkernel, which launch entries accept too
+  CUfunction function = nullptr;  ///< may also be a CUkernel, which the driver's launch functions accept too
   void** parameters = nullptr;
   void** extra = nullptr;
 };
@@ -36,9 +36,9 @@ class parameter_sizes {
   std::unordered_map<CUfunction, list> sizes_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Returns all words in the parameters of a launch, and in structures among them, that might be addresses. The kernel
-/// can use only objects to which these words point, unless it follows pointers that are stored in memory. Returns
-/// nullopt if the driver does not report the sizes of the parameters.
+/// Returns all words in the parameters of a launch, including words in structures. The kernel can use only allocations
+/// to which these words point, unless it follows pointers that are stored in memory, or uses variables of its module.
+/// Returns nullopt if the driver does not report the sizes of the parameters.
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch);
 
 }  // namespace hpe::cuda_hooks

@@ -109,7 +109,8 @@ std::optional<program_contexts::allocation> program_contexts::device_memory_at(C
     allocation a{range->base, range->bytes, nullptr};
     if (cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
       a.context = nullptr;
-    // Memory of pools and mapped memory belongs to no context; it is copied in the primary context of its device.
+    // Memory of pools and mapped memory belongs to no context; hpe copies this memory in the primary context of its
+    // device.
     if (a.context == nullptr && owner == device) a.context = primary;
     if (a.context != nullptr) found = a;
   };

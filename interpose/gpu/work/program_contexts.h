@@ -16,7 +16,7 @@ class program_contexts {
  public:
   explicit program_contexts(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Record the contexts that the program makes in addition to the primary ones, including green contexts, and remove
+  /// Record the contexts that the program creates in addition to the primary ones, including green contexts, and remove
   /// them from the record. Work on the streams of these contexts may use any memory.
   void add(CUcontext context);
   void remove(CUcontext context);
@@ -25,7 +25,8 @@ class program_contexts {
 
   /// To be called when the program has retained the primary context of a device.
   void retained(CUcontext primary);
-  /// Whether the program has used only one context so far, so that a wait for this context is a wait for all work.
+  /// Whether the program has used only one context so far, so that a wait for this context covers all work of the
+  /// program.
   [[nodiscard]] bool are_one() const noexcept { return one_.load(std::memory_order_acquire); }
 
   /// Calls visit(device number, context) for each active primary context.
@@ -51,8 +52,8 @@ class program_contexts {
   /// context.
   void begins_capture(CUstream stream);
   void ends_capture(CUstream stream);
-  /// To be called before a context is destroyed: discards the records of all captures, because the captures of the
-  /// context end and its address may be reused.
+  /// To be called before a context is destroyed. Discards the records of all captures, because the captures in that
+  /// context end, and a later context may have the same handle.
   void forget_captures();
 
   /// Whether any stream of a context is in a capture.

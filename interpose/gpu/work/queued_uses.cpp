@@ -1,5 +1,5 @@
-// Hooks record a piece of work after the driver has queued it. So a wait that reads so_far() before it begins covers
-// all work up to that number.
+// Hooks record a piece of work after the driver has queued it. So if a thread reads so_far() before it waits, the wait
+// covers all work up to that number.
 #include "interpose/gpu/work/queued_uses.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void queued_uses::keep() {
     const lock_guard lock(mutex_);
     (void)streams_[unknown_stream()];
   }
-  // A thread that does not see the flag yet has queued its work when wait_until_none() returns; note_any() covers this
+  // When wait_until_none() returns, each thread that did not see the flag has queued its work; note_any() covers this
   // work.
   note_any(unknown_stream());
   is_kept.store(true, std::memory_order_seq_cst);
@@ -54,7 +54,7 @@ void queued_uses::add(CUstream stream, std::optional<std::span<const range>> use
   } catch (const std::bad_alloc&) {
     used.reset();
   }
-  if (w == nullptr) w = &streams_.at(unknown_stream());  // exists, because keep() has made this entry
+  if (w == nullptr) w = &streams_.at(unknown_stream());  // exists, because keep() has created this entry
   w->last = number;
   if (!used) w->last_of_anything = number;
   noted_.store(number, std::memory_order_release);

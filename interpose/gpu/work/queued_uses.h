@@ -14,22 +14,22 @@
 
 namespace hpe::cuda_hooks {
 
-/// Records, for each stream of the program, which memory its unfinished work may use, if the parameters of launches
-/// show that (HPE_SCOPE=args). With these records, a call of MPI or libc does not have to wait for work that uses other
-/// memory. Thread safe.
+/// Records, for each stream of the program, which memory the unfinished work on the stream may use, according to the
+/// parameters of launches (HPE_SCOPE=args). With these records, a call of MPI or libc does not have to wait for work
+/// that uses other memory. Thread safe.
 class queued_uses {
  public:
-  /// A range of addresses in device memory. A range of one byte comes from a parameter of a kernel and stands for the
+  /// A range of addresses in device memory. A range of one byte comes from a parameter of a kernel and represents the
   /// whole allocation that contains the byte.
   struct range {
     CUdeviceptr begin = 0;
     CUdeviceptr end = 0;
   };
 
-  /// Whether keep() has been called, so that hooks must record the work that they queue. Costs one load.
+  /// Whether keep() has been called: if so, hooks must record the work that they queue. Costs one load.
   [[nodiscard]] static bool kept() noexcept { return is_kept.load(std::memory_order_relaxed); }
-  /// Makes hooks record their work from now on. All earlier work counts as work that may use any memory. The first call
-  /// waits until every thread that is queuing work has queued it.
+  /// Requests that hooks record the work that they queue after this call. All earlier work counts as work that may use
+  /// any memory. The first call waits until every thread that is queuing work has queued it.
   void keep();
 
   /// To be called after the driver has queued, on a stream, work that may use these ranges.
@@ -37,8 +37,8 @@ class queued_uses {
   /// Like note, for work that may use any memory.
   void note_any(CUstream stream) noexcept;
 
-  /// Returns the number of the last work that was recorded. A wait reads this number before it begins, and passes the
-  /// number to done() afterwards.
+  /// Returns the number of the piece of work that was recorded last. A thread that waits for work reads this number
+  /// before the wait, and passes it to done() after the wait.
   [[nodiscard]] std::uint64_t so_far() const noexcept { return noted_.load(std::memory_order_acquire); }
   /// Record that all work up to a number is done, on all streams or on one stream.
   void done(std::uint64_t number) noexcept;
@@ -48,10 +48,10 @@ class queued_uses {
   /// which a wait is impossible: an unknown stream, a destroyed stream, or the default stream of a thread.
   [[nodiscard]] std::optional<std::vector<CUstream>> streams_that_use(range memory) const;
 
-  /// To be called before the program destroys a stream; the work on it continues. Waits until no other thread has the
+  /// To be called before the program destroys a stream; the work on the stream continues. Waits until no thread holds a
   /// lock of hold_streams().
   void ends(CUstream stream) noexcept;
-  /// Returns a lock; while it exists, no stream can be destroyed.
+  /// Returns a lock. While the lock exists, the program's threads wait in ends() and destroy no stream.
   [[nodiscard]] std::shared_lock<std::shared_mutex> hold_streams() const { return std::shared_lock(ends_); }
 
  private:

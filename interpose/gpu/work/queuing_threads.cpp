@@ -18,8 +18,8 @@ long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0
 
 }  // namespace
 
-// Releases the thread's record when the thread ends. If a destructor that runs later queues work, the thread gets
-// another record, which is never released.
+// Releases the thread's record when the thread ends. If a thread-local destructor that runs later queues work, the
+// thread uses another record, which is never released.
 struct place_holder {
   queuing_threads::place* held = nullptr;
   ~place_holder() {
@@ -58,8 +58,8 @@ queuing_threads::queued_so_far::queued_so_far() noexcept {
   }
 }
 
-// The members that are read after `queued` may be newer than `queued`. Then `elsewhere` is larger, so the test can only
-// fail when it need not.
+// The thread may change the other members after this function has read `queued`. `elsewhere` can only grow, so in this
+// case the record may omit a thread that it could cover, but never covers too much work.
 queuing_threads::queued_so_far::queued_so_far(CUstream stream) noexcept {
   const place* const own = of_this_thread;
   for (place* p = places.load(std::memory_order_acquire); p != nullptr && count_ < most; p = p->next) {

@@ -1,10 +1,10 @@
 #pragma once
 
-/// Records which threads are queuing device work. hpe needs this when CPU code first touches device memory: before hpe
-/// waits for the devices, it waits until all threads have queued the work that they began to queue before hooks
-/// recorded work. hpe then calls membarrier(2), so threads that queue work need only a few plain stores. Also counts
-/// how much work each thread has queued and how much of it is done, so that hpe does not wait again for work for which
-/// the program has already waited.
+/// Records which threads are queuing device work. hpe needs this record when CPU code first touches device memory: work
+/// that threads began to queue earlier was not recorded by the hooks, so hpe waits until the threads have queued this
+/// work, and then waits for the devices. Because the waiting thread calls membarrier(2), threads that queue work need
+/// only a few plain stores. This file also counts how much work each thread has queued and how much of this work is
+/// done, so that hpe does not wait again for work for which the program has already waited.
 
 #include <cuda.h>
 
@@ -15,7 +15,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// A value that represents the stream of work whose stream is not known; no wait for a single stream covers this work.
+/// Represents the stream of work whose stream is not known. No wait for a single stream covers this work.
 inline CUstream unknown_stream() noexcept {
   static constexpr std::uintptr_t no_address = ~std::uintptr_t{0};
   return reinterpret_cast<CUstream>(no_address);  // NOLINT(performance-no-int-to-ptr): never dereferenced
@@ -23,7 +23,7 @@ inline CUstream unknown_stream() noexcept {
 
 class queuing_threads {
  public:
-  /// The record of one thread. When the thread ends, another thread may reuse the record; it is never destroyed.
+  /// The record of one thread. The record is never destroyed; when the thread has ended, another thread may reuse it.
   struct place {
     std::atomic<bool> queuing{false};
     std::atomic<bool> taken{true};
@@ -31,9 +31,10 @@ class queuing_threads {
     // The number of pieces of work that the thread has queued; only the thread itself increments it, after it has
     // queued a piece.
     std::atomic<std::uint64_t> queued{0};
-    std::atomic<std::uint64_t> elsewhere{0};  ///< the value of `queued` when the thread last changed to another stream
-    std::atomic<CUstream> stream{nullptr};    ///< the stream of the last piece
-    std::atomic<std::uint64_t> done{0};       ///< the number of pieces that are known to be done
+    /// The value of `queued` when the thread last began to use another stream.
+    std::atomic<std::uint64_t> elsewhere{0};
+    std::atomic<CUstream> stream{nullptr};  ///< the stream of the last piece
+    std::atomic<std::uint64_t> done{0};     ///< the number of pieces that are known to be done
   };
 
   /// Returns the calling thread's record. The first call in a thread may throw std::bad_alloc.
@@ -79,15 +80,16 @@ class queuing_threads {
   /// milliseconds.
   static bool prepare() noexcept;
 
-  /// Waits until each thread that was queuing work has queued that work, or will see the caller's earlier writes.
+  /// Waits until each thread that is queuing work has queued this work. Each thread that begins to queue work
+  /// afterwards sees the caller's earlier writes.
   static void wait_until_none() noexcept;
 
-  /// A record of the work that all threads have queued so far. The hook for a wait makes the object before the driver's
-  /// call, and calls done() after it.
+  /// A record of the work that all threads have queued so far. The hook for a wait constructs the object before the
+  /// driver's call, and calls done() after the call.
   class queued_so_far {
    public:
-    /// Without a stream, the record covers all work. With a stream, it covers the work of each thread whose unfinished
-    /// work is all on this stream.
+    /// Without a stream, the record covers all work. With a stream, the record covers only the work of threads whose
+    /// unfinished work is all on this stream.
     queued_so_far() noexcept;
     explicit queued_so_far(CUstream stream) noexcept;
     void done() const noexcept;
@@ -103,7 +105,8 @@ class queuing_threads {
   };
   /// Whether all work that the program has queued is known to be done.
   [[nodiscard]] static bool all_done() noexcept;
-  /// To be called before the first call of all_done(). Before that, the hooks for waits need not make a queued_so_far.
+  /// To be called before the first call of all_done(). Before watch() is called, the hooks for waits need not construct
+  /// a queued_so_far.
   static void watch() noexcept { somebody_asks.store(true, std::memory_order_relaxed); }
   [[nodiscard]] static bool watched() noexcept { return somebody_asks.load(std::memory_order_relaxed); }
 
@@ -113,8 +116,8 @@ class queuing_threads {
 
   inline static constinit std::atomic<bool> somebody_asks{false};
 
-  // The initial-exec model needs no function call for an access; it is possible because the library is loaded when the
-  // process starts.
+  // With the initial-exec model, an access to the variable needs no function call. This model is possible because the
+  // dynamic linker loads the library when the process starts.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local place* of_this_thread;
 };
 

@@ -7,8 +7,8 @@ writes into FOLDER:
     absent.S                a weak definition of every function that the toolkit's library exports, for functions that no source
                             file defines
     own_default_stream.cpp  the functions with the suffixes _ptsz and _ptds, for programs compiled with --default-stream
-                            per-thread: each calls the function without the suffix while stream 0 means the thread's own
-    errors.def              the codes of errors with the names and sentences that the toolkit's library gives
+                            per-thread: each calls the function without the suffix, with stream 0 as the thread's own stream
+    errors.def              the codes of errors with the names and sentences that the toolkit's library returns
 
     generate.py forward LIBRARY FILE [OBJECT...]
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 PROTOTYPE = re.compile(r"^\s*extern\s[^;{}()]*?(cudaError_t)\s+CUDARTAPI\s+(\w+)\s*\(([^;]*)\)\s*;", re.MULTILINE)
 OWN_DEFAULT_STREAM = re.compile(r"(\w+)_pt[sd][sz]$")
-ERROR_CODES = range(10001)  # cudaErrorApiFailureBase is the last
+ERROR_CODES = range(10001)  # cudaErrorApiFailureBase (10000) is the last code
 
 
 def prototypes(header):
@@ -45,7 +45,7 @@ def symbols(files, *options):
 
 
 def absent(names):
-    yield "/* Made by generate.py. A strong definition of a name elsewhere takes the place of the one here. */"
+    yield "/* Made by generate.py. A strong definition of the same name replaces a weak definition of this file. */"
     yield "        .text"
     for name in names:
         yield f"        .weak {name}\n        .type {name}, @function\n{name}:\n        endbr64"
@@ -97,7 +97,7 @@ def renamed(called, defined):
 
 def forward(names):
     """names: pairs of the name in libhpe-cudart.so and the name of the function to write."""
-    yield "/* Made by generate.py. The version of a symbol tells the function of libhpe-cudart.so from the one here. */"
+    yield "/* Made by generate.py. The symbol version distinguishes a function of libhpe-cudart.so from the function here. */"
     yield "        .text"
     for name, here in names:
         yield f"        .globl {here}\n        .type {here}, @function\n{here}:\n        endbr64"

@@ -5,7 +5,7 @@
 #include "interpose/soft/cudart/device/features.h"
 #include "interpose/soft/libcuda/call.h"
 
-/// Called by the weak definitions that generate.py makes, with the name of the function.
+/// The weak definitions that generate.py generates call this function with their own name.
 extern "C" CUresult hpe_libcuda_absent(const char* function) noexcept {
   return hpe::libcuda::call_always(
       function, [&] { throw hpe::cudart::failure(cudaErrorNotSupported, hpe::cudart::missing_feature(function)); });

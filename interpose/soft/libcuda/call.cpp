@@ -30,7 +30,7 @@ CUresult result_of(cudaError_t code) noexcept {
     default: break;
   }
   const auto same = static_cast<CUresult>(code);
-  return name_of(same) != nullptr ? same : CUDA_ERROR_INVALID_VALUE;  // other codes mean that an argument is wrong
+  return name_of(same) != nullptr ? same : CUDA_ERROR_INVALID_VALUE;  // invalid arguments cause all other codes
 }
 
 driver_scope::driver_scope(const char* function) noexcept
@@ -38,7 +38,7 @@ driver_scope::driver_scope(const char* function) noexcept
   if (!is_outermost_ || !this_thread().uses_device) return;
   try {
     contexts().follow_runtime();
-  } catch (const std::exception&) {  // the call itself will fail for the same reason
+  } catch (const std::exception&) {  // the program's call fails for the same reason
     return;
   }
 }

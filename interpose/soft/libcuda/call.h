@@ -1,7 +1,7 @@
 #pragma once
 
-/// Runs the bodies of the driver's functions. The functions and objects of interpose/soft/cudart do the work; their
-/// errors are converted to codes of the driver.
+/// Runs the bodies of the driver's functions, which call functions of interpose/soft/cudart, and converts errors of the
+/// runtime to codes of the driver.
 
 #include <cuda.h>
 #include <driver_types.h>
@@ -18,8 +18,8 @@ namespace hpe::libcuda {
 /// Returns the name of a code, such as "CUDA_ERROR_INVALID_VALUE"; null if the driver does not define the code.
 [[nodiscard]] const char* name_of(CUresult code) noexcept;
 
-/// While the object exists, the thread is in a function of the driver: messages name that function and not the
-/// runtime's functions that it calls, and the runtime's last error does not change.
+/// Exists while the thread runs a function of the driver. Messages contain the name of this function, not the names of
+/// the runtime's functions that it calls. The destructor restores the runtime's last error.
 class driver_scope {
  public:
   explicit driver_scope(const char* function) noexcept;

@@ -1,4 +1,4 @@
-// The functions for contexts, for each thread's stack of contexts, and for peers.
+// The functions for contexts, for each thread's stack of contexts, and for peer access.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -87,7 +87,8 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext* made, unsigned flags, CUdevice device
   return create("cuCtxCreate_v2", made, flags, device);
 }
 
-/// Refuses affinities, because soft devices cannot limit a context to some of the multiprocessors.
+/// Returns CUDA_ERROR_NOT_SUPPORTED if there are affinities, because soft devices cannot limit a context to some of the
+/// multiprocessors.
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext* made, CUexecAffinityParam* /*affinities*/, int count, unsigned flags,
                                 CUdevice device) {
   if (count != 0) return call("cuCtxCreate_v3", [] { require(false, cudaErrorNotSupported); });
@@ -167,7 +168,7 @@ CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long* id) {
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned* version) {
   return call("cuCtxGetApiVersion", [&] {
     static_cast<void>(context_of(context));
-    given(version) = 3020;  // the version that all drivers since CUDA 3.2 return
+    given(version) = 3020;  // the version that NVIDIA's drivers have returned since CUDA 3.2
   });
 }
 
@@ -188,8 +189,8 @@ CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
                     [&] { return cudaDeviceDisablePeerAccess(contexts().find(peer)->device()); });
 }
 
-/// A stream belongs to a device and not to a context. So the result is the current context if it belongs to this
-/// device, otherwise the device's primary context.
+/// On soft devices, a stream belongs to a device and not to a context. So the result is the current context if it
+/// belongs to the stream's device, otherwise the primary context of this device.
 CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return in_context("cuStreamGetCtx", [&] {
     require(context != nullptr, cudaErrorInvalidValue);

@@ -1,6 +1,6 @@
-// The runtime's current device always belongs to the driver's current context: each change of a thread's stack also
-// sets the runtime's device. thread_state::uses_device shows that the thread has used the runtime's device since then;
-// follow_runtime() then makes a context of this device current.
+// The current context of a thread and the runtime's current device always agree: each change of the thread's context
+// stack also sets the runtime's device. If the program has used another device through the runtime since then
+// (thread_state::uses_device), follow_runtime() makes a context of that device current.
 
 #include "interpose/soft/libcuda/contexts.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// The contexts of the driver. Memory, streams and modules belong to a device and are shared by all contexts of the
-/// device, because the runtime has one context for each device. A stream or pointer of either API is valid in the
-/// other. Memory, streams and modules are freed when the last context of the device is destroyed.
+/// device, because the runtime has one context for each device. A stream or pointer of either API is valid in the other
+/// API. When the last context of a device is destroyed, hpe frees the device's memory, streams and modules.
 
 #include <cuda.h>
 

@@ -97,7 +97,7 @@ CUresult CUDAAPI cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
   });
 }
 
-/// Returns 0: a process cannot limit its kernels to a part of a soft device.
+/// Returns 0, because a process cannot limit its kernels to a part of a soft device.
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType /*type*/, CUdevice device) {
   return call("cuDeviceGetExecAffinitySupport", [&] {
     devices().require_device(device);

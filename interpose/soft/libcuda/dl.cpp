@@ -1,16 +1,16 @@
-// This file changes what dlopen (interpose/dl_open.S) does in programs on soft devices, in three cases.
+// This file changes the behaviour of dlopen (interpose/dl_open.S) in programs on soft devices, in three cases.
 //
-// A program that opens libnvJitLink.so gets this library, which has none of nvJitLink's functions. nvJitLink compiles
-// PTX to machine code, which soft devices cannot run. Programs that look for nvJitLink at run time, such as Numba and
-// cuda.core, conclude from the missing functions that it is too old, and link with the driver (cuLink), which keeps the
-// PTX. Libraries that are linked with nvJitLink still load NVIDIA's library.
+// 1. If the program opens libnvJitLink.so, dlopen returns this library, which defines none of nvJitLink's functions.
+//    nvJitLink compiles PTX to machine code, which soft devices cannot run. Programs that search for nvJitLink at run
+//    time, such as Numba and cuda.core, conclude from the missing functions that nvJitLink is too old, and link with
+//    the driver (cuLink), which keeps the PTX. Libraries that are linked with nvJitLink load NVIDIA's library as usual.
 //
-// A program that opens a file of NVIDIA's runtime by its path gets hpe's runtime for the same version of CUDA. The file
-// may be a renamed copy, as in Python wheels (libcudart.3eda8113.so.13). If the program opens a library that is linked
-// with a renamed copy, this file first loads an empty library with the copy's name. So the dynamic linker does not load
-// the copy, and finds its functions in hpe's runtime, which is preloaded.
+// 2. If the program opens NVIDIA's runtime by a path, dlopen returns hpe's runtime for the same version of CUDA.
+//    NVIDIA's runtime may have been renamed, as in Python wheels (libcudart.3eda8113.so.13). If the program opens a
+//    library that is linked with a renamed copy, hpe first loads an empty library with the name of the copy. So the
+//    dynamic linker does not load the copy, and finds the copy's functions in hpe's runtime, which is preloaded.
 //
-// If a program opens a library that contains a statically linked runtime, a notice is printed.
+// 3. If the program opens a library that contains a statically linked runtime, hpe prints a notice.
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -54,8 +54,8 @@ const auto& runtimes() {
   return all;
 }
 
-/// Returns hpe's runtime for the version in the name of a file of NVIDIA's runtime, such as libcudart.so.13.0.48; null
-/// for other names.
+/// Returns hpe's runtime for the version in a file name of NVIDIA's runtime, such as libcudart.so.13.0.48; null for
+/// other names.
 const runtime* runtime_of_name(std::string_view name) {
   if (!name.starts_with("libcudart")) return nullptr;
   for (const runtime& each : runtimes()) {
@@ -68,7 +68,7 @@ const runtime* runtime_of_name(std::string_view name) {
 }
 
 /// Returns the file of hpe's runtime that replaces an existing file of NVIDIA's runtime; null for other files. Follows
-/// symbolic links such as libcudart.so, because the name of the last file contains the version.
+/// symbolic links such as libcudart.so, because only the name of the file to which the links lead contains the version.
 const char* runtime_in_place_of(const std::filesystem::path& path) {
   if (!path.filename().native().starts_with("libcudart")) return nullptr;
   std::error_code none;
@@ -77,7 +77,7 @@ const char* runtime_in_place_of(const std::filesystem::path& path) {
 }
 
 /// Loads an empty library with this name. The file is a copy of libhpe-name.so in which the name (SONAME) is replaced.
-/// The original name, HPE_PLACE_OF_A_NAME, is long, so that other names fit in its place.
+/// The original name, HPE_PLACE_OF_A_NAME, is long, so that other names fit into its space.
 void load_by_name(const std::string& name) {
   constexpr std::string_view place = HPE_PLACE_OF_A_NAME;
   std::ifstream model(std::filesystem::path(own_file()).parent_path() / "libhpe-name.so", std::ios::binary);
@@ -94,8 +94,8 @@ void load_by_name(const std::string& name) {
   ::close(file);
 }
 
-/// Loads an empty library for each renamed copy of NVIDIA's runtime with which `library` is linked; each name is loaded
-/// only once.
+/// Loads an empty library for each renamed copy of NVIDIA's runtime with which `library` is linked. Loads each name
+/// only once in a process.
 void load_names_for(const std::filesystem::path& library) {
   static std::mutex mutex;
   static std::set<std::string> loaded;
@@ -116,12 +116,12 @@ const char* hpe_name_to_open(const char* file) {
   try {
     const std::filesystem::path path = file;
     if (path.filename().native().starts_with("libnvJitLink.so")) return own_file().c_str();
-    // For a name without a path, dlopen searches the folders, and finds hpe's file first.
+    // For a name without a path, dlopen searches the library folders itself, and finds hpe's file first.
     if (!path.has_parent_path()) return nullptr;
     if (const char* const runtime = runtime_in_place_of(path)) return runtime;
     load_names_for(path);
     hpe::cudart::tell_before_opening(path);
-  } catch (const std::exception&) {  // if memory is too short, the program opens the file that it named
+  } catch (const std::exception&) {  // if host memory is too short, dlopen opens the file that the program has named
   }
   return nullptr;
 }

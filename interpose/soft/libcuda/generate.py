@@ -26,7 +26,7 @@ POINTER_TYPE = re.compile(r"\(CUDAAPI \*PFN_(cu\w+?)_v(\d+)(_pt[sd][sz])?\)")
 
 
 def prototypes(compiler, header):
-    """The functions of cuda.h with their parameters; all versions of each function have a name of their own."""
+    """The functions of cuda.h with their parameters; each version of a function has its own name."""
     text = subprocess.run([compiler, "-E", "-P", "-x", "c++", "-D__CUDA_API_VERSION_INTERNAL", header], check=True,
                           capture_output=True, text=True).stdout
     found = {}
@@ -45,7 +45,7 @@ def argument(parameter):
 
 
 def absent(names):
-    yield "/* Made by generate.py. A strong definition of a name elsewhere takes the place of the one here. */"
+    yield "/* Made by generate.py. A strong definition of the same name replaces a weak definition of this file. */"
     yield "        .text"
     for name in names:
         yield f"        .weak {name}\n        .type {name}, @function\n{name}:\n        endbr64"
@@ -82,7 +82,7 @@ def versions(names, known):
 
 
 def entries(names, known, typedefs):
-    """A name's versions in cudaTypedefs.h are, in their order, the functions NAME, NAME_v2, NAME_v3 of the driver."""
+    """The versions of a name in cudaTypedefs.h are, in this order, the driver's functions NAME, NAME_v2, NAME_v3."""
     since = defaultdict(set)
     for match in POINTER_TYPE.finditer(typedefs):
         if not match[3]:

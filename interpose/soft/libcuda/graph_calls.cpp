@@ -15,8 +15,8 @@ using hpe::cudart::check;
 
 namespace {
 
-/// While the object exists, the context of a node, which determines the node's device, is current. Null stands for the
-/// current context.
+/// While the object exists, the given context is current, because a node's context determines the node's device. Null
+/// stands for the current context.
 class device_of_node {
  public:
   explicit device_of_node(CUcontext context) : context_(context) {
@@ -105,7 +105,7 @@ const cudaMemsetParams* memset_of(const CUDA_MEMSET_NODE_PARAMS* from) {
 }
 
 /// Converts the parameters of a node to the runtime's structure. The parameters of kernels, copies and memsets have
-/// other layouts there; all other parameters have the same layout.
+/// another layout in the runtime; all other parameters have the same layout.
 cudaGraphNodeParams node_of(const CUgraphNodeParams& from) {
   auto to = std::bit_cast<cudaGraphNodeParams>(from);
   switch (from.type) {
@@ -237,7 +237,7 @@ CUresult CUDAAPI cuGraphAddNode(CUgraphNode* made, CUgraph graph, const CUgraphN
   return add_node("cuGraphAddNode", made, graph, after, nullptr, count, parameters);
 }
 
-/// The context only determines the current device of the call; the kernels in the bodies have their own devices.
+/// The context determines only the current device during this call; the kernels in the bodies have their own devices.
 CUresult CUDAAPI cuGraphConditionalHandleCreate(CUgraphConditionalHandle* made, CUgraph graph, CUcontext context,
                                                 unsigned initial, unsigned flags) {
   return call("cuGraphConditionalHandleCreate", [&] {
@@ -260,7 +260,7 @@ CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CU
   });
 }
 
-// The versions of CUDA 10 and 11, with edges without data, and with other arguments for errors.
+// The versions of CUDA 10 and 11, whose edges have no data, and which return errors through other arguments.
 
 CUresult CUDAAPI cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                         std::size_t count) {

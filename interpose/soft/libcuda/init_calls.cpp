@@ -21,7 +21,7 @@ namespace {
 /// A function that cuGetProcAddress can return.
 struct entry {
   std::string_view name;
-  int since;  ///< the first CUDA version that has this version of the function
+  int since;  ///< the first CUDA version that contains this version of the function
   void* function;
   void* with_own_stream;  ///< the same function for programs with per-thread default streams
 };
@@ -36,8 +36,8 @@ const auto& entries() {
   return all;
 }
 
-/// Returns the newest version of a function that a version of CUDA has; null if it has none. Sets *is_known to whether
-/// any version of the function exists.
+/// Returns the newest version of a function that a version of CUDA contains; null if it contains none. Sets is_known to
+/// whether any version of the function exists.
 const entry* find(std::string_view name, int version, bool& is_known) {
   const entry* last = nullptr;
   is_known = false;
@@ -108,9 +108,10 @@ CUresult CUDAAPI cuProfilerInitialize(const char* /*settings*/, const char* /*ou
   return CUDA_SUCCESS;
 }
 
-/// NVIDIA's libraries recognise NVIDIA's driver by private tables. This library has no such tables, so they refuse it.
-/// Each copy of NVIDIA's runtime requests a table at its first call, even in a library that contains no other CUDA
-/// code; so the notice about statically linked runtimes is printed here at the latest.
+/// NVIDIA's libraries recognise NVIDIA's driver by private tables. This library has no such tables, so NVIDIA's
+/// libraries refuse it. Each copy of NVIDIA's runtime requests a table at its first call, even in a library that
+/// contains no other CUDA code. So this is the latest point at which hpe prints the notice about statically linked
+/// runtimes.
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* /*id*/) {
   hpe::cudart::tell_of_runtime_at(__builtin_return_address(0));
   if (table != nullptr) *table = nullptr;

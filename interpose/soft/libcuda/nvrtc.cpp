@@ -1,7 +1,7 @@
-// Interposes NVRTC's functions for machine code, which soft devices cannot run. A program that compiles for a GPU
-// (sm_90) and requests the machine code gets PTX for the same architecture, and loads it as it would load machine code.
-// Because this library is preloaded, the program calls these functions, which call NVIDIA's NVRTC. A program that opens
-// NVRTC's file and looks up its functions by dlsym gets NVIDIA's functions.
+// Interposes NVRTC's functions for machine code, which soft devices cannot run. If a program compiles for a GPU (sm_90)
+// and requests the machine code, these functions return PTX for the same architecture, which the program loads like
+// machine code. Because this library is preloaded, the program calls these functions, which call NVIDIA's NVRTC. A
+// program that opens NVRTC's file and looks up its functions by dlsym calls NVIDIA's functions instead.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -15,8 +15,8 @@
 
 namespace {
 
-/// Returns an NVRTC library that the process has loaded; null if it has not loaded any. RTLD_NEXT does not find the
-/// functions of a library that was loaded for a Python module, but this function does.
+/// Returns the handle of an NVRTC library that the process has loaded; null if there is none. Also finds a library that
+/// was loaded for a Python module, which RTLD_NEXT does not find.
 void* loaded_nvrtc() {
   std::string path;
   ::dl_iterate_phdr(
@@ -30,7 +30,7 @@ void* loaded_nvrtc() {
   return path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/// Calls NVIDIA's function with this name and type. Returns an internal error if the process has no NVRTC.
+/// Calls NVIDIA's function with this name and type. Returns an internal error if the process has not loaded NVRTC.
 template <class Function, class... Arguments>
 nvrtcResult pass_on(const char* name, Arguments... arguments) {
   void* found = ::dlsym(RTLD_NEXT, name);
@@ -62,7 +62,7 @@ ptx_programs& of_process() {
 }
 
 /// If an option requests machine code, changes it to request PTX: sm_90 becomes compute_90. The architecture may be in
-/// the same argument as the option's name (-arch=sm_90) or in the next argument; `before` is the argument before.
+/// the same argument as the option's name (-arch=sm_90) or in the next argument; `before` is the previous argument.
 /// Returns whether the option was changed.
 bool ask_for_ptx(std::string& option, std::string_view before) {
   constexpr std::string_view names[] = {"--gpu-architecture", "-arch"}, machine = "sm_";

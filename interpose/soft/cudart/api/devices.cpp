@@ -25,8 +25,8 @@ T& given(T* pointer) {
   return *pointer;
 }
 
-/// Returns a score for how well a device has the properties that a program requests; CUDA's documentation only says
-/// that the device that "best matches" is chosen.
+/// Returns a score for how well a device matches the properties that the program requests. CUDA's documentation defines
+/// no score; it only promises the device that "best matches".
 int likeness(const cudaDeviceProp& device, const cudaDeviceProp& wish) {
   return (wish.major == 0 || std::pair(device.major, device.minor) >= std::pair(wish.major, wish.minor) ? 2 : 0) +
          (device.totalGlobalMem >= wish.totalGlobalMem ? 1 : 0);
@@ -86,7 +86,7 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribut
   return api_call("cudaDeviceGetAttribute", [&] { given(value) = devices().attribute(attribute, device); });
 }
 
-/// This function and the next one have nothing to do: soft devices have no L2 cache, and other adapters write to their
+/// This function and the next one have no effect: soft devices have no L2 cache, and other devices write to their
 /// memory without a cache.
 cudaError_t CUDARTAPI cudaCtxResetPersistingL2Cache() {
   return api_call("cudaCtxResetPersistingL2Cache", [] { return cudaSuccess; });

@@ -15,7 +15,7 @@ using namespace hpe::cudart;
 
 namespace {
 
-constexpr int greatest_priority = -5;  // cudaDeviceGetStreamPriorityRange returns this and the next number
+constexpr int greatest_priority = -5;  // cudaDeviceGetStreamPriorityRange returns this value and least_priority
 constexpr int least_priority = 0;
 
 cudaError_t create_stream(const char* function, cudaStream_t* made, unsigned flags, int priority) {
@@ -146,7 +146,8 @@ cudaError_t CUDARTAPI cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallb
   });
 }
 
-/// Managed memory is always coherent on soft devices, so an attachment is only queued as an empty piece of work.
+/// Managed memory is always coherent on soft devices, so an attachment has no effect: this function queues an empty
+/// piece of work.
 cudaError_t CUDARTAPI cudaStreamAttachMemAsync(cudaStream_t handle, void* address, size_t /*length*/, unsigned flags) {
   return api_call(__func__, [&] {
     require(address != nullptr, cudaErrorInvalidValue);

@@ -1,4 +1,5 @@
-// The functions for versions, for the profiler, and for access to the driver, which is missing.
+// The functions for versions, for the profiler, and for access to NVIDIA's driver, which does not exist on soft
+// devices.
 
 #include <cuda_runtime_api.h>
 
@@ -15,8 +16,8 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
   });
 }
 
-/// Returns the CUDA version of the runtime. CUDA returns 0 if there is no driver, but many programs stop at 0, although
-/// they only test whether the runtime works.
+/// Returns the CUDA version of the runtime. CUDA's runtime returns 0 if there is no driver, but many programs stop if
+/// the result is 0, although they only test whether the runtime works.
 cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t CUDARTAPI cudaProfilerStart() { return cudaSuccess; }

@@ -1,7 +1,7 @@
-// The functions of the CUDA 12 runtime whose signature CUDA 13 changed. They call CUDA 13's functions. If CUDA 12 has
-// the new signature under a versioned name (cudaMemAdvise_v2), they use this name; otherwise a name that is not
-// exported (hpe_cuda13_...). generate.py reads these names from the object file and makes them refer to CUDA 13's
-// functions. At the end are the functions of which CUDA 13 changed only the name.
+// The functions of the CUDA 12 runtime whose signature CUDA 13 changed. They call CUDA 13's functions, under versioned
+// names (cudaMemAdvise_v2) if CUDA 12 has the new signature under such a name, and otherwise under names that are not
+// exported (hpe_cuda13_...). generate.py reads these names from the object file and generates the functions that jump
+// to CUDA 13's functions. At the end of the file are the functions of which CUDA 13 changed only the name.
 
 #include <driver_types.h>
 #include <surface_types.h>
@@ -66,7 +66,7 @@ cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t, cudaGraphNode_t
                                                    unsigned);
 cudaError_t cudaWaitExternalSemaphoresAsync_v2();
 
-// Functions that are the same in CUDA 12 and CUDA 13.
+// Functions with the same signature in CUDA 12 and CUDA 13.
 cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int);
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache*);
 cudaError_t cudaDeviceGetLimit(size_t*, cudaLimit);
@@ -78,7 +78,7 @@ cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t);
 cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t);
 cudaError_t hpe_cudart_absent(const char*) noexcept;
 
-// Functions whose structures CUDA 13 changed.
+// Functions with parameters whose structures CUDA 13 changed.
 
 cudaError_t cudaRuntimeGetVersion(int* result) {
   const cudaError_t error = hpe_cuda13_cudaRuntimeGetVersion(result);
@@ -112,7 +112,7 @@ cudaError_t cudaGetDeviceProperties_v2(device_properties* result, int device) {
   return cudaSuccess;
 }
 
-/// The version of CUDA 11, whose structure is the beginning of CUDA 12's structure.
+/// CUDA 11's version of this function. CUDA 11's structure is the beginning of CUDA 12's structure.
 cudaError_t cudaGetDeviceProperties(void* result, int device) {
   device_properties wide;
   const cudaError_t error = cudaGetDeviceProperties_v2(result != nullptr ? &wide : nullptr, device);
@@ -161,7 +161,7 @@ cudaError_t cudaGetSurfaceObjectResourceDesc(resource_description* result, cudaS
   return error;
 }
 
-// Functions that take the number of a device, in place of a location.
+// Functions whose parameter is the number of a device, where CUDA 13 has a location.
 
 cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise advice, int device) {
   return cudaMemAdvise_v2(pointer, bytes, advice, location_of(device));
@@ -176,8 +176,8 @@ cudaError_t cudaMemPrefetchAsync_ptsz(const void* pointer, size_t bytes, int dev
   return cudaMemPrefetchAsync(pointer, bytes, device, stream);
 }
 
-// Functions that return the index of the copy that failed. CUDA 13's functions do not return it, so the index is
-// SIZE_MAX, which CUDA 12 defines for failures that are not of a single copy.
+// Functions that return the index of the copy that failed. CUDA 13's functions do not return this index, so these
+// functions return SIZE_MAX, which CUDA 12 defines for failures that do not concern a single copy.
 
 cudaError_t cudaMemcpyBatchAsync(void** to, void** from, size_t* sizes, size_t count, cudaMemcpyAttributes* attributes,
                                  size_t* firsts, size_t attribute_count, size_t* failed, cudaStream_t stream) {
@@ -283,7 +283,7 @@ cudaError_t cudaLaunchCooperativeKernelMultiDevice(const launch_parameters* list
   });
 }
 
-// Functions that only have another name.
+// Functions that have another name in CUDA 13.
 
 cudaError_t cudaEventElapsedTime_v2(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   return cudaEventElapsedTime(milliseconds, from, to);

@@ -4,10 +4,11 @@ namespace hpe::cudart::cuda12 {
 
 namespace {
 
-/// A run of members that are consecutive in both structures.
+/// A run of members of cudaDeviceProp that are consecutive in both versions of the structure.
 struct run {
-  std::size_t at;     // the offset of the run in CUDA 12's structure
-  std::size_t first;  // the offset in CUDA 13's structure; `end` is the offset of the run's end there
+  std::size_t at;  // the offset of the run in CUDA 12's structure
+  // The offset of the run in CUDA 13's structure; `end` is the offset after the run in that structure.
+  std::size_t first;
   std::size_t end;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Structures that differ between CUDA 12 and CUDA 13, in their CUDA 12 form; the comments beside them give CUDA's
-/// names. All other structures are the same in both versions.
+/// Structures that differ between CUDA 12 and CUDA 13, in their CUDA 12 form; the comments contain CUDA's names of the
+/// structures. All other structures are the same in both versions.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -29,8 +29,8 @@ struct launch_parameters {  // cudaLaunchParams
   cudaStream_t stream;
 };
 
-/// cudaResourceDesc and cudaResourceViewDesc: the structures of CUDA 13 begin with the same members; reserved space
-/// follows, which must be zero.
+/// cudaResourceDesc and cudaResourceViewDesc. The structures of CUDA 13 begin with the same members, followed by
+/// reserved bytes, which must be zero.
 using resource_description = std::array<std::byte, 64>;
 using view_description = std::array<std::byte, 48>;
 
@@ -47,7 +47,7 @@ void narrow(const Wide& wide, std::array<std::byte, Size>& result) {
   std::memcpy(result.data(), &wide, Size);
 }
 
-/// cudaDeviceProp. CUDA 13 removed eight members; the others are the same, in the same order.
+/// cudaDeviceProp. CUDA 13 removed eight members; the other members are the same, in the same order.
 class alignas(8) device_properties {
  public:
   /// The offsets of the members that CUDA 13 removed.

@@ -21,8 +21,7 @@ class told final : public announced_work {
   hpeAnnouncement handle_;
 };
 
-/// Returns the devices whose memory may be used by kernels on the devices `run_on`. Both sets have a bit for each
-/// device.
+/// Returns the devices whose memory kernels on the devices `run_on` may use. Both sets contain a bit for each device.
 std::uint64_t homes_of_kernels(const device_table& devices, const memory_table& memory, std::uint64_t run_on) {
   const int count = devices.count();
   if (run_on != 0 && memory.any_for_other_devices()) return (std::uint64_t{1} << count) - 1;

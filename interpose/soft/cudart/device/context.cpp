@@ -1,5 +1,6 @@
-// Devices and streams are made when hpe starts, which is after the registrations that run before main. A child process
-// made by fork cannot use them, because the threads of the streams exist only in its parent.
+// The device and stream tables are constructed when hpe starts, after the program's registrations, which run before
+// main. A child process made by fork cannot use these tables, because the threads of the streams exist only in the
+// parent process.
 
 #include "interpose/soft/cudart/device/context.h"
 
@@ -35,8 +36,9 @@ std::atomic<bool> is_child{false};  // whether this process is a child, made by 
 
 bool scope_is_arguments() { return options::from_environment().scope == kernel_scope::args; }
 
-// Called before hpe starts: switches oversubscription off, because CUDA programs expect cudaMalloc to fail when a
-// device is full, unless the user has chosen (hpe run --oversubscribe).
+// To be called before hpe starts. Switches oversubscription off, because CUDA programs expect cudaMalloc to fail when a
+// device is full. Has no effect if the user has set the option (hpe run --oversubscribe). Returns false if the
+// environment cannot be changed.
 bool let_full_devices_refuse() {
   if (options::from_environment().oversubscribe != oversubscription::automatic) return true;
   return ::setenv("HPE_OVERSUBSCRIBE", "off", 1) == 0;  // NOLINT(concurrency-mt-unsafe): hpe reads it next
@@ -63,7 +65,7 @@ struct context::started {
   stream_table streams;
   event_table events;
   capture_table captures;
-  condition_table conditions;  // made before `graphs`, which refer to conditions
+  condition_table conditions;  // constructed before `graphs`, which refer to conditions
   graph_table graphs;
   exec_table execs;
   pool_table pools;
@@ -78,8 +80,8 @@ struct context::started {
 
 namespace {
 
-/// Frees memory that was removed from the table, except the memory of modules, mappings and registrations. Ignores
-/// errors, because the program no longer uses the memory.
+/// Frees memory that was removed from the table, except variables of modules, mapped memory and registered memory.
+/// Ignores errors, because the program no longer uses the memory.
 void release(const allocation& gone) {
   const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
   if (!is_variable && gone.kind != memory_kind::mapped && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
@@ -153,7 +155,8 @@ memory_uses context::kernel_uses(int device, std::span<const std::byte> argument
   memory_uses uses;
   uses.ranges = memory_.accesses(
       [&](const allocation& each) { return each.kind == memory_kind::variable && each.device == device; });
-  for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {  // packed too
+  // Steps of 4 bytes also find addresses in packed structures.
+  for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {
     void* address = nullptr;
     std::memcpy(&address, arguments.data() + at, sizeof address);
     if (const auto found = memory_.find(address)) uses.ranges.push_back({found->device_base, found->size, HPE_INOUT});

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The state of the CUDA runtime in a process. Owns and connects the tables of this folder and of the neighbouring
-/// folders.
+/// The state of the CUDA runtime in a process. Owns the tables of this folder and of the neighbouring folders (memory,
+/// modules, streams, events, graphs).
 
 #include <driver_types.h>
 
@@ -45,16 +45,16 @@ class context {
 
   [[nodiscard]] sticky_error& fault() noexcept { return fault_; }
 
-  /// Code that makes an allocation for kernels adds the allocation to this table; launches pass the table's allocations
-  /// to hpe as accesses.
+  /// The table of all memory that kernels may use. Code that allocates memory for kernels adds the allocation; launches
+  /// pass the table's allocations to hpe as accesses.
   [[nodiscard]] memory_table& memory() noexcept { return memory_; }
   [[nodiscard]] managed_advice& advice() noexcept { return advice_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
   [[nodiscard]] bool has_started() const noexcept { return is_started_; }
 
-  /// The first call of one of the functions below starts hpe. They throw hpe::error if hpe cannot start, and
-  /// cudaErrorInitializationError in a child that was forked after the start.
+  /// The first call of one of the functions below starts hpe. These functions throw hpe::error if hpe cannot start, and
+  /// cudaErrorInitializationError in a child process that was forked after the start.
   [[nodiscard]] device_table& devices();
   [[nodiscard]] stream_table& streams();
   [[nodiscard]] event_table& events();
@@ -85,7 +85,7 @@ class context {
   /// which its arguments point.
   [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
 
-  /// Waits for all streams and ignores errors. Does nothing if hpe has not started.
+  /// Waits for all work on all streams and ignores errors. Has no effect if hpe has not started.
   void finish_work();
 
   /// Implements cudaDeviceReset: frees the program's objects on a device and clears the sticky error.
@@ -105,9 +105,8 @@ class context {
   std::unique_ptr<started> started_;
 };
 
-/// Returns the context of this process. The first call, which may come before main, creates it. It is never destroyed,
-/// because static objects and other threads may make CUDA calls until the process ends. Exported functions access the
-/// parts of the context through this function.
+/// Returns the context of this process. The first call, which may come before main, creates it. The context is never
+/// destroyed, because static objects and other threads may make CUDA calls until the process ends.
 [[nodiscard]] context& process();
 
 }  // namespace hpe::cudart

@@ -12,7 +12,7 @@ namespace hpe::cudart {
 
 namespace {
 
-// CUDA's initial limits on GPUs of compute capability 9.0.
+// Returns CUDA's initial value of a limit on GPUs of compute capability 9.0.
 std::size_t initial_limit(cudaLimit limit) {
   switch (limit) {
     case cudaLimitStackSize: return 1024;

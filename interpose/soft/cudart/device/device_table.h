@@ -27,8 +27,8 @@ class device_table {
   /// Throws cudaErrorInvalidDevice unless a device has this number.
   void require_device(int device) const;
 
-  /// Returns the hpe devices that the program sees as this one device; several devices if the program's kernels are
-  /// spread.
+  /// Returns the hpe devices that the program sees as this device: one device or, if the process spreads its kernels,
+  /// several.
   [[nodiscard]] std::vector<int> behind(int device) const;
 
   [[nodiscard]] const cudaDeviceProp& properties(int device) const;
@@ -41,9 +41,9 @@ class device_table {
   void set_limit(int device, cudaLimit limit, std::size_t value);
 
   [[nodiscard]] bool can_reach(int device, int peer) const;
-  /// Whether the program has allowed kernels on `device` to use memory of `peer`.
+  /// Whether the program has enabled peer access of kernels on `device` to the memory of `peer`.
   [[nodiscard]] bool peer_enabled(int device, int peer) const;
-  /// Returns whether the call has changed the setting.
+  /// Enables or disables peer access. Returns whether the call has changed the setting.
   bool set_peer(int device, int peer, bool enabled);
 
   [[nodiscard]] unsigned flags(int device) const;

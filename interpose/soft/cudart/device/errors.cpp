@@ -1,4 +1,4 @@
-// The last error belongs to a thread. The sticky error belongs to the process and is set once.
+// Each thread has its own last error. The process has one sticky error, which the first fault sets.
 
 #include "interpose/soft/cudart/device/errors.h"
 
@@ -43,8 +43,8 @@ const description& describe(cudaError_t code) noexcept {
 
 /// Returns the log level for a failure. Programs often continue after a lack of memory (with null pointers), after an
 /// unsupported call (without the feature), or after a refused image (with another form of the module). So the default
-/// log shows the first lack of memory and, for each function, its first unsupported call and its first image that is
-/// refused with a reason.
+/// log shows the first lack of memory and, for each function, the first unsupported call and the first image that the
+/// function refuses with a reason.
 log_level level_of(const char* function, cudaError_t code, bool has_reason) {
   const bool is_image = (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidKernelImage) && has_reason;
   if (code != cudaErrorMemoryAllocation && code != cudaErrorNotSupported && !is_image) return log_level::info;
@@ -55,7 +55,8 @@ log_level level_of(const char* function, cudaError_t code, bool has_reason) {
   return is_first ? log_level::warn : log_level::info;
 }
 
-/// Returns the sentence for the log if hpe's CUDA runtime itself detects an error and has no more specific reason.
+/// Returns the sentence for the log if hpe's CUDA runtime itself has detected an error and there is no more specific
+/// reason.
 const char* reason_for(cudaError_t code) {
   switch (code) {
     case cudaErrorMemoryAllocation:
@@ -70,7 +71,7 @@ void log_failure(const char* function, cudaError_t code, const char* reason) noe
   try {
     log(level_of(function, code, reason != nullptr), "{}: {}: {}", function, describe(code).name,
         reason != nullptr ? reason : reason_for(code));
-  } catch (const std::exception&) {  // there is not enough memory to record that the failure was logged
+  } catch (const std::exception&) {  // there is not enough host memory to log the failure
     return;
   }
 }
@@ -116,7 +117,7 @@ void sticky_error::set(cudaError_t code, const char* sentence) noexcept {
   if (!code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
   try {
     log(log_level::error, "{}", sentence);
-  } catch (const std::exception&) {  // there is not enough memory to print the sentence, but the code is set
+  } catch (const std::exception&) {  // there is too little host memory to print the sentence
     return;
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The errors of a thread and of the process, and how calls report these errors.
+/// The last error of a thread, the sticky error of the process, and the functions with which calls report errors.
 ///
 /// Inside the library, failures are exceptions: class failure for an error of CUDA, hpe::error for an error of hpe.
 /// api_call converts the exception to the code that the call returns and that the thread keeps for cudaGetLastError.
@@ -29,8 +29,8 @@ void check(hpeStatus status);
 /// Returns code.
 cudaError_t remember(cudaError_t code) noexcept;
 
-/// The error that remains after a kernel has faulted. From then on, every call that does work fails with this error, in
-/// all threads, until cudaDeviceReset. Thread-safe.
+/// The error of the process after a kernel has faulted. Every later call that runs its body by api_call fails with this
+/// error, in all threads, until cudaDeviceReset. Thread-safe.
 class sticky_error {
  public:
   /// The first call sets the error and prints `sentence`, hpe's message, on standard error. Later calls have no effect.
@@ -43,20 +43,19 @@ class sticky_error {
 };
 
 /// Returns the error code for the exception that is being handled. Logs the exception's message, normally at level
-/// info. The level is warn for the first failure that is caused by lack of memory, and also, separately for each
-/// function, for the first unsupported call and for the first image that cannot be loaded. To be called only inside a
-/// catch block.
+/// info. The level is warn for the first lack of memory in the process and, for each function, for the first
+/// unsupported call and for the first image that cannot be loaded. To be called only inside a catch block.
 [[nodiscard]] cudaError_t code_of_current_exception(const char* function) noexcept;
 
 /// Returns the sticky error of the process; cudaSuccess if there is no sticky error.
 [[nodiscard]] cudaError_t sticky_code() noexcept;
 
-/// Makes the text for trace::awaited from the name of a function.
+/// Returns the text for trace::awaited. `function` is the name of the CUDA function; the numbers are not used.
 [[nodiscard]] std::string words_for_call(const void* function, std::uint64_t none, std::uint64_t nothing);
 
 /// Runs the body of an exported function; the body returns a cudaError_t or nothing. `function` is the name of the
-/// exported function; messages name the function that the program called. Functions that must also work after a fault
-/// (error queries, versions, cudaDeviceReset) use api_call_always.
+/// exported function. Messages contain the name of the function that the program has called, which may be another one.
+/// Functions that must also work after a fault (error queries, versions, cudaDeviceReset) use api_call_always.
 template <class Body>
 cudaError_t api_call_always(const char* function, Body&& body) noexcept {
   const call_scope scope(function);

@@ -13,9 +13,9 @@
 
 namespace hpe::cudart {
 
-/// Maps the program's handles to objects. A handle is valid until it is destroyed; the object exists until its last
-/// reference is released. Removed objects are destructed after the table's lock is released, because their destructors
-/// may wait or call functions of the program. Thread safe.
+/// Maps the program's handles to objects. A handle is valid until the program destroys it; the object exists until its
+/// last reference is released. The table releases its lock before it destroys removed objects, because their
+/// destructors may wait or call functions of the program. Thread safe.
 template <class Handle, class Object, cudaError_t unknown_handle>
 class handle_table {
  public:
@@ -23,7 +23,7 @@ class handle_table {
 
   void enter(Handle handle, pointer made) {
     const std::unique_lock lock(mutex_);
-    std::swap(objects_[handle], made);  // the previous object is destructed with the parameter, after unlocking
+    std::swap(objects_[handle], made);  // the parameter destroys the previous object after the lock is released
   }
 
   /// Adds an object and returns its handle, which is the object's address. Most kinds of handles are addresses.
@@ -47,8 +47,8 @@ class handle_table {
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  /// If several threads destroy the same handle, the call of one thread returns the object, and the others throw
-  /// failure(unknown_handle).
+  /// If several threads destroy the same handle, the call of one thread returns the object, and the calls of the other
+  /// threads throw failure(unknown_handle).
   pointer destroy(Handle handle) {
     auto gone = take_or_null(handle);
     require(gone != nullptr, unknown_handle);

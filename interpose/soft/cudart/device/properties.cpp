@@ -41,7 +41,7 @@ void set_memory(cudaDeviceProp& p) {
 
 void set_execution(cudaDeviceProp& p) {
   const compute_capability capability = options::from_environment().capability;
-  const std::string_view number = word_of(capability);  // as in "9.0"
+  const std::string_view number = word_of(capability);  // for example "9.0"
   p.major = number.front() - '0';
   p.minor = number.back() - '0';
   p.warpSize = 32;

@@ -10,8 +10,7 @@
 
 namespace hpe::cudart {
 
-/// The launch configuration <<<...>>>, which is stored from __cudaPushCallConfiguration until the kernel's stub fetches
-/// it.
+/// The launch configuration <<<...>>>. __cudaPushCallConfiguration stores it, and the kernel's stub fetches it.
 struct call_configuration {
   dim3 grid;
   dim3 block;
@@ -21,9 +20,9 @@ struct call_configuration {
 
 struct thread_state {
   cudaError_t last_error = cudaSuccess;
-  const char* call = nullptr;  // the CUDA function that the program has called and that is running, or null
+  const char* call = nullptr;  // the CUDA function of the program's call in progress, or null
   int device = 0;
-  bool uses_device = false;  // the runtime has used the device since a function of the driver last read this flag
+  bool uses_device = false;  // runtime calls have used `device` since a driver function last read this flag
   bool default_stream_is_own =
       false;  // true in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's default stream
   std::vector<call_configuration> configurations;

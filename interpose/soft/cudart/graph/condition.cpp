@@ -49,7 +49,7 @@ void condition_table::release(std::uint32_t* value) {
 std::size_t conditional_operation::choose() const {
   const unsigned value = decides_->value();
   if (kind_ == cudaGraphCondTypeSwitch) return value;
-  return value != 0 ? 0 : 1;  // 1 is the index of the else body; a node without an else body then runs nothing
+  return value != 0 ? 0 : 1;  // 1 is the index of the else body; a node without an else body runs no body
 }
 
 }  // namespace hpe::cudart

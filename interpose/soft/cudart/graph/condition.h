@@ -17,8 +17,8 @@ namespace hpe::cudart {
 
 class condition_table;
 
-/// The value that decides which body a conditional node runs. Kernels set the value through the condition's handle,
-/// which is the address of the value.
+/// The value that determines which body (graph) a conditional node runs. Kernels set the value through the condition's
+/// handle, which is the address of the value.
 class condition {
  public:
   condition(condition_table& table, std::uint32_t* value, unsigned initial, bool is_set_by_launches)
@@ -29,7 +29,7 @@ class condition {
 
   cudaGraphConditionalHandle handle() const { return reinterpret_cast<cudaGraphConditionalHandle>(value_); }
   unsigned value() const { return *static_cast<const volatile std::uint32_t*>(value_); }
-  void begin_launch() const;  ///< sets the initial value if is_set_by_launches is true
+  void begin_launch() const;  ///< sets the value to the initial value if is_set_by_launches is true
   void claim();               ///< called by the condition's node; a second call throws cudaErrorInvalidValue
 
  private:
@@ -40,7 +40,7 @@ class condition {
   bool is_claimed_ = false;
 };
 
-/// The conditions of a process. Their values are in host memory that all devices can use. Thread safe. The functions
+/// The conditions of a process, whose values are in host memory that all devices can use. Thread safe. The functions
 /// throw `failure` and hpe::error.
 class condition_table {
  public:

@@ -100,10 +100,11 @@ void graph::disconnect(graph_node& from, graph_node& to) {
 }
 
 std::vector<graph_node*> graph::in_order() const {
-  std::unordered_map<const graph_node*, std::size_t> missing;  // how many dependencies of a node are not in `result`
+  // For each node, the number of nodes before it that are not in `result`.
+  std::unordered_map<const graph_node*, std::size_t> missing;
   for (const auto& each : nodes_) missing[each.get()] = each->before_.size();
 
-  // Programs usually create a node after the nodes on which it depends; then one pass is enough.
+  // Programs usually create a node after the nodes on which it depends, so usually one pass is enough.
   std::vector<graph_node*> result;
   result.reserve(nodes_.size());
   std::unordered_set<const graph_node*> taken;

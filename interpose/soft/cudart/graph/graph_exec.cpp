@@ -1,5 +1,5 @@
-// A plan is a list of steps; each step comes after the steps on which it depends. A change makes a new plan, and queued
-// launches continue to use the plan with which they began.
+// A plan is a list of steps; each step comes after the steps on which it depends. Each change of the executable graph
+// creates a new plan, and queued launches continue to use the plan with which they were queued.
 
 #include "interpose/soft/cudart/graph/graph_exec.h"
 

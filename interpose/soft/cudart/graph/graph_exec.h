@@ -17,8 +17,8 @@ namespace hpe::cudart {
 /// after another, in an order that satisfies the dependencies. Thread safe. The functions throw `failure`.
 class graph_exec {
  public:
-  /// The nodes of child graphs become steps of this executable graph. Throws the error of an operation that cannot be
-  /// prepared, and cudaErrorInvalidValue if the graph has a cycle.
+  /// Each node of the graph and of its child graphs becomes a step of the executable graph. Throws the error of an
+  /// operation that cannot be prepared, and cudaErrorInvalidValue if the graph has a cycle.
   graph_exec(const graph& from, unsigned long long flags);
 
   unsigned long long flags() const { return flags_; }
@@ -28,19 +28,20 @@ class graph_exec {
   /// graph.
   void launch(stream& where);
 
-  /// Returns the work of one launch, which becomes a part of another piece of work.
+  /// Returns the work of one launch, for a caller that runs it as a part of another piece of work.
   work begin(stream& where) const;
 
-  /// Replaces all operations, for later launches, by those of `from`, which must have the same nodes and edges. If the
-  /// nodes or edges differ, changes nothing and returns the difference. If the first node of `from` that differs is
-  /// known, *differing is set to it; `differing` may be null.
+  /// Replaces all operations, for later launches, by the operations of `from`, which must have the same nodes and
+  /// edges. If the nodes or edges differ, changes nothing and returns the kind of the difference. If the first node of
+  /// `from` that differs is known, sets *differing to this node; `differing` may be null.
   cudaGraphExecUpdateResult update(const graph& from, graph_node** differing);
 
   /// Replaces the operation of a node, for later launches, by another operation of the same type. `node` is a node of
   /// the original graph.
   void set(const graph_node& node, std::shared_ptr<const operation> what);
   [[nodiscard]] std::shared_ptr<const operation> what(const graph_node& node) const;
-  void set_child(const graph_node& node, const graph& child);  ///< nodes and edges must be the same as before
+  /// The old and the new child graph must have the same nodes and edges.
+  void set_child(const graph_node& node, const graph& child);
 
   /// Sets whether later launches run a node. Only kernel, memcpy and memset nodes can be disabled.
   void enable(const graph_node& node, bool enabled);
@@ -50,13 +51,13 @@ class graph_exec {
   struct step;
   using plan = std::vector<step>;
   struct step {
-    std::uint64_t id = 0;  // the id of the node from which the step was made
+    std::uint64_t id = 0;  // the id of the node that this step runs
     int device = 0;
     bool enabled = true;
     std::shared_ptr<const operation> what;
     work prepared;
-    std::vector<std::size_t> before;  // the steps on which this step depends
-    std::size_t parts = 0;            // for a child graph: the number of preceding steps that belong to it
+    std::vector<std::size_t> before;  // the indices of the steps on which this step depends
+    std::size_t parts = 0;            // for a child graph, the number of preceding steps that belong to this graph
     graph_node* node = nullptr;       // the node, for reports by update(); may be destroyed later
     std::vector<plan> bodies{};       // the bodies of a conditional node
   };
@@ -79,10 +80,10 @@ class graph_exec {
   void change(const Change& how);
 
   const unsigned long long flags_;
-  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // the user objects of queued launches
+  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // the graph's user objects
   const std::uint64_t id_;
   mutable std::mutex mutex_;
-  std::shared_ptr<const plan> plan_;  // plans do not change once they are made, because queued launches share them
+  std::shared_ptr<const plan> plan_;  // a plan never changes, because queued launches use it
   point last_;                        // the end of the last launch
 };
 

@@ -35,7 +35,8 @@ void graph_memory_table::release(const graph_memory& gone) {
     known_.erase(gone.base());
     amounts_[gone.device()].now -= gone.size();
   }
-  if (memory_.remove(gone.base())) ::hpeFree(gone.base());  // otherwise cudaDeviceReset has freed it
+  // If remove() finds no allocation, cudaDeviceReset has freed the memory.
+  if (memory_.remove(gone.base())) ::hpeFree(gone.base());
 }
 
 std::shared_ptr<graph_memory> graph_memory_table::find(const void* base) const {
@@ -148,7 +149,7 @@ cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* 
   });
 }
 
-/// The used and the reserved memory are the same: all memory that exists.
+/// Reports the memory of all existing allocation nodes as used and as reserved memory.
 cudaError_t CUDARTAPI cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void* value) {
   return api_call(__func__, [&] {
     process().devices().require_device(device);

@@ -16,9 +16,8 @@ namespace hpe::cudart {
 
 class graph_memory_table;
 
-/// Memory that a graph allocates in an allocation node. The memory exists from the creation of the node until all
-/// graphs, executable graphs and launches that contain the node have ended. Therefore a launch allocates and frees no
-/// memory.
+/// Memory that a graph allocates in an allocation node. The memory exists from the creation of the node until no graph,
+/// executable graph or launch contains the node. Therefore a launch allocates and frees no memory.
 class graph_memory {
  public:
   graph_memory(graph_memory_table& table, void* base, std::size_t size, int device)
@@ -45,10 +44,11 @@ class graph_memory_table {
   explicit graph_memory_table(memory_table& memory) : memory_(memory) {}
 
   std::shared_ptr<graph_memory> allocate(std::size_t bytes, int device, unsigned access);
-  std::shared_ptr<graph_memory> find(const void* base) const;  ///< null unless a graph has allocated it
+  /// Null if no graph has allocated memory at this address.
+  std::shared_ptr<graph_memory> find(const void* base) const;
 
   std::uint64_t bytes(int device) const;
-  std::uint64_t most_bytes(int device) const;  ///< since the last call of reset_most
+  std::uint64_t most_bytes(int device) const;  ///< the largest value of bytes() since the last call of reset_most
   void reset_most(int device);
 
  private:
@@ -90,8 +90,8 @@ class free_operation final : public operation {
   std::shared_ptr<graph_memory> memory_;
 };
 
-/// make_alloc makes the operation of an allocation node, and sets parameters.dptr to the address of the memory.
-/// make_free makes the operation of a node that frees the memory at an address.
+/// make_alloc returns the operation of an allocation node, and sets parameters.dptr to the address of the allocated
+/// memory. make_free returns the operation of a node that frees the memory at an address.
 std::shared_ptr<const operation> make_alloc(cudaMemAllocNodeParams& parameters);
 std::shared_ptr<const operation> make_free(void* address);
 

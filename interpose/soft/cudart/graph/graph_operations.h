@@ -46,11 +46,11 @@ class branch_operation : public operation {
   }
 
   virtual void begin_launch() const = 0;      ///< called before each launch of the whole graph
-  virtual std::size_t choose() const = 0;     ///< the index of the body to run; none runs if it is too high
-  virtual bool is_loop() const noexcept = 0;  ///< whether to choose again after a body has run
+  virtual std::size_t choose() const = 0;     ///< the index of the body to run; if the index is too high, no body runs
+  virtual bool is_loop() const noexcept = 0;  ///< whether the node calls choose() again after a body has run
 };
 
-/// Records an event; each launch of the graph makes a new recording.
+/// Records an event; each launch of the graph is a new recording.
 class record_operation final : public operation {
  public:
   record_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
@@ -64,7 +64,7 @@ class record_operation final : public operation {
   std::shared_ptr<event> event_;
 };
 
-/// Waits for an event: for the last recording that was made before the graph was launched.
+/// Waits for the last recording of an event before the launch of the graph.
 class wait_operation final : public operation {
  public:
   wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}

@@ -1,4 +1,4 @@
-// Makes operations from the parameters of nodes.
+// Implements the functions of graph_calls.h that create the operations of graph nodes.
 
 #include <cuda_runtime_api.h>
 
@@ -28,7 +28,7 @@ std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* para
   require(parameters != nullptr && parameters->func != nullptr, cudaErrorInvalidValue);
   auto made = std::make_shared<kernel_operation>();
   check(made->take(*parameters, process().current_device()));
-  // The attributes are not known yet; prepare() makes the checks that depend on them.
+  // The attributes are not known yet, so prepare() performs the checks that depend on them.
   check_shape(*process().modules().find_kernel(made->function), process().current_device(), made->grid, made->block,
               made->shared_bytes, false);
   return made;

@@ -16,7 +16,8 @@ class user_object {
   user_object(void* value, cudaHostFn_t destroy, unsigned references);
 
   void retain(unsigned count);
-  bool release(unsigned count);  ///< returns whether no reference is left; throws `failure` if there are too few
+  bool release(unsigned count);  ///< returns whether no reference is left; throws `failure` if there are fewer than
+                                 ///< `count` references
 
   const std::shared_ptr<void>& value() const { return value_; }
 
@@ -28,8 +29,8 @@ class user_object {
 
 class user_object_table : public handle_table<cudaUserObject_t, user_object, cudaErrorInvalidValue> {
  public:
-  /// Releases references of the program; destroys the handle when the program has no reference left. Returns the value
-  /// of the object.
+  /// Releases `count` references of the program; removes the handle when the program has no reference left. Returns the
+  /// value of the object.
   std::shared_ptr<void> release(cudaUserObject_t handle, unsigned count);
 };
 

@@ -29,7 +29,7 @@ struct device_array {
   std::size_t planes() const { return extent.depth == 0 ? 1 : extent.depth; }
 
   box_strides strides() const { return {pitch, rows() * pitch}; }
-  /// Returns the address of the first byte of a box that has `size` and begins at `position`. Throws
+  /// Returns the address of the first byte of a box of this size that begins at `position`. Throws
   /// cudaErrorInvalidValue if the box is not inside the array.
   char* at(const cudaPos& position, const box_extent& size) const;
 };
@@ -52,7 +52,7 @@ class array_table : public handle_table<cudaArray_const_t, const device_array, c
   memory_table& memory_;
 };
 
-/// A mipmapped array: a series of arrays (levels); each level has half the extent of the level before.
+/// A mipmapped array: a series of arrays (levels), each with half the extent of the previous level.
 struct mipmapped_array {
   std::vector<cudaArray_t> levels;
   int device = 0;
@@ -63,7 +63,7 @@ class mipmap_table : public handle_table<cudaMipmappedArray_const_t, const mipma
  public:
   explicit mipmap_table(array_table& arrays) : arrays_(arrays) {}
 
-  /// Makes as many levels as the program requests, but none after the level with extent 1.
+  /// Creates `levels` levels, or fewer: no level follows the level with extent 1.
   cudaMipmappedArray_t create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned levels, unsigned flags,
                               int device);
   void free(cudaMipmappedArray_t handle);

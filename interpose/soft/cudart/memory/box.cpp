@@ -1,4 +1,4 @@
-// hpeMemcpy copies contiguous ranges. So rows without gaps between them are joined to one range.
+// hpeMemcpy copies contiguous ranges, so the functions in this file join rows without gaps to one range.
 
 #include "interpose/soft/cudart/memory/box.h"
 
@@ -15,8 +15,8 @@ namespace hpe::cudart {
 
 namespace {
 
-/// Returns the allocation that contains an address. Also finds memory that only hpe has a record of, such as a module
-/// variable whose address a kernel has stored.
+/// Returns the allocation that contains an address. Also finds hpe memory that is not in the memory table, such as a
+/// module variable whose address a kernel has stored.
 std::optional<allocation> find_memory(const void* address) {
   if (auto found = process().memory().find(address)) return found;
   hpePointerInfo info{};

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Copies and memsets of boxes of bytes; all other copies and memsets call these functions. The boxes must not be
-/// empty.
+/// Copies and memsets of boxes of bytes. All copies and memsets on soft devices call these functions. The boxes must
+/// not be empty.
 
 #include "runtime/base/box.h"
 
@@ -9,7 +9,7 @@ namespace hpe::cudart {
 
 /// Throws cudaErrorInvalidPitchValue if rows overlap. Throws cudaErrorInvalidValue if the address is null, if the box
 /// exceeds the address space, or if the box begins in a CUDA allocation and extends beyond it. If must_be_known is
-/// true, memory outside of all CUDA allocations is also an error (cudaErrorInvalidValue).
+/// true, also throws cudaErrorInvalidValue for memory outside all CUDA allocations.
 void check_box(const char* begin, const box& shape, bool must_be_known);
 
 /// Whether an address is in ordinary memory of the program, which neither CUDA nor hpe has allocated or registered.

@@ -1,6 +1,6 @@
-// As in CUDA, pageable memory is no longer used after a call has returned: the call copies the bytes of a small source
-// into the queued operation, and waits for its copy in all other cases. If the stream is being captured, the copy runs
-// when the graph runs.
+// As in CUDA, a copy does not use pageable memory after the program's call has returned. For a small source, the call
+// copies the bytes into the queued operation; in all other cases, the call waits for the copy. If the stream is being
+// captured, the copy runs when the program launches the graph.
 
 #include "interpose/soft/cudart/memory/copying.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_taken_along = std::size_t{64} << 10;
 
-/// A copy operation that owns the source bytes, which it has copied from the program's memory.
+/// A copy operation that owns a copy of the source bytes.
 class carried_copy final : public operation {
  public:
   carried_copy(const cudaMemcpy3DParms& what, std::size_t bytes)
@@ -41,7 +41,7 @@ bool is_pageable_side(cudaArray_const_t array, const void* address) {
   return array == nullptr && address != nullptr && is_pageable(address);
 }
 
-/// Returns the number of bytes if the copy is of one contiguous range; 0 for other copies.
+/// Returns the number of bytes of a copy that is one contiguous range; 0 for all other copies.
 std::size_t flat_bytes(const cudaMemcpy3DParms& what) {
   const bool is_flat = what.srcArray == nullptr && what.dstArray == nullptr && what.extent.height == 1 &&
                        what.extent.depth == 1 && what.srcPos.x == 0 && what.srcPos.y == 0 && what.srcPos.z == 0;

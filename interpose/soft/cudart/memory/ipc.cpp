@@ -79,7 +79,8 @@ void ipc_table::refresh(const void* address) {
   const std::scoped_lock lock(mutex_);
   if (!found || exports_.count(found->base) == 0) return;
   hpeExport again{};
-  check(::hpeExportBegin(&again, found->base, found->size));  // makes the copy in the memory of the home the valid one
+  // Makes the data in the memory of the allocation's device the valid data.
+  check(::hpeExportBegin(&again, found->base, found->size));
   check(::hpeExportEnd(&again));
 }
 

@@ -12,19 +12,20 @@
 
 namespace hpe::cudart {
 
-/// Exports device memory of this process, and opens memory of other processes. A CUDA memory handle is the hpeExport of
-/// the whole allocation, and so is the exported pointer of a pool. Thread safe. The functions throw `failure` and
-/// hpe::error.
+/// Exports device memory of this process, and opens memory of other processes. A CUDA memory handle contains the
+/// hpeExport of the whole allocation, and so does the exported pointer of a pool. Thread safe. The functions throw
+/// `failure` and hpe::error.
 class ipc_table {
  public:
   explicit ipc_table(memory_table& memory) : memory_(memory) {}
 
-  /// Returns the same handle for all addresses in an allocation. Throws cudaErrorInvalidValue if the memory is of
-  /// another kind; the kind is `device` for memory of cudaMalloc and its variants, and `pool` for memory of pools.
+  /// Returns the same handle for all addresses in an allocation. Throws cudaErrorInvalidValue if the memory is not of
+  /// this kind; `kind` is `device` for memory of cudaMalloc and its variants, and `pool` for memory of pools.
   hpeExport export_memory(const void* address, memory_kind kind);
 
   /// Returns the base of the allocation in this process; if the allocation is opened again, the address is the same.
-  /// Throws cudaErrorInvalidResourceHandle if this process, or a process that has ended, made the handle.
+  /// Throws cudaErrorInvalidResourceHandle if this process has exported the memory, or if the exporting process has
+  /// ended.
   void* open(const hpeExport& handle, int device, memory_kind kind);
 
   bool has_opened(void* base, memory_kind kind);
@@ -33,15 +34,16 @@ class ipc_table {
   /// this kind.
   bool close(void* base, memory_kind kind);
 
-  /// To be called before an allocation is freed: ends the export of the allocation. Processes that have opened the
-  /// memory can still use it.
+  /// Ends the export of an allocation. To be called before the allocation is freed. Processes that have opened the
+  /// memory can continue to use it.
   void forget(const void* base);
 
   /// To be called after cudaDeviceReset has freed memory: removes the records of opened memory that no longer exists.
   void drop_closed();
 
-  /// To be called before this process copies from `address`. If the memory is exported, makes the copy of the data at
-  /// the memory's home the valid one, because other processes may have written that copy.
+  /// To be called before this process copies from `address`. If the memory is exported, other processes may have
+  /// changed the bytes in device memory. This function makes the bytes in device memory the valid ones, so that the
+  /// copy does not read older bytes.
   void refresh(const void* address);
 
  private:
@@ -53,7 +55,7 @@ class ipc_table {
 
   memory_table& memory_;
   std::mutex mutex_;
-  std::map<const void*, hpeExport> exports_;  // by base address
+  std::map<const void*, hpeExport> exports_;  // the key is the base of the allocation
   std::map<void*, opened> opened_;
   std::atomic<bool> exports_any_{false};
 };

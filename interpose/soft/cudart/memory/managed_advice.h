@@ -1,7 +1,7 @@
 #pragma once
 
 /// Records the program's advice about managed memory (cudaMemAdvise) and the last prefetches of managed memory, so that
-/// cudaMemRangeGetAttribute can return them. As in CUDA, ranges are rounded to pages; here, a page has 4 KiB.
+/// cudaMemRangeGetAttribute can return them. As in CUDA, ranges are rounded to pages; on soft devices, a page is 4 KiB.
 /// Thread-safe.
 
 #include <cstddef>
@@ -23,17 +23,17 @@ struct page_advice {
   bool read_mostly = false;
   int preferred = nowhere;
   int prefetched = nowhere;
-  std::uint32_t accessed_by = 0;  // has a bit for each device; the highest bit stands for the host
+  std::uint32_t accessed_by = 0;  // contains a bit for each device; the highest bit stands for the host
 };
 
 class managed_advice {
  public:
-  /// Changes the advice for the pages of a range in an allocation.
+  /// Calls how(advice) for the advice of the pages of a range in an allocation.
   void change(const allocation& whole, const void* address, std::size_t bytes,
               const std::function<void(page_advice&)>& how);
 
-  /// Returns the advice for the pages of a range: one entry for each run of pages with equal advice, and at least one
-  /// entry.
+  /// Returns the advice for the pages of a range: one element for each run of pages with equal advice, and at least one
+  /// element.
   [[nodiscard]] std::vector<page_advice> of(const allocation& whole, const void* address, std::size_t bytes) const;
 
   /// Removes the advice about an allocation, so that a later allocation with this base begins without advice.
@@ -41,7 +41,8 @@ class managed_advice {
 
  private:
   mutable std::mutex mutex_;
-  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // by base, then by the first page of a run
+  // The keys are the base of the allocation and the first page of a run.
+  std::map<const void*, std::map<std::size_t, page_advice>> all_;
 };
 
 }  // namespace hpe::cudart

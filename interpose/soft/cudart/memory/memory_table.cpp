@@ -18,7 +18,8 @@ void memory_table::add(const allocation& made) {
   const std::lock_guard lock(mutex_);
   allocation entry = made;
   if (entry.device_base == nullptr) entry.device_base = entry.base;
-  allocation& place = allocations_[number(entry.base)];  // may exist: the flags of pool memory can change
+  // The entry may exist, because the flags of pool memory can change.
+  allocation& place = allocations_[number(entry.base)];
   entry.id = place.base != nullptr ? place.id : ++added_;
   if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
   if (entry.is_for_other_devices()) ++for_other_devices_;

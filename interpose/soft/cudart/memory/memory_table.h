@@ -20,8 +20,8 @@ enum class memory_kind : std::uint8_t {
   host,        // allocated by cudaMallocHost or cudaHostAlloc
   registered,  // the program's own memory, registered by cudaHostRegister
   pool,        // allocated by cudaMallocAsync
-  mapped,      // mapped by cuMemMap; `flags` has a bit for each device that may use it
-  variable,    // variable of a module; the module frees it
+  mapped,      // mapped by cuMemMap; `flags` contains a bit for each device that may use the memory
+  variable,    // a variable of a module, which frees the memory
   managed_variable,
   imported,  // memory that another process has exported
 };
@@ -30,8 +30,9 @@ struct allocation {
   void* base = nullptr;
   std::size_t size = 0;
   memory_kind kind = memory_kind::device;
-  int device = 0;               // the home; for host memory, the device that was current during the allocation
-  unsigned flags = 0;           // the flags of cudaHostAlloc, cudaHostRegister or cudaMallocManaged
+  int device = 0;      // the device on which the memory is allocated (its home); for host memory, the device that was
+                       // current at the allocation
+  unsigned flags = 0;  // the flags of cudaHostAlloc, cudaHostRegister or cudaMallocManaged
   void* device_base = nullptr;  // the address for kernels; differs from base only for registered memory
   std::uint64_t id = 0;         // set by memory_table::add, not reused in this process
 
@@ -45,7 +46,7 @@ struct allocation {
   [[nodiscard]] bool is_on_device() const noexcept {
     return kind != memory_kind::host && kind != memory_kind::registered;
   }
-  /// Whether kernels on devices other than the home may use the allocation even without peer access to the home.
+  /// Whether kernels on devices other than `device` may use the allocation even without peer access to `device`.
   [[nodiscard]] bool is_for_other_devices() const noexcept {
     const bool has_devices_in_flags = kind == memory_kind::pool || kind == memory_kind::mapped;
     return kind == memory_kind::managed || (has_devices_in_flags && (flags & ~(1U << device)) != 0);
@@ -56,8 +57,8 @@ class memory_table {
  public:
   void add(const allocation& made);
 
-  /// Returns a lock; while the lock exists, no allocation is removed. A launch holds the lock from its call of
-  /// accesses() until it has passed the accesses to hpe.
+  /// Returns a lock; while the lock exists, remove() waits. A launch holds the lock from its call of accesses() until
+  /// it has passed the accesses to hpe.
   [[nodiscard]] std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(kept_); }
 
   /// Removes the allocation with this base; returns nullopt if no allocation has this base. The calling thread must not
@@ -65,7 +66,7 @@ class memory_table {
   std::optional<allocation> remove(const void* base);
 
   /// Returns the allocation that contains an address; nullopt if no allocation contains the address. The address after
-  /// the last byte is outside of the allocation.
+  /// the last byte is outside the allocation.
   [[nodiscard]] std::optional<allocation> find(const void* address) const;
 
   /// Returns the accesses for a launch: one access for each allocation for which choice(allocation) is true.

@@ -44,8 +44,8 @@ bool ring_has(const std::string& fdinfo, const range& wanted) {
   return listed < count;
 }
 
-/// Returns the part of the stack that contains the calling thread's current frames and the frames of functions that it
-/// may call from here.
+/// Returns the part of the calling thread's stack that contains the current frames and the frames of functions that
+/// this code calls.
 range frames_of_this_thread() {
   constexpr std::uintptr_t below = 128 << 10, above = 4 << 10;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

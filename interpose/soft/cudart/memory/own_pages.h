@@ -1,8 +1,8 @@
 #pragma once
 
 /// Checks pages that the program passes to cudaHostRegister. Kernels on soft devices can use these pages only if hpe
-/// replaces them by its own pages. Other users of the old pages, such as other processes, would continue to use the old
-/// pages.
+/// replaces them by its own pages. But other users of the old pages, such as other processes, would continue to use the
+/// old pages.
 
 #include <cstddef>
 #include <optional>
@@ -17,8 +17,8 @@ namespace hpe::cudart {
 /// such as those of network adapters.
 [[nodiscard]] std::optional<std::string> reason_to_keep(std::span<const char> pages);
 
-/// Whether these pages contain, or may contain, a buffer that is registered with io_uring. The system does not always
-/// report these buffers.
+/// Whether these pages contain, or may contain, a buffer that is registered with io_uring. Linux does not always list
+/// these buffers (in /proc/self/fdinfo).
 [[nodiscard]] bool io_uring_has(std::span<const char> pages);
 
 }  // namespace hpe::cudart

@@ -1,5 +1,5 @@
-// Each block is either in used_blocks_ or in free_blocks_. used_ is the number of bytes in used_blocks_, reserved_ the
-// number of bytes in both lists.
+// Each block is either in used_blocks_ or in free_blocks_. used_ is the number of bytes in used_blocks_, and reserved_
+// is the number of bytes in both lists.
 
 #include "interpose/soft/cudart/memory/pool.h"
 

@@ -25,13 +25,13 @@ class memory_source {
   virtual void free(void* block) = 0;
 };
 
-/// A pool of memory that is allocated and freed in stream order. After a block is freed on a stream, the same stream
-/// can reuse it at once; other streams can reuse the block when the first stream has reached the call that freed it.
-/// release_excess() returns free blocks to the source while the pool has more bytes than the release threshold. Thread
-/// safe. The functions throw `failure`.
+/// A pool of memory that the program allocates and frees in stream order. After a block is freed on a stream, the same
+/// stream can reuse the block at once; other streams can reuse it when the first stream has reached the position of the
+/// free. release_excess() returns free blocks to the source while the pool has more bytes than the release threshold.
+/// Thread safe. The functions throw `failure`.
 class memory_pool {
  public:
-  /// max_size 0: only the source limits the size of the pool.
+  /// `max_size` is the limit in bytes; if it is 0, only the source limits the size of the pool.
   memory_pool(std::unique_ptr<memory_source> source, int device, std::size_t max_size);
   ~memory_pool();  ///< all blocks must have been freed; waits for the streams that freed them
   memory_pool(const memory_pool&) = delete;
@@ -42,8 +42,8 @@ class memory_pool {
   /// Allocates a block for work that is queued on the stream after this call. Throws cudaErrorMemoryAllocation.
   void* allocate(std::size_t bytes, stream& where);
 
-  /// Frees a block after the work that is queued on the stream now. Throws cudaErrorInvalidValue for an address that is
-  /// not an allocated block of this pool.
+  /// Frees a block after the work that is queued on the stream so far. Throws cudaErrorInvalidValue for an address that
+  /// is not an allocated block of this pool.
   void free(void* block, stream& where);
   void free(void* block);  ///< frees a block that no queued work uses
 
@@ -76,7 +76,7 @@ class memory_pool {
   mutable std::mutex mutex_;
   std::map<const void*, std::size_t> used_blocks_;
   std::vector<free_block> free_blocks_;
-  std::uint64_t used_ = 0;  // the number of bytes in allocated blocks
+  std::uint64_t used_ = 0;  // the number of bytes in used_blocks_
   std::uint64_t used_high_ = 0;
   std::uint64_t reserved_ = 0;
   std::uint64_t reserved_high_ = 0;

@@ -12,7 +12,7 @@
 namespace hpe::cudart {
 namespace {
 
-/// Allocates the memory of a soft device. All blocks are in the memory table, whether they are free or not.
+/// Allocates the memory of a soft device. The memory table contains all blocks, used and unused ones.
 class device_source final : public memory_source {
  public:
   device_source(memory_table& memory, int device, std::shared_ptr<const unsigned> access)
@@ -26,7 +26,8 @@ class device_source final : public memory_source {
   }
 
   void free(void* block) override {
-    if (memory_.remove(block)) ::hpeFree(block);  // otherwise cudaDeviceReset has freed it
+    // If remove() finds no allocation, cudaDeviceReset has freed the block.
+    if (memory_.remove(block)) ::hpeFree(block);
   }
 
  private:
@@ -35,11 +36,13 @@ class device_source final : public memory_source {
   const std::shared_ptr<const unsigned> access_;
 };
 
-/// The source for an imported pool, which cannot allocate: only the process that made the pool can.
+/// The source for an imported pool, which cannot allocate memory: only the process that created the pool can.
 class no_source final : public memory_source {
  public:
   void* allocate(std::size_t /*bytes*/) override {
-    throw failure(cudaErrorNotPermitted, "memory of an imported pool is allocated by the process that made the pool");
+    throw failure(
+        cudaErrorNotPermitted,
+        "this pool was imported from another process; only the process that created the pool can allocate its memory");
   }
   void free(void* /*block*/) override {}
 };
@@ -112,7 +115,8 @@ pool_key pool_table::key_of_block(const void* block) const {
 }
 
 void pool_table::destroy(cudaMemPool_t handle) {
-  std::shared_ptr<entry> gone;  // destroyed after the lock is released, because its pool may wait for streams
+  // Destroyed after the lock is released, because the pool's destructor may wait for streams.
+  std::shared_ptr<entry> gone;
   const std::scoped_lock lock(mutex_);
   require(std::find(defaults_.begin(), defaults_.end(), handle) == defaults_.end(), cudaErrorInvalidValue);
   gone = pools_.destroy(handle);

@@ -17,17 +17,17 @@
 
 namespace hpe::cudart {
 
-/// The key of a pool that processes share: a random number with as many bytes as the data of an exported pointer. All
-/// processes that share the pool have the same key. The exporting process combines the handle of each pointer with the
-/// key of its pool, so that only processes that have imported the pool can read the handle.
+/// The key of a pool that processes share: a random number with as many bytes as the data of an exported pointer. The
+/// key of a pool is the same in all processes that share the pool. The exporting process combines the handle of each
+/// pointer with the key of its pool, so that only processes that have imported the pool can read the handle.
 class pool_key {
  public:
-  /// Throws cudaErrorOperatingSystem.
+  /// Returns a new random key. Throws cudaErrorOperatingSystem.
   [[nodiscard]] static pool_key make();
 
   [[nodiscard]] cudaMemPoolPtrExportData combine(const hpeExport& handle) const;
-  /// Returns the handle of an exported pointer. If the data was made with the key of another pool, the result is not a
-  /// valid handle, and hpeExportOpen fails.
+  /// Returns the handle of an exported pointer. If the data was combined with the key of another pool, the result is
+  /// not a valid handle, and hpeExportOpen fails.
   [[nodiscard]] hpeExport separate(const cudaMemPoolPtrExportData& data) const;
 
  private:
@@ -38,14 +38,14 @@ class pool_key {
 /// exist until its blocks are freed. Thread safe. The functions throw `failure`.
 class pool_table {
  public:
-  /// Adds the memory of all pools to `memory`.
+  /// The pools add all memory that they allocate to `memory`.
   pool_table(memory_table& memory, int devices);
 
-  /// A pool with a key can be shared with other processes.
+  /// The program can share a pool with other processes if the pool has a key.
   cudaMemPool_t create(int device, std::size_t max_size, std::optional<pool_key> key);
 
-  /// Makes a pool that represents a pool of another process: it contains only the memory whose pointers that process
-  /// has exported.
+  /// Creates a pool that represents a pool of another process. The new pool contains only memory whose pointers that
+  /// process has exported.
   cudaMemPool_t import_from(int device, const pool_key& key);
   void destroy(cudaMemPool_t handle);  ///< throws cudaErrorInvalidValue for a default pool
   std::shared_ptr<memory_pool> find(cudaMemPool_t handle) const;
@@ -65,19 +65,20 @@ class pool_table {
   void free(void* block, stream& where);
   void free(void* block);  ///< frees a block that no queued work uses
 
-  /// Sets or returns whether kernels on another device may use the memory of a pool.
+  /// Set and return whether kernels on another device may use the memory of a pool.
   void set_access(cudaMemPool_t handle, int device, bool allowed);
   bool access(cudaMemPool_t handle, int device) const;
 
-  void release_excess();   ///< returns the free memory above the release thresholds to the sources
-  void release_all();      ///< returns all free memory to the sources
-  void reset(int device);  ///< drops all pools of the device, including their blocks, and makes a new default pool
+  void release_excess();   ///< frees the unused memory of the pools above their release thresholds
+  void release_all();      ///< frees all unused memory of the pools
+  void reset(int device);  ///< removes all pools of the device, including their blocks, and creates a new default pool
 
  private:
   struct entry {
     std::shared_ptr<memory_pool> pool;
-    std::shared_ptr<unsigned> access;  // has a bit for each device; the pool's source stores it with each new block
-    std::optional<pool_key> key;       // set if processes share the pool
+    // Contains a bit for each device; the pool's source stores these bits with each new block.
+    std::shared_ptr<unsigned> access;
+    std::optional<pool_key> key;  // set if processes share the pool
     bool is_imported = false;
   };
 

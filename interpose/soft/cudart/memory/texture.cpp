@@ -91,7 +91,8 @@ ptx::texture describe(const texture_object& object, const array_table& arrays, c
   result.linear = wanted.filterMode == cudaFilterModeLinear;
   result.normalized = wanted.normalizedCoords != 0;
   result.to_float = wanted.readMode == cudaReadModeNormalizedFloat && !result.gives_floats();
-  require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);  // 32 bits cannot be normalized
+  // Integers of 32 bits cannot be normalized.
+  require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);
   require(!result.linear || result.gives_floats(), cudaErrorInvalidValue);
   result.srgb = wanted.sRGB != 0;
   require(!result.srgb || (result.to_float && result.format == element::u8), cudaErrorInvalidValue);

@@ -12,7 +12,7 @@
 
 namespace hpe::cudart {
 
-/// The program's description of a texture or surface object; for a surface, only the resource is used.
+/// The program's description of a texture or surface object; a surface object uses only the resource.
 struct texture_object {
   cudaResourceDesc resource{};
   cudaTextureDesc description{};

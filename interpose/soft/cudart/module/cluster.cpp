@@ -39,7 +39,7 @@ bool divides(dim3 cluster, dim3 grid) {
          grid.z % cluster.z == 0;
 }
 
-// Returns the cluster size of a launch, without a check against the grid.
+// Returns the cluster size of a launch, without checking whether the size divides the grid.
 dim3 allowed_cluster(kernel& what, const launch_attributes& attributes) {
   const dim3 asked = attributes.cluster(), own = demanded(what);
   require(is_none(asked) || is_none(own) || is_same(asked, own), cudaErrorInvalidClusterSize);

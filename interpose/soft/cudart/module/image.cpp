@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view linked_magic = "\x7fhpePTX\n", elf_magic = "\177ELF";
 constexpr std::size_t number_size = sizeof(std::uint64_t), linked_header = linked_magic.size() + number_size;
 
-/// Does not read further than the first byte that differs.
+/// Whether an image begins with `magic`. Does not read beyond the first byte that differs.
 bool begins_with(const char* image, std::string_view magic) {
   return std::strncmp(image, magic.data(), magic.size()) == 0;
 }
@@ -65,9 +65,10 @@ std::vector<std::string> read_fat_binary(const Read& read_entries) {
 }
 
 [[noreturn]] void refuse_machine_code() {
-  throw failure(cudaErrorNoKernelImageForDevice,
-                "this module is machine code of GPUs (an ELF file, as ptxas, nvcc -cubin and nvrtcGetCUBIN make them); "
-                "soft devices run PTX, which nvcc -ptx and nvrtcGetPTX make");
+  throw failure(
+      cudaErrorNoKernelImageForDevice,
+      "this module is machine code of GPUs (an ELF file, as ptxas, nvcc -cubin and nvrtcGetCUBIN generate it); "
+      "soft devices run PTX, which nvcc -ptx and nvrtcGetPTX generate");
 }
 
 }  // namespace

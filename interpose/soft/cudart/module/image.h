@@ -1,7 +1,7 @@
 #pragma once
 
-/// The images from which programs load modules at run time: PTX text, fat binaries that contain PTX, and the linked
-/// images that hpe's linker makes from several PTX texts.
+/// Reads the images from which programs load modules at run time: PTX text, fat binaries that contain PTX, and linked
+/// images, which hpe's linker (cuLink...) creates from several PTX texts.
 
 #include <string>
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace hpe::cudart {
 
-/// Reads the PTX of an image in memory. The image itself determines its size: the header of a fat binary or of a linked
-/// image states the size, and PTX ends at a zero byte. Does not read beyond the mapped memory, whatever sizes the image
-/// states.
+/// Returns the PTX texts of an image in memory. The header of a fat binary or of a linked image contains the size of
+/// the image, and PTX ends at a zero byte. Does not read beyond the mapped memory, even if the sizes in the image are
+/// wrong.
 ///
-/// Throws cudaErrorInvalidValue for null. Throws failures with a reason: cudaErrorNoKernelImageForDevice for machine
-/// code of GPUs, including a fat binary without PTX, and cudaErrorInvalidKernelImage for a damaged image.
+/// Throws cudaErrorInvalidValue for null. Throws, with a reason for the log, cudaErrorNoKernelImageForDevice for
+/// machine code of GPUs, including a fat binary without PTX, and cudaErrorInvalidKernelImage for a damaged image.
 [[nodiscard]] std::vector<std::string> read_image(const void* image);
 
 /// Like read_image(image), for an image with a known size and for a file. `read_whole_file` returns the bytes of a
@@ -24,8 +24,8 @@ namespace hpe::cudart {
 [[nodiscard]] std::vector<std::string> read_image_file(const char* path);
 [[nodiscard]] std::string read_whole_file(const char* path);
 
-/// Makes an image from PTX texts; read_image can read it. Programs treat the image as machine code, because NVIDIA's
-/// linker makes machine code.
+/// Returns a linked image of these PTX texts, which read_image can read. Programs treat the image as machine code,
+/// because NVIDIA's linker generates machine code.
 [[nodiscard]] std::string make_linked_image(const std::vector<std::string>& texts);
 
 }  // namespace hpe::cudart

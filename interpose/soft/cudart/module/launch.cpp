@@ -1,6 +1,6 @@
-// The program's call checks a launch and copies its arguments; the stream's thread makes the launch and waits for its
-// end. By default, a launch declares to hpe accesses to all CUDA memory that its device may use, because it is not
-// known in advance which pointers a kernel will use.
+// The program's call checks a launch and copies its arguments; the stream's thread launches the kernel and waits for
+// its end. By default, a launch declares accesses to all CUDA memory that its device may use, because hpe does not know
+// in advance which pointers a kernel will use.
 
 #include "interpose/soft/cudart/module/launch.h"
 
@@ -24,8 +24,8 @@ namespace hpe::cudart {
 
 namespace {
 
-// The blocks of a cooperative launch take turns on the threads of a soft device, so their number need not be limited.
-// The limit is as large as on a large GPU, because programs may expect it.
+// The blocks of a cooperative launch take turns on the threads of a soft device, so soft devices need no limit for the
+// number of blocks. The limit is that of a large GPU, because programs may expect a limit.
 constexpr int multiprocessors_of_a_gpu = 132;
 
 std::uint64_t volume(dim3 shape) { return std::uint64_t{shape.x} * shape.y * shape.z; }
@@ -47,7 +47,7 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
   std::memcpy(bytes.data(), buffer, bytes.size());
 }
 
-/// Makes a failure of a launch the process's sticky error, and returns its code.
+/// Returns the error code of a launch. If the launch has failed, also sets the process's sticky error to this code.
 cudaError_t result_of(hpeStatus status, hpeFault fault) {
   if (status == HPE_SUCCESS) return cudaSuccess;
   const cudaError_t code = fault == HPE_FAULT_NONE ? translate(status) : code_of_fault(fault);
@@ -65,8 +65,8 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
   }
   auto kept = process().memory().keep();
   const std::vector<hpeAccess> accesses = uses.kernels_on != 0 ? process().accesses(device) : uses.ranges;
-  // If there are many allocations, HPE_ALL is faster than a list of them; but with several devices, only the list shows
-  // which allocations this device may use.
+  // If there are many allocations, HPE_ALL is faster than a list of accesses. With several devices, the list is
+  // necessary, because it shows which allocations this device may use.
   constexpr std::size_t many = 100;
   const bool everything = accesses.size() > many && process().devices().count() == 1;
   hpeWork started{};
@@ -85,7 +85,7 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
   return code;
 }
 
-/// Makes each of these streams wait for the work that is queued on all of them now.
+/// Makes each of these streams wait for the work that is queued on any of them so far.
 void join(const std::vector<std::shared_ptr<stream>>& streams) {
   std::vector<std::shared_ptr<event>> reached;
   for (const auto& each : streams) {

@@ -8,7 +8,7 @@
 namespace hpe::cudart {
 
 /// The attributes of a launch or of a kernel node. Only the attributes for cooperative launches and clusters change how
-/// a soft device runs the kernel; the other attributes are only stored and returned.
+/// a soft device runs the kernel; the other attributes are stored and returned without effect.
 class launch_attributes {
  public:
   /// Returns the attributes of a launch configuration; if several attributes have the same id, the last one is used.

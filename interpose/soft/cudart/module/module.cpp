@@ -1,4 +1,4 @@
-// If a module could not be loaded, later calls do not try again, because the cause is in the program's code.
+// If loading a module has failed, later calls do not try again, because the cause is in the program's code.
 
 #include "interpose/soft/cudart/module/module.h"
 
@@ -20,13 +20,13 @@ bool has_ptx(const std::vector<ptx::fat_binary_entry>& entries) {
                      [](const auto& entry) { return entry.what == ptx::fat_binary_entry::kind::ptx; });
 }
 
-/// Whether a PTX text is CUDA's device runtime, which nvcc links with every program of several files. The device
-/// runtime lets kernels launch kernels, with functions of the driver that have no PTX (cnp...). So it is not linked; if
-/// a program needs it, linking fails with a message that names the missing symbol.
+/// Whether a PTX text is CUDA's device runtime, which nvcc links with every program of several files. With the device
+/// runtime, kernels launch kernels by functions of the driver that have no PTX (cnp...). So hpe does not link the
+/// device runtime; if a program needs it, linking fails with a message that names the missing symbol.
 bool is_device_runtime(const std::string& text) { return text.find("cnpGetLastError") != std::string::npos; }
 
-/// Returns the PTX texts in the containers. If there are several containers, those that have only machine code are
-/// skipped; if a PTX text needs their code, linking fails.
+/// Returns the PTX texts in the containers. If there are several containers, skips containers with machine code only;
+/// if a PTX text needs their code, linking fails.
 std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
   std::vector<std::string> texts;
   for (const void* const container : containers) {
@@ -35,7 +35,8 @@ std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
     const std::string& text = ptx::choose_ptx(entries).text;
     if (containers.size() == 1 || !is_device_runtime(text)) texts.push_back(text);
   }
-  if (texts.empty()) texts.push_back(ptx::choose_ptx({}).text);  // throws; the message says which options nvcc needs
+  // Throws an error whose message names the options that nvcc needs.
+  if (texts.empty()) texts.push_back(ptx::choose_ptx({}).text);
   return texts;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The device code of one fat binary, with its kernels and variables. The code is loaded when it is first used.
+/// The device code of one fat binary or image, with its kernels and variables. hpe loads the code when the program
+/// first uses it.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -35,7 +36,8 @@ class kernel {
   [[nodiscard]] hpeKernel handle();
   [[nodiscard]] hpeKernelInfo info();
 
-  /// Set and return the attributes of cudaFuncSetAttribute. The setters throw cudaErrorInvalidValue.
+  /// Set and return the attributes of cudaFuncSetAttribute. The functions that set an attribute throw
+  /// cudaErrorInvalidValue.
   void set_dynamic_shared_limit(std::size_t bytes, std::size_t most_of_a_block);
   [[nodiscard]] std::size_t dynamic_shared_limit();
   void set_carveout(int percent);
@@ -67,7 +69,7 @@ class kernel {
 struct variable {
   module* owner = nullptr;
   std::string name;
-  const void* host_symbol = nullptr;  // the address of the host variable that represents this variable
+  const void* host_symbol = nullptr;  // the address of the host variable by which the program refers to this variable
   void** managed = nullptr;           // the program's pointer to a managed variable; null for other variables
   std::size_t size = 0;
 };
@@ -80,20 +82,20 @@ struct memory_range {
 /// Thread-safe.
 class module {
  public:
-  /// `containers` are fat binary containers in the program's memory; the PTX texts in these containers are linked. The
+  /// `containers` are fat binary containers in the program's memory; hpe links the PTX texts in these containers. The
   /// containers must outlive the module.
   module(std::vector<const void*> containers, memory_table& memory) :memory_(memory),
       containers_(std::move(containers)) {}
 
-  /// `texts` are PTX texts, which are linked.
+  /// `texts` are PTX texts, which hpe links.
   module(std::vector<std::string> texts, memory_table& memory) :memory_(memory), texts_(std::move(texts)) {}
 
   ~module();
   module(const module&) = delete;
   module& operator=(const module&) = delete;
 
-  /// Loads the module if it is not loaded yet, and returns its handle. The first failure is printed on standard error.
-  /// After a failure, every call throws cudaErrorNoKernelImageForDevice if the module has no PTX, cudaErrorInvalidPtx
+  /// Loads the module if it is not loaded yet, and returns its handle. Prints the first failure on standard error.
+  /// After a failure, every call throws: cudaErrorNoKernelImageForDevice if the module has no PTX, cudaErrorInvalidPtx
   /// if hpe cannot run the PTX, or another error.
   [[nodiscard]] hpeModule handle();
 
@@ -103,12 +105,12 @@ class module {
   /// Returns hpe's message about why the module could not be loaded; empty if loading has not failed.
   [[nodiscard]] std::string why_it_failed();
 
-  /// Returns the address and size of a variable on a device. Adds the variable to the memory table, because the host
-  /// may use it from now on. Throws cudaErrorInvalidSymbol.
+  /// Returns the address and size of a variable on a device. Adds the variable to the memory table, because the program
+  /// may use this address. Throws cudaErrorInvalidSymbol.
   [[nodiscard]] memory_range locate(const std::string& name, int device);
 
-  /// Waits for the launches of the module's kernels and frees the module's memory. The next use of the module makes new
-  /// variables.
+  /// Waits for the launches of the module's kernels and frees the module's memory. The next use of the module allocates
+  /// new variables.
   void unload() noexcept;
 
   /// To be called before main runs, for each managed variable, in the order in which the program registers the

@@ -1,6 +1,6 @@
-// If the dynamic linker has merged two functions of the same name, two libraries register the same host function. Then
-// the first registration is used; when it is removed, the second replaces it. The module of a kernel outlives the
-// kernel's entries in the table.
+// If the dynamic linker has merged two functions of the same name, two libraries register the same host function. In
+// this case, the first registration is used until it is removed, and then the second one. The module of a kernel
+// outlives the kernel's entries in the table.
 
 #include "interpose/soft/cudart/module/module_table.h"
 

@@ -20,8 +20,8 @@ class module_table {
  public:
   module& add(std::unique_ptr<module> made);
 
-  /// Adds a module with these PTX texts and loads it. If module::handle throws, sets *why to hpe's message (unless
-  /// `why` is null) and throws the same error.
+  /// Adds a module with these PTX texts and loads it. If loading fails, sets *why to hpe's message (unless `why` is
+  /// null) and throws the error of module::handle.
   module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
 
   /// Unloads a module and removes it together with its kernels and variables. Returns false if the table does not

@@ -1,6 +1,6 @@
-// The constructor at the end runs before main in every process into which hpe's runtime is preloaded: the program given
-// to `hpe run`, and the programs that a script or mpirun starts. It reads the files of the program and of its
-// libraries; for most files, it finds within microseconds that they contain no CUDA code.
+// The constructor at the end runs before main in every process into which hpe's runtime is preloaded: in the program
+// given to `hpe run`, and in the programs that a script or mpirun starts. The constructor reads the files of the
+// program and of its libraries. For most files, it needs only microseconds to find that they contain no CUDA code.
 
 #include "interpose/soft/cudart/notice/relink_notice.h"
 
@@ -75,7 +75,8 @@ std::vector<std::string> loaded_files() {
 class notices {
  public:
   static notices& of_process() {
-    static auto* const only = new notices;  // never destroyed: libraries may be opened until the process ends
+    // Never destroyed, because the program may open libraries until the process ends.
+    static auto* const only = new notices;
     return *only;
   }
 
@@ -98,8 +99,7 @@ class notices {
 };
 
 /// Runs body(notices) unless HPE_LOG switches notices off. If memory is too short for a notice, the program continues
-/// without the notice.
-/// The CUDA runtime library reports invalid options when it starts.
+/// without the notice. Ignores invalid options, because hpe's CUDA runtime reports them when it starts.
 template <class Body>
 void tell(const Body& body) noexcept {
   try {

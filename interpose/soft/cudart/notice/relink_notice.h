@@ -1,9 +1,9 @@
 #pragma once
 
-/// Programs and libraries with a statically linked CUDA runtime (nvcc's default) never call hpe's runtime. For them,
-/// hpe prints a notice on standard error, which says so and explains how to relink the program or library. hpe prints
-/// the notice when a process with such a program or library starts, when it opens such a library, and at the latest
-/// when the linked runtime looks for NVIDIA's driver. HPE_LOG=silent suppresses the notice.
+/// Programs and libraries with a statically linked CUDA runtime (nvcc's default) never call hpe's runtime. For such a
+/// program or library, hpe prints a notice on standard error, which explains how to relink it. hpe prints the notice
+/// when a process with such a program or library starts, when the process opens such a library, or at the latest when
+/// the static runtime searches for NVIDIA's driver. HPE_LOG=silent suppresses the notice.
 
 #include <optional>
 #include <string>
@@ -34,7 +34,7 @@ using ptx::read_cuda_parts;
 void tell_before_opening(const std::string& path) noexcept;
 
 /// Writes the notice about the file that contains the code at `caller`, unless this notice has been written already. To
-/// be called when that code has requested something that only NVIDIA's driver provides. Thread-safe.
+/// be called when that code has requested a table of NVIDIA's driver (cuGetExportTable). Thread-safe.
 void tell_of_runtime_at(const void* caller) noexcept;
 
 }  // namespace hpe::cudart

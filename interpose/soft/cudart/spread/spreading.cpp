@@ -28,7 +28,7 @@ hpeStatus allocate_device_memory(void** made, std::size_t bytes, int device) {
 
 namespace {
 
-/// If the devices of the process prevent that launches are spread, logs the reason.
+/// If launches cannot be spread over the devices of the process, logs the reason.
 void tell_of_devices() {
   int devices = 0;
   if (::hpeGetDeviceCount(&devices) != HPE_SUCCESS) return;

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Runs programs that were written for one GPU on all devices (hpe run --spread). The program sees the devices as one
-/// device, with the memory of all devices. Each device has a part of every large allocation, and each launch runs on as
-/// many devices as hpeLaunchOver decides.
+/// device, with the memory of all devices. Each device contains a part of every large allocation, and hpeLaunchOver
+/// decides on how many devices each launch runs.
 
 #include <cstddef>
 #include <span>
@@ -22,7 +22,7 @@ namespace hpe::cudart {
 [[nodiscard]] hpeStatus allocate_device_memory(void** made, std::size_t bytes, int device);
 
 /// Launches a kernel on these devices, or on all devices if `devices` is empty, and waits until the launch has ended.
-/// *fault is set to the fault of the first part that failed.
+/// Sets *fault to the fault of the first part that failed.
 [[nodiscard]] hpeStatus run_over(std::span<const int> devices, kernel& what, const hpeGrid& shape,
                                  const std::vector<std::byte>& arguments, hpeFault* fault);
 

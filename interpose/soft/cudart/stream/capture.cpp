@@ -1,5 +1,5 @@
-// Until a capture ends, its streams refer to it and it refers to its streams. The mutex of a capture is locked before
-// the mutexes of streams and events.
+// Until a capture ends, the capture and its streams own references to each other. A thread locks the mutex of a capture
+// before the mutexes of streams and events.
 
 #include "interpose/soft/cudart/stream/capture.h"
 
@@ -29,8 +29,8 @@ std::uint64_t next_capture_id() {
   throw failure(code);
 }
 
-/// Fails for a legacy stream if blocking streams of its device are being captured, because the work would become a part
-/// of these captures.
+/// Throws for a legacy stream if blocking streams of its device are being captured, because the work would become a
+/// part of these captures.
 void require_no_implicit_capture(stream& where) {
   const auto active = where.captures_in_the_way();
   if (!active.empty()) fail_and_invalidate(active, cudaErrorStreamCaptureImplicit);

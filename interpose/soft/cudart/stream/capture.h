@@ -17,7 +17,7 @@
 
 namespace hpe::cudart {
 
-/// The result of cudaStreamGetCaptureInfo. The pointers are valid until the capture changes.
+/// The result of cudaStreamGetCaptureInfo. The pointers are valid until the next change of the capture.
 struct capture_state {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   std::uint64_t id = 0;
@@ -25,17 +25,17 @@ struct capture_state {
   const std::vector<graph_node*>* after = nullptr;
 };
 
-/// A capture: the work on its streams becomes nodes of a graph and does not run. A capture begins on one stream;
-/// another stream joins the capture by waiting for an event that was recorded in it. A call that CUDA forbids during a
-/// capture invalidates the capture: every use of its streams then fails with cudaErrorStreamCaptureInvalidated until
-/// the capture ends. Thread safe. The functions throw `failure`.
+/// A capture: work that the program queues on the captured streams becomes nodes of a graph and does not run. A capture
+/// begins on one stream; another stream joins the capture by waiting for an event that was recorded during the capture.
+/// A call that CUDA forbids during a capture invalidates the capture: every later use of its streams fails with
+/// cudaErrorStreamCaptureInvalidated until the capture ends. Thread safe. The functions throw `failure`.
 class capture : public std::enable_shared_from_this<capture> {
  public:
   capture(std::shared_ptr<graph> into, cudaStreamCaptureMode mode);
 
-  /// Begins the capture on a stream. The first node depends on `after`, nodes that the graph already has. Throws
-  /// cudaErrorStreamCaptureUnsupported for the legacy stream, and cudaErrorIllegalState for a stream that is being
-  /// captured.
+  /// Begins the capture on a stream. The first captured node depends on the nodes `after`, which already exist in the
+  /// graph. Throws cudaErrorStreamCaptureUnsupported for the legacy stream, and cudaErrorIllegalState for a stream that
+  /// is being captured.
   void begin(const std::shared_ptr<stream>& origin, std::span<graph_node* const> after);
 
   /// Ends the capture and returns the graph. `origin` must be the stream on which the capture began. Unless the mode is
@@ -46,7 +46,7 @@ class capture : public std::enable_shared_from_this<capture> {
   /// Adds a node that depends on the last nodes captured on the stream.
   graph_node& add(stream& where, std::shared_ptr<const operation> what);
 
-  void record(stream& where, event& what);                       ///< sets the event to the stream's position
+  void record(stream& where, event& what);  ///< sets the event to the last nodes captured on the stream
   void join(stream& where, std::span<graph_node* const> after);  ///< the stream's next node depends on `after`, too
   void set_position(stream& where, std::span<graph_node* const> after);
   void invalidate(std::string why);  ///< `why` is a sentence for the log; only the first sentence is kept
@@ -81,8 +81,8 @@ class capture_table {
  public:
   void add(const std::shared_ptr<capture>& begun);
 
-  /// To be called before an operation that could disturb a capture (cudaMalloc, cudaMemcpy, ...). If the modes of a
-  /// capture and of the calling thread forbid the operation, invalidates that capture and throws
+  /// To be called before an operation that could disturb a capture (cudaMalloc, cudaMemcpy, ...). If the mode of any
+  /// capture and the mode of the calling thread forbid the operation, invalidates that capture and throws
   /// cudaErrorStreamCaptureUnsupported.
   void require_unsafe_calls_allowed();
 
@@ -100,7 +100,7 @@ cudaStreamCaptureMode& thread_capture_mode();
 void require_not_capturing(stream& where);
 
 /// To be called before an operation on all streams of a device (cudaDeviceSynchronize), with the captures of these
-/// streams. If there is a capture, invalidates all of them and throws.
+/// streams. If there are any captures, invalidates all of them and throws.
 void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active);
 
 /// Implement cudaEventRecordWithFlags and cudaStreamWaitEvent. If the stream is being captured, the graph node keeps

@@ -1,6 +1,6 @@
-// A recording is a separate piece of work, so that its time is taken when the earlier work has finished. The piece owns
-// the object that makes the recording pending for other processes; so for them, too, the recording is reached when the
-// piece has run or is dropped.
+// A recording is a separate piece of work on the stream, so that stamp() runs when the earlier work has finished. This
+// piece of work owns the shared_event::pending of the recording. So for other processes, too, the recording is reached
+// when the piece has run or has been dropped.
 
 #include "interpose/soft/cudart/stream/event.h"
 
@@ -17,13 +17,14 @@ void recording::stamp() {
 }
 
 std::int64_t recording::time() const {
-  return end_.reached() ? time_.load(std::memory_order_relaxed) : 0;  // reached() acquires
+  // reached() is an acquire operation, so time_ is visible.
+  return end_.reached() ? time_.load(std::memory_order_relaxed) : 0;
 }
 
 void event::record(stream& where) {
   require(where.device() == device_, cudaErrorInvalidResourceHandle);
   const auto made = std::make_shared<recording>(point{}, where.shared_from_this());
-  const std::scoped_lock lock(mutex_);  // so that the recording which is last in the stream becomes last_
+  const std::scoped_lock lock(mutex_);  // so that last_ is the recording that is last in the stream
   auto pending = shared_ ? shared_->begin() : nullptr;
   if (pending) made->shared_ = pending->where();
   const auto stamp = [made, pending] {
@@ -37,7 +38,7 @@ void event::record(stream& where) {
 }
 
 std::shared_ptr<recording> event::promise(stream& where) {
-  // This timeline has one piece of work, which finishes when the last reference to the recording is released.
+  // This timeline consists of one piece of work, which finishes when the last reference to the recording is released.
   const auto line = std::make_shared<timeline>();
   const auto made = std::make_shared<recording>(point{line, 1}, where.shared_from_this());
   const std::scoped_lock lock(mutex_);
@@ -94,8 +95,8 @@ cudaError_t event::query() const {
   const auto made = last_outside_capture();
   if (!made) return cudaSuccess;
   if (made->fault() != cudaSuccess) return made->fault();
-  // For other processes and handles, the recording may be reached before its point is reached. The program may have
-  // learned this from them, so this function must not return cudaErrorNotReady.
+  // For other processes and handles, the recording may be reached before its point is reached. The program may know
+  // from them that the recording is reached, so this function must not return cudaErrorNotReady.
   const bool reached = made->end().reached() || (shared_ && made->shared_ != 0 && shared_->reached(made->shared_));
   return reached ? cudaSuccess : cudaErrorNotReady;
 }

@@ -18,8 +18,8 @@ namespace hpe::cudart {
 class capture;
 class graph_node;
 
-/// One recording of an event: its position in a stream and, after the stream has reached the position, the time at
-/// which the stream reached it. The stream is null if another process made the recording.
+/// One recording of an event: a position in a stream and, after the stream has reached this position, the time at which
+/// the stream reached it. The stream is null if another process has recorded the event.
 class recording {
  public:
   recording(point end, std::shared_ptr<stream> where) : end_(std::move(end)), where_(std::move(where)) {}
@@ -33,7 +33,7 @@ class recording {
   friend class event;
   point end_;
   std::shared_ptr<stream> where_;
-  shared_event::position shared_ = 0;  // the value that identifies the recording in the shared event
+  shared_event::position shared_ = 0;  // identifies the recording to other processes
   std::atomic<std::int64_t> time_{0};
 };
 
@@ -43,11 +43,11 @@ struct captured_point {
   std::vector<graph_node*> after;
 };
 
-/// A CUDA event. A wait refers to the last recording at the time at which the wait was queued. Thread safe. The
+/// A CUDA event. A wait for the event refers to the last recording before the wait was queued. Thread safe. The
 /// functions throw `failure`.
 class event {
  public:
-  /// shared: the state that the event shares with other processes, or null.
+  /// `shared` is the state that the event shares with other processes, or null.
   event(int device, unsigned flags, std::shared_ptr<shared_event> shared = nullptr)
       : device_(device), flags_(flags), shared_(std::move(shared)) {}
 
@@ -55,25 +55,26 @@ class event {
   unsigned flags() const { return flags_; }
   const std::shared_ptr<shared_event>& shared() const { return shared_; }
 
-  /// Makes a recording after all work that is queued on the stream now. Throws cudaErrorInvalidResourceHandle for a
-  /// stream of another device.
+  /// Queues a recording on a stream; the recording is reached after all work queued on the stream so far. Throws
+  /// cudaErrorInvalidResourceHandle for a stream of another device.
   void record(stream& where);
 
-  /// Makes a recording for a graph node: a launch calls promise(), and the node reaches the recording later. The
-  /// recording counts as reached when its stamp() has been called and the returned pointer has been released.
+  /// Returns a new recording for a graph node: the launch of the graph calls promise(), and the node reaches the
+  /// recording later. The recording counts as reached when its stamp() has been called and the returned pointer has
+  /// been released.
   std::shared_ptr<recording> promise(stream& where);
 
-  /// Sets the recording of an event on a stream that is being captured.
+  /// Records the event at a point of a capture.
   void set_captured(captured_point where);
 
   bool is_captured() const;
-  captured_point captured() const;  ///< empty if the last recording was not made during a capture
+  captured_point captured() const;  ///< empty if the event was not last recorded during a capture
 
   /// Returns the last recording by any process; null if the event was never recorded.
   std::shared_ptr<const recording> last() const;
 
   /// query() and synchronize() return cudaSuccess for an event that was never recorded. Both throw
-  /// cudaErrorCapturedEvent if the last recording was made during a capture.
+  /// cudaErrorCapturedEvent if the event was last recorded during a capture.
   cudaError_t query() const;
   cudaError_t synchronize() const;
 

@@ -19,19 +19,19 @@ class operation {
 
   virtual cudaGraphNodeType type() const = 0;
 
-  /// Checks whether the device can run the operation, and makes the work for a stream's thread. The work can run any
-  /// number of times. An error such as cudaErrorInvalidConfiguration is the result of the call and does not become a
-  /// sticky error.
+  /// Checks whether the device can run the operation, and sets `out` to the work for a stream's thread. The work can
+  /// run any number of times. An error that this function returns, such as cudaErrorInvalidConfiguration, is the result
+  /// of the program's call and does not become a sticky error.
   virtual cudaError_t prepare(int device, work& out) const = 0;
 
-  /// Returns the work for one launch of a graph on a stream if it differs from the prepared work; otherwise an empty
-  /// function. The launching thread calls begin for the graph's nodes in order.
+  /// Returns the work for one launch of a graph on a stream, if this work differs from the prepared work; otherwise
+  /// empty work. The thread that launches the graph calls begin() for the graph's nodes in order.
   virtual work begin(stream& where) const;
 };
 
 /// Queues an operation on a stream or, if the stream is being captured, adds a graph node. Each stream-ordered function
 /// finally calls submit or, if its work cannot be captured, require_not_capturing (capture.h) and stream::enqueue.
-/// Returns the error or throws `failure`.
+/// Reports errors by the result or by a `failure`.
 cudaError_t submit(stream& where, std::shared_ptr<const operation> what);
 
 }  // namespace hpe::cudart

@@ -42,9 +42,9 @@ class kernel_operation final : public operation {
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeKernel; }
   cudaError_t prepare(int device, work& out) const override;
 
-  /// Copies the arguments of a launch (kernelParams, or the packed form in `extra`) to the offsets in the kernel's
-  /// description. Returns cudaErrorInvalidDeviceFunction for a function that was not registered, and
-  /// cudaErrorInvalidValue if arguments are missing.
+  /// Copies the arguments of a launch (kernelParams, or the packed form in `extra`) to `arguments`, at the offsets that
+  /// the kernel's description contains. Returns cudaErrorInvalidDeviceFunction for a function that was not registered,
+  /// and cudaErrorInvalidValue if arguments are missing.
   cudaError_t take(const cudaKernelNodeParams& launch, int device);
 };
 

@@ -1,10 +1,10 @@
-// A recording that has not been reached occupies one of the places in the page. The owner of a place is the process
-// that occupies it, or 0. The generation of a place is incremented when a recording begins and when it is reached, so
-// it is odd while the place has a recording. Place and generation together identify a recording, which is reached when
-// the generation has changed. A thread that waits sleeps on the generation, and checks periodically whether the owner
-// is alive. A process may be killed at any moment. So it becomes the owner before a recording begins, and gives the
-// place up after the recording is reached: if the process is killed in between, it is still the owner, and other
-// processes find that it has ended.
+// Each recording that has not been reached occupies a place in the page. The owner of a place is the process that
+// occupies it, or 0. The recording process increments the generation of a place when a recording begins and when the
+// recording is reached, so the generation is odd while the place contains a recording. Place and generation together
+// identify a recording, which is reached when the generation has changed. A waiting thread sleeps on the generation
+// (futex), and checks periodically whether the owner exists. A process may be killed at any moment. So a process
+// becomes the owner before a recording begins, and releases the place after the recording is reached: if the process is
+// killed in between, it remains the owner, and other processes detect that it has ended.
 
 #include "interpose/soft/cudart/stream/shared_event.h"
 
@@ -103,8 +103,8 @@ shared_event_page* map(int file) {
   return memory == MAP_FAILED ? nullptr : static_cast<shared_event_page*>(memory);
 }
 
-/// Begins a recording in a place that the caller owns. If the last owner has ended and left a recording there, that
-/// recording is reached now.
+/// Begins a recording in a place that the caller owns, and returns its position. If the place contains a recording of
+/// an owner that has ended, this recording becomes reached.
 shared_event::position begin_in(shared_event_page& page, std::size_t i) {
   std::atomic<std::uint32_t>& generation = page.all[i].generation;
   const std::uint32_t before = generation;
@@ -114,8 +114,8 @@ shared_event::position begin_in(shared_event_page& page, std::size_t i) {
   return name_of(i, now);
 }
 
-/// Occupies a place that is free or whose owner has ended, and begins a recording there; returns 0 if there is no such
-/// place.
+/// Occupies a place that is free or whose owner has ended, and begins a recording in this place; returns 0 if there is
+/// no place.
 shared_event::position take(shared_event_page& page, process_mark self) {
   for (std::size_t i = 0; i < places; ++i) {
     process_mark nobody = 0;
@@ -164,7 +164,7 @@ std::shared_ptr<shared_event> shared_event::open(const cudaIpcEventHandle_t& han
   std::memcpy(&content, &handle, sizeof content);
   require(content.creator != 0 && content.file >= 0 && is_alive(content.creator), cudaErrorInvalidResourceHandle);
   const std::string path = path_of(content);
-  std::array<char, 64> target{};  // checked first, because opening another kind of file can have effects
+  std::array<char, 64> target{};  // checked before open(), because opening another kind of file can have side effects
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
   std::string wanted = "/memfd:";
   wanted += file_name;

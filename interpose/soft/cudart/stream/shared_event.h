@@ -14,17 +14,17 @@ namespace hpe::cudart {
 struct shared_event_page;  // the contents of the memory file
 
 /// The state of an event that was created with cudaEventInterprocess and that processes share: the last recording, and
-/// which recordings have been reached. The state is in a memory file that the creator keeps open and that other
-/// processes open through the creator. No file remains after the processes have ended, even if they are killed. When a
-/// process has ended, its recordings count as reached, so that waits for these recordings end. Thread safe. The
-/// functions throw `failure`.
+/// which recordings have been reached. The state is in a memory file (memfd). The process that created the event keeps
+/// the file open; other processes open the file through that process's /proc entry. No file remains after the processes
+/// have ended, even if they are killed. When a process has ended, its recordings count as reached, so that waits for
+/// these recordings end. Thread safe. The functions throw `failure`.
 class shared_event : public std::enable_shared_from_this<shared_event> {
  public:
   /// Identifies one recording of the event; 0 stands for no recording. A value is not reused (until the counter wraps
   /// after 2^31 recordings).
   using position = std::uint64_t;
 
-  /// A recording that this process has made and that is not reached yet. The destructor marks the recording as reached.
+  /// A recording by this process that is not reached yet. The destructor marks the recording as reached.
   class pending {
    public:
     pending(std::shared_ptr<shared_event> of, position where) : of_(std::move(of)), where_(where) {}
@@ -38,10 +38,11 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
     const position where_;
   };
 
-  static std::shared_ptr<shared_event> create();  ///< throws cudaErrorMemoryAllocation if no memory file can be made
+  /// Throws cudaErrorMemoryAllocation if the memory file cannot be created.
+  static std::shared_ptr<shared_event> create();
 
-  /// Throws cudaErrorInvalidResourceHandle if the handle is invalid, or if the event's creator has ended or has
-  /// destroyed the event.
+  /// Throws cudaErrorInvalidResourceHandle if the handle is invalid, or if the process that created the event has ended
+  /// or has destroyed the event.
   static std::shared_ptr<shared_event> open(const cudaIpcEventHandle_t& handle);
 
   ~shared_event();

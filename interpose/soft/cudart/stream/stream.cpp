@@ -1,5 +1,5 @@
-// A piece of work gets the points for which it waits when it is queued, under the device's mutex: it waits only for
-// work that was queued before. So streams cannot wait for each other in a circle.
+// When a piece of work is queued, stream::push collects the points for which the piece waits, with the device's mutex
+// locked. So a piece waits only for work that was queued before, and streams cannot wait for each other in a circle.
 
 #include "interpose/soft/cudart/stream/stream.h"
 
@@ -18,7 +18,8 @@ namespace {
 thread_local bool host_function = false;
 
 /// While an object of this class exists, threads that the calling thread creates block all signals except those for
-/// faults. A host function may touch memory whose view is closed, so faults must not be blocked.
+/// faults. Host functions in these threads may touch memory whose view is closed, so the signals for faults must not be
+/// blocked.
 class signals_blocked {
  public:
   signals_blocked() noexcept {
@@ -35,8 +36,7 @@ class signals_blocked {
   sigset_t before_{};
 };
 
-/// Starts a thread that is not joined. If the operating system cannot make the thread, logs the reason and returns
-/// false.
+/// Starts a detached thread. If the operating system cannot create the thread, logs the reason and returns false.
 bool start_thread(std::function<void()> run) {
   const signals_blocked inherited_by_it;
   try {
@@ -79,7 +79,7 @@ struct device_order {
 
   const announce_work announce;
   std::mutex mutex;
-  std::vector<std::weak_ptr<stream>> streams;  // includes the legacy stream, and destroyed streams that still have work
+  std::vector<std::weak_ptr<stream>> streams;  // includes the legacy stream, and destroyed streams with unfinished work
   std::atomic<cudaError_t> fault{cudaSuccess};
   std::atomic<int> capturing{0};  // the number of streams that are being captured
 
@@ -90,7 +90,7 @@ struct device_order {
     fault.compare_exchange_strong(none, error);
   }
 
-  /// Returns the points at which the work of those streams ends for which choice(stream) is true, without points that
+  /// Returns the points that end the queued work of all streams for which choice(stream) is true, without points that
   /// are already reached. Requires the mutex.
   template <class Choice>
   std::vector<point> ends(const Choice& choice) {
@@ -106,7 +106,7 @@ struct device_order {
     return result;
   }
 
-  /// Returns the captures of those streams for which choice(stream) is true.
+  /// Returns the captures of all streams for which choice(stream) is true.
   template <class Choice>
   std::vector<std::shared_ptr<capture>> captures(const Choice& choice) {
     std::vector<std::shared_ptr<capture>> result;
@@ -260,7 +260,7 @@ std::shared_ptr<stream> device_streams::per_thread() {
   for (const auto& each : mine.streams) {
     if (each->order_ == order_) return each;
   }
-  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // closed when a device was reset
+  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // cudaDeviceReset closes streams
   mine.streams.push_back(create(cudaStreamDefault, 0));
   return mine.streams.back();
 }

@@ -18,8 +18,9 @@
 namespace hpe::cudart {
 
 enum class stream_kind {
-  legacy,        ///< a device's default stream; it and the blocking streams wait for each other's earlier work
-  blocking,      ///< a stream created without flags, or the default stream of a thread
+  legacy,    ///< a device's default stream; work on it waits for earlier work on blocking streams, and the other way
+             ///< round
+  blocking,  ///< a stream created without flags, or the default stream of a thread
   non_blocking,  ///< a stream that does not synchronize with the legacy stream
 };
 
@@ -28,20 +29,20 @@ struct device_order;  // shared by the streams of one device; defined in stream.
 
 /// A stream: runs pieces of work in order, in a thread that starts when the first piece is queued and ends when close()
 /// has been called and the last piece has run. A stream does not use devices itself; it only calls functions. Thread
-/// safe. Only device_streams makes streams.
+/// safe. Only device_streams constructs streams.
 class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
-  /// Announces a piece of work and queues it. The piece runs after all earlier work of this stream, after the work for
-  /// which it must wait by CUDA's rules on default streams, and after `after` is reached. Returns the device's sticky
-  /// error, if it has one, and cudaErrorNotPermitted inside a host function. Returns cudaErrorOperatingSystem, and
-  /// writes a line to standard error, if the system cannot start the stream's thread. *end (end may be null) is set to
-  /// the point at which the work has finished.
+  /// Announces a piece of work and queues it. The piece runs after all earlier work of this stream, after the work on
+  /// other streams for which CUDA's rules on default streams require it to wait, and after the points `after` are
+  /// reached. Returns the device's sticky error, if it has one, and cudaErrorNotPermitted inside a host function.
+  /// Returns cudaErrorOperatingSystem, and writes a line to standard error, if the system cannot start the stream's
+  /// thread. Sets *end, unless `end` is null, to the point that is reached when the work has finished.
   cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
-  /// Queues a function that runs even after a sticky error; its argument is that error, or cudaSuccess. The function
-  /// cannot cause an error of the stream.
+  /// Queues a function that runs even after a sticky error. The argument of the function is the sticky error, or
+  /// cudaSuccess.
   cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
 
   /// synchronize() waits for all work queued so far; query() returns cudaErrorNotReady if some of this work has not
@@ -53,7 +54,7 @@ class stream : public std::enable_shared_from_this<stream> {
   /// work of blocking streams.
   std::vector<point> last_points();
 
-  /// After this call, no more work may be queued. Work that is already queued still runs.
+  /// After this call, no more work may be queued. Work that is already queued runs.
   void close();
   bool closed() const;
 
@@ -102,7 +103,7 @@ class stream : public std::enable_shared_from_this<stream> {
   stream_attributes attributes_;
 };
 
-/// The streams of one device. Thread safe. The destructor closes all streams; queued work still runs.
+/// The streams of one device. Thread safe. The destructor closes all streams; work that is already queued runs.
 class device_streams {
  public:
   explicit device_streams(int device, announce_work announce = {});
@@ -128,8 +129,7 @@ class device_streams {
   const std::shared_ptr<stream> legacy_;
 };
 
-/// Exists while a host function or a callback of a stream runs in this thread; the function or callback must not make
-/// CUDA calls.
+/// Exists while this thread runs a host function or a callback of a stream, which must not make CUDA calls.
 class host_function_scope {
  public:
   host_function_scope();

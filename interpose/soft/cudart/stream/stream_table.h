@@ -11,8 +11,9 @@
 
 namespace hpe::cudart {
 
-/// The meaning of handle 0: the legacy default stream or, in programs compiled with --default-stream per-thread, the
-/// thread's default stream (these programs call the functions with the suffix _ptsz or _ptds).
+/// The default stream to which handle 0 refers: the legacy default stream or, in programs compiled with
+/// --default-stream per-thread, the thread's default stream (these programs call the functions with the suffix _ptsz or
+/// _ptds).
 enum class default_stream { legacy, per_thread };
 
 /// Maps the program's handles to streams of all devices. Thread safe.
@@ -25,12 +26,12 @@ class stream_table {
   std::shared_ptr<stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
 
   cudaStream_t create(int device, unsigned flags, int priority);
-  bool destroy(cudaStream_t handle);  ///< false: a default stream or an invalid handle; queued work still runs
+  bool destroy(cudaStream_t handle);  ///< returns false for a default stream or an invalid handle; queued work runs
 
   device_streams& of_device(int device);
 
-  /// Implements cudaDeviceReset: removes all streams of a device and clears its sticky error. Work that is already
-  /// queued still runs.
+  /// For cudaDeviceReset: removes all streams of a device and clears the device's sticky error. Work that is already
+  /// queued runs.
   void reset(int device);
 
  private:

@@ -30,8 +30,8 @@ struct memory_uses {
 };
 
 /// A piece of work for a stream. The stream's thread calls the object, and the work has finished when the call returns.
-/// If the call returns an error, this error becomes the device's sticky error: all later work of the device's streams
-/// is dropped, and calls for these streams return the error.
+/// If the call returns an error, this error becomes the device's sticky error: the device's streams drop all later
+/// work, and calls for these streams return the error.
 class work {
  public:
   work() = default;
@@ -55,17 +55,17 @@ class work {
 class announced_work {
  public:
   announced_work() = default;
-  virtual ~announced_work() = default;  ///< the object is destroyed when the work has finished or was dropped
+  virtual ~announced_work() = default;  ///< the object is destroyed when the work has finished or has been dropped
   announced_work(const announced_work&) = delete;
   announced_work& operator=(const announced_work&) = delete;
 
-  /// The thread that does the work calls this before the work begins. From then on, until the object is destroyed,
-  /// accesses by this thread do not wait for announced work.
+  /// The thread that runs the work calls begin() before the work begins. After this call, until the object is
+  /// destroyed, accesses by this thread do not wait for announced work.
   virtual void begin() = 0;
 };
 
-/// The function with which streams announce work that they queue. The function may return null. The thread that queues
-/// the work calls the function without holding locks.
+/// The function by which streams announce queued work. The function may return null. The thread that queues the work
+/// calls the function without holding locks.
 using announce_work = std::function<std::shared_ptr<announced_work>(const memory_uses&)>;
 
 }  // namespace hpe::cudart

@@ -101,8 +101,8 @@ CUDA_RESOURCE_DESC resource_of(const cudaResourceDesc& from) {
   return to;
 }
 
-/// Returns the read mode of a texture: integers are read as numbers from 0 to 1 unless the flags say otherwise; floats
-/// are not converted.
+/// Returns the read mode of a texture: unless the flags request integers, kernels read integers as floats (normalized,
+/// up to 1); floats are not converted.
 cudaTextureReadMode read_mode(unsigned flags, const cudaResourceDesc& resource) {
   cudaChannelFormatDesc format{};
   switch (resource.resType) {

@@ -1,5 +1,5 @@
-// The functions for copies and memsets. hpe finds out from an address whether it is on the host or on which device, so
-// the functions for host, device and peers do the same.
+// The functions for copies and memsets. hpe determines from an address whether the memory is on the host or on which
+// device it is, so the functions for host, device and peer copies are all the same.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -28,8 +28,8 @@ CUresult copy(const char* function, const cudaMemcpy3DParms& what, CUstream stre
   return in_context(function, [&] { return copy_in_stream(what, stream); });
 }
 
-/// Makes a copy that a structure of the driver describes. The structure is checked inside in_context(), which converts
-/// exceptions.
+/// Executes a copy that a structure of the driver describes. Converts the structure inside in_context(), because the
+/// conversion may throw.
 template <class Shape>
 CUresult copy_shape(const char* function, const Shape* shape) {
   return in_context(function, [&] { return copy_now(copy_of(given(shape))); });
@@ -40,7 +40,8 @@ CUresult copy_shape(const char* function, const Shape* shape, CUstream stream) {
   return in_context(function, [&] { return copy_in_stream(copy_of(given(shape)), stream); });
 }
 
-/// Describes a memset of rows; elements have the size of `value`, and `width` is the number of elements in a row.
+/// Returns the description of a memset of rows; elements have the size of `value`, and `width` is the number of
+/// elements in a row.
 template <class Value>
 cudaMemsetParams set(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height) {
   cudaMemsetParams what{};
@@ -135,7 +136,7 @@ CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* what, CUstream st
   return copy_shape("cuMemcpy3DPeerAsync", what, stream);
 }
 
-// The versions of CUDA 12, which return the index of the copy that failed; SIZE_MAX means that it is not known.
+// The versions of CUDA 12, which return the index of the copy that failed; SIZE_MAX means that the index is not known.
 
 CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
                                     CUmemcpyAttributes* attributes, std::size_t* firsts, std::size_t attribute_count,

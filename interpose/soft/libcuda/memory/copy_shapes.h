@@ -7,9 +7,9 @@
 
 namespace hpe::libcuda {
 
-/// Converts the description of a copy. The driver counts bytes; the runtime counts elements if an array takes part in
-/// the copy. Throws cudaErrorInvalidValue for invalid types of memory, null pointers, pitches that are too small, and
-/// rows that do not consist of whole elements.
+/// Converts the description of a copy. The driver's description counts bytes; the runtime's counts elements if the
+/// source or the destination is an array. Throws cudaErrorInvalidValue for invalid types of memory, null pointers,
+/// pitches that are too small, and rows that do not consist of whole elements.
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY2D& from);
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D& from);
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D_PEER& from);

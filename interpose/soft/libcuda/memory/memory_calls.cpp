@@ -33,7 +33,8 @@ void tell(void* data, T value) {
   std::memcpy(data, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): some values are pointers
 }
 
-/// Returns the size of an attribute's value in CUDA, for addresses outside all allocations.
+/// Returns the number of bytes of an attribute's value; for addresses outside all allocations, hpe sets these bytes to
+/// 0.
 std::size_t bytes_of(CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -121,8 +122,8 @@ CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute
   });
 }
 
-/// If the address is in no allocation, or the memory does not have an attribute, sets the value to 0, and the number of
-/// the device to -2.
+/// If the address is outside all allocations, or the memory does not have an attribute, sets the value to 0; the number
+/// of the device becomes -2.
 CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                         CUdeviceptr address) {
   return call("cuPointerGetAttributes", [&] {
@@ -149,7 +150,8 @@ CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUde
   return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
 }
 
-/// The only attribute that programs can set requests synchronous copies; hpe ignores it.
+/// The only attribute that programs can set is CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which requests synchronous copies; hpe
+/// ignores its value.
 CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   return call("cuPointerSetAttribute", [&] {
     require(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, cudaErrorInvalidValue);

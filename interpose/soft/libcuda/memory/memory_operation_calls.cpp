@@ -1,5 +1,5 @@
-// The stream operations on single words of memory: writes, and waits for a value that another stream, device or CPU
-// code writes.
+// The stream operations on single words of memory: writes of a value, and waits for a value that another stream,
+// another device or CPU code writes.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -89,8 +89,9 @@ hpeStatus wait_for(const CUstreamBatchMemOpParams& what) {
   }
 }
 
-/// A list of operations as one piece of work. As on a GPU, the stream waits for ever if the value is never written. On
-/// soft devices, work is complete when the next piece of work on its stream begins, so barriers have no effect.
+/// A list of operations, which the stream runs as one piece of work. As on a GPU, the stream waits for ever if the
+/// value is never written. Barrier operations have no effect, because on soft devices each piece of work is complete
+/// before the next piece of work on its stream begins.
 class memory_operation final : public hpe::cudart::operation {
  public:
   /// The type of these graph nodes, which only the driver defines.
@@ -197,7 +198,7 @@ CUresult CUDAAPI cuGraphAddBatchMemOpNode(CUgraphNode* made, CUgraph graph, cons
   });
 }
 
-/// The list to which paramArray points is valid until the node is destroyed or gets another list.
+/// The list to which paramArray points is valid until the program destroys the node or sets another list.
 CUresult CUDAAPI cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* out) {
   return call("cuGraphBatchMemOpNodeGetParams", [&] {
     const auto* const what = dynamic_cast<const memory_operation*>(process().graphs().find(node).what().get());

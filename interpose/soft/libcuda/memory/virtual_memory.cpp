@@ -27,7 +27,8 @@ namespace {
 bool is_whole(std::size_t bytes) { return bytes > 0 && bytes % virtual_memory::granularity == 0; }
 
 void require_device(const CUmemLocation& location) {
-  require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, cudaErrorNotSupported);  // no mapped memory on the host
+  // Soft devices do not support mapped memory on the host.
+  require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, cudaErrorNotSupported);
   process().devices().require_device(location.id);
 }
 

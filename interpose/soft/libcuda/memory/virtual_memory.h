@@ -1,6 +1,7 @@
 #pragma once
 
-/// Memory that the program itself maps: ranges of addresses, memory objects, and mappings of objects to ranges.
+/// Memory that the program itself maps (cuMemMap): ranges of addresses, memory objects, and mappings of objects to
+/// ranges.
 
 #include <cuda.h>
 
@@ -13,11 +14,12 @@
 
 namespace hpe::libcuda {
 
-/// On soft devices, all memory has addresses. The memory of a mapping is the memory of the reserved range, which is an
-/// allocation of hpe; its pages are allocated when they are first touched. If the program unmaps a memory object but
-/// keeps its handle, hpe keeps the object's bytes elsewhere until the object is mapped again. An object can be mapped
-/// only once at a time. Unlike GPUs, soft devices do not refuse copies to a part of a reserved range that is not
-/// mapped. Thread-safe. The functions throw `failure`, mostly with cudaErrorInvalidValue, and hpe::error.
+/// On soft devices, there is no memory without an address. So a reserved range is an allocation of hpe, whose pages are
+/// allocated when they are first touched, and a mapped memory object uses the memory of the range. If the program
+/// unmaps an object but keeps its handle, hpe keeps the object's bytes in another allocation until the program maps the
+/// object again. An object can be mapped only once at a time. Unlike GPUs, soft devices do not refuse copies to a part
+/// of a reserved range that is not mapped. Thread-safe. The functions throw `failure`, mostly with
+/// cudaErrorInvalidValue, and hpe::error.
 class virtual_memory {
  public:
   static constexpr std::size_t granularity = std::size_t{2} << 20;  // as on GPUs
@@ -27,14 +29,15 @@ class virtual_memory {
 
   CUmemGenericAllocationHandle create(std::size_t bytes, const CUmemAllocationProp& properties);
   void release(CUmemGenericAllocationHandle handle);
-  CUmemGenericAllocationHandle retain(CUdeviceptr address);  ///< returns a handle of the object that is mapped there
+  /// Returns a handle of the object that is mapped at the address.
+  CUmemGenericAllocationHandle retain(CUdeviceptr address);
   CUmemAllocationProp properties(CUmemGenericAllocationHandle handle);
 
   void map(CUdeviceptr address, std::size_t bytes, CUmemGenericAllocationHandle handle);
   void unmap(CUdeviceptr address, std::size_t bytes);  ///< the range must consist of whole mappings; waits for all work
 
-  /// Sets or returns which devices may use a mapping. Read-only access is not possible: a device that may read a
-  /// mapping can also write it.
+  /// Set and return which devices may use a mapping. Read-only access is not possible: a device that may read a mapping
+  /// can also write it.
   void set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc& who);
   bool may_access(CUdeviceptr address, int device);
 
@@ -51,7 +54,7 @@ class virtual_memory {
   struct mapping {
     std::size_t size = 0;
     pointer what;
-    unsigned devices = 0;  // one bit for each device that may use the mapping
+    unsigned devices = 0;  // contains a bit for each device that may use the mapping
   };
   struct reservation {
     void* memory = nullptr;  // the allocation of hpe that contains the aligned range

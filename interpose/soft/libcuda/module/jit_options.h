@@ -1,7 +1,7 @@
 #pragma once
 
-/// The options of calls that load or link PTX. Only the options for the two logs have an effect. The other options are
-/// for registers and levels of optimisation, which soft devices do not have.
+/// The options of calls that load or link PTX. Only the options for the two logs have an effect. The other options
+/// concern registers and optimisation levels, which do not exist on soft devices.
 
 #include <cuda.h>
 
@@ -14,7 +14,7 @@ namespace hpe::libcuda {
 class jit_logs {
  public:
   jit_logs() = default;
-  /// If a list is null or incomplete, it has no effect.
+  /// Reads the buffers from the lists of options and values. Ignores the options if a list is null.
   jit_logs(unsigned count, const CUjit_option* options, void** values) noexcept;
 
   void clear() const noexcept;                          ///< empties both logs
@@ -24,7 +24,7 @@ class jit_logs {
   struct log {
     char* text = nullptr;
     std::size_t room = 0;
-    void** told = nullptr;  // the option value in which the program finds the number of written bytes
+    void** told = nullptr;  // the option value in which hpe stores the number of bytes written
 
     void write(std::string_view sentence) const noexcept;
   };

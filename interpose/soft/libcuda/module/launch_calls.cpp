@@ -27,8 +27,8 @@ namespace {
 
 static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute));
 
-/// Converts a launch configuration to the runtime's structure. The attributes are not copied, because they have the
-/// same layout.
+/// Converts a launch configuration to the runtime's structure. The result points to the program's attributes, which
+/// have the same layout in both APIs.
 cudaLaunchConfig_t config_of(const CUlaunchConfig* from) {
   const CUlaunchConfig& it = given(from);
   cudaLaunchConfig_t to{};
@@ -60,8 +60,8 @@ cudaError_t launch(CUfunction function, const cudaLaunchConfig_t& config, launch
   return submit(*where, std::move(made));
 }
 
-/// Chooses the block size with which the largest number of threads runs on a multiprocessor at once; if several block
-/// sizes are equal, the largest of them.
+/// Chooses the block size with which the largest number of threads runs on a multiprocessor at once. If several block
+/// sizes reach this number, chooses the largest of them.
 void choose_block_size(CUfunction function, int* grid, int* block, CUoccupancyB2DSize bytes_of_block, std::size_t bytes,
                        int limit) {
   require(grid != nullptr && block != nullptr, cudaErrorInvalidValue);

@@ -1,5 +1,5 @@
-// The functions cuLink..., which make one image from PTX texts. hpe links the texts when it loads a module, so the
-// image only contains the texts; cuLinkComplete loads the image once to test whether the texts can be linked.
+// The functions cuLink..., which link PTX texts to one image. hpe links the texts when it loads a module, so the image
+// only contains the texts. cuLinkComplete loads the image once to test whether hpe can link the texts.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -79,13 +79,14 @@ link_table& links() {
   return *only;
 }
 
-/// Whether a file is CUDA's device runtime, a library of host objects without PTX. hpe has those of its functions that
-/// synchronize grids; a program that needs other functions cannot be linked.
+/// Whether a file is CUDA's device runtime, a library of host objects without PTX. hpe has its own PTX only for the
+/// functions that synchronize grids; if a program needs other functions of the device runtime, linking fails.
 bool is_device_runtime(std::string_view name) { return name.find("cudadevrt") != std::string_view::npos; }
 
 void add(link_state& to, CUjitInputType type, const std::string& bytes, std::string_view name) {
   switch (type) {
-    case CU_JIT_INPUT_PTX: to.texts.emplace_back(bytes.c_str()); return;  // may end at a zero
+    // `bytes` may contain a zero byte at which the text ends.
+    case CU_JIT_INPUT_PTX: to.texts.emplace_back(bytes.c_str()); return;
     case CU_JIT_INPUT_CUBIN:
     case CU_JIT_INPUT_FATBINARY: {
       auto texts = hpe::cudart::read_image(bytes);
@@ -133,7 +134,7 @@ CUresult CUDAAPI cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const 
   });
 }
 
-/// The image is valid as long as the link state.
+/// The image is valid as long as the link state exists.
 CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void** image, std::size_t* bytes) {
   return call("cuLinkComplete", [&] {
     require(image != nullptr, cudaErrorInvalidValue);

@@ -1,6 +1,6 @@
-// The functions for modules, libraries, kernels and their attributes. A CUmodule and a CUlibrary are handles of the
-// same kind of object (cudart::module), and so are a CUfunction and a CUkernel (cudart::kernel), because an image is
-// loaded for all devices.
+// The functions for modules, libraries, kernels and their attributes. hpe loads an image for all devices. So a CUmodule
+// and a CUlibrary are handles of the same kind of object (cudart::module), and so are a CUfunction and a CUkernel
+// (cudart::kernel).
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -28,7 +28,7 @@ namespace {
 module& module_of(const void* handle) { return process().modules().find_module(handle); }
 std::shared_ptr<kernel> kernel_of(const void* handle) { return process().modules().find_kernel(handle); }
 
-/// Loads the image that `read` returns. Also writes the reason of a failure to the program's error log.
+/// Loads the image that read() returns. If loading fails, writes the reason to the program's error log.
 template <class Handle, class Read>
 CUresult load(const char* function, Handle* made, const jit_logs& logs, const Read& read) {
   return call(function, [&] {

@@ -1,5 +1,5 @@
 // The launch functions of CUDA before version 4: the program sets the parameters, the block shape and the size of
-// shared memory of a function by separate calls, and they stay set.
+// shared memory of a function by separate calls. These settings apply to all later launches of the function.
 
 #include <cuda.h>
 
@@ -27,8 +27,8 @@ struct kept_launch {
   unsigned shared_bytes = 0;
 };
 
-/// The launch parameters that the program has set for each function (cuFuncSetBlockShape, cuParamSet...). The entries
-/// of functions of unloaded modules are not removed. Thread-safe.
+/// The launch parameters that the program has set for each function (cuFuncSetBlockShape, cuParamSet...). When a module
+/// is unloaded, the entries of its functions are not removed. Thread-safe.
 class kept_launches {
  public:
   template <class Change>

@@ -55,7 +55,7 @@ cudaError_t CUDARTAPI cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGra
   });
 }
 
-/// `made` may be null if the program has captured into its own graph, because then it has the handle already.
+/// `made` may be null if the program has captured into its own graph, whose handle it already has.
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* made) {
   return api_call(__func__, [&] {
     const auto where = process().find_stream(handle);

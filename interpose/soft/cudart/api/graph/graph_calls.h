@@ -20,14 +20,14 @@ graph_node& node_of(cudaGraphNode_t handle);
 /// not the handle of a node.
 std::vector<graph_node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count);
 
-/// Throws unless the edges have no data or all of the data is zero, which means a plain dependency.
+/// Throws if any edge has data other than zeros, because soft devices support only plain dependencies.
 void require_plain_edges(const cudaGraphEdgeData* edges, std::size_t count);
 
 /// Clones a graph for cudaGraphClone or for a child graph node. Throws cudaErrorNotSupported for a graph with
 /// conditional nodes.
 std::unique_ptr<graph> clone_of(const graph& original);
 
-/// Make operations from the parameters of nodes, and check them against the calling thread's current device.
+/// Return operations with the parameters of nodes, and check the parameters for the calling thread's current device.
 std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* parameters);
 std::shared_ptr<const operation> make_operation(const cudaMemcpy3DParms* parameters);
 std::shared_ptr<const operation> make_operation(const cudaMemsetParams* parameters);
@@ -40,11 +40,11 @@ cudaMemcpy3DParms copy_of_bytes(void* to, const void* from, std::size_t count, c
 /// bytes from that address on.
 void* address_in_symbol(const void* symbol, std::size_t offset, std::size_t count);
 
-/// Returns the operation that replaces the operation of a node. For a kernel node, the new operation keeps the old
-/// attributes.
+/// Returns the operation `made`, which replaces the operation `before` of a node. For a kernel node, the result has the
+/// attributes of `before`.
 std::shared_ptr<const operation> with_attributes_of(const operation& before, std::shared_ptr<const operation> made);
 
-/// Makes the operation for cudaGraphAddNode and related calls, for all types of nodes except child graphs.
+/// Returns the operation for cudaGraphAddNode and related calls, for all types of nodes except child graphs.
 std::shared_ptr<const operation> make_operation(cudaGraphNodeParams& parameters);
 
 }  // namespace hpe::cudart

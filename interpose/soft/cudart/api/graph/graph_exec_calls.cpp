@@ -27,8 +27,8 @@ cudaGraphExec_t instantiate(cudaGraph_t from, unsigned long long flags) {
   return process().execs().adopt(std::move(made));
 }
 
-/// The operation of a node for a captured launch of an executable graph. The operation runs this executable graph in
-/// the state in which it is when the graph with the node is launched.
+/// The operation of the node for a captured launch of an executable graph. The operation runs the executable graph with
+/// the changes that the program has made before it launches the graph that contains the node.
 class launch_operation final : public operation {
  public:
   explicit launch_operation(std::shared_ptr<graph_exec> what) : what_(std::move(what)) {}
@@ -104,7 +104,7 @@ cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
   });
 }
 
-/// Has no effect: soft devices need no upload.
+/// Checks the handles, but uploads nothing, because soft devices need no upload.
 cudaError_t CUDARTAPI cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle) {
   return api_call(__func__, [&] {
     static_cast<void>(process().execs().find(exec));

@@ -24,7 +24,7 @@ graph_node& add(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t
 
 void add_child(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t* before, size_t count,
                cudaGraph_t child) {
-  // Cloned before the node is added, because `child` may be the same graph.
+  // Clones the graph before adding the node, because `child` and `handle` may be the same graph.
   auto copy = clone_of(process().graphs().find(child));
   add(made, handle, before, count, std::make_shared<marker_operation>(cudaGraphNodeTypeGraph))
       .set_child(std::move(copy));
@@ -101,7 +101,7 @@ cudaError_t CUDARTAPI cudaGraphKernelNodeGetAttribute(cudaGraphNode_t handle, cu
   });
 }
 
-/// The attribute is not checked here, but when the graph is instantiated.
+/// Stores the attribute; hpe checks it when the program instantiates the graph.
 cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(cudaGraphNode_t handle, cudaKernelNodeAttrID attribute,
                                                       const cudaKernelNodeAttrValue* value) {
   return api_call(__func__, [&] {

@@ -19,7 +19,7 @@ constexpr unsigned known_flags =
 
 void check_array(const cudaChannelFormatDesc* format, unsigned flags) {
   require(format != nullptr, cudaErrorInvalidValue);
-  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // sparse arrays
+  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // the other flags are for sparse arrays
 }
 
 cudaArray_t create(const cudaChannelFormatDesc* format, cudaExtent extent, unsigned flags) {

@@ -47,8 +47,8 @@ cudaPitchedPtr pitched(const decltype(cudaMemcpy3DOperand::op.ptr)& operand, con
   return {operand.ptr, row * element, row * element, rows};
 }
 
-/// Returns the unit of an operand, in bytes: the size of an element of an array, 1 for other memory. If one of the
-/// operands is an array, the extent of the copy is in units of the array.
+/// Returns the unit of an operand, in bytes: the size of an element of an array, or 1 for other memory. If one of the
+/// operands is an array, the width of the copy counts elements of this array.
 std::size_t element_of(const cudaMemcpy3DOperand& operand) {
   require(operand.type == cudaMemcpyOperandTypePointer || operand.type == cudaMemcpyOperandTypeArray,
           cudaErrorInvalidValue);
@@ -136,8 +136,8 @@ cudaError_t CUDARTAPI cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* what, c
   return api_call("cudaMemcpy3DPeerAsync", [&] { return copy_in_stream(without_devices(given(what)), stream); });
 }
 
-/// All attributes are hints, except the order in which the sources are read. hpe reads them in stream order, which
-/// every value of this attribute allows.
+/// Ignores the attributes. They are hints, except the order in which the copies read their sources; hpe reads the
+/// sources in stream order, which every value of this attribute allows.
 cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* bytes,
                                            std::size_t count, cudaMemcpyAttributes* attributes,
                                            std::size_t* first_of_attributes, std::size_t attribute_count,

@@ -1,4 +1,4 @@
-// The program's call checks a copy, and the stream's thread makes it.
+// The program's call checks a copy or memset, and the stream's thread executes it.
 
 #include <cstdint>
 #include <memory>
@@ -33,8 +33,8 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
   return handle == nullptr ? nullptr : process().arrays().find(handle);
 }
 
-/// Makes the work of a copy or memset, which the stream's thread runs. A failure becomes the process's sticky error,
-/// because the call that queued the work has already returned.
+/// Returns the work of a copy or memset. If the work fails, the error becomes the process's sticky error, because the
+/// call that queued the work may have returned already.
 template <class Body>
 work guarded(const char* what, memory_uses uses, Body body) {
   auto run = [what, body = std::move(body)]() -> cudaError_t {

@@ -1,5 +1,5 @@
 // The functions that give advice about managed memory, query this advice, and prefetch managed memory. On soft devices,
-// advice and prefetches are only hints: data moves to the device that uses it.
+// advice and prefetches are only hints: hpe moves data to the device that uses it.
 
 #include <cuda_runtime_api.h>
 
@@ -23,7 +23,7 @@ allocation find_managed(const void* address, std::size_t bytes) {
   return *found;
 }
 
-/// Returns the device of a location, or at_the_host for every location on the host. Throws cudaErrorInvalidDevice.
+/// Returns the device of a location, or at_the_host for a location on the host. Throws cudaErrorInvalidDevice.
 int place_of(const cudaMemLocation& location) {
   if (location.type != cudaMemLocationTypeDevice) return at_the_host;
   process().devices().require_device(location.id);
@@ -122,7 +122,7 @@ void tell(void* data, std::size_t size, cudaMemRangeAttribute attribute, const v
     case cudaMemRangeAttributeLastPrefetchLocation: *out = prefetched; break;
     case cudaMemRangeAttributePreferredLocationType: *out = type_of(preferred); break;
     case cudaMemRangeAttributeLastPrefetchLocationType: *out = type_of(prefetched); break;
-    // The number of a location has a meaning only if the location's type is a device.
+    // The number of a location is defined only if the location's type is a device; in all other cases, it is 0.
     case cudaMemRangeAttributePreferredLocationId: *out = std::max(preferred, 0); break;
     case cudaMemRangeAttributeLastPrefetchLocationId: *out = std::max(prefetched, 0); break;
     default: throw failure(cudaErrorInvalidValue);
@@ -161,8 +161,8 @@ cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(void** pointers, std::size_t* by
   });
 }
 
-/// A program that discards memory no longer needs its content. Nothing is queued for it, because CUDA allows the
-/// content to remain.
+/// Checks the ranges, but queues no work: the program no longer needs the content of the memory that it discards, and
+/// CUDA allows the content to remain.
 cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void** pointers, std::size_t* bytes, std::size_t count,
                                                unsigned long long flags, cudaStream_t stream) {
   return api_call("cudaMemDiscardBatchAsync", [&] {

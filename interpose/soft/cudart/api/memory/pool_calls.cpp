@@ -14,8 +14,8 @@ using namespace hpe::cudart;
 
 namespace {
 
-/// Returns the device of a location. Throws cudaErrorNotSupported for locations that are not devices, because hpe has
-/// no pools of host memory.
+/// Returns the device of a location. Throws cudaErrorNotSupported for locations that are not devices, because hpe does
+/// not support pools of host memory.
 int device_of(const cudaMemLocation* location) {
   require(location != nullptr, cudaErrorInvalidValue);
   require(location->type == cudaMemLocationTypeDevice, cudaErrorNotSupported);
@@ -53,7 +53,7 @@ void free(void* block, stream& where) {
   require_not_capturing(where);
   if (process().graph_memory().find(block)) return;  // hpe frees the memory when its graph no longer exists
   if (process().pools().owns(block)) {
-    process().ipc().forget(block);  // other processes that have opened the memory can still use it
+    process().ipc().forget(block);  // other processes that have opened the memory can continue to use it
     process().pools().free(block, where);
     return;
   }

@@ -1,9 +1,9 @@
-// cudaHostRegister and related functions. hpe can copy any memory, so it does not lock pages. Soft devices are other
-// processes, so their kernels cannot access the program's memory. When the program requests the device address of
-// registered memory, hpe replaces the memory's pages by pages of hpe memory on the host with the same bytes; then the
-// program can use both addresses. Whole pages are replaced, together with other data in the first and the last page; no
-// thread may write that data during the call. If something else would continue to use the old pages (reason_to_keep),
-// the memory has no device address.
+// cudaHostRegister and related functions. hpe can copy any memory, so cudaHostRegister does not lock pages. Soft
+// devices are other processes, so their kernels cannot access the program's own pages. When the program requests the
+// device address of registered memory, hpe replaces the memory's pages by host pages of hpe memory with the same bytes.
+// After that, CPU code and kernels can use the memory. hpe replaces whole pages, which may contain other data before
+// and after the registered memory; no thread may write this data during the call. If another user would continue to use
+// the old pages (reason_to_keep), the call fails.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -29,12 +29,12 @@ std::span<char> pages_of(const allocation& memory) {
   return {reinterpret_cast<char*>(first), end - first};
 }
 
-/// The address of the first whole page in an allocation that hpe has made.
+/// Returns the address of the first whole page in an allocation of hpe.
 char* first_page(void* base) {
   return reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + page - 1) & ~(page - 1));
 }
 
-/// Replaces the program's pages by pages of hpe memory on the host. Returns the address for kernels.
+/// Replaces the program's pages by host pages of hpe memory. Returns the address for kernels.
 void* move_to_hpe(allocation memory) {
   const std::span<char> own = pages_of(memory);
   if (const auto reason = reason_to_keep(own)) {
@@ -62,15 +62,15 @@ void* move_to_hpe(allocation memory) {
   return memory.device_base;
 }
 
-/// Replaces the pages of hpe memory by private pages with the current content. If the program has registered buffers in
-/// these pages with io_uring in the meantime, they are not replaced, and hpe's memory is not freed.
+/// Replaces the pages of hpe memory by private pages with the same bytes. If the program has registered buffers in
+/// these pages with io_uring in the meantime, the pages are not replaced, and hpe does not free their memory.
 void move_back(const allocation& memory) {
   const std::span<char> own = pages_of(memory);
   if (io_uring_has(own)) {
-    hpe::log(
-        hpe::log_level::info,
-        "cudaHostUnregister: the {} bytes at {} contain buffers of io_uring, so they stay on pages of hpe's memory",
-        memory.size, memory.base);
+    hpe::log(hpe::log_level::info,
+             "cudaHostUnregister: the {} bytes at {} contain buffers of io_uring, so hpe does not free the pages of "
+             "these bytes",
+             memory.size, memory.base);
     return;
   }
   const auto mapped = process().memory().find(memory.device_base);

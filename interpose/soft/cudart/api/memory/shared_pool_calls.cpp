@@ -1,5 +1,5 @@
 // The functions that share memory pools between processes. The descriptor of a pool is a memory file that contains the
-// pool's device and key. Each allocation is exported separately: the exporting process makes an hpeExport, and the
+// pool's device and key. Each allocation is exported separately: the exporting process creates an hpeExport, and the
 // importing process opens it.
 
 #include <cuda_runtime_api.h>
@@ -26,7 +26,8 @@ struct pool_description {
   pool_key key;
 };
 
-/// Makes a sealed memory file that contains the description. Throws cudaErrorOperatingSystem.
+/// Returns the file descriptor of a new, sealed memory file that contains the description. Throws
+/// cudaErrorOperatingSystem.
 int make_descriptor(const pool_description& of) {
   const int file = ::memfd_create("hpe-cuda-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   require(file >= 0, cudaErrorOperatingSystem);
@@ -38,7 +39,7 @@ int make_descriptor(const pool_description& of) {
   return file;
 }
 
-/// Reads the description in a memory file. Throws cudaErrorInvalidValue if make_descriptor did not make the file.
+/// Returns the description in a memory file. Throws cudaErrorInvalidValue if make_descriptor did not create the file.
 pool_description read_descriptor(int file) {
   const pool_description wanted;
   pool_description found;
@@ -69,7 +70,7 @@ cudaError_t CUDARTAPI cudaMemPoolExportToShareableHandle(void* handle, cudaMemPo
   });
 }
 
-/// The handle is the file descriptor, converted to a pointer. The caller may close the descriptor afterwards.
+/// `handle` is the file descriptor, converted to a pointer. After the call, the program may close the descriptor.
 cudaError_t CUDARTAPI cudaMemPoolImportFromShareableHandle(cudaMemPool_t* pool, void* handle,
                                                            cudaMemAllocationHandleType type, unsigned flags) {
   return api_call(__func__, [&] {

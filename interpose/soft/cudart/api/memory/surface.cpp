@@ -1,5 +1,5 @@
-// The CUDA runtime's functions for surface objects. A surface is the memory of an array; the instructions of the kernel
-// determine the format of accesses.
+// The CUDA runtime's functions for surface objects. A surface is the memory of an array; the instructions in kernels
+// determine the format of each access.
 
 #include <cuda_runtime_api.h>
 
