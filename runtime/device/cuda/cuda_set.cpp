@@ -1,4 +1,4 @@
-// Order of destruction: streams before the objects that their commands use, contexts last.
+// The destructor destroys streams first, then the objects that commands of streams use, and contexts last.
 #include "runtime/device/cuda/cuda_set.h"
 
 #include <unistd.h>
@@ -158,7 +158,7 @@ std::vector<printed> cuda_set::take_output() {
   for (const auto& device : devices_) {
     if (device->lost()) continue;
     const entered here(cu_, device->context());
-    cu_.cuCtxSynchronize();  // if this fails, the stream of the failed work reports the failure
+    cu_.cuCtxSynchronize();  // a failure is ignored here, because the stream of the failed command reports it
   }
   return {};
 }
