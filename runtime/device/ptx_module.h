@@ -80,7 +80,7 @@ class ptx_module {
   /// Tells a device the addresses of the module's parts on this device. The addresses must be aligned to 256 bytes; the
   /// address of an empty part may have any value. Call this once for each device, before the first launch of a kernel
   /// of the module on this device. The caller must then write the returned contents into the parts, but into the
-  /// managed part only once for all devices. The caller must set all other bytes of the parts to zero.
+  /// managed part only once for all devices. All other bytes of the parts must be zero.
   virtual std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) = 0;
 };
 
