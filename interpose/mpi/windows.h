@@ -48,8 +48,8 @@ class window {
   mutex mutex_;
   void* const base_;
   const std::size_t bytes_;
-  buffer_access last_
-      HPE_GUARDED_BY(mutex_);  // the bytes that both the memory and the public copy contained when they were last equal
+  // The bytes that both the memory and the public copy contained when they were last equal.
+  buffer_access last_ HPE_GUARDED_BY(mutex_);
   std::vector<std::byte> public_;
   std::byte* exposed_;
 };

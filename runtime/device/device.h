@@ -54,8 +54,8 @@ struct properties {
   std::size_t memory_bytes = 0;
   std::size_t spare_bytes = 0;  ///< how many of memory_bytes hpe should leave unused for the driver and other libraries
   unsigned compute_units = 0;
-  bool has_host_atomics =
-      true;  ///< whether atomic operations of the device on host memory are atomic for all devices and the host
+  /// Whether atomic operations of the device on host memory are atomic for all devices and the host.
+  bool has_host_atomics = true;
   /// Bytes per second at which a kernel accesses the memory of another device, and of the host; 0 if the rate is not
   /// known.
   double peer_rate = 0, host_rate = 0;

@@ -53,8 +53,8 @@ taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   plan mine = make();
   static_cast<void>(mine.memory(ranks->size()));
   const auto who = ranks->next();
-  if (!who.channel->ready())
-    mine.keep_types();  // if the channel is ready, the messages begin before the program can free the datatypes
+  // If the channel is ready, the messages begin before the program can free the datatypes.
+  if (!who.channel->ready()) mine.keep_types();
   return begin_in_background(who, comm, request, {[mine](exchange& call) {
                                mine.post(call);
                                return true;

@@ -120,8 +120,8 @@ near_group::ranks_of_call near_group::now() {
 }
 
 near_group::ranks_of_call near_group::next() {
-  constexpr std::uint32_t tags =
-      32767;  // MPI allows tags up to this number in every implementation; blocking calls use tag 0
+  // MPI allows tags up to this number in every implementation; blocking calls use tag 0.
+  constexpr std::uint32_t tags = 32767;
   return {rank_, size_, channel(), static_cast<int>(1 + background_calls_++ % tags)};
 }
 

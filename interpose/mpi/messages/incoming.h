@@ -135,8 +135,8 @@ class incoming final : public message {
   receive_phase::any phase_;
   std::unique_ptr<announcement_board::announcement> announced_;  // null when no sender can copy to the buffer
   std::optional<unannounced_receive> unannounced_;  // set while the receive is in progress and is not announced
-  std::uint64_t queued_ =
-      0;  // identifies the device work that the program had queued before the current start (adopted_pointers.h)
+  // Identifies the device work that the program had queued before the current start (adopted_pointers.h).
+  std::uint64_t queued_ = 0;
   MPI_Status status_{};  // the status for the program; valid after MPI has received the message or its envelope
 };
 

@@ -119,9 +119,8 @@ void job::begin() {
     HPE_REAL(Comm_dup)(handles::get().comm_self, &made->self);
     HPE_REAL(Comm_set_errhandler)(made->channel, handles::get().errors_return);
     meet_ranks_of_this_machine(*made, world, size);
-    the_current.store(
-        made.release(),
-        std::memory_order_release);  // never deleted, because other threads may read it until the process ends
+    // Never deleted, because other threads may read it until the process ends.
+    the_current.store(made.release(), std::memory_order_release);
     channel::of_process().open();
   } catch (const error& e) {
     log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());

@@ -29,8 +29,8 @@ struct job {
   /// For each rank in MPI_COMM_WORLD: whether it runs on this machine.
   std::vector<bool> same_machine;
   std::size_t large = 0;  ///< the smallest number of bytes of messages to ranks of other machines that use the protocol
-  std::size_t direct =
-      0;  ///< the same limit for messages to ranks of this machine; 0: hpe does not copy from device to device
+  /// The same limit for messages to ranks of this machine; 0: hpe does not copy from device to device.
+  std::size_t direct = 0;
   std::size_t chunk = 0;  ///< the largest number of bytes of a chunk
 
   /// Whether a rank runs on this machine and direct copies are on.

@@ -23,8 +23,8 @@ class outgoing final : public message {
     int world_rank;         ///< the rank of the destination in MPI_COMM_WORLD
     int tag;
     MPI_Comm comm;
-    adopted_pointers*
-        driver;  ///< the object that manages the memory if it is memory of the driver; nullptr for hpe memory
+    /// The object that manages the memory if it is memory of the driver; nullptr for hpe memory.
+    adopted_pointers* driver;
     std::optional<peer_bytes> shared;  ///< the memory of the driver, in the form in which a receiver can access it;
                                        ///< nullopt if the receiver cannot access it
     /// The program's bytes, if `from` is borrowed device memory of hpe into which each start first copies these bytes.

@@ -36,8 +36,8 @@ set_aside::messages::iterator set_aside::first(MPI_Comm comm, int source, int ta
 
 void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
   while (true) {
-    messages one(
-        1);  // allocated first, because a message that MPI has matched cannot be put back if the allocation fails
+    // Allocated first, because a message that MPI has matched cannot be put back if the allocation fails.
+    messages one(1);
     int there = 0;
     MPI_Message handle{};
     MPI_Status status;

@@ -26,8 +26,8 @@ struct matched {
   MPI_Comm comm{};
   MPI_Status status{};  ///< the status for a probe of the program; for an envelope, with the size of the large message
   MPI_Message handle{};
-  bool looked_into =
-      false;  ///< `handle` belongs to a copy of the message, for which MPI returns a wrong source and tag
+  /// `handle` belongs to a copy of the message, for which MPI returns a wrong source and tag.
+  bool looked_into = false;
   std::optional<envelope> head;  ///< set if the message is an envelope
 
   /// Receives the envelope and discards it.

@@ -117,8 +117,8 @@ class cuda_stream final : public stream {
   std::deque<command> pending_;
   std::vector<CUevent> unused_;  // events for reuse; has capacity for all events of the stream
   std::size_t events_made_ = 0;
-  std::vector<std::pair<std::uint64_t, error>>
-      failures_;  // the errors of failed commands, by number, oldest first; has capacity for kept_failures
+  // The errors of failed commands, by number, oldest first; has capacity for kept_failures.
+  std::vector<std::pair<std::uint64_t, error>> failures_;
   std::chrono::steady_clock::time_point asked_{};  // when pending_.front() was last seen unfinished
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> lost_after_{all};

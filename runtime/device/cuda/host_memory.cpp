@@ -157,8 +157,8 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   }
   if (p == pieces_.end()) {
     auto next = pieces_.from(address);
-    if (next != pieces_.end() && next->first <= address)
-      ++next;  // another thread has inserted this piece and is pinning it
+    // Another thread has inserted this piece and is pinning it.
+    if (next != pieces_.end() && next->first <= address) ++next;
     return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
   }
   piece& found = p->second.value;
@@ -286,8 +286,8 @@ void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
       while (threads_.size() < thread_count())
         threads_.push_back(os::start_thread("hpe-pin", [this] { work_ahead(); }));
     } catch (const error&) {
-      if (threads_.empty())
-        ranges.clear();  // drop the ranges, which are only hints: each copy pins the memory that it needs
+      // Drop the ranges, which are only hints: each copy pins the memory that it needs.
+      if (threads_.empty()) ranges.clear();
     }
   }
   changed_.notify_all();
@@ -353,8 +353,8 @@ void host_memory::work_ahead() {
     }
     const entered here(cu_, around_.context());
     if (pin(lock, where, prepares ? purpose::preparation : purpose::expectation)) continue;
-    (prepares ? to_prepare_ : expected_)
-        .clear();  // the system or the budget does not allow more pinned memory: drop the hints
+    // The system or the budget does not allow more pinned memory: drop the hints.
+    (prepares ? to_prepare_ : expected_).clear();
   }
 }
 

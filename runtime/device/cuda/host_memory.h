@@ -144,8 +144,8 @@ class host_memory {
   const budgets most_;
   const environment around_;
   mutable std::mutex mutex_;
-  std::mutex
-      registering_;  // held by the thread that pins ahead while it registers memory; never held together with mutex_
+  // Held by the thread that pins ahead while it registers memory; never held together with mutex_.
+  std::mutex registering_;
   std::condition_variable changed_;  // notified when pinning succeeds or fails, when ranges are added, when prepared
                                      // bytes are used, and for stop_
   interval_map<std::uintptr_t, range> ranges_;

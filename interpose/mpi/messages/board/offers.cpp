@@ -67,8 +67,8 @@ offer_board::stage offer_board::stage_of(int rank, const offer& of) const noexce
 }
 
 offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
-  constexpr int while_asked =
-      400;  // longer than while_offered and while_taken, because the sender copies during this time
+  // Longer than while_offered and while_taken, because the sender copies during this time.
+  constexpr int while_asked = 400;
   return watch_while([&] { return stage_of(rank, of); },
                      [](stage s) { return s == stage::asked || s == stage::pushing; }, while_asked);
 }

@@ -58,8 +58,8 @@ std::vector<ptx_contents> soft_ptx_module::place(unsigned device, const ptx_addr
 std::vector<ptx_contents> soft_ptx_module::contents(const ptx_addresses& addresses) const {
   constexpr std::size_t most_between = std::size_t{64} << 10;
   const ptx::image image(program_, layout_.addresses(addresses));
-  std::array<std::vector<ptx_contents>, ptx_part_count>
-      parts;  // by part; in ascending order of offsets, like the variables
+  // By part; in ascending order of offsets, like the variables.
+  std::array<std::vector<ptx_contents>, ptx_part_count> parts;
   for (std::uint32_t n = 0; n < layout_.places.size(); ++n) {
     const ptx_layout::place_in_part& place = layout_.places[n];
     const std::vector<std::uint8_t> bytes = place.is_there ? image.contents_of(n) : std::vector<std::uint8_t>();

@@ -119,9 +119,8 @@ soft_set::~soft_set() {
   if (::getpid() != owner_) {
     monitor_->forget();
     feeder_->forget();
-    static_cast<void>(
-        feeder_
-            .release());  // never deleted: the feeder's thread may have held the feeder's mutex when the process forked
+    // Never deleted: the feeder's thread may have held the feeder's mutex when the process forked.
+    static_cast<void>(feeder_.release());
     return;
   }
   quit();

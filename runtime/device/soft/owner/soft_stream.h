@@ -100,8 +100,8 @@ class soft_stream final : public stream {
   mutable mutex mutex_;
   std::uint64_t in_ring_ HPE_GUARDED_BY(mutex_) = 0;  // the number of the last command in the ring
   std::deque<waiting_command> waiting_ HPE_GUARDED_BY(mutex_);
-  bool crowded_ HPE_GUARDED_BY(mutex_) =
-      false;  // becomes true when more than long_queue commands wait, and false when at most half as many wait
+  // Becomes true when more than long_queue commands wait, and false when at most half as many wait.
+  bool crowded_ HPE_GUARDED_BY(mutex_) = false;
 
   // The next two members are used only by overdue().
   std::uint64_t seen_completed_ = timeline::all;  // timeline::all before the first call of overdue()

@@ -67,10 +67,10 @@ struct command_ring {
 
 /// Written by the device, and by the owner after the device has died.
 struct device_status {
-  std::atomic<std::uint64_t> output{
-      0};  // the number of bytes that the device has written to the file with the output of kernels
-  std::atomic<std::uint64_t> crowd{
-      0};  // the number of blocks of a running kernel that wait in loops and leave no room for further blocks
+  // The number of bytes that the device has written to the file with the output of kernels.
+  std::atomic<std::uint64_t> output{0};
+  // The number of blocks of a running kernel that wait in loops and leave no room for further blocks.
+  std::atomic<std::uint64_t> crowd{0};
   std::array<char, 256> last_words{};  // why the device ended its own process
   std::array<timeline, max_streams> timelines{};
 };

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint64_t late_wakeup = 60'000;  // nanoseconds by which a sleep may end late
-constexpr std::uint64_t return_time =
-    100'000;  // nanoseconds after a piece within which its user reserves the link for the next piece
+// Nanoseconds after a piece within which its user reserves the link for the next piece.
+constexpr std::uint64_t return_time = 100'000;
 
 void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
   std::uint64_t seen = value.load();

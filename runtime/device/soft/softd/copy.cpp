@@ -70,8 +70,8 @@ address_table::piece copy_engine::find(std::uintptr_t address) const {
 
 void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
   std::uint64_t latency = 0;  // added once, to the arrival of the last piece
-  std::uint64_t arrival =
-      0;  // the link time at which the last reserved piece arrives; 0 until a piece passes a link with a limit
+  // The link time at which the last reserved piece arrives; 0 until a piece passes a link with a limit.
+  std::uint64_t arrival = 0;
   while (bytes > 0) {
     const auto to = find(destination);
     const auto from = find(source);

@@ -33,8 +33,8 @@ class kernel_heap {
  private:
   os::reservation space_;
   mutex mutex_;
-  std::map<std::size_t, std::size_t> free_
-      HPE_GUARDED_BY(mutex_);  // the size of each free range by its offset; adjacent free ranges are merged
+  // The size of each free range by its offset; adjacent free ranges are merged.
+  std::map<std::size_t, std::size_t> free_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<std::size_t, std::size_t> in_use_ HPE_GUARDED_BY(mutex_);  // size by offset
 };
 

@@ -33,8 +33,8 @@ class kernel_table {
 
  private:
   mutable shared_mutex mutex_;
-  std::map<std::uint32_t, void*> modules_
-      HPE_GUARDED_BY(mutex_);  // handles of dlopen, never closed, because kernels may run until the process ends
+  // Handles of dlopen, never closed, because kernels may run until the process ends.
+  std::map<std::uint32_t, void*> modules_ HPE_GUARDED_BY(mutex_);
   std::map<std::uint32_t, std::shared_ptr<loaded_ptx_module>> ptx_ HPE_GUARDED_BY(mutex_);
   std::map<std::uint32_t, kernel> functions_ HPE_GUARDED_BY(mutex_);
 };

@@ -75,13 +75,13 @@ class address_space {
   uvas_layout layout_;
   os::reservation space_;
   std::vector<os::file_descriptor> files_;  // by device
-  std::map<std::uintptr_t, os::reservation>
-      registered_;  // this process's mappings of registered ranges outside the UVAS, by the program's address
+  // This process's mappings of registered ranges outside the UVAS, by the program's address.
+  std::map<std::uintptr_t, os::reservation> registered_;
   address_table table_;
   page_tables pages_;
   mutable shared_mutex mutex_;
-  std::set<std::uintptr_t> rooms_
-      HPE_GUARDED_BY(mutex_);  // the end of each room, which is the address at which an allocation begins
+  // The end of each room, which is the address at which an allocation begins.
+  std::set<std::uintptr_t> rooms_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::soft

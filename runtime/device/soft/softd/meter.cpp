@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint64_t sector = 32;
 constexpr std::uint64_t samples = 48;     // the approximate number of blocks that are sampled in a grid
 constexpr unsigned uses_of_a_count = 16;  // the number of launches that use one count of the traffic
-constexpr std::size_t most_known =
-    4096;  // the largest number of launches whose traffic is stored; a further launch clears the table
+// The largest number of launches whose traffic is stored; a further launch clears the table.
+constexpr std::size_t most_known = 4096;
 
 using triple = std::array<std::uint64_t, 3>;
 
@@ -41,8 +41,8 @@ std::vector<span_of_axis> spans_of(std::uint64_t size) {
 
 /// Returns index number n of a sequence of 3D indices that are evenly distributed in a box (an R3 sequence).
 triple place_in(const triple& first, const triple& size, std::uint64_t n) {
-  constexpr std::array<double, 3> steps{0.8191725134, 0.6710436067,
-                                        0.5497004779};  // 1 / 1.2207..., its square and its cube
+  // 1 / 1.2207..., its square and its cube.
+  constexpr std::array<double, 3> steps{0.8191725134, 0.6710436067, 0.5497004779};
   triple place{};
   for (std::size_t a = 0; a < place.size(); ++a) {
     const double along = (static_cast<double>(n) + 0.5) * steps[a];
@@ -120,8 +120,8 @@ class access_watcher final : public ptx::watcher {
   traffic_count& count_;
   double weight_ = 0;
   remote_traffic found_;
-  std::unordered_set<std::uint64_t>
-      seen_;  // the remote sectors that the block has used: 2 * sector if read, 2 * sector + 1 if written
+  // The remote sectors that the block has used: 2 * sector if read, 2 * sector + 1 if written.
+  std::unordered_set<std::uint64_t> seen_;
   std::uint64_t known_from_ = 0, known_to_ = 0;  // the range of addresses to which place_ applies
   int place_ = host_location;
 };

@@ -24,8 +24,8 @@ struct tile_pool::job {
   std::uint32_t team;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
-  std::vector<pthread_t>
-      threads{};  // the threads that run tiles of the job, if it belongs to a team; guarded by the pool's mutex_
+  // The threads that run tiles of the job, if it belongs to a team; guarded by the pool's mutex_.
+  std::vector<pthread_t> threads{};
   std::atomic<unsigned> helpers{0};  // changed under the pool's mutex_
   mutex reporting{};
   std::optional<trouble> went_wrong HPE_GUARDED_BY(reporting){};
