@@ -325,8 +325,8 @@ void incoming::fetch_payload(const payload& what, asking may_ask) {
   if (what.taken && fetch_rows(may_ask)) return;
   fetching& now = in<fetching>();
   now.to = moved(what_.buffer, which_.begin());
-  if (!rows_ || !rows_->shape.extent.is_one_row()) {  // for example, a datatype without gaps whose elements are in
-                                                      // another order than in the payload
+  // A datatype without gaps may also have no rows, because its elements may be in another order than in the payload.
+  if (!rows_ || !rows_->shape.extent.is_one_row()) {
     // The runtime copies payloads in exported hpe memory, but cannot copy to device memory that was borrowed from the
     // driver.
     if (now.head.exported() == nullptr) now.gathered = borrow_gathered(now.head.bytes);

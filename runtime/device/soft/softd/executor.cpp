@@ -130,8 +130,8 @@ class executor {
   timeline& line_;
   command_ring& ring_;
   std::uint64_t seen_ = 0;  // the number of the last command that look_ahead read
-  std::set<std::pair<std::uint32_t, std::array<std::uint32_t, 3>>> expected_;  // the functions and block shapes of
-                                                                               // launches that were seen
+  // The functions and block shapes of all launches that look_ahead has read.
+  std::set<std::pair<std::uint32_t, std::array<std::uint32_t, 3>>> expected_;
 };
 
 }  // namespace
