@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests jobs in which a rank fails. The result must be the same with hpe memory as with host memory, and no process may remain.
+"""Tests jobs in which a rank fails: the result must be the same with hpe memory as with host memory, and no process may remain.
 
     faults_test.py faults plain libhpe-mpi.so mpirun [arguments of mpirun ...]
 """
@@ -51,7 +51,7 @@ class Faults(unittest.TestCase):
                 self.assertEqual(self.failure_that_tells(what, "device", sentence, options), host)
 
     def failure_that_tells(self, what, memory, sentence, options=WHOLE):
-        """Returns the exit status of a job that must fail with `sentence` in its output. When mpirun ends its ranks, it may lose output,
+        """Returns the exit status of a job that must fail and print `sentence`. When mpirun ends its ranks, it may lose output,
         so this runs the job up to 8 times."""
         for _ in range(8):
             code, output = self.run_job(what, memory, options)

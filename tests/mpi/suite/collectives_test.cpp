@@ -169,7 +169,7 @@ TEST(collectives, Allreduce) {
 // Reductions of so many numbers that hpe combines them on devices: each rank combines a part of the numbers.
 TEST(collectives, LargeReductions) {
   constexpr int many = 20001;
-  // Hpe's kernels do not support the last operation.
+  // hpe's kernels do not support the last operation.
   const std::array ops{MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BXOR};
   const std::array types{MPI_UINT32_T, MPI_INT};
   for (const MPI_Op op : ops)

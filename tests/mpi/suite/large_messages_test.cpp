@@ -283,7 +283,7 @@ TEST(large_messages, AKernelThatWritesWhatIsSent) {
   hpe::array<word> from(n);
   either to(numbered(n, 4), true);
   for (word round = 0; round < 3; ++round) {
-    // HpeMemset returns before the device has written the bytes.
+    // hpeMemset returns before the device has written the bytes.
     hpeMemset(from.data(), int(round + 1), n * sizeof(word));
     MPI_Request request;
     MPI_Isend(from.data(), n, MPI_UINT32_T, next_rank(), tag, world, &request);
