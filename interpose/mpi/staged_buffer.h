@@ -23,8 +23,8 @@ class staged_buffer {
   /// before each use (buffer_access). Throws hpe::error if the bytes are not all in one allocation, or if `given` is
   /// MPI_BOTTOM and a byte is in hpe memory.
   staged_buffer(const void* given, layout which, host_use use, bool again);
-  /// Allocates memory that replaces a buffer that cannot be used, in a call in which other ranks take part. The memory
-  /// contains zeros, and hpe discards the bytes that MPI writes to it. Throws std::bad_alloc.
+  /// For a buffer that cannot be used, in a call in which other ranks take part: allocates memory that replaces the
+  /// buffer. The memory contains zeros, and hpe discards the bytes that MPI writes to it. Throws std::bad_alloc.
   explicit staged_buffer(layout which);
 
   /// Returns the address to pass to MPI in place of the program's address.

@@ -230,11 +230,11 @@ class device_set {
   /// devices' memory cannot be exported as files.
   virtual std::vector<shared_part> share(void* address, std::size_t bytes) = 0;
 
-  /// Maps memory that another process shared, so that devices of this set can copy to and from it. Maps `parts` one
-  /// after the other from `address` on. The mapped range must consist of whole granules inside the UVAS. The caller may
-  /// close the files after the call. The memory belongs to the other process, but stays readable after that process has
-  /// ended. Returns the devices that can access the memory: bit d for device d. Throws HPE_ERROR_NOT_SUPPORTED if no
-  /// device can access the memory.
+  /// Maps memory that another process has shared, so that devices of this set can copy to and from this memory. Maps
+  /// `parts` one after the other from `address` on. The mapped range must consist of whole granules inside the UVAS.
+  /// The caller may close the files after the call. The memory belongs to the other process, but stays readable after
+  /// that process has ended. Returns the devices that can access the memory: bit d for device d. Throws
+  /// HPE_ERROR_NOT_SUPPORTED if no device can access the memory.
   virtual std::uint32_t import_memory(void* address, std::span<const shared_part> parts) = 0;
   /// Unmaps the whole range of one call of import_memory. No queued work may use this range.
   virtual void drop_import(void* address, std::size_t bytes) noexcept = 0;
@@ -247,8 +247,8 @@ class device_set {
   /// The interface for modules of PTX (runtime/device/ptx_module.h); nullptr if the devices cannot run them.
   [[nodiscard]] virtual ptx_capability* ptx() noexcept { return nullptr; }
 
-  /// Whether the point is reached; a command that failed has reached its point, too. Costs about one load if the point
-  /// is known to be reached.
+  /// Whether the point is reached; a command that failed has reached its point, too. Costs about one load if the set
+  /// already knows that the point is reached.
   [[nodiscard]] virtual bool reached(timepoint point) const noexcept = 0;
 
   /// Waits until the point is reached. Returns false at the deadline.
@@ -265,8 +265,8 @@ class device_set {
   /// Like status_of. After this call, take_failure does not return this failure.
   virtual std::optional<error> take_failure_of(timepoint point) = 0;
 
-  /// Returns and removes the oldest failure of a command or device that neither take_failure nor take_failure_of has
-  /// returned; nullopt if there is none. A negative `device` means any device.
+  /// Returns the oldest failure of a command or device that neither take_failure nor take_failure_of has returned
+  /// before; nullopt if there is no such failure. A negative `device` means any device.
   virtual std::optional<error> take_failure(int device) = 0;
 
   virtual std::unique_ptr<gate> create_gate() = 0;

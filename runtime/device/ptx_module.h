@@ -63,7 +63,8 @@ class ptx_module {
   ptx_module() = default;
   ptx_module(const ptx_module&) = delete;
   ptx_module& operator=(const ptx_module&) = delete;
-  /// Unloads the module from the devices. None of its kernels may be queued or running. The set must still exist.
+  /// Unloads the module from the devices. None of its kernels may be queued or running. The destructor uses the
+  /// device_set, so the set must outlive the module.
   virtual ~ptx_module() = default;
 
   /// The number that identifies the module in device_set::find_kernel.

@@ -1,6 +1,6 @@
-// The functions of libhpe-mpi.so, which programs call in place of MPI's functions. At the first call, libhpe-mpi.so
-// finds the MPI library of the process and loads the wrapper library for the ABI of this MPI library. If hpe has no
-// wrappers for the ABI, each call goes to the MPI library itself.
+// The code of libhpe-mpi.so, whose functions programs call in place of MPI's functions. At the first call,
+// libhpe-mpi.so finds the MPI library of the process and loads the wrapper library for the ABI of this MPI library. If
+// hpe has no wrappers for the ABI, each call goes to the MPI library itself.
 //
 // If a library after libhpe-mpi.so in the search order defines MPI_X but is not the MPI library, it is a tool that uses
 // MPI's profiling interface. The tool then gets the program's call of MPI_X unchanged, and itself calls PMPI_X, which

@@ -5,10 +5,10 @@
 // linker then calls code of libhpe-mpi.so at each look-up of such a symbol. If the MPI library lacks the function, this
 // code returns the address 0, which is also the address of an undefined weak symbol.
 //
-// In the file, the symbols are ordinary functions, because MPI libraries that are linked with -z now refer to these
-// functions, too. The dynamic linker relocates such an MPI library before libhpe-mpi.so, and cannot call an indirect
-// function of a library that it has not relocated. Weak references in the program, and in libraries that are loaded
-// with the program, have been resolved before this code runs, so this code corrects them.
+// In the file libhpe-mpi.so, the symbols are ordinary functions, because MPI libraries refer to these functions, too,
+// and may be linked with -z now. The dynamic linker relocates the MPI library before libhpe-mpi.so, and cannot call an
+// indirect function of a library that it has not relocated. Weak references in the program, and in libraries that are
+// loaded with the program, have been resolved before this code runs, so this code corrects them.
 
 #include <link.h>
 #include <sys/mman.h>

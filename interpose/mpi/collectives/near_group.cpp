@@ -22,7 +22,7 @@ int forget_group(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI calls this function when the program duplicates a communicator. The duplicate gets no copy of the attribute.
+// MPI calls this function when the program duplicates a communicator. MPI then copies no attribute to the duplicate.
 int copy_no_group(MPI_Comm, int, void*, void*, void*, int* copied) {
   *copied = 0;
   return MPI_SUCCESS;

@@ -36,8 +36,8 @@ class near_channel {
 /// functions; MPI allows only one such call at a time.
 class near_group {
  public:
-  /// The kind of memory that a rank uses in a call. If the rank uses several kinds, the highest value counts. In a
-  /// vote, each rank gets the bitwise or of all ranks' values.
+  /// The kind of memory that a rank uses in a call. A rank that uses several kinds has the highest of their values. A
+  /// vote returns the bitwise or of all ranks' values.
   enum class memory : std::uint8_t {
     ordinary = 1,
     device = 2,  ///< memory of the CUDA driver

@@ -49,7 +49,7 @@ struct type_contents {
 };
 [[nodiscard]] type_contents contents_of(MPI_Datatype type);
 
-/// Like envelope_of and contents_of, but call only functions of MPI 3, which exist in all libraries.
+/// Like envelope_of and contents_of, but these functions call only functions of MPI 3, which all MPI libraries define.
 [[nodiscard]] type_envelope envelope_with_int(MPI_Datatype type);
 [[nodiscard]] type_contents contents_with_int(MPI_Datatype type);
 

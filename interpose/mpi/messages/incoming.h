@@ -3,7 +3,7 @@
 /// A receive that MPI may match with an envelope (envelope.h). MPI receives either the message itself or an envelope.
 /// After an envelope, hpe fetches the payload. If the receive buffer is smaller than an envelope, MPI receives into
 /// hpe's own memory. hpe then checks whether the message fits into the receive buffer; if a payload does not fit, hpe
-/// tells the sender that the message has ended.
+/// tells the sender that the send has completed.
 
 #include <memory>
 #include <optional>

@@ -21,8 +21,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The number of receives that are smaller than an envelope and that were posted to MPI without hpe inspecting what they
-// receive.
+// The number of receives in progress that are smaller than an envelope and whose messages hpe will not inspect.
 std::atomic<std::size_t> unseen_receives{0};
 
 // Whether hpe also inspects receives that are smaller than an envelope. hpe decides this once, when the program first

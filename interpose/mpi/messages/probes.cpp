@@ -10,7 +10,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether hpe must check what a probe finds, because it may be an envelope.
+// Whether hpe must check the message that a probe finds, because the message may be an envelope.
 bool is_looked_at(int source, MPI_Comm comm) {
   return job::current() != nullptr && source != MPI_PROC_NULL && is_intra(comm);
 }

@@ -27,7 +27,7 @@ class progress {
 
   static progress& of_process();
 
-  /// Registers hpe's function in Open MPI. Returns false if Open MPI has not accepted it. Call this only once.
+  /// Registers hpe's function in Open MPI. Returns false if Open MPI has rejected the function. Call this only once.
   [[nodiscard]] bool attach();
   /// After this call, no thread calls continuations or polls.
   void detach() { attached_ = false; }
@@ -45,10 +45,10 @@ class progress {
   /// MPI has begun cannot be undone. Throws std::bad_alloc. Callers of make_room(), when_over() and repeat() must hold
   /// a guard, or be a continuation or poll.
   void make_room();
-  /// Makes `then` be called when `request` has completed. `request` must be hpe's own, not a request of the program.
+  /// Makes hpe call `then` when `request` has completed. `request` must be hpe's own, not a request of the program.
   /// Call this after make_room(), while the same guard exists.
   void when_over(MPI_Request request, continuation&& then) noexcept;
-  /// Makes `each` be called repeatedly, until it returns true.
+  /// Makes hpe call `each` repeatedly, until `each` returns true.
   void repeat(poll each);
   /// Count the operations that are in progress: begun() when one begins, over() when one ends. While no operation is in
   /// progress, calls of MPI take no longer than without hpe.
@@ -63,8 +63,8 @@ class progress {
     busy& operator=(const busy&) = delete;
   };
   /// Call this at the end of a nonblocking call of the program that has begun a receive. If other operations are in
-  /// progress, some of these calls make progress, so that hpe does not leave messages that have arrived until the
-  /// program has begun all its receives. The caller must not hold a guard.
+  /// progress, some of these calls make progress, so that messages that have arrived do not wait until the program has
+  /// begun all its receives. The caller must not hold a guard.
   void look_at_arrivals();
   /// Call this at the end of a nonblocking call of the program that has begun an operation. If other operations are in
   /// progress, calls each poll once.

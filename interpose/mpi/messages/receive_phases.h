@@ -84,7 +84,7 @@ constexpr std::size_t place_of() {
     return place_of<Phase, at + 1>();
 }
 
-using set = unsigned;  // one bit for each phase, by its place
+using set = unsigned;  // one bit for each phase: bit n for position n in the variant
 template <class... Phases>
 inline constexpr set set_of = ((1U << place_of<Phases>()) | ...);
 

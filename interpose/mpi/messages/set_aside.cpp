@@ -6,8 +6,9 @@
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/pending.h"
 
-// look_into() receives the message. The program's MPI_Mrecv needs a message handle of MPI, so look_into() then sends a
-// copy of the message to this process itself, on hpe's own communicator, and matches the copy.
+// look_into() receives a message that hpe has taken out of MPI. The program's MPI_Mrecv needs a message handle of MPI,
+// so look_into() then sends a copy of the message to this process itself, on hpe's own communicator, and matches the
+// copy.
 
 namespace hpe::interpose::mpi {
 

@@ -1,10 +1,10 @@
 #pragma once
 
 /// Messages that hpe has taken out of MPI, which means that hpe has matched them with MPI_Improbe. hpe takes a message
-/// out if a probe of the program has found it and it is as long as an envelope. Only the message's bytes show whether
-/// it is an envelope, and how long the large message is that the envelope describes. hpe also takes out all earlier
-/// messages of the same sender. So messages that were taken out are older than messages in MPI, and a receive must
-/// first search the messages that were taken out.
+/// out if a probe of the program has found it and it is as long as an envelope. hpe must read the message's bytes to
+/// find out whether the message is an envelope, and the length of the large message that the envelope describes. hpe
+/// also takes out all earlier messages of the same sender. So messages that were taken out are older than messages in
+/// MPI, and a receive must first search the messages that were taken out.
 ///
 /// If several threads are in MPI, no thread may post a receive whose message another thread has just taken out.
 /// Therefore a thread holds the same progress::guard while it searches these messages and then posts a receive. A

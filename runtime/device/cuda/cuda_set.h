@@ -1,6 +1,6 @@
 #pragma once
 
-/// All GPUs that this process uses.
+/// The GPUs that this process uses.
 
 #include <array>
 #include <atomic>

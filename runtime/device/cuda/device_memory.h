@@ -36,7 +36,7 @@ class device_memory {
 
   /// Creates memory on a device and maps it at `address` for all `users`. `home` and `users`: the driver's numbers of
   /// the device, and of the devices that can access the memory. Throws the same errors as device::map. The caller must
-  /// have made the device's context current (class entered), and must clear the memory, which may contain old bytes.
+  /// hold an object of class entered with the device's context, and must clear the memory, which may contain old bytes.
   void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);
 
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
@@ -50,7 +50,7 @@ class device_memory {
   [[nodiscard]] std::size_t kept(unsigned device) const;
 
   /// See device_set::share and device_set::import_memory. `users`: for each device, its number in the driver, or
-  /// nullopt if the device must not use the memory. The caller must have made a context current (class entered).
+  /// nullopt if the device must not use the memory. The caller must hold an object of class entered.
   std::vector<shared_part> share(std::uintptr_t address, std::size_t bytes);
   std::uint32_t import_memory(std::uintptr_t address, std::span<const shared_part> parts,
                               std::span<const std::optional<CUdevice>> users);

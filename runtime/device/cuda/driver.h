@@ -19,8 +19,8 @@ struct driver {
 #undef HPE_CUDA_REQUIRED
 #undef HPE_CUDA_OPTIONAL
 
-  /// Loads libcuda.so.1 and initialises it. Throws HPE_ERROR_INITIALIZATION if the driver is missing, is too old or
-  /// does not start.
+  /// Loads libcuda.so.1 and initialises the driver. Throws HPE_ERROR_INITIALIZATION if the driver is missing, is too
+  /// old or does not start.
   driver();
 
   /// Returns the name and description of an error: "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
@@ -60,7 +60,8 @@ class uncaptured {
 class entered {
  public:
   entered(const driver& cu, CUcontext context);
-  /// For code that may replace the calling thread's current context. The destructor restores the previous context.
+  /// For code that may make another context current: the destructor restores the context that was current before the
+  /// constructor.
   enum replaced_t : std::uint8_t { what_follows_may_replace_it };
   entered(const driver& cu, CUcontext context, replaced_t);
   ~entered();

@@ -64,8 +64,8 @@ class host_memory {
   void prepare(std::uintptr_t address, std::size_t bytes);
   [[nodiscard]] std::size_t prepared(std::uintptr_t address, std::size_t bytes) const noexcept;
 
-  /// See device_set::register_host, unregister_host and release_host. The caller must have made the context of a device
-  /// that is not lost current (class entered).
+  /// See device_set::register_host, unregister_host and release_host. The caller must hold an object of class entered
+  /// with the context of a device that is not lost.
   void insert(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset);
   void erase(std::uintptr_t address, std::size_t bytes);
   void release(std::uintptr_t address, std::size_t bytes);

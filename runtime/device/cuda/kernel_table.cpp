@@ -133,7 +133,7 @@ unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name
               HPE_ERROR_NOT_FOUND, "{}_shared_bytes is not a 32-bit number", name);
   const CUresult result =
       cu_.cuFuncSetAttribute(to, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
-  HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED, "kernel \"{}\" cannot use {} bytes of shared memory: {}",
+  HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED, "kernel \"{}\" gets no {} bytes of shared memory: {}",
               name, bytes, cu_.words_for(result));
   return bytes;
 }

@@ -189,7 +189,7 @@ void waits() {
     EXPECT(calls_of("cuCtxSynchronize") == before);
     EXPECT(in.get() == bytes(count, static_cast<std::uint8_t>(100 + round)));
   }
-  // A persistent send waits at each start.
+  // A persistent send must wait for queued work at each start.
   MPI_Request send;
   MPI_Send_init(out.data(), count, MPI_BYTE, other(), tag, world, &send);
   for (unsigned round = 0; round < 3; ++round) {

@@ -142,7 +142,7 @@ TEST_F(errors, AbsoluteAddressesOfDeviceMemory) {
   EXPECT_EQ(class_of(code), MPI_ERR_BUFFER);
   EXPECT_NE(text_of(code).find("MPI_BOTTOM"), std::string::npos) << text_of(code);
 
-  // Calls with ordinary memory still work.
+  // Calls with absolute addresses in ordinary memory must succeed.
   std::vector<word> ordinary(length, 5);
   MPI_Get_address(ordinary.data(), &address);
   MPI_Type_create_hindexed(1, &length, &address, MPI_UINT32_T, &made);

@@ -9,7 +9,8 @@
 
 namespace large_messages_tests {
 
-inline constexpr int n = 700'001;  // words of a message: 2.8 MB, not a multiple of any chunk size
+// The number of words of a message: 2.8 MB, which is not a multiple of any chunk size.
+inline constexpr int n = 700'001;
 inline constexpr int tag = 9;
 inline const MPI_Comm world = MPI_COMM_WORLD;
 

@@ -91,7 +91,8 @@ TEST(mpi_4, TypesOfLargeConstructors) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     make_it(&made);
     const datatype each(made);
-    // hpe must know the positions of the bytes, so that MPI itself does not access the memory.
+    // hpe must compute the type map of the datatype and stage the buffer. If hpe could not do this, MPI itself would
+    // access the memory.
     if (!driver_bytes::wanted()) {
       const device_bytes send(random_bytes(2 * n), owner::device);
       const device_bytes receive(random_bytes(2 * n), owner::device);

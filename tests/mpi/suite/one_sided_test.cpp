@@ -162,7 +162,7 @@ TEST_F(one_sided, KernelsOnBothSides) {
   MPI_Win win = MPI_WIN_NULL;
   MPI_Win_create(memory.data(), n * sizeof(word), sizeof(word), MPI_INFO_NULL, world, &win);
   for (word round = 1; round <= 3; ++round) {
-    // The kernel may still run when this rank calls MPI_Win_fence.
+    // This kernel may run until after this rank has called MPI_Win_fence.
     hpe::launch(test_kernel().increment, hpe::grid(1), {memory.data(), 10, 1, 20000},
                 hpe::inout(memory.subspan(0, 10)));
     MPI_Win_fence(0, win);

@@ -155,7 +155,7 @@ std::optional<announcement_board::found_cell> announcement_board::find(int recei
   for (std::uint32_t number = first; number != end; ++number) {
     const cell& its = cell_of(receiver, rank_, number);
     const std::uint64_t state = its.state.load(std::memory_order_acquire);
-    // The receiver has not made announcement `number` yet.
+    // Stop: the receiver has not made announcement `number`.
     if (static_cast<std::int32_t>(number_in(state) - number) < 0) break;
     if (state != word(number, stage::announced)) {
       if (number == first) ++first;

@@ -46,8 +46,8 @@ class announcement_board {
 
   // ---- the receiver
 
-  /// A sender that has sent this rank messages from memory of the CUDA driver: the sender's rank in MPI_COMM_WORLD, and
-  /// the sender's name of the communicator.
+  /// A sender from which this rank has received messages in memory of the CUDA driver: the sender's rank in
+  /// MPI_COMM_WORLD, and the sender's name of the communicator.
   struct correspondent {
     int rank = 0;
     communicator_name communicator = 0;

@@ -19,20 +19,20 @@ namespace hpe::interpose::mpi {
 }
 
 /// Starts a copy from exported hpe memory. Returns false if this process cannot access the exported memory. hpe copies
-/// the bytes during the next calls of MPI and then calls `then`. Until this call, the program must not use the source
-/// or the destination. The caller must hold a progress::guard.
+/// the bytes during the next calls of MPI and then calls `then`. Until `then` is called, the program must not use the
+/// source or the destination. The caller must hold a progress::guard.
 [[nodiscard]] bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then);
 
-/// Starts a copy from another process's memory of the CUDA driver. The copy runs after the work that `queued`
-/// identifies (adopted_pointers.h). Returns false if this process cannot access the memory.
+/// Starts a copy from memory that another process has allocated from the CUDA driver. The copy runs after the work that
+/// `queued` identifies (adopted_pointers.h). Returns false if this process cannot access the memory.
 [[nodiscard]] bool copy_directly(std::byte* to, const peer_bytes& from, const box_copy& shape, std::uint64_t queued,
                                  transfer_over then);
-/// Starts a copy to another process's memory of the CUDA driver. Returns false if this process cannot access the
-/// memory.
+/// Starts a copy to memory that another process has allocated from the CUDA driver. Returns false if this process
+/// cannot access the memory.
 [[nodiscard]] bool copy_directly(const peer_bytes& to, const std::byte* from, const box_copy& shape,
                                  transfer_over then);
-/// The previous copy in two steps: begin_copy() starts the copy, and returns nullopt if this process cannot access the
-/// memory; when_copied() makes `then` be called when the copy has ended.
+/// The same as the previous function, in two steps. begin_copy() starts the copy, and returns nullopt if this process
+/// cannot access the memory. when_copied() makes hpe call `then` when the copy has ended.
 [[nodiscard]] std::optional<device_copy> begin_copy(const peer_bytes& to, const std::byte* from, const box_copy& shape);
 void when_copied(const device_copy& what, std::size_t bytes, transfer_over then);
 

@@ -155,7 +155,8 @@ device& soft_set::at(unsigned index) {
 bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
   const lock_guard lock(asking_);
-  device_bits asked = 0;  // a bit mask needs no allocation: unmapping must succeed even if there is no free host memory
+  // A bit mask, which needs no allocation, because unmapping must succeed even if host memory is used up.
+  device_bits asked = 0;
   device_bits agreed = 0;
   std::optional<error> refusal;
   for (unsigned d = 0; d < size() && !refusal; ++d) {
@@ -316,8 +317,8 @@ void soft_set::forget(request::kind how, void* address, std::size_t bytes, int l
 }
 
 std::uint32_t soft_set::load_module(const std::string& path) {
-  // A device's working directory is the program's directory at the device's start, so a relative path is made absolute
-  // here.
+  // Make the path absolute, because a device process has the working directory that the program had at the start of the
+  // device.
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(path, ignored);
   request what;

@@ -31,10 +31,10 @@ struct link_clock {
 [[nodiscard]] std::uint64_t piece_size(const link_limit& limit) noexcept;
 
 /// Reserves the links of a path, all of which have the same limit, for the next piece of a copy, which has `bytes`
-/// bytes. Waits while a more urgent user claims one of the links. `ready`: the time at which the transfer of the piece
-/// can begin; this time may be in the past, so that a copy whose sleep ended late makes up for the delay.
-/// `more_to_come`: whether the copy has further pieces. Returns the time at which the piece arrives, without the
-/// latency.
+/// bytes. Waits while one of the links is claimed with a more urgent priority. `ready`: the time at which the transfer
+/// of the piece can begin; this time may be in the past, so that a copy whose sleep ended late makes up for the delay.
+/// `more_to_come`: whether the copy has further pieces, for which this claims the links. Returns the time at which the
+/// piece arrives, without the latency.
 [[nodiscard]] std::uint64_t reserve_path(std::span<link_clock* const> path, const link_limit& limit,
                                          std::uint64_t bytes, std::uint64_t ready, priority level,
                                          bool more_to_come) noexcept;

@@ -22,7 +22,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// Runs no destructors and no exit handlers, because other threads of the device still run and use the objects.
+// Runs no destructors and no exit handlers, because other threads of the process continue to use the objects.
 [[noreturn]] void end_process(int status) {
   std::fflush(nullptr);
   ::_exit(status);
