@@ -22,10 +22,11 @@ template <class... Pointers>
 class operation {
  public:
   enum class kind : std::uint8_t {
-    single,      ///< if a buffer cannot be staged, the call fails without calling MPI
-    collective,  ///< if a buffer cannot be staged, the rank takes part with other memory, because other ranks wait for
-                 ///< it; the call fails at the end
-    persistent   ///< like `single`, for a call that creates a persistent request
+    single,  ///< if a buffer cannot be staged, the call fails without calling MPI
+    /// If a buffer cannot be staged, the rank takes part with other memory, because other ranks wait for it; the call
+    /// fails at the end.
+    collective,
+    persistent  ///< like `single`, for a call that creates a persistent request
   };
   operation(mpi_object object, kind which) : object_(object), kind_(which) {}
 

@@ -81,8 +81,9 @@ enum class priority : std::uint8_t { waiting_host, launch, prefetch, rolling };
 struct shape {
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
-  std::uint32_t team = 0;  // the devices that run parts of one launch (bit d for device d), whose tiles may wait for
-                           // each other; 0: one device only
+  // The devices that run parts of one launch (bit d for device d), whose tiles may wait for each other; 0: one device
+  // only.
+  std::uint32_t team = 0;
   // For kernels of PTX:
   std::uint32_t shared_bytes = 0;  // dynamic shared memory of a block
   bool cooperative = false;        // all blocks run at once
@@ -247,8 +248,8 @@ class device_set {
   /// The interface for modules of PTX (runtime/device/ptx_module.h); nullptr if the devices cannot run them.
   [[nodiscard]] virtual ptx_capability* ptx() noexcept { return nullptr; }
 
-  /// Whether the point is reached; a command that failed has reached its point, too. Costs about one load if the set
-  /// already knows that the point is reached.
+  /// Whether the point is reached. The point of a command is also reached if the command has failed. Costs about one
+  /// load if the set already knows that the point is reached.
   [[nodiscard]] virtual bool reached(timepoint point) const noexcept = 0;
 
   /// Waits until the point is reached. Returns false at the deadline.

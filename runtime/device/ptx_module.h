@@ -78,9 +78,9 @@ class ptx_module {
   /// The program that was parsed from the texts.
   [[nodiscard]] virtual std::shared_ptr<const ptx::program> program() const noexcept = 0;
 
-  /// Tells a device the addresses of the module's parts on this device. The addresses must be aligned to 256 bytes; the
-  /// address of an empty part may have any value. Call this once for each device, before the first launch of a kernel
-  /// of the module on this device. The caller must then write the returned contents into the parts, but into the
+  /// Passes the addresses of the module's parts on a device to this device. The addresses must be aligned to 256 bytes;
+  /// the address of an empty part may have any value. Call this once for each device, before the first launch of a
+  /// kernel of the module on this device. The caller must then write the returned contents into the parts, but into the
   /// managed part only once for all devices. All other bytes of the parts must be zero.
   virtual std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) = 0;
 };

@@ -39,7 +39,7 @@ struct receive {
 class incoming final : public message {
  public:
   incoming(const receive& what, bool persistent);
-  /// For a blocking call: the caller then calls MPI's own receive with the arguments where().
+  /// For a blocking call: the caller then calls MPI's own receive with the arguments that where() returns.
   incoming(const receive& what, std::unique_ptr<announcement_board::announcement> announced);
   ~incoming() override;
 

@@ -42,8 +42,8 @@ struct job {
   /// Costs one load.
   [[nodiscard]] static const job* current() noexcept;
 
-  /// Makes the ranks agree. The wrapper of MPI_Init calls this in every rank; collective over all ranks. Has no effect
-  /// with HPE_MPI_PIPELINE=off.
+  /// Carries out the agreement of the ranks and creates the job. The wrapper of MPI_Init calls this in every rank;
+  /// collective over all ranks. Has no effect with HPE_MPI_PIPELINE=off.
   static void begin();
   /// Waits for the transfers in progress for which other ranks wait. The wrapper of MPI_Finalize calls this.
   static void end();

@@ -249,7 +249,7 @@ std::vector<std::byte> outgoing::packed() const {
 }
 
 // Copies the bytes to the host and completes the send, so that the program may change its buffer. When the receiver of
-// the envelope answers, hpe sends it the copy in chunks.
+// the envelope answers, hpe sends the copy to the receiver in chunks.
 void outgoing::withdraw() {
   progress& all = progress::of_process();
   auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());

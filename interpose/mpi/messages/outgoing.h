@@ -25,8 +25,9 @@ class outgoing final : public message {
     MPI_Comm comm;
     /// The object that manages the memory if it is memory of the driver; nullptr for hpe memory.
     adopted_pointers* driver;
-    std::optional<peer_bytes> shared;  ///< the memory of the driver, in the form in which a receiver can access it;
-                                       ///< nullopt if the receiver cannot access it
+    /// The memory of the driver, in the form in which a receiver can access it; nullopt if the receiver cannot access
+    /// it.
+    std::optional<peer_bytes> shared;
     /// The program's bytes, if `from` is borrowed device memory of hpe into which each start first copies these bytes.
     /// This copy is needed if the program's bytes do not form equal rows, or if the driver cannot share the memory of
     /// these bytes.

@@ -57,8 +57,8 @@ class set_aside {
     return true;
   }
 
-  /// Search the oldest message that matches the arguments: find() returns its status; take() removes the message and
-  /// returns it. Both return nullopt if no message matches.
+  /// Search for the oldest message that matches the arguments: find() returns its status; take() removes the message
+  /// and returns it. Both return nullopt if no message matches.
   [[nodiscard]] std::optional<MPI_Status> find(MPI_Comm comm, int source, int tag);
   [[nodiscard]] std::optional<matched> take(MPI_Comm comm, int source, int tag);
 

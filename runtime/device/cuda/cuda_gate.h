@@ -11,8 +11,9 @@ namespace hpe::device::cuda {
 
 class cuda_set;
 
-/// How long a waiting thread sleeps between two queries of the devices. At first, the thread queries without sleeping.
-/// Later, each pause is 1/32 of the time for which the thread has waited, but at least 20 us and at most 500 us.
+/// How long a waiting thread sleeps between two queries of the devices. For the first 500 us, the thread queries
+/// without sleeping. Later, each pause is 1/32 of the time for which the thread has waited, but at least 20 us and at
+/// most 500 us.
 struct polling {
   static constexpr std::chrono::microseconds awake{500};
 

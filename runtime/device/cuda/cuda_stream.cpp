@@ -203,8 +203,8 @@ std::size_t cuda_stream::queue_piece(std::uintptr_t to, side to_side, std::uintp
                                      std::size_t bytes, std::vector<host_memory::use>& uses) {
   const auto limit = [&](std::uintptr_t address, side which) {
     if (which == side::host) {
-      uses.reserve(uses.size() + 1);  // reserved before begin(), so that push_back() cannot throw: each use that
-                                      // begin() returns must reach done()
+      // Reserved before begin(), so that push_back() cannot throw: each use that begin() returns must reach done().
+      uses.reserve(uses.size() + 1);
       uses.push_back(set_.host().begin(address, bytes));
       bytes = uses.back().end - address;
     } else if (const auto piece = set_.memory().find(address)) {

@@ -1,4 +1,4 @@
-// Invariants: pieces are disjoint, and one registered range contains the whole piece. A piece whose `pinned` is false
+// Invariants: pieces are disjoint, and each piece is inside one registered range. A piece whose `pinned` is false
 // belongs to one thread. This thread, without the mutex, either pins the piece and then marks it as pinned, or unpins
 // the piece and then erases it. A piece is unpinned only when no thread is queuing a copy on it and all timepoints in
 // `users` are reached. Copies never cross the end of a piece, because the driver would refuse these copies.

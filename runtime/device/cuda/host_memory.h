@@ -146,8 +146,8 @@ class host_memory {
   mutable std::mutex mutex_;
   // Held by the thread that pins ahead while it registers memory; never held together with mutex_.
   std::mutex registering_;
-  std::condition_variable changed_;  // notified when pinning succeeds or fails, when ranges are added, when prepared
-                                     // bytes are used, and for stop_
+  // Notified when pinning succeeds or fails, when ranges are added, when prepared bytes are used, and for stop_.
+  std::condition_variable changed_;
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;
   std::size_t pinned_ = 0;     // bytes that are pinned, or are being pinned

@@ -226,8 +226,9 @@ void at_random() {
   bytes host_memory = all;
   for (unsigned round = 0; round < 30; ++round) {
     std::vector<step> steps(1 + numbers() % most);
-    bool may_be_early[2] = {true, true};  // whether the next receive of each tag may begin before the messages are
-                                          // sent; receives of one tag must begin in order
+    // Whether the next receive of each tag may begin before the messages are sent; receives of one tag must begin in
+    // order.
+    bool may_be_early[2] = {true, true};
     for (step& s : steps) {
       const unsigned kind = numbers() % 2;
       may_be_early[kind] = may_be_early[kind] && numbers() % 2 == 0;

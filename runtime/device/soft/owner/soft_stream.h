@@ -109,8 +109,9 @@ class soft_stream final : public stream {
 
   // The next two members are guarded by the set's mutex failures_.
   std::uint64_t failures_taken_ = 0;
-  std::set<std::uint64_t> left_out_;  // the numbers of commands whose failures were reported by leave_out_failure(), if
-                                      // these failures come after failures_taken_
+  // The numbers of commands whose failures were reported by leave_out_failure(), if these failures come after
+  // failures_taken_.
+  std::set<std::uint64_t> left_out_;
 };
 
 }  // namespace hpe::device::soft

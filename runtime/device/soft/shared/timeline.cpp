@@ -8,8 +8,8 @@ namespace hpe::device::soft {
 void failure_log::append(const failure& what) noexcept {
   const std::uint64_t index = count_.load(std::memory_order_relaxed);
   record& r = records_[index % kept];
-  r.value.exchange(0, std::memory_order_acq_rel);  // an exchange, because the processor could move the following stores
-                                                   // before a plain store
+  // An exchange, because the processor could move the following stores before a plain store.
+  r.value.exchange(0, std::memory_order_acq_rel);
   r.order = what.order;
   r.status = what.status;
   r.fault = what.fault;
