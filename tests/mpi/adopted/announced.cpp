@@ -87,8 +87,8 @@ void arrives_by_itself() {
   MPI_Barrier(world);
 }
 
-// The sender sends a message from ordinary memory, which claims no receive, and then a message from device memory,
-// which wrongly claims the first receive.
+// The first message, from ordinary memory, must go to the first receive, although the sender could copy the second
+// message, from device memory, to the announced first receive.
 void ordinary_memory_comes_first() {
   const device_bytes first(count);
   const device_bytes second(count);

@@ -192,8 +192,8 @@ void after_withdrawn_starts(steps& both) {
       });
 }
 
-// Before the announced receive, MPI itself sends a message from ordinary memory: with a plain send, and with a
-// persistent send.
+// Before the message from device memory, MPI itself sends a message from ordinary memory: first with a plain send, then
+// with a persistent send.
 void after_ordinary_memory(steps& both) {
   const bytes host = message(8, few);
   for (const bool persistent : {false, true}) {

@@ -51,8 +51,7 @@ void monitor::watch() {
   const int patience = interval_.count() == 0 ? -1 : static_cast<int>(interval_.count());
   for (;;) {
     if (::poll(watched_.data(), watched_.size(), patience) < 0) continue;
-    // If the program has closed hpe's descriptors, the sockets to the devices are closed, too, and all devices end. The
-    // pidfds cannot report this.
+    // If the program has closed hpe's descriptors, the sockets to the devices are closed, too, and all devices end.
     const bool closed = (watched_.back().revents & POLLNVAL) != 0;
     for (unsigned i = 0; i < processes_.size(); ++i) {
       if (watched_[i].fd < 0 || (watched_[i].revents == 0 && !closed)) continue;

@@ -147,7 +147,7 @@ void soft_set::quit() noexcept {
 }
 
 device& soft_set::at(unsigned index) {
-  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}", index,
+  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {} devices", index,
               devices_.size());
   return *devices_[index];
 }
@@ -266,7 +266,7 @@ std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
   for (std::uintptr_t at = begin; at < begin + bytes;) {
     const auto piece = addresses_.find(at);
     HPE_REQUIRE(piece && piece->where.device >= 0, HPE_ERROR_INVALID_ARGUMENT,
-                "the {} bytes at {} to be shared are not all device memory: at {:#x}", bytes, address, at);
+                "the {} bytes at {} cannot be shared, because {:#x} is not device memory", bytes, address, at);
     const std::uintptr_t end = std::min(piece->end, begin + bytes);
     parts.push_back(
         {memory_file(static_cast<unsigned>(piece->where.device)), at - configuration().layout.base, end - at});
@@ -390,8 +390,8 @@ hpeFault soft_set::fault_of(timepoint point) const {
 }
 
 std::optional<error> soft_set::take_failure(int device) {
-  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
-              device, size());
+  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE,
+              "there is no device {}; there are {} devices", device, size());
   const lock_guard lock(failures_);
   soft_device* oldest = nullptr;
   for (const auto& candidate : devices_) {
