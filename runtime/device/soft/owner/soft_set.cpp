@@ -266,7 +266,7 @@ std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
   for (std::uintptr_t at = begin; at < begin + bytes;) {
     const auto piece = addresses_.find(at);
     HPE_REQUIRE(piece && piece->where.device >= 0, HPE_ERROR_INVALID_ARGUMENT,
-                "the {} bytes at {} cannot be shared, because {:#x} is not device memory", bytes, address, at);
+                "the {} bytes at {} to be shared are not all device memory: at {:#x}", bytes, address, at);
     const std::uintptr_t end = std::min(piece->end, begin + bytes);
     parts.push_back(
         {memory_file(static_cast<unsigned>(piece->where.device)), at - configuration().layout.base, end - at});
