@@ -1,6 +1,6 @@
-// The buffer of MPI_Bsend. MPI keeps its own records in the buffer and sends messages from it in the background. MPI
-// therefore gets ordinary memory of the same size in place of hpe memory; MPI_Buffer_detach returns the program's
-// address.
+// The buffer that the program attaches for MPI_Bsend. MPI stores its own records in this buffer and sends messages from
+// it in the background. Therefore, if the program attaches hpe memory, hpe attaches ordinary memory of the same size
+// instead. MPI_Buffer_detach returns the program's address.
 
 #include <memory>
 #include <new>

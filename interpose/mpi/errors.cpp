@@ -21,7 +21,8 @@ int class_for(hpeStatus status) {
   }
 }
 
-// One error code for each status, because MPI 3.1 cannot free codes. The code's string describes the last error.
+// The MPI error code for one hpeStatus, and the message of the last error with this status. There is only one code for
+// each status, because MPI 3.1 cannot free error codes.
 struct told_error {
   int code = MPI_ERR_OTHER;
   std::string sentence;
@@ -49,7 +50,7 @@ int code_for(const error& what) {
   return told.code;
 }
 
-// Returns the message for an error code of hpe; an empty text for any other code.
+// Returns the message of the last error with a code that hpe has created; an empty text for any other code.
 std::string sentence_for(int code) {
   told_errors& all = told_errors::all();
   const lock_guard lock(all.mutex);
@@ -80,7 +81,8 @@ int raise(const mpi_object& object, int code) {
 
 }  // namespace hpe::interpose::mpi
 
-// Some libraries do not return the string that was added for a code (shows_added_strings()).
+// hpe returns the text itself, because some MPI libraries do not return the text that hpe has added for a code
+// (shows_added_strings()).
 int MPI_Error_string(int code, char* text, int* length) {
   using namespace hpe::interpose::mpi;
   const std::string sentence = sentence_for(code);

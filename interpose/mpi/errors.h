@@ -1,7 +1,7 @@
 #pragma once
 
-/// Reports failures of hpe itself (a lost device, freed memory) to an MPI program as MPI errors, through the error
-/// handler of the communicator, window or file in the call.
+/// Reports errors of hpe (for example a lost device) to MPI programs as MPI errors, through the error handler of the
+/// communicator, window or file in the call.
 
 #include <variant>
 
@@ -10,11 +10,12 @@
 
 namespace hpe::interpose::mpi {
 
-/// Used for calls without a communicator, window or file; the errors of these calls are raised on MPI_COMM_WORLD.
+/// For calls without a communicator, window or file. hpe calls the error handler of MPI_COMM_WORLD for errors of these
+/// calls.
 struct no_object {
   friend bool operator==(no_object, no_object) = default;
 };
-/// Each kind of handle has its own type, because in some MPI libraries MPI_Comm and MPI_Win are both int.
+/// Each kind of handle has its own struct, because in MPICH, MPI_Comm and MPI_Win are both int.
 struct on_comm {
   MPI_Comm comm;
   friend bool operator==(on_comm, on_comm) = default;
@@ -29,11 +30,12 @@ struct on_file {
 };
 using mpi_object = std::variant<no_object, on_comm, on_win, on_file>;
 
-/// Calls the object's error handler. If the handler returns, returns the error code for the result of the MPI call. For
-/// that code, MPI_Error_string returns the message of `what`. The error class is MPI_ERR_BUFFER if the call cannot use
-/// the memory, MPI_ERR_NO_MEM if memory ran out, and otherwise MPI_ERR_OTHER.
+/// Calls the error handler of the communicator, window or file `object`. If the handler returns, raise() returns the
+/// error code that the MPI call must return. MPI_Error_string returns the message of `what` for this code. The error
+/// class is MPI_ERR_BUFFER if the call cannot use the program's memory, MPI_ERR_NO_MEM if an allocation failed, and
+/// otherwise MPI_ERR_OTHER.
 int raise(const mpi_object& object, const error& what);
-/// Calls the object's error handler with an existing MPI error code and returns the code.
+/// Calls the error handler of `object` with an MPI error code, and returns this code.
 int raise(const mpi_object& object, int code);
 
 }  // namespace hpe::interpose::mpi

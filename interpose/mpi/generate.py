@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of all wrappers.
+"""Generates the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of all wrappers.
 
     generate.py wrap functions.txt wrappers.cpp mpi.h... [--newer mpi.h...]
     generate.py list functions.def mpi.h libhpe-*.so...
 
-The headers after --newer declare functions of MPI 4 that the library's own headers may not declare, but that a newer release of
-the library has. MPI_X_c, with large counts, has the row of MPI_X. The list distinguishes functions that mpi.h declares, which
-all MPI libraries have, from newer functions.
+The headers after --newer declare functions of MPI 4 that the MPI library's own headers may lack, but that a newer release of
+the MPI library has. MPI_X_c, with large counts, has the row of MPI_X. In the list, the macro HPE_MPI_FUNCTION marks functions
+that mpi.h declares, which all MPI libraries have; the macro HPE_MPI_NEWER_FUNCTION marks newer functions.
 """
 
 import re
@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The first pattern is for Open MPI's header, the second for MPICH's (mpi.h, mpi_proto.h and mpio.h).
+# The first pattern matches prototypes in Open MPI's mpi.h, the second pattern those in MPICH's mpi.h, mpi_proto.h and
+# mpio.h.
 PROTOTYPES = [re.compile(pattern, re.DOTALL | re.MULTILINE) for pattern in (
     r"OMPI_DECLSPEC\s+[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi_interface_\w+__\(.*?\)\s*)?;",
     r"^\s*[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:(?:MPICH|ROMIO)_\w+(?:\([\d,]*\))?\s*)+;")]
@@ -53,12 +54,12 @@ class Row:
     def __init__(self, names, clauses):
         self.names = names
         self.clauses = clauses  # (direction, pointer, bytes, condition or None)
-        self.first = {}  # for each MPI function, the function that may make the call first
+        self.first = {}  # for each MPI function, the function of hpe that the wrapper calls first
 
 
 def read_table(path):
     """Returns the rows (functions that only wait have no clauses), {name: file} for functions written by hand, and {name: reason}
-    for functions without buffers. A line `first` names a function that may make a row's calls first."""
+    for functions without buffers. A line `first` names the function of hpe that the wrappers of some functions call first."""
     rows, by_hand, exempt, first = [], {}, {}, {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -103,7 +104,7 @@ def wrapper(name, parameters, clauses, first):
                      f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"]
     first_is_send = first is not None and first.startswith("large_")
 
-    # hpe records the sends that MPI itself makes (messages/unmatched_sends.h).
+    # hpe records the messages that MPI itself sends (messages/unmatched_sends.h).
     is_persistent = name.removesuffix("_c").endswith("_init")
     to = f"comm, dest, {'sendtag' if 'sendtag' in names else 'tag'}"
     is_send = "dest" in names
@@ -115,7 +116,7 @@ def wrapper(name, parameters, clauses, first):
                  f"    if (result == MPI_SUCCESS) unmatched_sends::made(*request, {to});",
                  "    return leave(result);", "  };"]
 
-    # A call that completes before it returns may wait for other ranks.
+    # Only blocking calls wait for other ranks.
     waiting = []
     if "request" not in names and "win" not in names:
         told = [n for n in ("source", "dest", "root", "recvtag", "tag") if n in names][:2]
@@ -128,7 +129,7 @@ def wrapper(name, parameters, clauses, first):
         if_ordinary = [f"  if (!any_concerns({', '.join(pointers)})) {{", *(f"  {line}" for line in noted),
                        f"    return leave({call});", "  }"]
 
-    # In a collective call, other ranks wait for this rank.
+    # In a collective call, other ranks wait for this rank, so it must take part even if its buffer cannot be used.
     is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
         "fh" in names and ("_all" in name or "_ordered" in name))
     kind = "persistent" if is_persistent else "collective" if is_collective else ""
@@ -137,7 +138,7 @@ def wrapper(name, parameters, clauses, first):
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
         *waiting,
-        # hpe's own protocol never sends from ordinary memory, but may receive into it.
+        # Receives try hpe's own protocol first. Sends try it only from hpe memory and device memory.
         *([] if first_is_send else first_way),
         *([] if first_is_send and not is_persistent else noted),
         *(if_ordinary if pointers else [f"  return leave({call});"]),
@@ -155,7 +156,7 @@ def wrapper(name, parameters, clauses, first):
     if not pointers:
         return "\n".join([*lines[:-1], "}", ""])
     if "fh" in names and is_collective:
-        lines.append("    if (here.failed()) count = 0;  // zeros in place of the buffer do not go to the file")
+        lines.append("    if (here.failed()) count = 0;  // so that MPI does not write zeros to the file")
     lambda_call = f"[&] {{ return {call}; }}"
     if "request" in names and is_persistent:
         lines.append(f"    return here.prepare(request, {lambda_call});")
@@ -179,7 +180,7 @@ def wrapper(name, parameters, clauses, first):
 
 
 def forms_of(name, prototypes):
-    """Returns the declared functions of a row: MPI_X, and MPI_X_c for large counts."""
+    """Returns which of MPI_X and MPI_X_c (for large counts) the headers declare, for a row with the name X."""
     return [form for form in (name, f"{name}_c") if form in prototypes]
 
 
@@ -191,7 +192,7 @@ def wrap(table, output, *headers):
     prototypes = {**read_prototypes(*newer), **read_prototypes(*own)}
     rows, _, _ = read_table(table)
     text = [
-        "// Made by interpose/mpi/generate.py from functions.txt and mpi.h.",
+        "// Generated by interpose/mpi/generate.py from functions.txt and mpi.h.",
         '#include "interpose/mpi/collectives/calls.h"',
         '#include "interpose/mpi/groups.h"',
         '#include "interpose/mpi/messages/job.h"',
@@ -215,7 +216,7 @@ def wrap(table, output, *headers):
 
 
 def list_functions(output, header, *libraries):
-    """Writes the names of all wrappers, which it finds in the symbols of the wrapper libraries."""
+    """Writes the names of all functions that the wrapper libraries define to a file."""
     symbols = subprocess.run(["nm", "-D", "--defined-only", *libraries], check=True, capture_output=True, text=True).stdout
     names = sorted(set(re.findall(r" T MPI_(\w+)$", symbols, re.MULTILINE)))
     everywhere = read_prototypes(header)

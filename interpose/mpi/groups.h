@@ -1,7 +1,6 @@
 #pragma once
 
-/// Evaluates the expressions of functions.txt about communicators: with which processes a collective call exchanges
-/// data. In an intercommunicator, a process exchanges data with the remote group. All functions except is_intra throw
+/// Functions for the expressions in functions.txt that depend on a communicator. All functions except is_intra throw
 /// left_to_mpi for a null communicator.
 
 #include "interpose/mpi/real.h"
@@ -11,19 +10,20 @@ namespace hpe::interpose::mpi {
 /// Whether comm is an intracommunicator; false for a null communicator.
 [[nodiscard]] bool is_intra(MPI_Comm comm);
 
-/// The size of the group with which each process exchanges data: in an intercommunicator, the remote group.
+/// Returns the size of the group with which a process exchanges data in a collective call: in an intercommunicator, the
+/// remote group; otherwise the group of the communicator. local_members() returns the size of the process's own group.
 [[nodiscard]] int members(MPI_Comm comm);
 [[nodiscard]] int local_members(MPI_Comm comm);
 [[nodiscard]] int rank_in(MPI_Comm comm);
 
 /// Whether the calling process is the root.
 [[nodiscard]] bool is_root(MPI_Comm comm, int root);
-/// Whether the root collects data from the calling process or sends data to it. In an intracommunicator this is true
+/// Whether the root receives data from the calling process or sends data to it. In an intracommunicator, this is true
 /// for every process, including the root.
 [[nodiscard]] bool is_leaf(MPI_Comm comm, int root);
 
-/// The number of neighbours in the topology of comm from which the process receives (sources) or to which it sends
-/// (destinations). Both functions throw left_to_mpi if comm has no topology.
+/// Return the number of neighbours in the topology of comm from which the process receives (sources) or to which it
+/// sends (destinations). Both functions throw left_to_mpi if comm has no topology.
 [[nodiscard]] int sources(MPI_Comm comm);
 [[nodiscard]] int destinations(MPI_Comm comm);
 

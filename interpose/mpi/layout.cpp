@@ -7,7 +7,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The number of stretches, beginning with the first one, that have equal widths and equal distances; and this distance.
+// `count`: how many stretches, from the first one on, have equal widths and equal distances. `pitch`: this distance.
 struct run_of_rows {
   std::size_t count;
   MPI_Aint pitch;
@@ -96,7 +96,7 @@ void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
   const auto map = map_of(type);
   if (count == 0 || map->empty()) return;
   const auto [size, extent, true_lower, true_extent] = measures_of(type);
-  // The extent may be negative: the last element is then below the first one.
+  // If the extent is negative, the last element is at a lower address than the first one.
   const MPI_Aint last = (count - 1) * extent;
   cover(displacement + true_lower + std::min<MPI_Aint>(last, 0),
         displacement + true_lower + true_extent + std::max<MPI_Aint>(last, 0));
@@ -154,7 +154,7 @@ layout each(int n, MPI_Count count, MPI_Datatype type) {
 template <class Count, class Displacement>
 layout pieces(int n, const Count* counts, const Displacement* displacements, MPI_Datatype type) {
   if (counts == nullptr || displacements == nullptr) throw left_to_mpi{};
-  (void)map_of(type);  // throws for a null handle
+  (void)map_of(type);  // throws left_to_mpi for a null handle
   MPI_Count lower = 0;
   MPI_Count extent = 0;
   HPE_REAL(Type_get_extent_x)(type, &lower, &extent);
@@ -183,7 +183,7 @@ MPI_Count total(int n, const Count* counts) {
   return sum;
 }
 
-// The combinations of types that occur in MPI's functions.
+// The combinations of types in the prototypes of MPI's functions.
 template layout pieces(int, const int*, const int*, MPI_Datatype);
 template layout pieces(int, const MPI_Count*, const MPI_Aint*, MPI_Datatype);
 template layout pieces(int, const int*, const int*, const MPI_Datatype*);
@@ -201,11 +201,11 @@ layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size) {
 
 namespace {
 
-// Returns a count for MPI's functions with int counts, at most the largest int.
+// Returns `count`, or the largest int if `count` is larger, for MPI functions with int counts.
 int as_int(MPI_Count count) { return static_cast<int>(std::min<MPI_Count>(count, std::numeric_limits<int>::max())); }
 
-// Returns a size that is at least the size of the data. MPI's pack size is wrong if it exceeds the range of int, and
-// MPI returns none for counts beyond int.
+// Returns the larger of MPI's pack size and the size of the data. MPI's pack size is wrong if it exceeds the range of
+// int, or if the count exceeds this range.
 MPI_Aint at_least_data(MPI_Aint packed, MPI_Count count, MPI_Datatype type) {
   MPI_Count of_one = 0;
   HPE_REAL(Type_size_x)(type, &of_one);

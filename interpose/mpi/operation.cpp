@@ -26,7 +26,8 @@ int operation::started(MPI_Request* request) {
   return started(request, make_pending());
 }
 
-// If the operation is already complete, its bytes are copied to the program's buffers at once.
+// Adds an operation to the pending operations. If the operation is already complete, this copies the received bytes to
+// the program's buffers at once instead.
 int operation::started(MPI_Request* request, std::shared_ptr<staged_pending> it) {
   MPI_Status status;
   const bool looks = stands_for_many(*request) || (status_is_silent() && it->known_when_complete());

@@ -1,9 +1,10 @@
 #pragma once
 
-/// Makes one call of an MPI function with buffers in hpe memory. Every wrapper uses this class. The wrapper passes the
-/// layout of each buffer argument. `in`, `out`, `inout` and `received` replace the argument by the address that MPI
-/// uses. `run`, `start` and `prepare` call MPI. The bytes that MPI writes are copied to the program's buffers at once
-/// or, for non-blocking calls, when the operation completes.
+/// Carries out one call of an MPI function with buffers in hpe memory. The wrappers use this class. For each buffer
+/// argument, the wrapper calls `in`, `out`, `inout` or `received` with the layout of the buffer; these functions
+/// replace the argument by the address of memory that MPI may use. `run`, `start` or `prepare` then calls MPI. hpe
+/// copies the bytes that MPI writes to the program's buffers: after a blocking call at once, after a non-blocking call
+/// when the operation has completed.
 
 #include <optional>
 #include <utility>
@@ -21,13 +22,15 @@ template <class... Pointers>
 class operation {
  public:
   enum class kind : std::uint8_t {
-    single,      ///< if a buffer cannot be staged, the call fails and does not call MPI
-    collective,  ///< like `single`, but the rank still takes part, with other memory: other ranks wait for it
-    persistent   ///< like `single`, for a call that makes a persistent request
+    single,  ///< if a buffer cannot be staged, the call fails without calling MPI
+    /// If a buffer cannot be staged, the rank takes part with other memory, because other ranks wait for it; the call
+    /// fails at the end.
+    collective,
+    persistent  ///< like `single`, for a call that creates a persistent request
   };
   operation(mpi_object object, kind which) : object_(object), kind_(which) {}
 
-  /// Whether a buffer of a collective call could not be staged. The error is raised when the operation has completed.
+  /// Whether a buffer of a collective call could not be staged. hpe reports the error when the operation has completed.
   [[nodiscard]] bool failed() const noexcept { return failure_.has_value(); }
 
   template <class Pointer>
@@ -48,8 +51,8 @@ class operation {
     stage(buffer, std::move(which), host_use::write);
   }
 
-  /// Runs a blocking call. The status contains the number of bytes that MPI has received. After an error of MPI, no
-  /// bytes are copied to the program's buffers.
+  /// Runs a blocking call and returns its result. `status` contains the number of bytes that MPI has received. If MPI
+  /// returns an error, hpe copies no bytes to the program's buffers.
   template <class Call>
   int run(Call&& call) {
     const int result = call();
@@ -63,14 +66,14 @@ class operation {
     return result == MPI_SUCCESS ? finish(status) : result;
   }
 
-  /// Starts a non-blocking call.
+  /// Starts a non-blocking call and returns its result.
   template <class Call>
   int start(MPI_Request* request, Call&& call) {
     const int result = call();
     return result == MPI_SUCCESS ? started(request) : result;
   }
-  /// Starts a one-sided call, without or with a request. The call completes when the window is synchronised with the
-  /// target, or when the request completes.
+  /// Start a one-sided call, without or with a request, and return its result. The operation completes when the program
+  /// synchronises the window with the target, or when the request completes.
   template <class Call>
   int start(MPI_Win win, int target, Call&& call) {
     const int result = call();
@@ -85,7 +88,7 @@ class operation {
     pending_table::all().add(win, target, it);
     return started(request, std::move(it));
   }
-  /// Makes a persistent request.
+  /// Creates a persistent request and returns the result of the call.
   template <class Call>
   int prepare(MPI_Request* request, Call&& call) {
     const int result = call();
@@ -122,8 +125,9 @@ class operation {
   std::vector<staged_buffer> buffers_;
 };
 
-/// Calls with_staging(operation&) and converts its exceptions to MPI errors. If it throws left_to_mpi, calls
-/// as_it_is(), which calls MPI with the program's arguments.
+/// Calls with_staging(operation&) and returns its result. If it throws left_to_mpi, calls as_it_is(), which calls MPI
+/// with the program's arguments. If it throws any other error, calls the error handler of `object` and returns an MPI
+/// error.
 template <class WithStaging, class AsIs>
 int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is,
               operation::kind which = operation::kind::single, const char* function = __builtin_FUNCTION()) {

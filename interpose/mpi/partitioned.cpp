@@ -1,6 +1,6 @@
-// Partitioned messages of MPI 4: MPI_Pready and MPI_Parrived let the program use parts of a buffer while MPI uses the
-// other parts. hpe stages whole buffers, so it refuses device memory in such messages; its error message names the
-// alternative.
+// Wrappers for partitioned messages of MPI 4. With MPI_Pready and MPI_Parrived, the program uses parts of a buffer
+// while MPI uses other parts. hpe stages whole buffers only, so these wrappers return an error for device memory. The
+// error message names the alternative.
 
 #include "interpose/mpi/pending.h"
 

@@ -132,7 +132,7 @@ void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operat
 }
 
 void pending_table::look_at_abandoned() {
-  // This thread takes the list out of the table, because the MPI functions must run without the mutex.
+  // Move the list out of the table first, because the thread must not hold the mutex while it calls MPI.
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> mine;
   {
     const lock_guard lock(mutex_);

@@ -1,13 +1,13 @@
 #pragma once
 
-/// The MPI library's own functions, which the wrappers call. All sources of this folder, except those of libhpe-mpi.so
-/// itself (choice/), are compiled once for each ABI of MPI, with the mpi.h of that ABI. The folder libraries/ contains
-/// the code that differs between ABIs.
+/// The MPI library's own functions, which the wrappers call. All sources of interpose/mpi except those of libhpe-mpi.so
+/// (choice/) are compiled once for each ABI of MPI, with the mpi.h of this ABI. The folder libraries/ contains the code
+/// that differs between ABIs.
 
 #define OMPI_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX
-// MPICH's mpi.h does not declare its functions with default visibility. The wrappers define these functions and
-// therefore need default visibility.
+// The wrappers must have default visibility. MPICH's mpi.h declares its functions without visibility attributes, so
+// they are declared here with default visibility.
 #pragma GCC visibility push(default)
 #include <mpi.h>
 #pragma GCC visibility pop
@@ -16,11 +16,11 @@
 
 namespace hpe::interpose::mpi {
 
-/// The definition of a function or variable of MPI in the libraries that follow libhpe-mpi.so in the search order. If
-/// no library defines it, prints an error and aborts.
+/// Returns the address of a function or variable of MPI in the libraries after libhpe-mpi.so in the search order. If no
+/// library defines it, prints an error and aborts the process.
 [[nodiscard]] void* find_in_library(const char* name);
-/// Whether the MPI library defines a function or variable with this name; the library may be older than the mpi.h with
-/// which these wrappers were compiled.
+/// Whether the MPI library defines a function or variable with this name. The MPI library may be older than the mpi.h
+/// with which the wrappers were compiled.
 [[nodiscard]] bool library_has(const char* name);
 
 template <class Function>
@@ -43,8 +43,8 @@ class real_function {
   std::atomic<Function*> function_{nullptr};
 };
 
-/// The predefined handles of MPI. hpe does not use mpi.h's macros for these handles, because Open MPI's macros name
-/// variables of the Open MPI library.
+/// The predefined handles of MPI. hpe does not use the macros of mpi.h for these handles, because Open MPI's macros
+/// refer to variables of the Open MPI library, with which hpe is not linked.
 struct handles {
   MPI_Comm comm_world;
   MPI_Comm comm_self;
@@ -76,7 +76,7 @@ template <class Handle>
 
 }  // namespace hpe::interpose::mpi
 
-/// The MPI library's own function MPI_<name>, for calls by hpe.
+/// The MPI library's own function PMPI_<name>, for hpe's own calls.
 #define HPE_REAL(name)                                                                                     \
   ([]() -> auto& {                                                                                         \
     static constinit ::hpe::interpose::mpi::real_function<decltype(::MPI_##name)> function("PMPI_" #name); \

@@ -1,5 +1,5 @@
-// The functions that complete, start and free requests, and those that free the communicators of pending operations. If
-// no operation is pending, they take one load longer than MPI's own functions.
+// Wrappers of the functions that complete, start and free requests, and of those that free communicators. If no
+// operation is pending, a wrapper takes one load longer than MPI's own function.
 
 #include <array>
 
@@ -11,8 +11,9 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The requests of one call and their operations. The constructor takes the operations out of the table before MPI can
-// reuse the handle of a completed request. The destructor puts back the operations that are not complete.
+// The requests of one wait or test, and their pending operations. The constructor removes the operations from the
+// table, before MPI can reuse the handle of a completed request. The destructor puts the operations that are not
+// complete back into the table.
 class watched {
  public:
   watched(int count, MPI_Request* requests)
@@ -36,13 +37,14 @@ class watched {
 
   [[nodiscard]] bool any() const noexcept { return any_; }
 
-  /// To be called before an MPI call that waits for all these requests: prepares each pending operation for the wait.
+  /// Calls await() of each pending operation. Call this before an MPI function that waits for all these requests.
   void await() {
     for (const auto& operation : operations_)
       if (operation != nullptr) operation->await();
   }
 
-  /// Calls MPI with the stand-ins of the program's requests, and takes over the handles that MPI has changed.
+  /// Calls MPI with the stand-ins of the program's requests, and stores the handles that MPI has changed in the
+  /// program's array.
   template <class Call>
   int call(Call&& next) {
     const std::vector<MPI_Request> before = given_;
@@ -56,8 +58,8 @@ class watched {
     return result;
   }
 
-  /// To be called after MPI has completed request i with the error code `code`: finishes the request's operation.
-  /// Returns MPI_SUCCESS or hpe's error.
+  /// Finishes the operation of request i, after MPI has completed the request with the error code `code`. Returns
+  /// MPI_SUCCESS, or the code of an error of hpe.
   int over(int i, int code, const MPI_Status* status) {
     const auto at = static_cast<std::size_t>(i);
     const std::shared_ptr<pending> operation =
@@ -98,7 +100,8 @@ void keep_first(int& result, int next) {
   if (result == MPI_SUCCESS) result = next;
 }
 
-// Finishes the operations after a call that completed all requests (indices is nullptr) or the requests at `indices`.
+// Finishes the operations after an MPI call that has completed `count` requests: those at `indices`, or all requests if
+// `indices` is nullptr. Returns the result of the program's call.
 int all_over(watched& w, status_array& statuses, int result, int count, const int* indices) {
   if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
   const bool in_status = result == MPI_ERR_IN_STATUS;
@@ -227,7 +230,8 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
 }
 
-// If the request is complete, the program may use its buffer after this call, although the request remains allocated.
+// This function does not free the request. But if it reports the request as complete, the program may use the buffer,
+// so the wrapper finishes the operation.
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   auto& next = HPE_REAL(Request_get_status);
   const auto operation = pending_table::all().find(request);
@@ -267,7 +271,8 @@ int MPI_Request_free(MPI_Request* request) {
   return leave(next(request));
 }
 
-// Open MPI replaces the request of a persistent buffered send whose last message is still in transit.
+// MPI_Start may change the handle: Open MPI replaces the request of a persistent buffered send whose last message it
+// has not sent completely.
 int MPI_Start(MPI_Request* request) {
   auto& next = HPE_REAL(Start);
   const unmatched_sends::starts here(1, request);

@@ -1,5 +1,5 @@
-// The split collective file functions (_begin and _end). MPI allows one split collective operation at a time on each
-// file. _begin stores the staged buffer for _end, which passes the same address to MPI again.
+// Wrappers of the split collective file functions (_begin and _end). MPI allows one split collective operation at a
+// time on each file. _begin stores the staged buffer in a table; _end passes the same staged buffer to MPI.
 
 #include <map>
 
@@ -10,8 +10,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// A split collective operation on a file, between its _begin and its _end function. After a failure the rank takes part
-// with no data, because other ranks wait for it, and _end raises the error.
+// A split collective operation on a file, between its _begin and its _end function. If the program's buffer cannot be
+// staged, the rank takes part without data, because other ranks wait for it, and _end reports the error.
 struct half {
   staged_buffer buffer;
   std::optional<error> failure;
@@ -47,8 +47,8 @@ class halves {
   std::map<MPI_File, half> begun_ HPE_GUARDED_BY(mutex_);
 };
 
-// A read that reaches the end of the file leaves the rest of the buffer unchanged, so a staged copy begins with the
-// content of the program's buffer.
+// A read that reaches the end of the file does not change the rest of the buffer, so the staged buffer must first
+// contain the bytes of the program's buffer.
 constexpr host_use reads = host_use::read_write;
 constexpr host_use writes = host_use::read;
 
@@ -89,8 +89,8 @@ int end(MPI_File file, const void* buffer, Call&& call) {
 
 using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
-// The _begin functions of one operation, for counts of int and of MPI_Count, and its _end function. CONST is the
-// qualifier of the buffers.
+// Defines the wrappers of one operation: the _begin functions with counts of int and of MPI_Count, and the _end
+// function. CONST: the qualifier of the buffer argument.
 #define HPE_SPLIT(name, use, CONST)                      \
   HPE_SPLIT_BEGIN(name##_begin, int, use, CONST)         \
   HPE_SPLIT_BEGIN(name##_begin_c, MPI_Count, use, CONST) \

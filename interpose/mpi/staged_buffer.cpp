@@ -6,10 +6,10 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Pieces of hpe memory whose average distance is at least this many bytes are copied one by one. Closer pieces are
-// copied together with the bytes between them, which takes less time than a command for each piece. Pieces of the
-// driver's memory are gathered by a kernel; they are copied with the bytes between them only if most of these bytes are
-// data.
+// How hpe copies the contiguous pieces of a buffer with gaps. In hpe memory, if the average distance of the pieces is
+// at least this many bytes, hpe copies each piece with one command; otherwise it copies the whole range including the
+// gaps, which takes less time than many commands. In memory of the CUDA driver, a kernel gathers the pieces, unless
+// most of the bytes in the range are data.
 constexpr std::size_t far_apart = std::size_t{64} << 10;
 
 std::vector<host_piece> pieces_of(const layout& which, bool driver) {

@@ -1,4 +1,5 @@
-// Derives the type map of a datatype from its constructors (MPI_Type_get_envelope and MPI_Type_get_contents).
+// Computes the type map of a datatype from the calls that constructed the datatype (MPI_Type_get_envelope and
+// MPI_Type_get_contents).
 
 #include <algorithm>
 #include <mutex>
@@ -40,7 +41,7 @@ MPI_Aint extent_of(MPI_Datatype type) {
   return static_cast<MPI_Aint>(extent);
 }
 
-// The contents of a datatype. The destructor frees the datatypes in the contents, unless they are predefined.
+// The contents of a datatype. The destructor frees the derived datatypes in the contents.
 struct contents : type_contents {
   explicit contents(MPI_Datatype type) : type_contents(contents_of(type)) {}
   contents(const contents&) = delete;
@@ -51,7 +52,8 @@ struct contents : type_contents {
   }
 };
 
-// A predefined type is one stretch, or a pair of a value and an int with padding between them.
+// Returns the type map of a predefined type: one stretch or, for a pair of a value and an int with padding between
+// them, two stretches.
 type_map map_of_predefined(MPI_Datatype type) {
   MPI_Count size = 0;
   MPI_Count lower = 0;
@@ -68,7 +70,7 @@ type_map map_of_predefined(MPI_Datatype type) {
   return result.take();
 }
 
-// One dimension of an array of elements: its length, and the runs of indices that belong to the type.
+// One dimension of an array of elements: the dimension's length, and the runs of indices that belong to the datatype.
 struct dimension {
   struct run {
     MPI_Aint first;
@@ -78,8 +80,9 @@ struct dimension {
   std::vector<run> mine;
 };
 
-// Adds the part of an array, beginning with the slowest varying dimension and ending with the one whose elements are
-// adjacent. index: the linear index in the dimensions above.
+// Adds the elements of an array that belong to the datatype. slowest_first: the dimensions, from the slowest varying
+// one to the one whose elements are adjacent. index: the linear index in the dimensions that the callers of this
+// recursion have visited.
 void add_part(builder& result, std::span<const dimension> slowest_first, MPI_Aint index, const type_map& element,
               MPI_Aint extent) {
   const auto& [length, mine] = slowest_first.front();
@@ -109,7 +112,7 @@ void add_subarray(builder& result, const contents& c, const type_map& element, M
   add_array(result, std::move(dimensions), static_cast<int>(starts[count]), element, extent);
 }
 
-// Returns the blocks of one process in a block-cyclic distribution.
+// Returns the runs of indices that belong to one process in a block-cyclic distribution.
 dimension dealt_out(MPI_Aint length, MPI_Aint block, MPI_Count process, MPI_Count processes) {
   dimension result{length, {}};
   for (MPI_Aint first = process * block; first < length; first += processes * block)
@@ -124,14 +127,14 @@ void add_distributed_array(builder& result, const contents& c, const type_map& e
   const MPI_Count* const arguments = distributions + count;
   const MPI_Count* const processes = arguments + count;
   std::vector<dimension> dimensions;
-  MPI_Count others = c.integers[0];  // the number of processes that have the same coordinates in the dimensions so far
+  MPI_Count others = c.integers[0];  // the number of processes that have the same coordinates in the dimensions up to d
   MPI_Count rank = c.integers[1];
   for (MPI_Count d = 0; d < count; ++d) {
     others /= processes[d];
     const MPI_Count place = rank / others;
     rank %= others;
     const bool by_default = arguments[d] == MPI_DISTRIBUTE_DFLT_DARG;
-    MPI_Aint block = sizes[d];  // the block of a dimension that is not distributed
+    MPI_Aint block = sizes[d];  // the block size of a dimension that is not distributed
     if (distributions[d] == MPI_DISTRIBUTE_BLOCK)
       block = by_default ? (sizes[d] + processes[d] - 1) / processes[d] : arguments[d];
     if (distributions[d] == MPI_DISTRIBUTE_CYCLIC) block = by_default ? 1 : arguments[d];
@@ -215,7 +218,8 @@ std::shared_ptr<const type_map> map_of(MPI_Datatype type) {
   HPE_REAL(Type_get_attr)(type, keyval(), static_cast<void*>(&found), &flag);
   if (flag != 0) return *found;
   auto made = std::make_shared<const type_map>(take_apart(type));
-  // Two threads may get here with the same type. A stored map is never replaced: other threads may be reading it.
+  // Two threads may have computed the map of the same type. The second thread must not replace the stored map, because
+  // other threads may be reading it.
   static std::mutex keeping;
   const std::lock_guard lock(keeping);
   HPE_REAL(Type_get_attr)(type, keyval(), static_cast<void*>(&found), &flag);

@@ -15,7 +15,8 @@ std::string argument(const char* name, int value, int any) {
   return value == any ? fmt::format("any {}", name) : fmt::format("{} {}", name, value);
 }
 
-// Returns the text that trace::awaited reports for a named_call and its two arguments.
+// Returns the text with which trace::awaited describes a call. `what`: the named_call; `first` and `second`: its
+// arguments.
 std::string words_for_call(const void* what, std::uint64_t first, std::uint64_t second) {
   const auto& call = *static_cast<const named_call*>(what);
   if (call.first == nullptr) return fmt::format("{} waits for other ranks", call.function);
@@ -25,7 +26,8 @@ std::string words_for_call(const void* what, std::uint64_t first, std::uint64_t 
                      argument(call.second, static_cast<int>(second), MPI_ANY_TAG));
 }
 
-// Starts the reports of stalls, because the program may use no other part of hpe that starts these reports.
+// Starts the reports of stalls at the first call, because the program may use no other part of hpe that starts them.
+// Returns `what`.
 const named_call& told(const named_call& what) noexcept {
   static const bool begun = [] {
     try {

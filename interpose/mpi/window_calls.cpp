@@ -1,5 +1,5 @@
-// The functions that make, synchronise and free windows; windows.h describes windows over hpe memory. Functions that
-// synchronise a window also finish the one-sided operations that this process has begun (pending.h).
+// Wrappers of the functions that create, synchronise and free windows. windows.h describes windows over hpe memory.
+// Functions that synchronise a window also finish the one-sided operations that this process has begun (pending.h).
 
 #include "interpose/mpi/pending.h"
 #include "interpose/mpi/windows.h"
@@ -21,7 +21,8 @@ int attempt(const mpi_object& told, const std::shared_ptr<window>& it, void (win
   }
 }
 
-// Calls MPI even if publish() has failed, because other processes wait for the call.
+// Synchronises a window: publish(), MPI's function, take_in(). Calls MPI even if publish() has failed, because other
+// processes wait for the call. Returns the first error.
 template <class Call>
 int synchronise(MPI_Win win, int target, Call&& call) {
   const auto it = window_table::all().find(win);
@@ -72,7 +73,7 @@ int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
   return leave(
       raise(on_win{win}, hpe::error(HPE_ERROR_NOT_SUPPORTED,
                                     "hpe memory cannot be attached to a dynamic window, because other processes would "
-                                    "use its address directly; make a window with MPI_Win_create")));
+                                    "use its address directly; create a window with MPI_Win_create")));
 }
 
 int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
@@ -86,9 +87,9 @@ int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   return leave(result);
 }
 
-// MPI may give the handle to another window before this thread returns from MPI, so the window is removed from the
-// tables before the call. After the call, the window has no error handler, so errors go to the error handler of
-// MPI_COMM_WORLD.
+// Removes the window from the tables before the call of MPI, because MPI may reuse the handle for another window before
+// this thread returns from MPI. After the call, the window has no error handler, so hpe calls the error handler of
+// MPI_COMM_WORLD for errors.
 int MPI_Win_free(MPI_Win* win) {
   auto& next = HPE_REAL(Win_free);
   const MPI_Win freed = win != nullptr ? *win : MPI_Win{};

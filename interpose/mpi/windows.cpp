@@ -3,26 +3,26 @@
 #include <algorithm>
 #include <cstring>
 
-// Between two calls, `last_` and the public copy differ only where other processes have written, and `last_` and the
-// memory only where the owner has written. Other processes may be writing to the public copy while take_in reads it. So
-// take_in copies a change to last_ first, and from last_ to the memory: a later write then differs from last_, and the
-// next take_in finds it.
+// Invariant between two calls: last_ and the public copy differ only where other processes have written; last_ and the
+// program's memory differ only where the owner has written. Other processes may write to the public copy while
+// take_in() reads it. So take_in() copies each change first to last_, and then from last_ to the program's memory. If
+// another process writes the same bytes during this time, they differ from last_, and the next take_in() finds them.
 
 namespace hpe::interpose::mpi {
 
 namespace {
 
 constexpr std::size_t page = 4096;
-// take_in also copies up to this many equal bytes between two changes, because a second copy would cost more. The owner
-// has not changed these bytes since publish() (windows.h).
+// take_in() also copies up to this many unchanged bytes between two changes, because a second copy would take longer.
+// The owner has not changed these bytes since publish() (windows.h).
 constexpr std::size_t small_gap = 64;
 
-// Calls change(offset, bytes) for the ranges in which a and b differ. A gap of up to `gap` equal bytes counts as part
-// of a range.
+// Calls change(offset, bytes) for the ranges in which a and b differ. Up to `gap` equal bytes between two differences
+// are part of one range.
 template <class Change>
 void for_each_change(const std::byte* a, const std::byte* b, std::size_t bytes, std::size_t gap, Change change) {
-  std::size_t begin = 0;  // the begin of the change being collected
-  std::size_t end = 0;    // the end of the change being collected; 0 if there is none
+  std::size_t begin = 0;  // the offset of the current range
+  std::size_t end = 0;    // the end of the current range; 0 if there is none
   for (std::size_t at = 0; at < bytes;) {
     const std::size_t stop = std::min(at + page, bytes);
     if (std::memcmp(a + at, b + at, stop - at) == 0) {

@@ -1,8 +1,9 @@
 #pragma once
 
-/// Windows over hpe memory. Other processes read and write a window while its owner does other work. Therefore MPI uses
-/// a copy of the memory: the public copy in MPI's separate memory model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). The memory
-/// and its public copy are reconciled when the owner synchronises the window:
+/// Windows over hpe memory. Other processes may read and write a window at any time, without an action of the process
+/// that owns the memory. Therefore hpe passes a copy of the memory to MPI: the public copy of MPI's separate memory
+/// model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). When the owner synchronises the window, hpe copies changes between the
+/// memory and the public copy:
 ///
 ///  - before MPI_Win_fence, post, complete, wait, test, lock, unlock, flush, sync and free (including their _all and
 ///  _local forms), hpe copies the changes that the owner's host code and kernels have made since the last
@@ -10,11 +11,12 @@
 ///  - after the call, hpe copies the changes that other processes have made to the memory.
 ///
 /// To find changes, hpe compares each byte with its value at the last synchronisation. So the owner and other processes
-/// may change different parts of a window. While a synchronising call runs, the owner must not change the window. MPI
-/// demands the same: in its separate model, a store must not overlap in time with an update of the same window. Each
-/// synchronisation reads and compares the whole window, so that several small windows are faster than one large window.
+/// may change different bytes of a window between two synchronisations. While a synchronising call runs, the owner must
+/// not change the window; MPI's separate memory model has the same rule. Each synchronisation reads and compares the
+/// whole window, so several small windows are faster than one large window.
 ///
-/// hpe refuses dynamic windows (MPI_Win_attach) over hpe memory, because other processes would use the address itself.
+/// MPI_Win_attach returns an error for hpe memory, because other processes would use the address of the memory
+/// directly.
 
 #include <atomic>
 #include <map>
@@ -27,14 +29,16 @@
 
 namespace hpe::interpose::mpi {
 
-/// Thread safe; only one thread at a time can synchronise a window. The functions throw hpe::error.
+/// One window over hpe memory. publish() copies the owner's changes to the public copy; take_in() copies the changes of
+/// other processes to the memory. Both throw hpe::error. Thread safe; only one thread at a time can synchronise a
+/// window.
 class window {
  public:
   window(void* base, std::size_t bytes);
 
-  /// The memory that is passed to MPI for the window.
+  /// Returns the address of the public copy, which is passed to MPI.
   [[nodiscard]] void* exposed() const noexcept { return exposed_; }
-  /// The address that the program passed to MPI_Win_create.
+  /// Returns the address that the program has passed to MPI_Win_create.
   [[nodiscard]] void* base() const noexcept { return base_; }
 
   void publish();
@@ -44,7 +48,8 @@ class window {
   mutex mutex_;
   void* const base_;
   const std::size_t bytes_;
-  buffer_access last_ HPE_GUARDED_BY(mutex_);  // the bytes of the memory and the public copy when both were last equal
+  // The bytes that both the memory and the public copy contained when they were last equal.
+  buffer_access last_ HPE_GUARDED_BY(mutex_);
   std::vector<std::byte> public_;
   std::byte* exposed_;
 };

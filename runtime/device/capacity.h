@@ -9,16 +9,17 @@
 
 namespace hpe::device {
 
-/// How many bytes of a device's memory this process may map, and how many it has mapped. Thread-safe.
+/// Counts the bytes of one device's memory that this process has mapped, and limits their number. Thread-safe.
 class capacity {
  public:
-  /// Returns how many of a device's `has` bytes of memory hpe may use. `limit`: the value of HPE_DEVICE_MEMORY; 0: no
-  /// limit.
+  /// Returns how many bytes of a device's memory hpe may use. `has`: the size of the device's memory in bytes. `limit`:
+  /// the value of HPE_DEVICE_MEMORY in bytes; 0 means no limit.
   [[nodiscard]] static std::size_t limited(std::size_t has, std::size_t limit) noexcept {
     return limit == 0 ? has : std::min(has, limit);
   }
 
-  /// `share`: how processes divide these bytes; nullptr if no other process uses them (HPE_SHARE).
+  /// `total`: the largest number of bytes that this process may map. `share`: counts the bytes that all processes
+  /// sharing the device have mapped (HPE_SHARE); nullptr if this process does not share the device.
   capacity(std::size_t total, node::device_share* share) noexcept
       : total_(share == nullptr ? total : std::min<std::size_t>(total, share->total())), share_(share) {}
 
@@ -29,7 +30,8 @@ class capacity {
   }
   [[nodiscard]] node::device_share* share() const noexcept { return share_; }
 
-  /// Takes bytes for a new mapping. Throws HPE_ERROR_OUT_OF_MEMORY if they are not free; the message states the sizes.
+  /// Counts `bytes` bytes of a new mapping as used. Throws HPE_ERROR_OUT_OF_MEMORY if fewer bytes are free. `device`:
+  /// the device's number, for the error message.
   void take(unsigned device, std::size_t bytes) {
     std::size_t used = used_.load();
     do {
@@ -43,7 +45,7 @@ class capacity {
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} of {} bytes of memory left; {} bytes were requested; {}",
               device, free(), total_, bytes, share_->others_in_words());
   }
-  /// Gives back the bytes of a mapping.
+  /// Counts the bytes of a removed mapping as free.
   void give(std::size_t bytes) noexcept {
     used_ -= bytes;
     if (share_ != nullptr) share_->give(bytes);

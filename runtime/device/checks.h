@@ -1,6 +1,6 @@
 #pragma once
 
-/// Checks that are common to all families of devices and to the code that uses them.
+/// Checks that GPUs, soft devices and the code that uses devices have in common.
 
 #include <exception>
 
@@ -11,8 +11,8 @@
 
 namespace hpe::device {
 
-/// Throws HPE_ERROR_INVALID_ARGUMENT unless a device can back the range, which must consist of one or more whole
-/// granules inside the UVAS.
+/// Throws HPE_ERROR_INVALID_ARGUMENT unless the range consists of one or more whole granules inside the UVAS. Devices
+/// can back only such ranges with memory.
 inline void require_granules(const uvas_layout& layout, const void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   HPE_REQUIRE(bytes != 0 && bytes % granule_size == 0 && begin % granule_size == 0 && layout.contains(address) &&
@@ -29,8 +29,8 @@ inline void require_device(const device_set& devices, int device) {
               "there is no device {}; devices are numbered from 0 to {}", device, devices.size() - 1);
 }
 
-/// Calls a function that releases something and logs a failure of this function, for callers that cannot handle
-/// failures.
+/// Calls `function` and logs the exception that `function` throws. Destructors and functions that release memory use
+/// this, because they must not throw. `what`: the operation, as the first words of the log message.
 template <class Function>
 void log_failure_of(const char* what, const Function& function) noexcept {
   try {

@@ -1,23 +1,23 @@
 #pragma once
 
-/// The interface between the runtime and its devices. Two families implement it: soft/ (processes) and cuda/ (GPUs).
-/// The same contract tests (tests/device/) run on both.
+/// The interface between the runtime and its devices. Two families of devices implement it: soft/ (each device is a
+/// process) and cuda/ (each device is a GPU). The tests in tests/device/ check both families against this interface.
 ///
 /// Addresses. A pointer inside the UVAS (base <= p < base + size of the uvas_layout with which the set was opened)
-/// names device memory at that address, on the device that backs it. Any other pointer names host memory, which copies
-/// may use only if it is registered.
+/// points to device memory at that address, on the device that backs the address. Any other pointer points to host
+/// memory, which copies may use only if it is registered.
 ///
 /// Order. Commands of one stream run in the order in which they were queued. Commands of different streams, on any
 /// devices of one set, are ordered only by stream::wait.
 ///
 /// Failure. Functions throw hpe::error. If a function of a stream throws, it has queued nothing and changed no byte. A
 /// queued command that fails, or that could be queued only in part, does not stop its stream: its timepoint is reached,
-/// device_set::status_of returns its error, and take_failure reports it. Functions that release something do not throw,
-/// because their callers could not handle an error; these functions log their failures. Within a second after a device
-/// is lost, every timepoint of its streams counts as reached, with HPE_ERROR_DEVICE_LOST, and queuing on the device
-/// throws HPE_ERROR_DEVICE_LOST. Other devices continue, and their waits for the lost device's work end. (There is one
-/// exception: after a kernel failure on one GPU, the CUDA driver makes all GPUs of a process unusable. All GPUs are
-/// then lost as described here.)
+/// device_set::status_of returns its error, and take_failure reports it. Functions that release a resource do not
+/// throw, because their callers could not handle an error; these functions log their failures. Within a second after a
+/// device is lost, every timepoint of its streams counts as reached, with HPE_ERROR_DEVICE_LOST, and queuing on the
+/// device throws HPE_ERROR_DEVICE_LOST. Other devices continue, and their waits for the lost device's work end. One
+/// failure affects all GPUs: when a kernel fails on one GPU, the CUDA driver makes all GPUs of the process unusable,
+/// and all of them are lost.
 ///
 /// Threads. Every function may be called from any thread; streams lock internally. Only gate::ring may be called from a
 /// signal handler.
@@ -52,13 +52,15 @@ struct properties {
   hpeDeviceKind kind = HPE_DEVICE_SOFT;
   std::string name;
   std::size_t memory_bytes = 0;
-  std::size_t spare_bytes = 0;  ///< the part of memory_bytes that data should leave to the driver and other libraries
+  std::size_t spare_bytes = 0;  ///< how many of memory_bytes hpe should leave unused for the driver and other libraries
   unsigned compute_units = 0;
-  bool has_host_atomics = true;  ///< atomic operations on host memory are atomic for all devices
-  /// Bytes per second at which a kernel accesses the memory of another device, and of the host; 0: not known.
+  /// Whether atomic operations of the device on host memory are atomic for all devices and the host.
+  bool has_host_atomics = true;
+  /// Bytes per second at which a kernel accesses the memory of another device, and of the host; 0 if the rate is not
+  /// known.
   double peer_rate = 0, host_rate = 0;
   int numa_node = unknown_node;  ///< the nearest NUMA node, if the machine has several
-  /// The largest number of bytes that is worth fetching ahead of host code that reads.
+  /// The largest number of bytes that hpe fetches ahead when host code reads device data in ascending order.
   std::size_t most_ahead = std::size_t{32} << 20;
 };
 
@@ -73,31 +75,34 @@ enum class contents : std::uint8_t {
   any  ///< old bytes of this process; the caller must overwrite all of them before anything reads them
 };
 
-/// The priority with which transfers share a link, the most urgent first.
+/// The priority of a stream's copies on a link that several streams use. The most urgent priority comes first.
 enum class priority : std::uint8_t { waiting_host, launch, prefetch, rolling };
 
 struct shape {
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
-  std::uint32_t team = 0;  // devices that run parts of one launch (bit d); tiles on them may wait for each other
+  // The devices that run parts of one launch (bit d for device d), whose tiles may wait for each other; 0: one device
+  // only.
+  std::uint32_t team = 0;
   // For kernels of PTX:
   std::uint32_t shared_bytes = 0;  // dynamic shared memory of a block
   bool cooperative = false;        // all blocks run at once
-  // The size of a cluster in blocks; blocks of a cluster run at the same time. If all are 0, the kernel's own cluster
-  // size is used, or no clusters. A launch throws HPE_ERROR_NOT_SUPPORTED if the CUDA driver is too old for clusters.
+  // The size of a cluster in blocks; the blocks of a cluster run at the same time. If all three numbers are 0, the
+  // launch uses the cluster size with which the kernel was compiled, or no clusters. A launch throws
+  // HPE_ERROR_NOT_SUPPORTED if the CUDA driver is too old for clusters.
   std::uint32_t cluster[3] = {0, 0, 0};
 
   [[nodiscard]] bool asks_for_cluster() const noexcept { return cluster[0] != 0 || cluster[1] != 0 || cluster[2] != 0; }
 };
 
-/// The identity of a kernel in one family of devices. Valid on every device of the set.
+/// Identifies a kernel that a device_set has loaded. Valid for every device of the set.
 struct kernel_id {
   std::uint32_t module = 0;
   std::uint32_t function = 0;  ///< unique in the set
 };
 
-/// The largest number of bytes of parameters of a PTX kernel, as in CUDA since 12.1. For other kernels the limit is
-/// HPE_MAX_PARAMETERS.
+/// The largest number of bytes of parameters of a PTX kernel, the same as in CUDA since 12.1. Kernels in shared objects
+/// may have HPE_MAX_PARAMETERS bytes of parameters.
 inline constexpr std::size_t most_parameters = 32764;
 
 /// An in-order queue of work on one device. The set owns the stream, which exists as long as the set.
@@ -112,20 +117,21 @@ class stream {
   /// Queues a command that sets bytes of device memory to `value`.
   virtual timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) = 0;
 
-  /// Queues a kernel. `parameters` are copied before the call returns (at most most_parameters bytes).
+  /// Queues a kernel. The call copies `parameters`, at most most_parameters bytes, before it returns.
   virtual timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) = 0;
 
-  /// Queues work through the program's own code. Calls `function` in the calling thread with the family's own handle of
-  /// this stream (cuda: a CUstream, whose context is current). `function` may queue any work on that stream, but must
-  /// not use this interface otherwise. The timepoint is reached when that work ends. If `function` returns a number
-  /// other than 0, this throws HPE_ERROR_LAUNCH_FAILED after all work that `function` queued has run. This is the only
-  /// function of a stream that may have changed bytes when it throws. Soft devices: HPE_ERROR_NOT_SUPPORTED.
+  /// Calls `function`, which is code of the program, to queue work. The call is in the calling thread; the argument is
+  /// the stream's CUstream, whose context is current. `function` may queue any work on this CUstream, but must not call
+  /// functions of this interface. The timepoint is reached when the queued work has ended. If `function` returns a
+  /// number other than 0, enqueue throws HPE_ERROR_LAUNCH_FAILED after all work that `function` queued has run. enqueue
+  /// is the only function of a stream that may have changed bytes when it throws. Soft devices throw
+  /// HPE_ERROR_NOT_SUPPORTED.
   virtual timepoint enqueue(const std::function<int(void*)>& function) = 0;
 
-  /// Makes later commands of this stream run after `point`, which may belong to any stream of the set.
+  /// Makes commands that are queued later on this stream run after `point`, which may belong to any stream of the set.
   virtual void wait(timepoint point) = 0;
 
-  /// The last command queued; none() if no command was queued.
+  /// Returns the timepoint of the last queued command; none() if no command was queued.
   [[nodiscard]] virtual timepoint last() const = 0;
 };
 
@@ -134,11 +140,12 @@ class gate {
  public:
   virtual ~gate() = default;
 
-  /// Makes the sleeper return, now or from its next sleep. Safe in a signal handler.
+  /// Makes the sleeping thread return from sleep(). If no thread sleeps, the next sleep() returns at once. Safe in a
+  /// signal handler.
   virtual void ring() noexcept = 0;
 
-  /// Returns when the gate has been rung since the last return, when one of the points is reached, or at the deadline.
-  /// May also return earlier without a reason.
+  /// Returns when another thread has rung the gate since the last return, when one of the points is reached, or at the
+  /// deadline. May also return earlier without a reason.
   virtual void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) = 0;
 };
 
@@ -148,36 +155,39 @@ class device {
 
   [[nodiscard]] virtual const properties& info() const noexcept = 0;
   [[nodiscard]] virtual memory_usage memory() const = 0;
-  /// How this process and other processes divide the device's memory (HPE_SHARE); nullptr if no other process uses it.
+  /// Counts the device's memory that this process and other processes have allocated (HPE_SHARE); nullptr if this
+  /// process does not share the device.
   [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
-  /// Backs [address, address + bytes), whole granules of the UVAS, with this device's memory, for this device and every
-  /// device that can access it. Throws HPE_ERROR_OUT_OF_MEMORY; nothing is mapped then.
+  /// Backs [address, address + bytes), whole granules of the UVAS, with this device's memory. This device and all
+  /// devices that can access its memory can then use the range. Throws HPE_ERROR_OUT_OF_MEMORY and maps nothing if the
+  /// device has too little free memory.
   virtual void map(void* address, std::size_t bytes, contents first) = 0;
   void map(void* address, std::size_t bytes) { map(address, bytes, contents::zeros); }
 
-  /// Unmaps one range, or several neighbouring ranges, each exactly as it was mapped. Any other range stays mapped, and
-  /// the failure is logged. No queued work may use the memory.
+  /// Unmaps one range, or several neighbouring ranges, each exactly as it was mapped. For any other range, unmaps
+  /// nothing and logs an error. No queued work may use the memory.
   virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
 
   /// Whether kernels and copies of this device can use memory that `peer` backs. True for the device itself.
   [[nodiscard]] virtual bool can_access(unsigned peer) const noexcept = 0;
 
-  /// Whether this device's atomic operations of system scope on memory that `peer` backs are atomic for all devices.
+  /// Whether atomic operations of system scope that this device makes on memory of device `peer` are atomic for all
+  /// devices.
   [[nodiscard]] virtual bool has_atomics(unsigned peer) const noexcept { return can_access(peer); }
 
   /// Creates a stream. Callers should create few streams and keep them. The priority affects only copies.
   virtual stream& create_stream(priority level) = 0;
 
-  /// Waits while a stream contains far more commands than the device will run soon, because further commands would take
-  /// memory, or block in the driver. Code that queues without a limit must call this first, without holding a lock that
-  /// other threads need.
+  /// Waits while a stream of this device contains very many unfinished commands, because further commands would use
+  /// host memory, or block in the driver. Code that may queue any number of commands must call this before each
+  /// command, without holding a lock that other threads need.
   virtual void await_room() {}
 };
 
-/// Device memory that processes of one machine share: a part of an open file. A family of devices can only map files
-/// that the same family has made.
+/// Device memory that processes of one machine share, as a range of an open file. A soft device can map only files of
+/// soft devices, and a GPU only files of GPUs.
 struct shared_part {
   int file = -1;
   std::uint64_t offset = 0;
@@ -192,50 +202,54 @@ class device_set {
   [[nodiscard]] virtual unsigned size() const noexcept = 0;
   [[nodiscard]] virtual device& at(unsigned index) = 0;
 
-  /// Enables every device to use [address, address + bytes) of host memory, which is backed by `fd` at `offset`, in
-  /// copies (soft devices map the file; GPUs pin the pages). If the address is inside the UVAS, kernels can use the
+  /// Allows copies of every device to use [address, address + bytes) of host memory, which the file `fd` backs from
+  /// `offset` on. Soft devices map the file; GPUs pin the pages. If the address is inside the UVAS, kernels can use the
   /// memory, too.
   virtual void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) = 0;
-  /// Ends one registration. No queued work may use the memory.
+  /// Ends the registration of a range exactly as it was registered. No queued work may use the memory.
   virtual void unregister_host(void* address, std::size_t bytes) noexcept = 0;
 
-  /// A hint that copies will soon use these bytes of registered memory in ascending order. Returns at once. Devices
-  /// that pin pages pin them ahead of the copies.
+  /// Announces that copies will soon use these bytes of registered memory in ascending order. Returns at once. Threads
+  /// of the GPU's device_set then pin the pages before the copies need them; soft devices ignore this hint.
   virtual void expect_copies(const void* address, std::size_t bytes) = 0;
 
-  /// A hint that copies may use these bytes of registered memory later. Returns at once. While no copies are
-  /// expected, a device that pins pages allocates and pins these pages in ascending order, within the budget
-  /// HPE_PREPARED_MEMORY.
+  /// Announces that copies may use these bytes of registered memory later. Returns at once. While no copies are
+  /// expected, threads of the GPU's device_set allocate and pin these pages in ascending order, at most
+  /// HPE_PREPARED_MEMORY bytes in all; soft devices ignore this hint.
   virtual void prepare_host(const void* address, std::size_t bytes) = 0;
-  /// Returns how many of these bytes, from `address` on without a gap, are in pages that prepare_host or a copy has
-  /// allocated and pinned.
+  /// Returns how many bytes from `address` on, without a gap and at most `bytes`, are in pages that prepare_host or a
+  /// copy has allocated and pinned.
   [[nodiscard]] virtual std::size_t prepared_host(const void* address, std::size_t bytes) const noexcept = 0;
 
-  /// Makes devices unpin the pages of a part of registered memory, because the pages were returned to the system; the
-  /// next use allocates new pages. Waits for copies that use neighbouring bytes.
+  /// Makes devices unpin the pages of a range inside registered memory. Call this when these pages were returned to the
+  /// operating system: the next copy then allocates and pins new pages. Waits for copies that use neighbouring bytes in
+  /// the same pinned piece.
   virtual void release_host(void* address, std::size_t bytes) noexcept = 0;
 
-  /// Returns the parts of files that back [address, address + bytes), which must consist of ranges exactly as they were
-  /// mapped. The set keeps the files open until the range is unmapped. Throws HPE_ERROR_NOT_SUPPORTED if no files back
-  /// the devices' memory.
+  /// Returns the ranges of files that back [address, address + bytes), which must consist of ranges exactly as they
+  /// were mapped. The set keeps the files open until the range is unmapped. Throws HPE_ERROR_NOT_SUPPORTED if the
+  /// devices' memory cannot be exported as files.
   virtual std::vector<shared_part> share(void* address, std::size_t bytes) = 0;
 
-  /// Maps parts that another process shared, one after the other from `address` on, for copies by devices of this set.
-  /// The range must consist of whole granules inside the UVAS; the files are used only during the call. The memory
-  /// belongs to the other process, but stays readable after that process has ended. Returns the devices that can access
-  /// it: bit d for device d. Throws HPE_ERROR_NOT_SUPPORTED if no device can access it.
+  /// Maps memory that another process has shared, so that devices of this set can copy to and from this memory. Maps
+  /// `parts` one after the other from `address` on. The mapped range must consist of whole granules inside the UVAS.
+  /// The caller may close the files after the call. The memory belongs to the other process, but stays readable after
+  /// that process has ended. Returns the devices that can access the memory: bit d for device d. Throws
+  /// HPE_ERROR_NOT_SUPPORTED if no device can access the memory.
   virtual std::uint32_t import_memory(void* address, std::span<const shared_part> parts) = 0;
-  /// Unmaps a whole import, which no queued work may use.
+  /// Unmaps the whole range of one call of import_memory. No queued work may use this range.
   virtual void drop_import(void* address, std::size_t bytes) noexcept = 0;
 
-  /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's message.
+  /// Loads the kernels in the file `path` on all devices, and returns the module's number. Throws HPE_ERROR_NOT_FOUND
+  /// with the loader's message if the file cannot be loaded.
   virtual std::uint32_t load_module(const std::string& path) = 0;
-  /// Throws HPE_ERROR_NOT_FOUND.
+  /// Returns the kernel `name` of a module. Throws HPE_ERROR_NOT_FOUND if the module or the kernel does not exist.
   virtual kernel_id find_kernel(std::uint32_t module, const std::string& name) = 0;
   /// The interface for modules of PTX (runtime/device/ptx_module.h); nullptr if the devices cannot run them.
   [[nodiscard]] virtual ptx_capability* ptx() noexcept { return nullptr; }
 
-  /// Whether the point is reached, even if its command failed. Cheap: about one load.
+  /// Whether the point is reached. The point of a command is also reached if the command has failed. Costs about one
+  /// load if the set already knows that the point is reached.
   [[nodiscard]] virtual bool reached(timepoint point) const noexcept = 0;
 
   /// Waits until the point is reached. Returns false at the deadline.
@@ -249,17 +263,17 @@ class device_set {
   /// has failed. Each stream keeps the last hundred failures of kernels.
   [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;
 
-  /// Like status_of, but take_failure does not report this failure any more.
+  /// Like status_of. After this call, take_failure does not return this failure.
   virtual std::optional<error> take_failure_of(timepoint point) = 0;
 
-  /// Returns the oldest failure of a command or device that no call has returned yet. A negative `device` means any
-  /// device.
+  /// Returns the oldest failure of a command or device that neither take_failure nor take_failure_of has returned
+  /// before; nullopt if there is no such failure. A negative `device` means any device.
   virtual std::optional<error> take_failure(int device) = 0;
 
   virtual std::unique_ptr<gate> create_gate() = 0;
 
   /// Makes all streams report their commands to `who` (runtime/device/observer.h). Call this before the first stream is
-  /// created. Call it with nullptr only when nothing is queued any more.
+  /// created. nullptr ends the reports; pass it only when no thread queues commands.
   void observe(command_observer* who) noexcept { observer_ = who; }
   [[nodiscard]] command_observer* observer() const noexcept { return observer_; }
 
@@ -267,8 +281,9 @@ class device_set {
   command_observer* observer_ = nullptr;
 };
 
-/// Starts the CUDA driver. Call this before the address space for open_devices is reserved, because the driver cannot
-/// give devices those addresses that are in use when it starts. Does not throw if the machine has no driver or GPU.
+/// Starts the CUDA driver if `specification` allows GPUs. Call this before reserving the UVAS that is passed to
+/// open_devices, because the driver cannot map device memory at addresses that were in use when the driver started.
+/// Does not throw if the machine has no driver or GPU.
 void prepare_devices(const std::string& specification);
 
 /// Opens the devices that the specification names ("cuda", "cuda:2", "soft:4", "soft:2x4"; the option HPE_DEVICES). An

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The interface through which traces observe devices.
+/// The interface through which traces (HPE_TRACE) observe the commands of devices.
 
 #include <chrono>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hpe::device {
 
-/// A command as the stream that queues it reports it.
+/// A command, in the form in which a stream reports it to the observer.
 struct observed_command {
   enum class kind : std::uint8_t { copy, fill, launch, enqueue };
 
@@ -22,7 +22,7 @@ struct observed_command {
 };
 
 /// Observes all commands of a set (device_set::observe). Streams call the observer in the thread that queues a command.
-/// Each stream reports its commands in their order.
+/// Each stream reports its commands in the order in which they are queued.
 class command_observer {
  public:
   virtual ~command_observer() = default;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Modules of PTX (device_set::ptx).
+/// The interface for modules of PTX (device_set::ptx).
 
 #include <array>
 #include <cstddef>
@@ -33,9 +33,10 @@ struct ptx_kernel {
   bool needs_cluster = false;
 };
 
-/// The three parts of memory that contain the variables of a module: variables that kernels write, variables that
-/// kernels only read (every device has its own copy of these two parts), and managed variables, which the host and all
-/// devices share. Modules on GPUs have no parts, because the driver places their variables.
+/// On soft devices, hpe allocates the variables of a module in three memory ranges, called parts: `global` for
+/// variables that kernels write, `constant` for variables that kernels only read, `managed` for managed variables. Each
+/// device has its own global and constant parts; the host and all devices share the managed part. On GPUs, the driver
+/// allocates the variables, so modules have no parts.
 enum class ptx_part : std::uint8_t { global, constant, managed };
 inline constexpr std::size_t ptx_part_count = 3;
 
@@ -49,7 +50,7 @@ struct ptx_variable {
   std::size_t size = 0;
 };
 
-/// Bytes that must be written into a part before the first launch.
+/// Initial values that the caller of place() must write into a part before the first launch.
 struct ptx_contents {
   ptx_part part = ptx_part::global;
   std::size_t offset = 0;
@@ -62,30 +63,32 @@ class ptx_module {
   ptx_module() = default;
   ptx_module(const ptx_module&) = delete;
   ptx_module& operator=(const ptx_module&) = delete;
-  /// Unloads the module from the devices. None of its kernels may be queued or running. The set must still exist.
+  /// Unloads the module from the devices. None of its kernels may be queued or running. The destructor uses the
+  /// device_set, so the set must outlive the module.
   virtual ~ptx_module() = default;
 
   /// The number that identifies the module in device_set::find_kernel.
   [[nodiscard]] virtual std::uint32_t id() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<ptx_kernel>& kernels() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<ptx_variable>& variables() const noexcept = 0;
-  /// The architecture that the text's .target names: 75 for sm_75.
+  /// The architecture in the text's .target directive: 75 for sm_75.
   [[nodiscard]] virtual std::uint32_t architecture() const noexcept = 0;
   /// The size of a part in bytes; 0 if the part has no variables.
   [[nodiscard]] virtual std::size_t bytes_of(ptx_part part) const noexcept = 0;
   /// The program that was parsed from the texts.
   [[nodiscard]] virtual std::shared_ptr<const ptx::program> program() const noexcept = 0;
 
-  /// Gives a device the addresses of its parts (aligned to 256; any value for an empty part). Call this once for each
-  /// device, before kernels of the module are launched there. The caller must write the returned contents into the
-  /// parts, but into the managed part only once for all devices. All other bytes of the parts are zero.
+  /// Passes the addresses of the module's parts on a device to this device. The addresses must be aligned to 256 bytes;
+  /// the address of an empty part may have any value. Call this once for each device, before the first launch of a
+  /// kernel of the module on this device. The caller must then write the returned contents into the parts, but into the
+  /// managed part only once for all devices. All other bytes of the parts must be zero.
   virtual std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) = 0;
 };
 
 /// Text that PTX kernels have printed.
 struct printed {
   std::string text;
-  bool is_error = false;  // the text is for standard error, not for standard output
+  bool is_error = false;  // true: print the text to standard error; false: to standard output
 };
 
 /// The interface of device sets that run modules of PTX.
@@ -93,16 +96,17 @@ class ptx_capability {
  public:
   virtual ~ptx_capability() = default;
 
-  /// Loads texts of PTX and links them with each other. Throws HPE_ERROR_INVALID_ARGUMENT and HPE_ERROR_NOT_SUPPORTED;
-  /// the message describes the error.
+  /// Loads texts of PTX as one module, and links the texts with each other. Throws HPE_ERROR_INVALID_ARGUMENT or
+  /// HPE_ERROR_NOT_SUPPORTED if a text is wrong or uses a feature that hpe lacks; the message describes the error.
   virtual std::unique_ptr<ptx_module> load(std::vector<std::string> texts) = 0;
 
   /// Returns the output of the kernels that have ended since the last call, in the order in which the kernels were
   /// queued.
   virtual std::vector<printed> take_output() = 0;
 
-  /// Returns how the kernel that belongs to a reached point failed; HPE_FAULT_NONE if the kernel or its device gave no
-  /// reason. The result is available as long as the failure that device_set::status_of returns.
+  /// Returns how the kernel whose timepoint is `point` failed, after this point is reached. Returns HPE_FAULT_NONE if
+  /// the kernel did not fail, or if its device did not record the kind of the failure. The result is available as long
+  /// as the error that device_set::status_of returns.
   [[nodiscard]] virtual hpeFault fault_of(timepoint point) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Runs the tests in every rank. A rank that fails prints its failures and continues, because all ranks must make the
-// same calls.
+// Runs the tests in every rank. A rank in which a check fails prints the failure and continues, because all ranks must
+// make the same collective calls.
 #include <cstdlib>
 
 #include "tests/mpi/ranks.h"

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Common parts of the tests of MPI. Every rank runs the same tests in the same order. A test makes the same calls on
-/// ordinary memory and on hpe memory. Both must then contain the same bytes, also around and between the data.
+/// Common parts of the MPI tests. Every rank runs the same tests in the same order. A test makes the same calls with
+/// ordinary memory and with hpe memory. Both memories must then contain the same bytes, including the bytes that the
+/// calls must not change.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -34,8 +35,8 @@ inline int ranks() {
 /// Whether the MPI library is MPICH or has its ABI.
 inline constexpr bool is_mpich = std::is_same_v<MPI_Comm, int>;
 
-/// While an object exists, calls on MPI_COMM_WORLD return errors. MPICH passes all errors of waits and tests to the
-/// error handler of MPI_COMM_WORLD.
+/// While an object exists, calls on MPI_COMM_WORLD return errors. Tests with other communicators need this, too,
+/// because MPICH passes all errors of waits and tests to the error handler of MPI_COMM_WORLD.
 class errors_returned {
  public:
   errors_returned() {
@@ -56,8 +57,8 @@ class errors_returned {
 inline int next_rank() { return (rank() + 1) % ranks(); }
 inline int previous_rank() { return (rank() + ranks() - 1) % ranks(); }
 
-/// Returns the seed of this rank's random numbers, which is printed with a failure. HPE_TEST_SEED sets it; by default
-/// each rank draws its own.
+/// Returns the seed of this rank's random numbers, which a failed test prints. HPE_TEST_SEED sets the seed of all
+/// ranks; by default each rank uses a random seed.
 inline unsigned seed() {
   static const unsigned s = [] {
     const char* given = std::getenv("HPE_TEST_SEED");
@@ -66,7 +67,8 @@ inline unsigned seed() {
   return s;
 }
 
-/// Which copy of the memory is valid: that on the device, that on the host, or for one page the host's.
+/// Which copy of a buffer in hpe memory is valid before the calls: the copy on the device, the copy on the host, or
+/// (mixed) the copy on the host for one page and the copy on the device for all other pages.
 enum class owner { device, host, mixed };
 
 class device_bytes {
@@ -96,7 +98,7 @@ class device_bytes {
 
  private:
   std::optional<hpe::array<std::byte>> memory_;
-  std::optional<driver_bytes> driver_;  // memory of the driver, used instead of memory_
+  std::optional<driver_bytes> driver_;  // memory of the CUDA driver, used instead of memory_ if driver_bytes::wanted()
 };
 
 /// Returns random words, for buffers to send and for the initial contents of receive buffers.
@@ -104,7 +106,7 @@ inline std::vector<std::byte> random_bytes(std::size_t words) {
   static std::mt19937 random(seed());
   std::vector<std::byte> result(words * sizeof(word));
   for (std::size_t i = 0; i < words; ++i) {
-    const word w = random() % 100000;  // sums stay small
+    const word w = random() % 100000;  // small numbers, so that sums do not overflow
     std::memcpy(result.data() + i * sizeof(word), &w, sizeof w);
   }
   return result;
@@ -125,7 +127,8 @@ struct buffers {
   word* receive;
 };
 
-/// Runs the calls with buffers of the given numbers of words: in ordinary memory, and in hpe memory with each owner.
+/// Runs calls(buffers) with buffers of these numbers of words, in ordinary memory and in hpe memory with each owner.
+/// Fails if the buffers do not contain the same bytes afterwards.
 template <class Calls>
 void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& calls) {
   SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));
@@ -154,7 +157,7 @@ class datatype {
   MPI_Datatype type_;
 };
 
-/// Returns a datatype of every third word.
+/// Returns a datatype with `words` words at a distance of three words.
 inline MPI_Datatype strided(int words) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Type_vector(words, 1, 3, MPI_UINT32_T, &type);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that no function with a buffer is missing: compares the headers of an MPI library with
+"""Checks that hpe wraps all MPI functions with buffer arguments: compares the headers of an MPI library with
 interpose/mpi/functions.txt, with the wrappers for its ABI and with the functions of libhpe-mpi.so.
 
     table_test.py functions.txt libhpe-mpi.so libhpe-ABI.so mpi.h... [--newer mpi.h...]
 
-The headers after --newer declare functions that the library's own headers do not declare (generate.py).
+The headers after --newer declare functions that the MPI library's own headers do not declare (generate.py).
 """
 
 import subprocess
@@ -21,7 +21,7 @@ HEADERS = sys.argv[4:]
 NEWER = HEADERS[HEADERS.index("--newer") + 1:] if "--newer" in HEADERS else []
 HEADERS = HEADERS[:len(HEADERS) - len(NEWER) - 1] if NEWER else HEADERS
 
-# Functions without buffers in which hpe must notice that operations end.
+# Functions without buffers for which hpe also needs wrappers.
 COMPLETION = ("Wait Waitany Waitall Waitsome Test Testany Testall Testsome Request_free Request_get_status Start Startall "
               "Cancel Comm_set_errhandler Init Init_thread Finalize Probe Iprobe Mprobe Improbe "
               "Win_fence Win_post Win_complete Win_wait Win_test Win_lock Win_lock_all Win_unlock Win_unlock_all Win_flush "
@@ -55,7 +55,7 @@ class Table(unittest.TestCase):
         self.assertEqual(self.buffer_functions() - known, set())
 
     def test_nothing_else_is(self):
-        if NEWER:  # these headers and those of the library together declare all functions of MPI
+        if NEWER:  # both sets of headers together declare all functions of MPI
             rows, by_hand, exempt = read_table(TABLE)
             known = {name for row in rows for name in row.names} | by_hand.keys() | exempt.keys()
             self.assertEqual(known - self.prototypes.keys(), set())

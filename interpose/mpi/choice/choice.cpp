@@ -1,10 +1,10 @@
-// libhpe-mpi.so: the functions that programs call in place of MPI's. At the first call, libhpe-mpi.so finds the MPI
-// library of the process and loads the wrappers for the ABI of that library. If there are no wrappers for the ABI, each
-// call goes to the MPI library itself.
+// The code of libhpe-mpi.so, whose functions programs call in place of MPI's functions. At the first call,
+// libhpe-mpi.so finds the MPI library of the process and loads the wrapper library for the ABI of this MPI library. If
+// hpe has no wrappers for the ABI, each call goes to the MPI library itself.
 //
-// A program calls MPI_X. If a library behind this one defines MPI_X but is not the MPI library, it is a tool of MPI's
-// profiling interface: the tool gets the program's call unchanged, and calls PMPI_X, which is the wrapper. Fortran's
-// functions in Open MPI call PMPI_X too.
+// If a library after libhpe-mpi.so in the search order defines MPI_X but is not the MPI library, it is a tool that uses
+// MPI's profiling interface. The tool then gets the program's call of MPI_X unchanged, and itself calls PMPI_X, which
+// is hpe's wrapper. Open MPI's Fortran functions call PMPI_X, too.
 
 #include <dlfcn.h>
 
@@ -40,9 +40,9 @@ constexpr const char* names[] = {
 #undef HPE_MPI_FUNCTION
 };
 
-// Returns the function `name` of a library behind this one. RTLD_NEXT does not find libraries that were loaded by
-// dlopen, so the function also tries the file names of Open MPI, of libraries with the ABI of MPICH, of MPICH in
-// Debian, and of MPI's standard ABI.
+// Returns the function `name` of a library after libhpe-mpi.so in the search order; nullptr if no library defines it.
+// RTLD_NEXT does not search libraries that were loaded by dlopen. So this function also searches loaded files with the
+// names of Open MPI, of libraries with the ABI of MPICH, of MPICH in Debian, and of MPI's standard ABI.
 void* behind(const char* name) {
   if (void* const found = ::dlsym(RTLD_NEXT, name)) return found;
   for (const char* const file :
@@ -64,9 +64,9 @@ Function* function_behind(const char* name) {
   return reinterpret_cast<Function*>(behind(name));
 }
 
-// Whether the MPI library has the ABI of MPICH: its version string then names MPICH or one of the libraries derived
-// from MPICH. Newer libraries also support MPI's standard ABI, in a separate file, in which MPI_Abi_get_version returns
-// a version.
+// Whether the MPI library has the ABI of MPICH. The version string of such a library names MPICH or a library that is
+// derived from MPICH. New releases also contain a second library with MPI's standard ABI, in which MPI_Abi_get_version
+// returns a version; hpe has no wrappers for this ABI.
 bool has_abi_of_mpich() {
   int major = -1;
   int minor = -1;
@@ -82,7 +82,8 @@ bool has_abi_of_mpich() {
   return false;
 }
 
-// Returns the name of the wrappers for the MPI library of this process; nullptr if hpe does not support the library.
+// Returns the name of the wrapper library for the MPI library of this process, "open-mpi" or "mpich"; nullptr if hpe
+// does not support the MPI library.
 const char* kind_of_library() {
   if (behind("ompi_mpi_comm_world") != nullptr) return "open-mpi";
   return behind("PMPI_Init") != nullptr && has_abi_of_mpich() ? "mpich" : nullptr;
@@ -93,11 +94,12 @@ std::filesystem::path file_of_wrappers(const char* kind) {
   return folder / "hpe" / "mpi" / ("libhpe-" + std::string(kind) + ".so");
 }
 
-// Returns the options of this process. MPI_Init in the wrappers reports invalid options (job::begin), so that a rank
-// with an invalid option takes part in the vote about the protocol.
+// Returns the valid options of this process and ignores invalid ones. The wrapper of MPI_Init reports invalid options
+// (job::begin), so that a rank with an invalid option also takes part in the vote about the protocol.
 options chosen() { return options::valid_in_environment(); }
 
-// Opens the wrapper library for the MPI library of this process; returns nullptr if there is none.
+// Opens the wrapper library for the MPI library of this process. Returns nullptr if HPE_MPI=off, or if hpe has no
+// wrappers for the MPI library.
 void* open_wrappers() {
   if (!chosen().mpi) return nullptr;
   const void* const library = behind("PMPI_Init");
@@ -125,9 +127,9 @@ void* wrappers() {
   return opened;
 }
 
-// Whether hpe intercepts the CUDA calls of this process: by the shim in front of the driver, which `hpe run` preloads
-// if there is a driver, or by hpe's own CUDA runtime on soft devices. CPU code and wrappers may then use memory from
-// cudaMalloc.
+// Whether hpe intercepts the CUDA calls of this process. With GPUs, the library that `hpe run` preloads in front of the
+// CUDA driver intercepts them; with soft devices, hpe's own CUDA runtime. CPU code and wrappers may then access memory
+// from cudaMalloc.
 bool serves_cuda_memory() {
   if (::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_file") != nullptr) return chosen().cuda_host_access;
   const void* const allocate = ::dlsym(RTLD_DEFAULT, "cudaMalloc");
@@ -138,7 +140,7 @@ bool serves_cuda_memory() {
                                      ignored);
 }
 
-// Whether, thanks to hpe, this process can pass memory from cudaMalloc to MPI.
+// Whether hpe's wrappers accept memory from cudaMalloc in this process.
 bool serves_cuda_messages() { return serves_cuda_memory() && wrappers() != nullptr; }
 
 void* target_of(const char* name) {
@@ -158,15 +160,16 @@ void* target_of(const char* name) {
 
 }  // namespace hpe::interpose::mpi
 
-// Returns the name of the wrappers that programs with the loaded MPI library get; nullptr if there are none. `hpe
-// doctor` loads an MPI library, then this library, and calls this function.
+// Returns the name of the wrapper library for the loaded MPI library; nullptr if hpe has none or the file is not
+// installed. `hpe doctor` loads an MPI library and this library, and then calls this function.
 const char* hpe_mpi_kind() {
   const char* const kind = hpe::interpose::mpi::kind_of_library();
   return kind != nullptr && std::filesystem::exists(hpe::interpose::mpi::file_of_wrappers(kind)) ? kind : nullptr;
 }
 
-// Programs call this function of Open MPI, or the one of MPICH below, to ask whether messages may be in device memory.
-// Without hpe's wrappers, the MPI library answers; if it does not have the function, the answer is no.
+// Programs call this function of Open MPI, or the following function of MPICH, to find out whether MPI accepts device
+// memory. If hpe's wrappers do not accept it, the MPI library's own function answers; if the MPI library lacks this
+// function, the answer is no.
 int MPIX_Query_cuda_support() {
   using namespace hpe::interpose::mpi;
   if (serves_cuda_messages()) return 1;

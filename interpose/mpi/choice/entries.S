@@ -1,5 +1,6 @@
-// Defines each function of MPI that hpe wraps, under both of its names. Each function jumps through a table: to a wrapper, to
-// a tool, or to the MPI library. hpe_mpi_resolve (choice.cpp) finds the targets.
+// Defines each function of MPI that hpe wraps under both of its names, MPI_X and PMPI_X. Each function jumps to the
+// address in its element of a table: a wrapper, a function of a tool, or a function of the MPI library. hpe_mpi_resolve
+// (choice.cpp) fills the table.
 
 #include "interpose/forwarding.inc"
 
@@ -28,8 +29,8 @@ hpe_mpi_targets:
 #undef HPE_MPI_FUNCTION
         .size hpe_mpi_targets, . - hpe_mpi_targets
 
-// For each newer function (present.cpp): code that asks whether the MPI library has the function, and an entry in a table of
-// this code.
+// For each newer function (present.cpp), this defines code that returns the function's address if the MPI library has
+// the function, and a table that contains the address of this code.
         .text
         .hidden hpe_mpi_present
         .macro HPE_PRESENT name
@@ -41,7 +42,7 @@ hpe_present_\name:
         leaq hpe_forward_\name(%rip), %rsi
         jmp hpe_mpi_present
         .cfi_endproc
-        .set hpe_forward_\name, \name  // the function of this library, whatever other libraries define
+        .set hpe_forward_\name, \name  // this library's own function, even if other libraries define the same name
         .set hpe_index, hpe_index + 1
         .endm
 

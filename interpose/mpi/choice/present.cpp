@@ -1,13 +1,14 @@
-// Newer functions of MPI (large counts, persistent collectives) do not exist in all MPI libraries. A program such as
-// mpi4py tests whether a symbol exists, to find out whether its MPI library has the function: by dlsym, or by a weak
-// symbol of a module that it loads. So, when the program starts, this code turns the symbols of these functions in
-// libhpe-mpi.so into indirect functions. The dynamic linker then calls code of this library for each look-up. If the
-// MPI library does not have the function, the symbol gets the address 0, like an undefined weak symbol.
+// Newer functions of MPI (for large counts, and persistent collectives) do not exist in all MPI libraries. Programs
+// such as mpi4py check by dlsym, or by a weak symbol in a module that they load, whether the MPI library defines such a
+// function. They must not find the function in libhpe-mpi.so if the MPI library lacks it. So when the program starts,
+// this code changes the symbols of these functions in libhpe-mpi.so to indirect functions (STT_GNU_IFUNC). The dynamic
+// linker then calls code of libhpe-mpi.so at each look-up of such a symbol. If the MPI library lacks the function, this
+// code returns the address 0, which is also the address of an undefined weak symbol.
 //
-// Until then, the symbols are ordinary functions, because MPI libraries that are linked with -z now refer to these
-// functions themselves. The dynamic linker relocates such an MPI library before libhpe-mpi.so, and it cannot call an
-// indirect function of a library that is not relocated yet. Weak references, of the program and of the libraries loaded
-// with it, are therefore corrected when the symbols are turned into indirect functions.
+// In the file libhpe-mpi.so, the symbols are ordinary functions, because MPI libraries refer to these functions, too,
+// and may be linked with -z now. The dynamic linker relocates the MPI library before libhpe-mpi.so, and cannot call an
+// indirect function of a library that it has not relocated. Weak references in the program, and in libraries that are
+// loaded with the program, have been resolved before this code runs, so this code corrects them.
 
 #include <link.h>
 #include <sys/mman.h>
@@ -21,7 +22,7 @@
 extern "C" {
 struct newer_function {
   std::uint64_t index;
-  const void* present;  // the code of the indirect function, which calls hpe_mpi_present with this function's index
+  const void* present;  // the code of the indirect function, which calls hpe_mpi_present with `index`
 };
 extern const newer_function hpe_mpi_newer[] __attribute__((visibility("hidden")));
 extern const newer_function hpe_mpi_newer_end[] __attribute__((visibility("hidden")));
@@ -42,9 +43,8 @@ constexpr const char* profiling_names[] = {
 
 const char* name_of(std::uint64_t index) { return profiling_names[index] + 1; }
 
-// Calls visit(library, info) for the libraries of this process until one call returns true; returns whether one did.
-// The dynamic linker's lock is held, so no dlclose can unload a library. (A thread that resolves a symbol at the first
-// call of a function does not hold this lock.)
+// Calls visit(library, info) for each library of this process until one call returns true. Returns true if a call has
+// returned true. dl_iterate_phdr holds a lock of the dynamic linker, so no dlclose can unload a library meanwhile.
 template <class Visit>
 bool any_library(Visit visit) {
   const auto each = [](dl_phdr_info* info, std::size_t, void* context) {
@@ -86,15 +86,15 @@ bool is_lacking(const char* name) {
   return false;
 }
 
-// Returns the value of a numeric entry of the dynamic section; 0 if there is no such entry.
+// Returns the number in the dynamic section's entry with this tag; 0 if the section has no such entry.
 std::size_t number_in(const link_map& library, ElfW(Sxword) tag) {
   for (const ElfW(Dyn)* entry = library.l_ld; entry->d_tag != DT_NULL; ++entry)
     if (entry->d_tag == tag) return entry->d_un.d_val;
   return 0;
 }
 
-// Sets the word at `place` to 0. If its page is among those that the dynamic linker makes read-only after relocation
-// (PT_GNU_RELRO), makes the page writable for the write; other pages are writable already.
+// Sets the word at `place` to 0. If the dynamic linker has made the word's page read-only after relocation
+// (PT_GNU_RELRO), makes the page writable for the write. Does nothing if this fails.
 void set_to_zero(std::uintptr_t place, const dl_phdr_info& info) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   bool read_only = false;
@@ -109,13 +109,14 @@ void set_to_zero(std::uintptr_t place, const dl_phdr_info& info) {
   if (read_only) ::mprotect(start, page, PROT_READ);
 }
 
-// Sets weak references to 0 if the MPI library does not have the function. Without hpe, these references are 0, too.
+// Sets weak references in `library` to newer functions to 0 if the MPI library lacks the function. Without hpe, these
+// references would be 0, too.
 void correct_weak_references(const link_map& library, const dl_phdr_info& info) {
   const auto* symbols = dynamic_table<ElfW(Sym)>(library, DT_SYMTAB);
   const auto* names = dynamic_table<char>(library, DT_STRTAB);
   if (symbols == nullptr || names == nullptr) return;
-  // Relocations for calls (DT_JMPREL) need no correction, because a program tests the address of a weak function before
-  // it calls it.
+  // Relocations for calls (DT_JMPREL) need no correction, because a program checks the address of a weak function
+  // before it calls the function.
   const auto* const first = dynamic_table<ElfW(Rela)>(library, DT_RELA);
   const std::size_t count = first != nullptr ? number_in(library, DT_RELASZ) / sizeof(ElfW(Rela)) : 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -139,5 +140,6 @@ __attribute__((constructor)) void let_the_linker_ask() {
 
 }  // namespace hpe::interpose::mpi
 
-// Returns `entry` if a library other than this one defines the PMPI name of newer function `index`, else nullptr.
+// Returns `entry`, the address of newer function `index` in this library, if another library defines the function's
+// PMPI name; otherwise nullptr.
 void* hpe_mpi_present(std::uint64_t index, void* entry) { return hpe::interpose::mpi::has(index) ? entry : nullptr; }

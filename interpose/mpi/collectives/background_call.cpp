@@ -23,8 +23,8 @@ class background_call final : public message {
   }
 
  private:
-  // Begins the first step before the guard is held, because its messages may wait for devices. If MPI has not yet made
-  // the communicator, advance() begins the step.
+  // Begins the first step here, where the thread holds no progress::guard, because the step's messages may wait for
+  // devices. If MPI has not created the channel's communicator yet, advance() begins the first step later.
   void prepare() override {
     if (who_.channel->ready()) begin_step();
   }
@@ -36,7 +36,7 @@ class background_call final : public message {
     return MPI_SUCCESS;
   }
 
-  // Begins further steps as far as possible; returns whether the call is over.
+  // Begins the next steps as soon as their previous steps have completed. Returns true if the whole call has completed.
   bool advance() {
     if (!who_.channel->ready()) return false;
     while (true) {
@@ -46,7 +46,7 @@ class background_call final : public message {
       current_.reset();
       begun_ = false;
       if (++step_ < steps_.size()) continue;
-      steps_.clear();  // releases the datatypes that the steps use
+      steps_.clear();  // frees the duplicated datatypes that the steps use
       if (problem_.any())
         conclude({}, problem_.what());
       else if (result_ != MPI_SUCCESS)
@@ -67,8 +67,8 @@ class background_call final : public message {
   const exchange::ranks who_;
   std::vector<call_step> steps_;
   std::size_t step_ = 0;
-  std::optional<exchange> current_;  // the messages of this step
-  bool begun_ = false;               // whether this step has added its messages
+  std::optional<exchange> current_;  // the messages of the current step
+  bool begun_ = false;               // whether the current step has added its messages
   int result_ = MPI_SUCCESS;
   first_failure problem_;
 };

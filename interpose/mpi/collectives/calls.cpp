@@ -11,11 +11,11 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether a block, whose size is the same in all ranks, is too small for messages.
+// Whether a block has fewer than 4096 bytes, so that MPI's own function is faster than messages between devices.
 bool is_small(int count, MPI_Datatype type) { return is_smaller(4096, count, type); }
 
-// Throws left_to_mpi if all blocks are small. All ranks know the sizes, so all ranks then call MPI's own non-blocking
-// function.
+// Throws left_to_mpi if all blocks are small. All ranks have the same `counts`, so all ranks then call MPI's own
+// non-blocking function.
 void require_large(const int* counts, MPI_Datatype type, MPI_Comm comm) {
   if (counts == nullptr || is_small(*std::max_element(counts, counts + members(comm)), type)) throw left_to_mpi{};
 }
@@ -24,8 +24,8 @@ void require_root(MPI_Comm comm, int root) {
   if (root < 0 || root >= members(comm)) throw left_to_mpi{};
 }
 
-// Makes a blocking call with messages if the ranks agree. make() returns the plan of this rank. If hpe cannot interpret
-// the arguments of one rank, all ranks leave the call to MPI.
+// Carries out a blocking call by messages if the ranks agree on this. make() returns the plan of this rank. Returns
+// nullopt in all ranks if they do not agree, or if hpe cannot interpret the arguments of one rank.
 template <class Make>
 taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   near_group* const ranks = near_group::of(comm);
@@ -44,7 +44,8 @@ taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   return call.finish(comm);
 }
 
-// Begins a non-blocking call. The kind of memory does not matter, but memory() checks the arguments.
+// Begins a non-blocking call by messages, for any kind of memory. The call of memory() only checks the arguments, and
+// throws left_to_mpi if they are invalid.
 template <class Make>
 taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   near_group* const ranks = near_group::of_background(comm);
@@ -52,7 +53,8 @@ taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   plan mine = make();
   static_cast<void>(mine.memory(ranks->size()));
   const auto who = ranks->next();
-  if (!who.channel->ready()) mine.keep_types();  // otherwise the messages begin before the program can free the types
+  // If the channel is ready, the messages begin before the program can free the datatypes.
+  if (!who.channel->ready()) mine.keep_types();
   return begin_in_background(who, comm, request, {[mine](exchange& call) {
                                mine.post(call);
                                return true;
@@ -66,7 +68,7 @@ taken carry(MPI_Comm comm, const call_form& form, Make&& make) {
   });
 }
 
-// Returns the plan of a call in which all ranks send to the root.
+// Returns this rank's plan for a call in which all ranks send a block to the root.
 plan gathering(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received, int root,
                MPI_Comm comm) {
   require_root(comm, root);
@@ -75,7 +77,7 @@ plan gathering(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const 
   return {blocks::shared(sendbuf, sendcount, sendtype).only_for(root), here ? received : blocks()};
 }
 
-// Returns the plan of a call in which the root sends to all ranks.
+// Returns this rank's plan for a call in which the root sends a block to each rank.
 plan scattering(const blocks& sent, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
   require_root(comm, root);
   const bool here = is_root(comm, root);
@@ -83,8 +85,8 @@ plan scattering(const blocks& sent, void* recvbuf, int recvcount, MPI_Datatype r
   return {here ? sent : blocks(), blocks::shared(recvbuf, recvcount, recvtype).only_for(root)};
 }
 
-// Returns the plan of a call in which each rank sends one block to all ranks. With MPI_IN_PLACE, the block that is sent
-// is in the receive buffer.
+// Returns this rank's plan for a call in which each rank sends one block to all ranks. With MPI_IN_PLACE, this block is
+// in the receive buffer.
 plan gathering_in_all(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received,
                       MPI_Comm comm) {
   if (sendbuf != MPI_IN_PLACE) return {blocks::shared(sendbuf, sendcount, sendtype), received};

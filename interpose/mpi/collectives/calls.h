@@ -1,17 +1,19 @@
 #pragma once
 
-/// Carries out MPI's collective operations by messages from device to device (near_group.h), in place of MPI's own
-/// functions. Each function has the arguments of the blocking or of the non-blocking MPI function. It returns the
-/// result of the call. It returns nullopt, in all ranks and without effect, if the ranks must call MPI's own function.
+/// Carry out collective operations by messages from device to device (near_group.h), in place of MPI's own functions.
+/// Each function has the arguments of the MPI function, and returns the result of the program's call. If the ranks must
+/// call MPI's own function, the function returns nullopt in all ranks, without effect.
 ///
-/// If all ranks know the size of the blocks, and a block has less than 4096 bytes, the ranks call MPI's own function.
-/// For these blocks, MPI's own function is faster in ordinary memory and nearly as fast with staged device memory.
+/// If all ranks know the sizes of the blocks, and all blocks have fewer than 4096 bytes, the ranks call MPI's own
+/// function. For such blocks, MPI's own function is faster if the blocks are in ordinary memory, and nearly as fast if
+/// they are in device memory.
 
 #include "interpose/mpi/messages/point_to_point.h"
 
 namespace hpe::interpose::mpi {
 
-/// The form of a call: a blocking call is described by the name that traces show, a non-blocking call by its request.
+/// The form of a call. A blocking call has the name of the function for traces (`function`); a non-blocking call has
+/// its request.
 struct call_form {
   call_form(const char* function) : function(function) {}  // NOLINT(google-explicit-constructor): the last argument
   call_form(MPI_Request* request) : request(request) {}    // NOLINT(google-explicit-constructor): of the calls below
@@ -42,10 +44,10 @@ taken direct_scatterv(const void* sendbuf, const int* sendcounts, const int* dis
                       void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
                       call_form form = __builtin_FUNCTION());
 
-/// Reductions of at least 64 KiB with a predefined operation, on numbers of a type that kernels support. A blocking
-/// call uses messages if all ranks use device memory; a non-blocking call uses messages for any memory. Each rank
-/// combines a part of the numbers, on its device if its buffer is in device memory. For fewer bytes, MPI's own function
-/// is faster.
+/// Reductions of at least 64 KiB with a predefined operation, on numbers of a type that hpe's reduction kernels
+/// support. A blocking call uses messages if all ranks use device memory; a non-blocking call uses messages for any
+/// memory. Each rank combines a part of the numbers: on its device if its buffer is in device memory, otherwise on the
+/// host. For fewer bytes, these functions return nullopt, because MPI's own function is faster.
 taken direct_allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                        call_form form = __builtin_FUNCTION());
 taken direct_reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,

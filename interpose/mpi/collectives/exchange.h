@@ -1,7 +1,7 @@
 #pragma once
 
-/// The messages of a collective call, or of one step of such a call. Every rank adds its messages. A blocking call then
-/// waits in finish() for all messages; a non-blocking call asks over() whether all messages have completed.
+/// The messages that this rank sends and receives in a collective call, or in one step of the call. A blocking call
+/// waits for all messages in finish(); a non-blocking call calls over() until it returns true.
 
 #include <cstddef>
 #include <memory>
@@ -16,8 +16,8 @@ class exchange {
   using ranks = near_group::ranks_of_call;
 
   explicit exchange(ranks who) : who_(std::move(who)) {}
-  /// Waits for messages that have not completed (after an exception), because MPI uses their buffers until then.
-  /// Receives are not cancelled, because a later call would then receive the messages.
+  /// After an exception, some messages may not have completed. The destructor waits for them, because MPI uses their
+  /// buffers. It does not cancel receives, because a later call would then receive their messages.
   ~exchange();
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
@@ -25,19 +25,22 @@ class exchange {
   [[nodiscard]] int rank() const noexcept { return who_.rank; }
   [[nodiscard]] int size() const noexcept { return who_.size; }
 
-  /// Begin a message of `count` elements, unless the elements contain no data. Receives should be added before sends.
-  /// If a buffer cannot be used, the other rank can still send or receive the message, and result() returns the error.
+  /// Begin to receive or send a message of `count` elements; do nothing if the elements contain no data. Add receives
+  /// before sends. If the buffer cannot be used, a message is exchanged nevertheless, with other memory, so that the
+  /// other rank does not wait forever; result() then returns the error.
   void receive(void* to, int count, MPI_Datatype type, int from);
   void send(const void* from, int count, MPI_Datatype type, int to);
 
-  /// Waits for all messages. Passes the first error to the error handler of `comm` and returns it.
+  /// Waits for all messages. If a message has failed, calls the error handler of `comm` with the first error and
+  /// returns this error.
   [[nodiscard]] int finish(MPI_Comm comm);
 
   /// Whether all messages have completed. Does not wait.
   [[nodiscard]] bool over();
-  /// The first error of the messages that have completed; no error handler has been called for this error.
+  /// Returns the first error of the messages that have completed, for which no error handler has been called;
+  /// MPI_SUCCESS if no message has failed.
   [[nodiscard]] int result() const noexcept { return result_; }
-  /// To be called when the program waits in MPI until all messages have completed.
+  /// Call this when a thread of the program begins to wait in MPI until all messages have completed.
   void await();
 
  private:
@@ -47,7 +50,7 @@ class exchange {
 
   const ranks who_;
   std::vector<MPI_Request> requests_;
-  std::size_t first_left_ = 0;                        // all requests before this one have completed
+  std::size_t first_left_ = 0;                        // the index of the first request that may not have completed
   std::vector<std::unique_ptr<std::byte[]>> unused_;  // memory for messages whose buffers cannot be used
   int result_ = MPI_SUCCESS;
 };

@@ -10,7 +10,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The value of the attribute for a communicator that has ranks on other machines.
+// The attribute's value for a communicator with ranks on other machines: an address that no near_group has.
 near_group* const no_group = [] {
   static char place;
   return reinterpret_cast<near_group*>(&place);
@@ -22,7 +22,7 @@ int forget_group(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// Called when a communicator is duplicated: the duplicate gets no copy of the attribute.
+// MPI calls this function when the program duplicates a communicator. MPI then copies no attribute to the duplicate.
 int copy_no_group(MPI_Comm, int, void*, void*, void*, int* copied) {
   *copied = 0;
   return MPI_SUCCESS;
@@ -52,7 +52,8 @@ near_group* make_group(MPI_Comm comm) {
 
 near_channel::near_channel(MPI_Comm of) { HPE_REAL(Comm_idup)(of, &comm_, &made_); }
 
-// If MPI_Finalize deletes the attribute of MPI_COMM_WORLD, MPI_Finalize itself frees the communicator.
+// If MPI_Finalize deletes the attribute of MPI_COMM_WORLD, this does not free the communicator, because MPI_Finalize
+// frees it.
 near_channel::~near_channel() {
   if (ready_ && job::current() != nullptr) HPE_REAL(Comm_free)(&comm_);
 }
@@ -82,7 +83,8 @@ near_group* near_group::of(MPI_Comm comm) {
 }
 
 near_group* near_group::of_background(MPI_Comm comm) {
-  // Every rank sends to every other rank; for more ranks, MPI's tree algorithms are faster in ordinary memory.
+  // In these calls, every rank sends to every other rank. With more than 8 ranks and ordinary memory, MPI's tree
+  // algorithms are faster.
   constexpr int most_ranks = 8;
   const job* const running = job::current();
   if (running == nullptr || !running->all_use_cuda) return nullptr;
@@ -118,7 +120,8 @@ near_group::ranks_of_call near_group::now() {
 }
 
 near_group::ranks_of_call near_group::next() {
-  constexpr std::uint32_t tags = 32767;  // MPI guarantees tags up to this number; tag 0 is for blocking calls
+  // MPI allows tags up to this number in every implementation; blocking calls use tag 0.
+  constexpr std::uint32_t tags = 32767;
   return {rank_, size_, channel(), static_cast<int>(1 + background_calls_++ % tags)};
 }
 

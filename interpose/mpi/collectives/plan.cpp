@@ -61,8 +61,8 @@ near_group::memory blocks::memory(int n) const {
   return near_group::memory_of(buffer_, block_ == any ? each(n, count_, type_) : elements(count_, type_));
 }
 
-// The program cannot free predefined datatypes. Of a derived datatype, the blocks keep a duplicate, which remains when
-// the program frees the original.
+// Only derived datatypes need a duplicate, because the program cannot free predefined datatypes. The duplicate stays
+// valid when the program frees its datatype.
 void blocks::keep_type() {
   if (none_ || !envelope_of(type_).is_derived()) return;
   MPI_Datatype duplicate{};
@@ -76,7 +76,8 @@ void blocks::keep_type() {
 
 namespace {
 
-// Visits the other ranks, then this rank. Each rank begins with a different rank.
+// Calls visit(rank) for all ranks, beginning with the next rank and ending with this rank. So the ranks begin with
+// different ranks.
 template <class Visit>
 void for_each_rank(const exchange& call, Visit visit) {
   for (int i = 1; i <= call.size(); ++i) visit((call.rank() + i) % call.size());

@@ -1,5 +1,5 @@
-// Reductions on devices: each rank receives its part of the numbers from all other ranks, combines them, and sends the
-// result to all ranks, or to the root.
+// Reductions by messages between devices. The numbers are divided into one part for each rank. Each rank receives its
+// part from all other ranks, combines these numbers with its own, and sends the result to all ranks, or to the root.
 #include <array>
 #include <optional>
 #include <string_view>
@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t least_bytes = std::size_t{64} << 10;
 
-// Returns the kind of number of a predefined datatype. Several datatypes have the same kind.
+// Returns the number type of a predefined datatype; nullopt if hpe's kernels do not support it. Several datatypes have
+// the same number type.
 std::optional<reduction::number> number_of(MPI_Datatype type) {
   using number = reduction::number;
   static constexpr std::array<std::pair<std::string_view, number>, 12> all{{{"MPI_INT", number::i32},
@@ -54,10 +55,10 @@ std::optional<reduction::operation> operation_of(MPI_Op op) {
   return std::nullopt;
 }
 
-// A reduction as this rank sees it.
+// One reduction, with this rank's arguments.
 class reduction_call {
  public:
-  // out: nullptr in ranks that get no result.
+  // out: nullptr in ranks that receive no result.
   reduction_call(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, std::optional<int> root)
       : in_(in == MPI_IN_PLACE ? out : in),
         in_place_(in == MPI_IN_PLACE),
@@ -70,7 +71,7 @@ class reduction_call {
         mpi_op_(op),
         root_(root) {}
 
-  /// Whether kernels support the numbers and the operation. The answer is the same in all ranks.
+  /// Whether hpe's kernels support the number type and the operation. The result is the same in all ranks.
   [[nodiscard]] bool is_known() const noexcept { return number_ && op_; }
 
   /// Returns the kind of memory that this rank uses. If it is device memory, also borrows device memory for the
@@ -83,7 +84,8 @@ class reduction_call {
     }
   }
 
-  /// Borrows memory for the parts of the other ranks: on the device of this rank's memory, or else on the host.
+  /// Borrows memory for the numbers that the other ranks send: on the device if this rank's buffer is in device memory,
+  /// otherwise on the host.
   void borrow(int rank, int size) {
     if (look(rank, size) == near_group::memory::device) return;
     on_device_ = false;
@@ -91,7 +93,7 @@ class reduction_call {
                 std::default_delete<std::byte[]>()};
   }
 
-  /// First step of a call: each rank receives its part of the numbers from all ranks.
+  /// First step of a call: adds the messages by which each rank receives its part of the numbers from all other ranks.
   void post_parts(exchange& parts) const {
     const int rank = parts.rank();
     const int size = parts.size();
@@ -109,7 +111,8 @@ class reduction_call {
     }
   }
 
-  /// Second step: the rank combines the parts that it received.
+  /// Second step: this rank combines the numbers that it has received with its own. Returns the last copy or kernel on
+  /// the device, for which the caller must wait.
   [[nodiscard]] device_copy combine(int rank, int size) const {
     const std::size_t mine = count_of(rank, size);
     device_copy last;
@@ -124,7 +127,7 @@ class reduction_call {
     return last;
   }
 
-  /// Third step: the rank sends the combined part to the root, or to all ranks.
+  /// Third step: adds the messages by which each rank sends its combined part to the root, or to all ranks.
   void post_results(exchange& results) const {
     const int rank = results.rank();
     const int size = results.size();
@@ -167,8 +170,8 @@ class reduction_call {
     return scratch_ != nullptr ? mine : near_group::memory::other;
   }
 
-  /// Returns the address at which a rank's part of the result is computed: in the receive buffer or, in ranks without a
-  /// receive buffer, in the last block of the borrowed memory.
+  /// Returns the address at which this rank combines its part: in the receive buffer or, if this rank has no receive
+  /// buffer, in the last block of the borrowed memory.
   [[nodiscard]] std::byte* result(int rank, int size) const noexcept {
     if (out_ != nullptr) return place(out_, rank, size);
     return scratch_.get() + count_of(rank, size) * bytes_of_one_ * (static_cast<std::size_t>(size) - 1);
@@ -193,7 +196,7 @@ class reduction_call {
   const std::optional<reduction::number> number_;
   const std::optional<reduction::operation> op_;
   const MPI_Op mpi_op_;
-  const std::optional<int> root_;  // nullopt: all ranks get the result
+  const std::optional<int> root_;  // nullopt: all ranks receive the result
   std::shared_ptr<std::byte> scratch_;
   bool on_device_ = true;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The interface for everything that differs between MPI libraries. open_mpi.cpp and mpich.cpp each implement it, and
-/// also handles::get() (real.h).
+/// The functions that differ between MPI libraries. open_mpi.cpp and mpich.cpp each implement these functions, and
+/// handles::get() (real.h).
 
 #include <vector>
 
@@ -9,35 +9,38 @@
 
 namespace hpe::interpose::mpi {
 
-/// Whether this is the request that MPI returns for every operation that was already complete when it began.
+/// Whether `request` is a constant that MPI returns for all operations that complete at once. Several operations can
+/// have this request at the same time.
 [[nodiscard]] bool stands_for_many(MPI_Request request) noexcept;
 
-/// Whether MPI_Request_get_status calls no error handler for a failed operation, so that hpe may call it at any time.
+/// Whether MPI_Request_get_status calls no error handler for a failed operation. hpe may then call
+/// MPI_Request_get_status at any time.
 [[nodiscard]] bool status_is_silent() noexcept;
 
-/// Whether MPI_Error_string returns an added string even for an error code of a predefined class.
+/// Whether MPI_Error_string returns the string that MPI_Add_error_string has added, even for an error code of a
+/// predefined class.
 [[nodiscard]] bool shows_added_strings() noexcept;
 
-/// Registers `each` with the MPI library, which then calls it whenever an MPI function waits or tests. Returns MPI's
-/// own function that makes progress once; nullptr if the library does not support this. To be called only once.
+/// Makes the MPI library call `each` whenever an MPI function waits or tests. Returns the MPI library's own function
+/// that makes progress once; nullptr if the MPI library does not support this. Call this only once.
 using progress_function = void (*)();
 [[nodiscard]] progress_function call_in_progress(int (*each)());
 
-/// How a datatype was made: the constructor and the numbers of its arguments.
+/// The constructor of a datatype, and the numbers of the constructor's arguments.
 struct type_envelope {
   int combiner = MPI_COMBINER_NAMED;
   MPI_Count integers = 0;
   MPI_Count addresses = 0;
-  MPI_Count counts = 0;  ///< number of counts that may exceed an int (MPI 4)
+  MPI_Count counts = 0;  ///< the number of arguments of type MPI_Count (MPI 4)
   MPI_Count types = 0;
 
   [[nodiscard]] bool is_derived() const noexcept { return combiner != MPI_COMBINER_NAMED && types != 0; }
 };
 [[nodiscard]] type_envelope envelope_of(MPI_Datatype type);
 
-/// The arguments of the call that made a datatype, as MPI_Type_get_contents returns them. Constructors with counts
-/// beyond int are represented like the other constructors. The lists are empty for a predefined datatype. The caller
-/// must free the derived datatypes in `types`.
+/// The arguments of the call that created a datatype, in the form of MPI_Type_get_contents. For constructors with
+/// arguments of type MPI_Count, these arguments are in `integers` and `addresses`, as in the constructors with int. The
+/// lists are empty for a predefined datatype. The caller must free the derived datatypes in `types`.
 struct type_contents {
   int combiner = MPI_COMBINER_NAMED;
   std::vector<MPI_Count> integers;
@@ -46,7 +49,7 @@ struct type_contents {
 };
 [[nodiscard]] type_contents contents_of(MPI_Datatype type);
 
-/// Like envelope_of and contents_of, but call only functions of MPI 3, which exist in all libraries.
+/// Like envelope_of and contents_of, but these functions call only functions of MPI 3, which all MPI libraries define.
 [[nodiscard]] type_envelope envelope_with_int(MPI_Datatype type);
 [[nodiscard]] type_contents contents_with_int(MPI_Datatype type);
 

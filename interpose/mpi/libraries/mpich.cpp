@@ -1,4 +1,5 @@
-// MPICH, and the libraries with its ABI (soname libmpi.so.12): Intel's, Cray's, MVAPICH. Handles are integers.
+// The implementation of library.h for MPICH and for libraries with its ABI (soname libmpi.so.12): Intel MPI, Cray MPI,
+// MVAPICH. Handles are integers.
 
 #include "interpose/mpi/libraries/library.h"
 
@@ -28,14 +29,14 @@ const handles& handles::get() {
   return all;
 }
 
-// The two highest bits of a handle are its kind. A request of kind 1 is a constant of MPICH that several operations
-// share.
+// The two highest bits of a handle are the handle's kind. A request of kind 1 is a constant of MPICH, which several
+// operations can have at the same time.
 bool stands_for_many(MPI_Request request) noexcept { return static_cast<unsigned>(request) >> 30 == 1; }
 
 bool status_is_silent() noexcept { return false; }
 bool shows_added_strings() noexcept { return false; }
 
-// MPICH calls no function of another library while it waits.
+// MPICH has no means to call a function of another library while it waits.
 progress_function call_in_progress(int (*)()) { return nullptr; }
 
 namespace {
@@ -45,8 +46,8 @@ bool has_large_counts() {
   return has;
 }
 
-// Sorts the counts of constructors with large counts into `integers` and, if they are in bytes, `addresses`, as in the
-// other constructors.
+// Copies the arguments of type MPI_Count to `integers` and, if they are in bytes, to `addresses`, as in the
+// constructors with int.
 void put_in_order(type_contents& of, const std::vector<MPI_Count>& counts) {
   const auto split = [&](std::size_t integers) {
     const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(integers);

@@ -1,4 +1,4 @@
-// Open MPI 4 and 5. Handles are addresses of variables of the library.
+// The implementation of library.h for Open MPI 4 and 5. Handles are addresses of variables of the Open MPI library.
 
 #include <dlfcn.h>
 
@@ -8,8 +8,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Returns the address of a variable. The program may contain a copy of the variable (a copy relocation), which the MPI
-// library then uses too; so the whole process is searched first.
+// Returns the address of a variable. If the program contains a copy of the variable (a copy relocation), the MPI
+// library uses this copy, so RTLD_DEFAULT is searched first.
 template <class Handle>
 Handle handle(const char* name) {
   void* const found = ::dlsym(RTLD_DEFAULT, name);

@@ -9,7 +9,8 @@ namespace hpe::interpose::mpi {
 namespace {
 
 constexpr int tag_of_answers = 0;
-// MPI guarantees tags up to 32767. A process never receives that many transfers at the same time.
+// MPI allows tags up to 32767 in every implementation. A process never receives that many transfers at the same time,
+// so tags can be reused in rotation.
 constexpr int tags = 32767;
 
 }  // namespace
@@ -36,7 +37,8 @@ std::uint64_t channel::expect_answer(std::function<void(const answer&)> then) {
 }
 
 void channel::send(const answer& what, int rank) {
-  // Every transport sends an answer eagerly, but MPI may read the answer's memory until the request is over.
+  // An answer is so short that every transport sends it eagerly, but MPI may read its memory until the request has
+  // completed. `then` keeps the memory until that time.
   auto kept = std::make_shared<answer>(what);
   progress& all = progress::of_process();
   progress::continuation then = [kept, &all](const MPI_Status&, int) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Sends receivers' answers to envelopes on hpe's own communicator, and allocates the tags of the transfers that
-/// follow.
+/// Sends receivers' answers to envelopes (envelope.h) on hpe's own communicator, and allocates the tags for the
+/// messages that then transfer the payloads.
 
 #include <cstdint>
 #include <functional>
@@ -13,31 +13,31 @@ namespace hpe::interpose::mpi {
 
 struct answer {
   enum class verdict : std::uint32_t {
-    chunks,       ///< the sender must send the payload in chunks, with `tag`
-    unreachable,  ///< like `chunks`; in addition, this receiver cannot use offers of device memory
-    done          ///< the receiver has the payload, or rejects it because it is too long
+    chunks,       ///< the sender must send the payload in chunks, in messages with the tag `tag`
+    unreachable,  ///< like `chunks`; in addition, this receiver cannot access the device memory that the sender offers
+    done          ///< the receiver has copied the payload, or rejects it because it is too long for the receive buffer
   };
   std::uint64_t sequence = 0;  ///< the sequence number of the envelope
   verdict what = verdict::done;
   std::int32_t tag = 0;
 };
 
-/// Each process has one channel. The functions must be called while a progress::guard exists.
+/// Each process has one channel. Callers of its functions must hold a progress::guard.
 class channel {
  public:
   static channel& of_process();
 
-  /// Called by job::begin (open) and job::end (close).
+  /// job::begin calls open(), and job::end calls close().
   void open();
   void close();
 
-  /// Returns the sequence number for a new envelope. `then` will be called with the answer to the envelope.
+  /// Returns the sequence number for a new envelope. The channel calls `then` with the answer to this envelope.
   [[nodiscard]] std::uint64_t expect_answer(std::function<void(const answer&)> then);
-  /// Replaces the function that is called with the answer.
+  /// Replaces the function that the channel calls with the answer to an envelope.
   void pass_on(std::uint64_t sequence, std::function<void(const answer&)> then) {
     waiting_[sequence] = std::move(then);
   }
-  /// Removes the function, because the envelope was not sent or no answer will come.
+  /// Removes the function for an envelope that was not sent, or to which the receiver will send no answer.
   void forget(std::uint64_t sequence) { waiting_.erase(sequence); }
 
   /// Sends an answer to a rank in MPI_COMM_WORLD.

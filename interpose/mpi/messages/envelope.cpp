@@ -14,8 +14,8 @@ MPI_Count bytes_of(int count, MPI_Datatype type) {
   return size * count;
 }
 
-// Each thread keeps the memory of its last envelope, because allocating memory takes longer than most parts of a short
-// receive.
+// Each thread keeps the memory of its last envelope for the next call, because an allocation takes a large part of the
+// time of a short receive.
 std::shared_ptr<std::byte> envelope::landing() {
   static thread_local std::unique_ptr<std::byte[]> spare;
   std::unique_ptr<std::byte[]> memory = std::move(spare);

@@ -15,7 +15,8 @@ using namespace receive_phase;  // NOLINT(google-build-using-namespace): of this
 
 namespace {
 
-// The shape of a copy between two layouts of rows; nothing unless both have equal rows or one of them is contiguous.
+// Returns the shape of a copy between two boxes (equal rows at equal distances); nullopt unless both boxes have the
+// same rows or one of them is contiguous.
 std::optional<box_copy> shape_of(const box& from, const box& to) {
   const box_extent &read = from.extent, &room = to.extent;
   if (room.is_one_row()) return to_one_run(from);
@@ -30,10 +31,11 @@ std::optional<box_copy> shape_of(const box& from, const box& to) {
   return box_copy{read, to.strides, from.strides};
 }
 
-// How long a sender that need not be in MPI may take to begin a copy that it was asked for.
+// The time after which a receiver copies the message itself, if the sender may be outside MPI and has not begun the
+// copy for which the receiver has asked.
 constexpr std::chrono::microseconds patience{30};
 
-// The owner of a receive buffer if that is memory of the driver, else nullptr.
+// Returns the object that manages the receive buffer if the buffer is memory of the driver; otherwise nullptr.
 adopted_pointers* driver_of(const receive& what, const layout& which) {
   const std::byte* const first = moved(what.buffer, which.begin());
   return core::host_access::of(first) == nullptr ? adopted_pointers::of(first) : nullptr;
@@ -45,9 +47,10 @@ std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t b
 
 }  // namespace
 
-// Receives of ordinary memory, with gaps or wildcards are not announced, nor those that other work of the program may
-// precede: the sender could copy before that work is done. MPI must match the receive with the sender's next message,
-// so no receive is announced behind one that may get the message instead.
+// Not announced are receives with buffers in ordinary memory, with gaps or with wildcards. A receive is also not
+// announced while the program has unfinished work on its devices, because the sender could copy before this work ends.
+// MPI must match the receive with the sender's next message, so a receive is not announced if an earlier receive may
+// get this message.
 std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which) {
   announcement_board* const board = announcement_board::current();
   if (board == nullptr || what.source < 0 || what.tag < 0 || !set_aside::of_process().empty()) return nullptr;
@@ -91,8 +94,9 @@ incoming::slot incoming::where() const noexcept {
   return {staged_ ? staged_->pointer() : what_.buffer, what_.count, what_.type};
 }
 
-// Open MPI 4.1 frees a persistent request when a start fails, so each start posts a new receive; MPI_Recv_init only
-// checks the arguments here. The datatype is duplicated because the program may free its own.
+// Prepares a persistent receive. Open MPI 4.1 frees a persistent request when a start fails, so each start posts a new
+// receive, and MPI_Recv_init is called here only to check the arguments. The datatype is duplicated because the program
+// may free its datatype before the last start.
 int incoming::make() {
   MPI_Request looked_at{};
   const int result =
@@ -110,8 +114,8 @@ void incoming::prepare() {
   if (persistent && staged_) staged_->refresh();
 }
 
-// A start goes one of three ways: MPI receives the message; MPI receives an envelope; or a blocking call or a probe has
-// already received the envelope.
+// Three cases: a blocking call has received an envelope or too many bytes before; hpe has taken the message out of MPI
+// after a probe; or MPI has not received anything, and this function posts a receive.
 int incoming::start() {
   if (std::holds_alternative<has_too_much>(phase_)) {
     enter(ready{});
@@ -154,7 +158,7 @@ int incoming::post(posted& what) const {
   return HPE_REAL(Irecv)(place, count, type, what_.source, what_.tag, what_.comm, &what.request);
 }
 
-// A receive into which a sender has begun to copy its message is not cancelled: a cancelled receive must leave its
+// A receive is not cancelled if a sender has begun to copy to its buffer, because a cancelled receive must leave its
 // buffer unchanged.
 void incoming::cancel() {
   auto* const now = std::get_if<posted>(&phase_);
@@ -202,7 +206,8 @@ bool incoming::is_left(const MPI_Status& status) {
   return false;
 }
 
-// Without landing_, MPI itself detects a message that is too long for the program's buffer or its staged copy.
+// Without landing_, MPI receives into the program's buffer or a staged buffer of the same size, and itself reports a
+// message that is too long.
 bool incoming::is_too_long(const MPI_Status& status) const {
   return landing_ && bytes_received(status) > which_.size();
 }
@@ -241,10 +246,12 @@ void incoming::learn_sender(const envelope& head) const {
     board->learn(what_.comm, status_.MPI_SOURCE, head.sender, head.communicator);
 }
 
-// Whether the sender copies this message to the announced buffer. If it does not, the buffer is announced no longer.
+// Whether the sender copies this message to the announced buffer. Withdraws the announcement if no sender has claimed
+// it.
 bool incoming::is_copied_unasked(const payload& what) {
   if (announced_ == nullptr) return false;
-  // Before the announcement is taken back: the sender must not claim the next one for this message.
+  // Show the offer as taken before claim() withdraws the announcement, so that the sender does not claim the next
+  // announcement for this message.
   if (what.taken) offer_board::current()->show_taken(what.head.sender, what.head.offered()->offer);
   const auto claimed = announced_->claim();
   const bool is_its = claimed && what.head.offered() != nullptr && announced_->about().sender == what.head.sender &&
@@ -254,7 +261,8 @@ bool incoming::is_copied_unasked(const payload& what) {
   return false;
 }
 
-// Calls settled() when no sender copies to the buffer for an announcement: at once, unless one has claimed it.
+// Calls settled() when no sender copies to the announced buffer: at once if no sender has claimed the announcement,
+// otherwise after the sender's copy.
 void incoming::settle() {
   if (is_settled()) return settled();
   progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this())] {
@@ -317,9 +325,10 @@ void incoming::fetch_payload(const payload& what, asking may_ask) {
   if (what.taken && fetch_rows(may_ask)) return;
   fetching& now = in<fetching>();
   now.to = moved(what_.buffer, which_.begin());
-  if (!rows_ ||
-      !rows_->shape.extent.is_one_row()) {  // a layout without gaps may still be ordered differently from the payload
-    // hpe's runtime copies memory that it exported, and does not know device memory of this kind.
+  // A datatype without gaps may also have no rows, because its elements may be in another order than in the payload.
+  if (!rows_ || !rows_->shape.extent.is_one_row()) {
+    // The runtime copies payloads in exported hpe memory, but cannot copy to device memory that was borrowed from the
+    // driver.
     if (now.head.exported() == nullptr) now.gathered = borrow_gathered(now.head.bytes);
     if (now.gathered == nullptr) now.assembled = std::make_unique_for_overwrite<std::byte[]>(now.head.bytes);
     now.to = now.gathered != nullptr ? now.gathered.get() : now.assembled.get();
@@ -327,8 +336,9 @@ void incoming::fetch_payload(const payload& what, asking may_ask) {
   if (!fetch_directly(may_ask)) fetch_chunks(now.taken ? answer::verdict::unreachable : answer::verdict::chunks);
 }
 
-// Copies rows to rows, without an intermediate copy. The host writes rows of ordinary memory, because a device is slow
-// at it.
+// Starts a copy from the payload's rows directly to the rows of the receive buffer. Returns false if this is
+// impossible, or if the receive buffer is in ordinary memory: the host then writes the rows, because a device writes
+// rows in ordinary memory slowly.
 bool incoming::fetch_rows(asking may_ask) {
   if (!rows_ || rows_->shape.extent.is_one_row() || !concerns(what_.buffer)) return false;
   fetching& now = in<fetching>();
@@ -342,16 +352,18 @@ bool incoming::fetch_rows(asking may_ask) {
   });
 }
 
-// Starts the device copy for a taken offer, by the sender if possible, else by this side.
+// Starts a copy from device to device for a taken offer: asks the sender to copy if possible, otherwise copies itself.
+// Returns false if neither is possible.
 bool incoming::copy(const box_copy& shape, asking may_ask, const transfer_over& then) {
   if (may_ask == asking::yes && ask_for_push(shape)) return true;
   const fetching& now = in<fetching>();
   return copy_directly(now.to, now.head.offered()->device, shape, queued_, then);
 }
 
-// Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are
-// in progress, the sender is probably sending more of them. Processes take turns on a device, so if both sides use the
-// same device, the lower rank makes the copies of both.
+// Asks the sender to copy if the sender can write to the receive buffer and will probably begin the copy soon: its
+// thread waits in MPI, or several messages are in progress, so that the sender probably calls MPI to send further
+// messages. If both ranks use the same device, the lower rank makes the copies of both, because processes take turns on
+// a device.
 bool incoming::ask_for_push(const box_copy& shape) {
   offer_board* const board = offer_board::current();
   fetching& now = in<fetching>();
@@ -391,7 +403,7 @@ bool incoming::look_at_push() {
   return true;
 }
 
-// Whether the sender stays in MPI until the message is over.
+// Whether a thread of the sender stays in MPI until the message has completed.
 bool incoming::sender_waits(const payload& what) {
   const envelope::offered_bytes& offered = *what.head.offered();
   return offered.awaited || offer_board::current()->is_awaited(what.head.sender, offered.offer);
@@ -405,7 +417,8 @@ bool incoming::gives_up_push(const asked& now) {
 bool incoming::fetch_directly(asking may_ask) {
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   const auto copied = [self](const std::optional<error>& failure) {
-    // The sender's device may be unreachable, or lost; then the transfer in chunks fails too and returns the error.
+    // The copy may fail because this process cannot access the sender's memory; then the transfer in chunks succeeds.
+    // If the sender's device is lost, the transfer in chunks fails, too, and reports the error.
     if (failure) return self->fetch_chunks();
     tell_done(self->in<fetching>());
     self->fetched(self->in<fetching>(), std::nullopt);
@@ -445,8 +458,8 @@ void incoming::conclude_payload(const std::optional<error>& failure) {
   conclude(status_, failure);
 }
 
-// Borrows device memory for a payload that a kernel scatters; nullptr unless the receive buffer is memory of the
-// driver.
+// Returns borrowed device memory for a contiguous payload, from which a kernel scatters the bytes to the receive
+// buffer. Returns nullptr if the receive buffer is not memory of the driver, or if no device memory is free.
 std::shared_ptr<std::byte> incoming::borrow_gathered(std::size_t bytes) const {
   adopted_pointers* const devices = driver();
   if (devices == nullptr || !which_.scattered() || bytes == 0) return nullptr;

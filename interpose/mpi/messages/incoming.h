@@ -1,8 +1,9 @@
 #pragma once
 
-/// A receive that may match an envelope. MPI receives either the message itself or an envelope; after an envelope, hpe
-/// fetches the payload. If the buffer is smaller than an envelope, MPI receives into hpe's own memory. hpe then
-/// determines whether the message is too long, and informs its sender.
+/// A receive that MPI may match with an envelope (envelope.h). MPI receives either the message itself or an envelope.
+/// After an envelope, hpe fetches the payload. If the receive buffer is smaller than an envelope, MPI receives into
+/// hpe's own memory. hpe then checks whether the message fits into the receive buffer; if a payload does not fit, hpe
+/// tells the sender that the send has completed.
 
 #include <memory>
 #include <optional>
@@ -31,36 +32,37 @@ struct receive {
   MPI_Comm comm;
 };
 
-/// Announces a receive to its sender before the receive is posted to MPI, if that may make the message faster. Must be
-/// called while a progress::guard exists.
+/// Announces a receive to its sender (board/announcements.h). Call this before the receive is posted to MPI. Returns
+/// nullptr if the receive cannot be announced. The caller must hold a progress::guard.
 [[nodiscard]] std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which);
 
 class incoming final : public message {
  public:
   incoming(const receive& what, bool persistent);
-  /// Makes a blocking receive, which the caller then posts to MPI with the buffer where().
+  /// For a blocking call: the caller then calls MPI's own receive with the arguments that where() returns.
   incoming(const receive& what, std::unique_ptr<announcement_board::announcement> announced);
   ~incoming() override;
 
-  /// Sets the message to receive, which MPI has already matched.
+  /// Sets the message to receive, which a probe has already taken out of MPI.
   void found(const matched& what) { in<receive_phase::ready>().found = what; }
 
-  /// The buffer arguments for a receive that MPI makes.
+  /// The buffer arguments for MPI's own receive.
   struct slot {
     void* place;
     int count;
     MPI_Datatype type;
   };
 
-  /// For a blocking call that uses MPI's own receive. where() returns the buffer arguments for that receive. After the
-  /// receive, is_left() returns whether MPI has received an envelope or too many bytes, so that carry_out() must be
-  /// called; otherwise the message is in the program's buffer.
+  /// For a blocking call that uses MPI's own receive: where() returns the buffer arguments for MPI's receive. After the
+  /// receive, is_left() returns true if MPI has received an envelope or too many bytes; the caller must then call
+  /// carry_out(). If is_left() returns false, the message is in the program's buffer.
   [[nodiscard]] slot where() const noexcept;
   [[nodiscard]] bool is_left(const MPI_Status& status);
-  /// To be called if MPI has received nothing: waits until no sender is copying to the buffer. Must be called without a
-  /// guard.
+  /// Waits until no sender copies to the buffer. Call this if MPI's own receive has failed or was not made. The caller
+  /// must not hold a progress::guard.
   void await_settled();
-  /// Sets the memory into which MPI has received instead of where(), because the buffer is smaller than an envelope.
+  /// Sets the memory into which MPI has received, if the caller did not use where() because the buffer is smaller than
+  /// an envelope.
   void landed(std::shared_ptr<std::byte> what) { landing_ = std::move(what); }
 
  private:
@@ -71,7 +73,7 @@ class incoming final : public message {
   int start() override;
   void cancel() override;
 
-  // The data of the current phase, which must be `Phase`.
+  // Returns the data of the current phase, which must be `Phase`.
   template <class Phase>
   [[nodiscard]] Phase& in() {
     return std::get<Phase>(phase_);
@@ -98,7 +100,7 @@ class incoming final : public message {
   void fetch_unless_too_long();
   [[nodiscard]] bool look_at_unasked_copy();
 
-  /// Whether the sender may be asked to copy, which it is only once.
+  /// Whether the receiver may ask the sender to copy. The receiver asks at most once for each message.
   enum class asking : bool { no, yes };
   void fetch_payload(const payload& what, asking may_ask);
   [[nodiscard]] bool fetch_rows(asking may_ask);
@@ -118,23 +120,24 @@ class incoming final : public message {
   void scatter_gathered(std::byte* from, std::size_t bytes) const;
   [[nodiscard]] adopted_pointers* driver() const;
 
-  // The arguments of the program, and the memory for MPI's own receive.
+  // The program's arguments, and the memory into which MPI receives:
   receive what_;  // after make() has run, `type` is a duplicate of the program's datatype
   bool made_ = false;
   const layout which_;
   const std::optional<placed_box> rows_{which_.rows()};
-  // Contiguous memory into which MPI receives if the buffer is smaller than an envelope. Also used if the buffer is
-  // memory of the driver with gaps: the stretches of this memory may be so far apart that an envelope would cause a
-  // page fault in each of them.
+  // Contiguous memory into which MPI receives if the buffer is smaller than an envelope, or if the buffer is memory of
+  // the driver and has gaps. In memory with gaps, the envelope would be scattered, and each contiguous stretch could
+  // cause a page fault.
   std::shared_ptr<std::byte> landing_;
   std::optional<staged_buffer> staged_;  // used for device memory if landing_ is not set
 
-  // The current start.
+  // The state of the current start:
   receive_phase::any phase_;
-  std::unique_ptr<announcement_board::announcement> announced_;  // until no sender copies for it
-  std::optional<unannounced_receive> unannounced_;               // in place of announced_
-  std::uint64_t queued_ = 0;  // identifies work that the program queued before the current start (adopted_pointers.h)
-  MPI_Status status_{};       // for the program, once MPI has received something
+  std::unique_ptr<announcement_board::announcement> announced_;  // null when no sender can copy to the buffer
+  std::optional<unannounced_receive> unannounced_;  // set while the receive is in progress and is not announced
+  // Identifies the device work that the program had queued before the current start (adopted_pointers.h).
+  std::uint64_t queued_ = 0;
+  MPI_Status status_{};  // the status for the program; valid after MPI has received the message or its envelope
 };
 
 }  // namespace hpe::interpose::mpi

@@ -24,11 +24,11 @@ namespace {
 std::atomic<const job*> the_current{nullptr};
 std::atomic<bool> errors_are_survived{false};
 
-// Returns whether the operating system has returned a random number. With a number that is not random, hpe could take a
-// payload for an envelope.
+// Stores a random number in `id`. Returns false if the operating system provides no random number. With a number that
+// is not random, hpe could mistake a payload for an envelope.
 bool draw(job::number& id) { return ::getrandom(id.data(), sizeof id, 0) == sizeof id; }
 
-// Whether hpe intercepts the calls of the CUDA driver in this process.
+// Whether hpe intercepts this process's calls of the CUDA driver.
 bool is_before_driver() { return ::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry") != nullptr; }
 
 // Finds the ranks on this machine and opens the boards that they share.
@@ -72,7 +72,8 @@ void job::begin() {
   try {
     auto made = std::make_unique<job>();
     options option = options::valid_in_environment();
-    // Checked before the other options, because a rank with a wrong option must vote if and only if the other ranks do.
+    // Check this option before the others: a rank whose other options are invalid must still vote if the other ranks
+    // vote.
     if (!option.mpi_pipeline) return;
     bool can = false;
     try {
@@ -87,7 +88,7 @@ void job::begin() {
         "the vote in MPI_Init, which needs libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks,"};
     const waiting_call waiting(vote);
     // Each rank votes 0 if it cannot use the protocol, 2 if hpe intercepts its calls of the CUDA driver, and otherwise
-    // 1; the smallest vote decides. All ranks use the settings of rank 0.
+    // 1. The smallest vote applies to all ranks. All ranks use the settings of rank 0.
     int agreed = !can ? 0 : is_before_driver() ? 2 : 1;
     HPE_REAL(Allreduce)
     (MPI_IN_PLACE, &agreed, 1, handles::get().integer, handles::get().min, world);
@@ -118,7 +119,8 @@ void job::begin() {
     HPE_REAL(Comm_dup)(handles::get().comm_self, &made->self);
     HPE_REAL(Comm_set_errhandler)(made->channel, handles::get().errors_return);
     meet_ranks_of_this_machine(*made, world, size);
-    the_current.store(made.release(), std::memory_order_release);  // read until the process ends
+    // Never deleted, because other threads may read it until the process ends.
+    the_current.store(made.release(), std::memory_order_release);
     channel::of_process().open();
   } catch (const error& e) {
     log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());

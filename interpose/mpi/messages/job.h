@@ -1,7 +1,8 @@
 #pragma once
 
-/// The agreement of a job's ranks in MPI_Init: whether they send large messages of device memory by the protocol of
-/// this folder, and with which settings. Either all ranks must load libhpe-mpi.so before their MPI library, or no rank.
+/// In MPI_Init, all ranks of a job agree whether they use the protocol of this folder for large messages of device
+/// memory, and with which settings. This struct contains the result. The protocol is the exchange of envelopes, answers
+/// and payloads (envelope.h). Either all ranks or no rank must load libhpe-mpi.so before their MPI library.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,8 @@
 namespace hpe::interpose::mpi {
 
 struct job {
-  /// A random number. It is so long that no payload contains it by chance.
+  /// A random number, which is the same in all ranks. Two 64-bit words are so long that no payload contains the number
+  /// by chance.
   using number = std::array<std::uint64_t, 2>;
 
   number id{};
@@ -22,30 +24,32 @@ struct job {
   MPI_Comm channel{};
   MPI_Comm self{};  ///< hpe's own communicator that contains only this process
   int rank = 0;
-  bool all_use_cuda = false;     ///< whether hpe is loaded before the CUDA driver in all ranks (hpe run)
+  bool all_use_cuda = false;     ///< whether hpe intercepts the calls of the CUDA driver in all ranks (hpe run)
   bool several_threads = false;  ///< whether several threads may call MPI at once (MPI_THREAD_MULTIPLE)
   /// For each rank in MPI_COMM_WORLD: whether it runs on this machine.
   std::vector<bool> same_machine;
-  std::size_t large = 0;   ///< messages of at least this many bytes use the protocol
-  std::size_t direct = 0;  ///< like `large`, for messages to ranks of this machine; 0: direct copies are off
-  std::size_t chunk = 0;   ///< largest number of bytes of a chunk
+  std::size_t large = 0;  ///< the smallest number of bytes of messages to ranks of other machines that use the protocol
+  /// The same limit for messages to ranks of this machine; 0: hpe does not copy from device to device.
+  std::size_t direct = 0;
+  std::size_t chunk = 0;  ///< the largest number of bytes of a chunk
 
   /// Whether a rank runs on this machine and direct copies are on.
   [[nodiscard]] bool is_near(int other) const { return direct != 0 && same_machine[static_cast<std::size_t>(other)]; }
-  /// The smallest size in bytes of messages to a rank that use the protocol.
+  /// Returns the smallest number of bytes of messages to rank `other` that use the protocol.
   [[nodiscard]] std::size_t least(int other) const { return is_near(other) ? std::min(direct, large) : large; }
 
-  /// The running job; nullptr before MPI_Init and after MPI_Finalize, and if the ranks do not use the protocol. Costs
-  /// one load.
+  /// Returns the running job; nullptr before MPI_Init, after MPI_Finalize, and if the ranks do not use the protocol.
+  /// Costs one load.
   [[nodiscard]] static const job* current() noexcept;
 
-  /// Called by every rank in MPI_Init; collective. With HPE_MPI_PIPELINE=off it has no effect.
+  /// Carries out the agreement of the ranks and creates the job. The wrapper of MPI_Init calls this in every rank;
+  /// collective over all ranks. Has no effect with HPE_MPI_PIPELINE=off.
   static void begin();
-  /// Called before MPI_Finalize: waits for the transfers in progress for which other ranks wait.
+  /// Waits for the transfers in progress for which other ranks wait. The wrapper of MPI_Finalize calls this.
   static void end();
 
-  /// Records that the program has set an error handler, so that it may continue after a message that was too long for
-  /// its receive.
+  /// Records that the program has set an error handler. The program may then continue after a message that was too long
+  /// for its receive buffer.
   static void set_survives_errors() noexcept;
   [[nodiscard]] static bool survives_errors() noexcept;
 

@@ -1,4 +1,4 @@
-// The calls with which a program begins and ends its use of MPI, and with which it sets an error handler.
+// Wrappers of MPI functions that start and end MPI, and of functions that set an error handler.
 
 #include "interpose/mpi/messages/job.h"
 

@@ -4,10 +4,10 @@
 
 #include "interpose/mpi/messages/progress.h"
 
-// Each start of an operation ends in end(). It stores the results, then sets over_, which publishes the results, and
-// completes the generalised request. The generalised request never fails, because MPI would pass its error to the error
-// handler of MPI_COMM_WORLD. Instead, the wrappers call finish() when a request is over, and finish() passes the error
-// to the communicator's handler.
+// Each start of an operation ends in end(). end() stores the results, sets over_, after which other threads may read
+// the results, and completes the generalised request. The generalised request itself never returns an error, because
+// MPI would pass the error to the error handler of MPI_COMM_WORLD. Instead, the wrappers call finish() when a request
+// has completed, and finish() passes the error to the error handler of the operation's communicator.
 
 namespace hpe::interpose::mpi {
 

@@ -1,9 +1,10 @@
 #pragma once
 
-/// A send or receive that may use the protocol of this folder. The program's request is a generalised request of MPI.
-/// All functions that wait, test, cancel or free accept a generalised request, even together with other kinds of
-/// requests. A persistent operation has one generalised request for each start. The program's handle is a persistent
-/// request that is never started; calls with requests replace this handle by the generalised request.
+/// A send or receive that may use the protocol of this folder (envelope.h). The program gets a generalised request of
+/// MPI for the operation, because all functions that wait, test, cancel or free accept generalised requests, even
+/// together with other kinds of requests. A persistent operation has a new generalised request for each start. The
+/// program's handle of a persistent operation is a persistent request that is never started; the wrappers of functions
+/// with requests replace this handle by the generalised request.
 
 #include <atomic>
 #include <memory>
@@ -14,26 +15,27 @@
 
 namespace hpe::interpose::mpi {
 
-/// Adds a part of a message, from `begin` until now, to the trace.
+/// Adds a step of a message's transfer to the trace. The step has lasted from `begin` until the current time.
 void record_part(const char* name, trace::clock::time_point begin, std::size_t bytes) noexcept;
 
 class message : public pending, public std::enable_shared_from_this<message> {
  public:
   message(MPI_Comm comm, bool persistent);
 
-  /// Makes the program's request. Also starts the operation, unless the operation is persistent. If MPI returns an
-  /// error, nothing has begun.
+  /// Creates the program's request and stores it in `*request`. Also starts the operation, unless the operation is
+  /// persistent. Returns MPI_SUCCESS, or an error of MPI; after an error, the operation has not begun.
   int open(MPI_Request* request);
   /// For blocking calls: starts the operation without a request and waits in MPI. Returns the result of the program's
   /// call.
   int carry_out(MPI_Status* status);
-  /// The two steps of carry_out(): the start and the wait.
+  /// The two steps of carry_out(): launch() starts the operation, and wait() waits until it has completed. Both return
+  /// MPI_SUCCESS or an error of MPI.
   int launch();
   int wait(MPI_Status* status);
 
   [[nodiscard]] bool over() const noexcept { return over_.load(std::memory_order_acquire); }
 
-  // For calls of the program with requests (pending.h).
+  // For the wrappers of functions with requests (pending.h):
   int begin() override;
   int finish(const MPI_Status* status) override;
   void drop() noexcept override {}
@@ -44,21 +46,23 @@ class message : public pending, public std::enable_shared_from_this<message> {
   void stand_in_gone() override;
 
  protected:
-  /// Called once when a persistent operation is made. Returns MPI_SUCCESS or an error of MPI.
+  /// Called once when the program creates a persistent operation. Returns MPI_SUCCESS or an error of MPI.
   virtual int make() { return MPI_SUCCESS; }
-  /// Called before each start, without a guard; it may wait for devices. Throws hpe::error.
+  /// Called before each start. The caller holds no progress::guard, so the function may wait for devices. Throws
+  /// hpe::error.
   virtual void prepare() {}
-  /// Starts the underlying operation of MPI. Called while a progress::guard exists. If MPI returns an error, nothing
-  /// has begun.
+  /// Starts the underlying operation of MPI. The caller holds a progress::guard. Returns MPI_SUCCESS, or an error of
+  /// MPI; after an error, the operation has not begun.
   virtual int start() = 0;
-  /// Called while a progress::guard exists, when the program cancels the operation.
+  /// Called when the program cancels the operation. The caller holds a progress::guard.
   virtual void cancel() {}
 
-  /// To be called once for each start, when the operation is over. `code` is an error of MPI that has already been
-  /// passed to the error handler. `failure` is an error of hpe, for which finish() calls the error handler.
+  /// Derived classes call one of these functions once for each start, when the operation has ended. `code`:
+  /// MPI_SUCCESS, or an error for which MPI has already called the error handler. `failure`: an error of hpe, for which
+  /// finish() calls the error handler.
   void conclude(const MPI_Status& status, int code);
   void conclude(const MPI_Status& status, const std::optional<error>& failure);
-  /// Like conclude(), with an error of MPI for which finish() must call the error handler.
+  /// Like conclude(), but `code` is an error for which MPI has not called the error handler; finish() calls it.
   void conclude_with_new_error(const MPI_Status& status, int code);
 
  private:
@@ -73,7 +77,7 @@ class message : public pending, public std::enable_shared_from_this<message> {
   std::atomic<bool> over_{true};
   MPI_Status status_{};
   int code_ = MPI_SUCCESS;
-  bool tell_code_ = false;  // whether code_ must still be passed to the error handler
+  bool tell_code_ = false;  // whether finish() must pass code_ to the error handler
   std::optional<error> failure_;
 };
 

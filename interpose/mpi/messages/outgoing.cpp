@@ -18,12 +18,13 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// A message of up to this size does not wait for its receiver: MPI itself would send it eagerly, and programs rely on
-// that, though MPI does not promise it. Most receivers take the offer before the sender's patience ends.
+// A message of up to sent_at_once bytes waits for its receiver only for offer_patience, because MPI itself would send
+// such a message eagerly. The MPI standard does not promise eager sends, but programs rely on them. Most receivers take
+// the offer within offer_patience.
 constexpr std::size_t sent_at_once = 4096;
 constexpr std::chrono::microseconds offer_patience{100};
 
-// A lost device must be reported before the receiver gets the envelope.
+// Throws if the bytes are only on a device that is lost. The sender checks this before it sends the envelope.
 void require_device(const std::byte* p) {
   hpePointerInfo where;
   hpeDeviceInfo device;
@@ -71,7 +72,7 @@ int outgoing::start() {
   awaited_ = blocking_;
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   progress::continuation then = [self](const MPI_Status&, int code) {
-    if (code != MPI_SUCCESS) {  // no answer will come
+    if (code != MPI_SUCCESS) {  // the envelope was not sent, so the receiver will not answer
       channel::of_process().forget(self->sequence_);
       unmatched_sends::of_process().remove(self->sequence_);
       --self->parts_left_;
@@ -96,8 +97,8 @@ int outgoing::start() {
   head.pack(envelope_, length);
   if (announcement_board::current() != nullptr && running.is_near(what_.world_rank))
     unmatched_sends::of_process().add(sequence_, {what_.comm, what_.destination, what_.tag});
-  // Last, because the receiver may be about to announce its receive. Another thread may still send a message before the
-  // envelope.
+  // Look for an announced receive as late as possible, because the receiver may be about to announce it. If several
+  // threads may call MPI, do not look, because another thread may send a message before the envelope.
   if (offer_ && awaited_ && !running.several_threads) copy_unasked();
   MPI_Request request{};
   const int result = HPE_REAL(Isend)(envelope_.data(), static_cast<int>(length), handles::get().byte, what_.destination,
@@ -118,7 +119,7 @@ int outgoing::start() {
     watch_offer();
     if (unasked_) await_unasked_copy();
   }
-  if (stands_for_many(request)) {  // MPI has sent the envelope
+  if (stands_for_many(request)) {  // MPI has already sent the envelope
     part_over(MPI_SUCCESS, std::nullopt);
     return MPI_SUCCESS;
   }
@@ -139,7 +140,7 @@ void outgoing::watch_offer() {
 
 bool outgoing::look_at_offer() {
   offer_board* const board = offer_board::current();
-  if (!offer_) return true;  // the receiver has sent an answer by the channel
+  if (!offer_) return true;  // the receiver has answered on the channel
   if (unasked_) return false;
   const announcement_board* const announced = seeks_receive_ && awaited_ ? announcement_board::current() : nullptr;
   const auto is_announced = [&] { return announced != nullptr && announced->has_any(what_.world_rank); };
@@ -175,7 +176,7 @@ void outgoing::matched() {
   unmatched_sends::of_process().matched(sequence_);
 }
 
-// Starts to copy into an announced receive if that receive will match this message.
+// Starts to copy the message to the buffer of an announced receive if MPI will match this receive with this message.
 void outgoing::copy_unasked() {
   announcement_board* const announced = announcement_board::current();
   offer_board& board = *offer_board::current();
@@ -187,7 +188,7 @@ void outgoing::copy_unasked() {
   seeks_receive_ = false;
   unmatched_sends::of_process().placed(sequence_);
   unasked_ = begin_copy(*place, what_.from, to_one_run(what_.rows));
-  if (!unasked_) board.fail(*offer_);  // the receiver fetches the bytes, and finds the error again
+  if (!unasked_) board.fail(*offer_);  // the receiver then fetches the bytes, and reports the error if it occurs again
 }
 
 void outgoing::await_unasked_copy() {
@@ -200,14 +201,15 @@ void outgoing::await_unasked_copy() {
   });
 }
 
-// Not if a receive has matched the message meanwhile. If both sides use one device, the lower rank makes all copies
-// (incoming::ask_for_push).
+// Whether this rank may copy to the announced buffer `place`. False if a receive has matched the message in the
+// meantime. If both ranks use one device, the lower rank makes the copies of both (incoming::ask_for_push).
 bool outgoing::may_copy_to(const peer_bytes& place) const {
   if (offer_board::current()->stage_of(*offer_) != offer_board::stage::offered) return false;
   return place.device != what_.shared->device || job::current()->rank < what_.world_rank;
 }
 
-// Copies the bytes to the receiver's target. If that fails, the receiver has to fetch them; it finds the error again.
+// Copies the bytes to the target that the receiver has described. If the copy fails, leaves it to the receiver, which
+// reports the error if it occurs again.
 void outgoing::push() {
   offer_board* const board = offer_board::current();
   const offer_board::target wanted = board->target_of(*offer_);
@@ -224,7 +226,7 @@ void outgoing::push() {
     left();
 }
 
-// The receiver has the bytes.
+// Ends the offer and the payload's part of the send, because the receiver has the bytes.
 void outgoing::end_offer() {
   matched();
   channel::of_process().forget(sequence_);
@@ -232,7 +234,7 @@ void outgoing::end_offer() {
   part_over(MPI_SUCCESS, std::nullopt);
 }
 
-// The bytes of all rows, in order and without the gaps between them.
+// Returns a host copy of the bytes of all rows, in order and without the gaps between the rows.
 std::vector<std::byte> outgoing::packed() const {
   std::vector<std::byte> all(what_.rows.span());
   what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());
@@ -246,7 +248,8 @@ std::vector<std::byte> outgoing::packed() const {
   return result;
 }
 
-// Gives the buffer back to the program. The receiver of the envelope gets a copy of the bytes, in chunks.
+// Copies the bytes to the host and completes the send, so that the program may change its buffer. When the receiver of
+// the envelope answers, hpe sends the copy to the receiver in chunks.
 void outgoing::withdraw() {
   progress& all = progress::of_process();
   auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
@@ -273,7 +276,7 @@ void outgoing::withdraw() {
 
 void outgoing::answered(const answer& given) {
   matched();
-  // The program gets its buffer back only when nothing copies from it any more.
+  // The send completes only when this rank's own copy from the program's buffer has ended, too.
   if (unasked_)
     return progress::of_process().repeat([self = std::static_pointer_cast<outgoing>(shared_from_this()), given] {
       if (self->unasked_) return false;
@@ -292,7 +295,7 @@ void outgoing::answered(const answer& given) {
                  [self](const std::optional<error>& failure) { self->part_over(MPI_SUCCESS, failure); });
 }
 
-// Sends rows with gaps to a receiver that cannot reach the memory: as a contiguous copy, in chunks.
+// Sends a contiguous host copy of the rows in chunks, to a receiver that cannot access the sender's memory.
 void outgoing::send_packed(int tag) {
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());

@@ -1,8 +1,8 @@
 #pragma once
 
-/// A send by envelope: of a large message in hpe memory, or of a message of any size in memory of the driver. The
-/// receiver or the sender reads the bytes after the receiver has matched the envelope; the sender also reads them after
-/// it has withdrawn the offer.
+/// A send by envelope (envelope.h): of a large message in hpe memory, or of a message of any size in memory of the CUDA
+/// driver. The bytes are read when the receiver has matched the envelope, when the sender finds an announced receive,
+/// or when the sender withdraws its offer.
 
 #include <chrono>
 #include <vector>
@@ -18,15 +18,19 @@ class outgoing final : public message {
  public:
   struct arguments {
     const std::byte* from;  ///< the first byte
-    box rows;               ///< the bytes from `from` on; a single row if they are in hpe memory
-    int destination;        ///< rank of the destination in `comm`
-    int world_rank;         ///< rank of the destination in MPI_COMM_WORLD
+    box rows;               ///< the shape of the bytes from `from` on; a single row if the bytes are in hpe memory
+    int destination;        ///< the rank of the destination in `comm`
+    int world_rank;         ///< the rank of the destination in MPI_COMM_WORLD
     int tag;
     MPI_Comm comm;
-    adopted_pointers* driver;          ///< not null if the memory is the driver's; nullptr for hpe memory
-    std::optional<peer_bytes> shared;  ///< describes the driver's memory to a receiver that can access it
-    /// Set if `from` is hpe's device memory into which each start first copies the program's bytes. This copy is needed
-    /// if the program's bytes are not contiguous, or if the driver cannot share the memory of these bytes.
+    /// The object that manages the memory if it is memory of the driver; nullptr for hpe memory.
+    adopted_pointers* driver;
+    /// The memory of the driver, in the form in which a receiver can access it; nullopt if the receiver cannot access
+    /// it.
+    std::optional<peer_bytes> shared;
+    /// The program's bytes, if `from` is borrowed device memory of hpe into which each start first copies these bytes.
+    /// This copy is needed if the program's bytes do not form equal rows, or if the driver cannot share the memory of
+    /// these bytes.
     struct origin {
       const std::byte* address;
       scattered_bytes which;
@@ -45,8 +49,8 @@ class outgoing final : public message {
   void await() override;
 
  private:
-  /// Waits for kernels that write the bytes, and exports the bytes to a receiver on this machine. Throws hpe::error if
-  /// the only copy of the bytes was on a device that is lost.
+  /// Gathers the bytes if necessary, or waits for the kernels that write them and exports the bytes to a receiver on
+  /// this machine. Throws hpe::error if the only copy of the bytes was on a device that is lost.
   void prepare() override;
   int start() override;
   void end_export();
@@ -68,20 +72,21 @@ class outgoing final : public message {
   const bool synchronous_;
   const bool blocking_;
   bool awaited_ = false;     // whether a thread of the program stays in MPI until the send has completed
-  envelope::wire envelope_;  // the packed envelope, made at each start
+  envelope::wire envelope_;  // the packed envelope; each start packs a new one
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
   std::optional<offer_board::offer> offer_;
   std::uint64_t sequence_ = 0;
   std::chrono::steady_clock::time_point patient_until_;
-  bool seeks_receive_ = false;          // whether this send still looks for an announced receive for its message
-  std::optional<device_copy> unasked_;  // a copy in progress to a receive that the receiver has announced
-  int parts_left_ = 0;                  // 2 at first: the envelope and the payload
+  bool seeks_receive_ = false;          // whether the sender looks for an announced receive for its message
+  std::optional<device_copy> unasked_;  // the copy in progress to an announced receive
+  int parts_left_ = 0;                  // how many of the two parts, the envelope and the payload, have not been sent
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;
 };
 
-/// Makes the send for the arguments of a call; returns nullptr if the message does not need an envelope.
+/// Creates the send for the arguments of a call. Returns nullptr if MPI must send the message itself, without an
+/// envelope.
 [[nodiscard]] std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest,
                                                          int tag, MPI_Comm comm, outgoing::mode how);
 

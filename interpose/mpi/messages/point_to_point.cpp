@@ -21,11 +21,12 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The number of receives that are smaller than an envelope, were posted to MPI, and are not inspected by hpe.
+// The number of receives in progress that are smaller than an envelope and whose messages hpe will not inspect.
 std::atomic<std::size_t> unseen_receives{0};
 
-// Whether hpe also inspects all receives that are smaller than an envelope. This is decided once, when the program
-// first uses CUDA: yes if unseen_receives is 0. Other ranks may then send device memory of any size by envelope.
+// Whether hpe also inspects receives that are smaller than an envelope. hpe decides this once, when the program first
+// uses CUDA: the result is true if unseen_receives is 0. If it is true, other ranks may send messages of any size by
+// envelope.
 bool looks_at_all() {
   enum class choice : std::uint8_t { none, being_made, no, yes };
   static std::atomic<choice> chosen{choice::none};
@@ -47,8 +48,8 @@ struct unseen_receive {
   unseen_receive& operator=(const unseen_receive&) = delete;
 };
 
-// Whether a receive may get an envelope, whose sender waits for an answer, or a message that hpe has already taken out
-// of MPI.
+// Whether hpe must inspect a receive, because it may get an envelope or a message that hpe has already taken out of
+// MPI.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
   return count >= 0 && source != MPI_PROC_NULL &&
          (envelope::fits(count, type) || looks_at_all() || job::survives_errors() ||
@@ -56,13 +57,14 @@ bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm)
          is_intra(comm);
 }
 
-// Whether hpe has taken the message of a receive out of MPI, or another thread may do so before the receive is posted.
+// Whether hpe may have taken the message of a receive out of MPI, or another thread may take it out before the receive
+// is posted.
 bool may_be_set_aside(int source, MPI_Comm comm) {
   return (!set_aside::of_process().empty() || job::current()->several_threads) && source != MPI_PROC_NULL &&
          is_intra(comm);
 }
 
-// Returns the number of bytes of a buffer without gaps; nullopt for other buffers.
+// Returns the number of bytes of a receive buffer; nullopt if the buffer has gaps.
 std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   if (count <= 0 || is_null(type, handles::get().datatype_null)) return std::nullopt;
   const auto [size, extent, true_lower, true_extent] = measures_of(type);
@@ -70,7 +72,8 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
 }
 
-// Makes MPI's own blocking receive. Returns nullopt, without effect, if hpe may have taken the message out of MPI.
+// Calls MPI's own blocking receive and returns its result. Returns nullopt, without effect, if hpe may have taken the
+// message out of MPI.
 taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* status) {
   if (!job::current()->several_threads)
     return HPE_REAL(Recv)(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
@@ -82,14 +85,14 @@ taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* 
   return begun == MPI_SUCCESS ? HPE_REAL(Wait)(&request, status) : begun;
 }
 
-// Makes a blocking receive that first searches the messages that hpe has taken out of MPI.
+// A blocking receive that first searches the messages that hpe has taken out of MPI. Returns the result of the call.
 int receive_by_request(const char* function, const receive& what, MPI_Status* status) {
   const trace::recorded here(trace::category::mpi, function);
   return std::make_shared<incoming>(what, false)->carry_out(status);
 }
 
-// Makes a blocking receive in ordinary memory, without gaps, that is smaller than an envelope. Most receives of
-// programs are of this kind.
+// A blocking receive whose buffer is ordinary memory without gaps and smaller than an envelope (`room` bytes). Most
+// receives of programs are of this kind. Returns the result of the call.
 template <class Call>
 int receive_little(const char* function, const receive& what, std::size_t room, MPI_Status* status, Call&& call) {
   auto landing = envelope::landing();
@@ -109,7 +112,8 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
   return it->carry_out(status);
 }
 
-// Announces the receive before any other work, because the sender may already be waiting.
+// Creates a receive for a blocking call. Announces the receive first, before slower steps, because the sender may
+// already wait for it.
 std::shared_ptr<incoming> begin_blocking(const receive& what) {
   const layout which = elements(what.count, what.type);
   std::unique_ptr<announcement_board::announcement> announced;
@@ -120,8 +124,9 @@ std::shared_ptr<incoming> begin_blocking(const receive& what) {
   return std::make_shared<incoming>(what, std::move(announced));
 }
 
-// Makes a blocking receive. call(slot, status) is MPI's own receive and may return nullopt, as receive_in_mpi() does. A
-// trace shows the receive if its buffer is in device memory or hpe memory, or if hpe fetches the payload.
+// A blocking receive. call(slot, status) calls MPI's own receive and may return nullopt, as receive_in_mpi() does. A
+// trace shows the receive if its buffer is in device memory or hpe memory, or if hpe fetches the payload. Returns the
+// result of the call.
 template <class Call>
 int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
@@ -151,8 +156,8 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   return it->carry_out(status);
 }
 
-// Makes the receive of a call that also sends. The receive counts as an operation in progress, so it does not hold up
-// the send.
+// The receive of a call that also sends. The receive counts as an operation in progress (progress::busy), so that polls
+// of the send do not spin as if the send were the only operation.
 int receive_beside_send(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                         MPI_Status* status) {
   if (source == MPI_PROC_NULL) return ::MPI_Recv(buf, count, type, source, tag, comm, status);
@@ -160,7 +165,8 @@ int receive_beside_send(void* buf, int count, MPI_Datatype type, int source, int
   return ::MPI_Recv(buf, count, type, source, tag, comm, status);
 }
 
-// Returns a receive for a message whose handle look_into() has made for the program; nullptr for other handles.
+// Returns a receive for a message whose handle is of a copy that set_aside::look_into() has made; nullptr for other
+// handles.
 std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MPI_Message* message) {
   if (message == nullptr) return nullptr;
   const auto found = set_aside::of_process().taken_back(*message);
@@ -171,9 +177,9 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
   return result;
 }
 
-// Receives of at least this many bytes look for messages that have arrived. Between two H100s, 64 messages of 16 MiB
-// reached 356 GB/s with this look, and 332 GB/s without it on another such machine; messages of 1 MiB reached 40 GB/s
-// with it and 136 GB/s without it.
+// Nonblocking receives of at least this many bytes call progress::look_at_arrivals(). Between two H100s, 64 messages of
+// 16 MiB reached 356 GB/s with this call and 332 GB/s without it (measured on two machines). With messages of 1 MiB,
+// the call would be slower: 40 GB/s with it, 136 GB/s without it.
 constexpr MPI_Count long_message = MPI_Count{2} << 20;
 
 }  // namespace
@@ -199,7 +205,7 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) {
-      // The count is never decremented for this receive, because hpe does not see when the receive is over.
+      // hpe never decrements the count for this receive, because hpe does not learn when the receive has completed.
       ++unseen_receives;
       if (!may_bring_envelope(count, type, source, comm)) {
         if (!may_be_set_aside(source, comm)) return std::nullopt;
@@ -215,7 +221,8 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
   });
 }
 
-// hpe handles persistent receives of any length, because hpe may have taken the message of a start out of MPI.
+// hpe carries out persistent receives of any length itself, because at a later start, hpe may have taken the message
+// out of MPI.
 taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (count < 0 || source == MPI_PROC_NULL || !is_intra(comm)) return std::nullopt;
@@ -247,7 +254,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    const char* function) {
   return guarded(comm, [&]() -> taken {
     const unannounced_receive::call receiving;
-    // Nobody reads bytes that are sent to MPI_PROC_NULL, so the call is only a receive.
+    // A send to MPI_PROC_NULL sends nothing, so the call is only a receive.
     if (dest == MPI_PROC_NULL && concerns(sendbuf))
       return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
     const auto send = send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true});
@@ -289,7 +296,8 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
   });
 }
 
-// The bytes to send are copied before the receive can overwrite them, and MPI sends them in one piece.
+// hpe or MPI copies the bytes to send before the receive can overwrite them. MPI sends this copy as a whole, without an
+// envelope.
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {

@@ -1,16 +1,16 @@
 #pragma once
 
-/// The point-to-point functions of MPI when the protocol of this folder is used (job.h). Each function returns the
-/// result of the call. It returns nullopt, without effect, if MPI must execute the call itself. Large messages are sent
-/// by envelope, and hpe inspects each receive into which an envelope fits.
+/// The point-to-point functions of MPI, for jobs that use the protocol of this folder (job.h). Each function returns
+/// the result of the program's call; nullopt, without effect, if MPI must execute the call itself. hpe sends large
+/// messages by envelope (envelope.h), and inspects each receive whose buffer is large enough for an envelope.
 ///
 /// MPI itself sends the following messages: messages in buffered mode, which must not wait for the receiver; messages
 /// to the sender itself and to MPI_PROC_NULL; messages on intercommunicators and to processes of other jobs; messages
 /// in hpe memory with datatypes that have gaps; and messages of MPI_Sendrecv_replace. hpe inspects a receive that is
-/// smaller than an envelope only after the program has used CUDA or has set an error handler; before that, MPI aborts
-/// the program when a message is too long.
+/// smaller than an envelope only after the program has used CUDA or has set an error handler. Without an error handler,
+/// MPI aborts the program when an envelope is too long for the receive.
 ///
-/// `function` is the name that traces show.
+/// `function`: the name of the call in traces.
 
 #include <new>
 #include <optional>
@@ -22,7 +22,8 @@ namespace hpe::interpose::mpi {
 
 using taken = std::optional<int>;
 
-/// Runs action(), which returns the result of a call or nullopt, and converts its exceptions to MPI errors.
+/// Runs action() and returns its result: the result of an MPI call, or nullopt. If action() throws, calls the error
+/// handler of `comm` and returns an MPI error.
 template <class Action>
 taken guarded(MPI_Comm comm, Action&& action) {
   try {

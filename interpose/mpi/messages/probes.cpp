@@ -1,4 +1,5 @@
-// The probes. If a probe finds an envelope, the program gets the status of the message that the envelope announces.
+// Wrappers of the probe functions. If a probe finds an envelope, the program gets the status of the large message that
+// the envelope describes.
 
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/set_aside.h"
@@ -9,7 +10,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether a probe may find an envelope.
+// Whether hpe must check the message that a probe finds, because the message may be an envelope.
 bool is_looked_at(int source, MPI_Comm comm) {
   return job::current() != nullptr && source != MPI_PROC_NULL && is_intra(comm);
 }
@@ -24,14 +25,14 @@ void tell(const MPI_Status& what, MPI_Status* status) {
 // Whether the message that MPI's probe has found may be an envelope.
 bool is_like_envelope(const MPI_Status& met) { return envelope::is_length(bytes_received(met)); }
 
-// Returns the handle and the status of a matched message to the program.
+// Stores the handle and the status of a matched message in the program's variables.
 void give(const matched& what, MPI_Message* message, MPI_Status* status) {
   set_aside::of_process().handed_out(what);
   *message = what.handle;
   tell(what.status, status);
 }
 
-// Implements MPI_Iprobe, and the overload below MPI_Improbe.
+// Implements MPI_Iprobe. The overload below implements MPI_Improbe.
 int probe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   const progress::guard held;
   while (true) {
@@ -69,8 +70,8 @@ int matched_probe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* me
   return result;
 }
 
-// Repeats a probe until it finds a message. MPI's own blocking probe might never return, because another thread may
-// take the message out of MPI.
+// Repeats a nonblocking probe until it finds a message or fails. MPI's own blocking probe might never return, because
+// another thread may take the message out of MPI.
 template <class Probe>
 int until_there(Probe&& probe_once) {
   int flag = 0;

@@ -4,8 +4,8 @@
 
 #include "interpose/mpi/libraries/library.h"
 
-// Invariant: requests_ and thens_ are equally long, and change only under mutex_. look_at_requests() removes finished
-// requests from both before it calls a continuation, because a continuation may add to both.
+// Invariant: requests_ and thens_ have the same length, and change only while mutex_ is locked. look_at_requests()
+// removes completed requests from both before it calls continuations, because a continuation may add requests to both.
 
 namespace hpe::interpose::mpi {
 
@@ -45,7 +45,8 @@ void progress::when_over(MPI_Request request, continuation&& then) noexcept {
 
 void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
 
-// advance() calls functions of MPI, which call this function again; the inner call sees held_ and returns at once.
+// advance() calls functions of MPI, which call this function again. The inner call finds that held_ is not 0 and
+// returns at once.
 int progress::called_by_mpi() {
   progress& all = of_process();
   if (all.idle() || !all.attached_) return 0;
@@ -67,8 +68,8 @@ void progress::look() {
 }
 
 void progress::look_at_arrivals() {
-  // One call in 8 looks, because a look takes about as long as the call itself, or longer if many operations are in
-  // progress.
+  // Only one call in 8 makes progress, because progress takes about as long as the program's call, or longer if many
+  // operations are in progress.
   constexpr unsigned some = 8;
   if (idle() || only_one()) return;
   if (begun_beside_others_.fetch_add(1, std::memory_order_relaxed) % some == 0) wait_a_little_();
@@ -79,7 +80,7 @@ int progress::advance() {
   return events + call_polls();
 }
 
-// A poll may add new polls. They are added to polls_, and follow the existing polls.
+// A poll may add new polls. repeat() adds them to polls_, and after the loop they follow the existing polls.
 int progress::call_polls() {
   running_.swap(polls_);
   const auto done = static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));

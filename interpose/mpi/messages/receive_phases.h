@@ -1,7 +1,7 @@
 #pragma once
 
-/// The phases of a receive (incoming.h). Each phase has the data that exists only in that phase; `successors` lists the
-/// transitions.
+/// The phases of a receive (incoming.h). Each phase is a struct with the data that exists only in this phase.
+/// `successors` lists the allowed transitions.
 
 #include <array>
 #include <chrono>
@@ -17,57 +17,58 @@
 
 namespace hpe::interpose::mpi::receive_phase {
 
-/// Not started yet, or over.
+/// The receive has not started, or has completed.
 struct ready {
-  std::optional<matched> found;  ///< the message to receive, if a probe has already matched it
+  std::optional<matched> found;  ///< the message to receive, if a probe has already taken it out of MPI
 };
 
-/// MPI's own receive in a blocking call has brought an envelope; the start fetches its payload.
+/// MPI's own receive in a blocking call has received an envelope. The start fetches the payload.
 struct has_envelope {
   envelope head;
 };
 
-/// MPI's own receive in a blocking call has brought too many bytes; the start reports the error.
+/// MPI's own receive in a blocking call has received more bytes than the program's buffer holds. The start reports the
+/// error.
 struct has_too_much {};
 
-/// MPI receives the message or an envelope.
+/// MPI's own receive is posted, and will receive the message or an envelope.
 struct posted {
   MPI_Request request{};         ///< MPI's own receive
   std::optional<matched> found;  ///< as in `ready`
 };
 
-/// MPI has received a payload, or nothing because of an error or a cancellation. A sender that has claimed the
-/// announcement of this receive for another message may still copy to the buffer.
+/// MPI has received the message itself, or nothing because of an error or a cancellation. A sender that has claimed the
+/// announcement of this receive for another message may still be copying to the buffer.
 struct received {
   int code = MPI_SUCCESS;
   bool cancelled = false;
 };
 
-/// The following phases have the envelope of the message.
+/// The common data of the following phases, in which hpe has received the envelope of the message.
 struct payload {
   envelope head;
   bool taken = false;  ///< whether this receive has taken the offer in `head`
 };
 
-/// Before the payload is fetched. As in `received`, a sender may still copy another message to the buffer.
+/// The payload is not being fetched yet. As in `received`, a sender may still be copying another message to the buffer.
 struct unsettled : payload {};
 
-/// The sender copies the payload to the announced buffer without being asked.
+/// The sender copies the payload to the announced buffer, without a request of the receiver.
 struct copied_unasked : payload {
   std::chrono::steady_clock::time_point since;
 };
 
-/// This side copies the payload, or receives it in chunks.
+/// The receiver copies the payload, or receives it in chunks.
 struct fetching : payload {
-  std::byte* to = nullptr;                 ///< where the payload is copied
+  std::byte* to = nullptr;                 ///< the memory to which the payload is copied
   std::unique_ptr<std::byte[]> assembled;  ///< the contiguous payload, if the layout has gaps
   std::shared_ptr<std::byte> gathered;     ///< the contiguous payload in hpe's device memory
 };
 
-/// The sender was asked to copy the payload.
+/// The receiver has asked the sender to copy the payload.
 struct asked : fetching {
-  adopted_pointers* devices = nullptr;  ///< the owner of `to`
-  std::size_t bytes = 0;                ///< from the first to the last byte of the copy, gaps included
+  adopted_pointers* devices = nullptr;  ///< the object that manages the memory `to`
+  std::size_t bytes = 0;  ///< the number of bytes from the first to the last byte of the copy, including gaps
   std::chrono::steady_clock::time_point since;
 };
 
@@ -83,7 +84,7 @@ constexpr std::size_t place_of() {
     return place_of<Phase, at + 1>();
 }
 
-using set = unsigned;  // one bit for each phase, by its place
+using set = unsigned;  // one bit for each phase: bit n for position n in the variant
 template <class... Phases>
 inline constexpr set set_of = ((1U << place_of<Phases>()) | ...);
 
@@ -102,7 +103,7 @@ inline constexpr std::array successors{
     transitions{place_of<unsettled>(), set_of<ready, fetching>},       // ready: the message is too long
     transitions{place_of<copied_unasked>(), set_of<ready, fetching>},  // fetching: the sender's copy has failed
     transitions{place_of<fetching>(), set_of<ready, asked>},
-    transitions{place_of<asked>(), set_of<ready, fetching>},  // fetching: the sender leaves the copy to this side
+    transitions{place_of<asked>(), set_of<ready, fetching>},  // fetching: the sender leaves the copy to the receiver
 };
 
 constexpr bool are_in_order() {

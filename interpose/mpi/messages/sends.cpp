@@ -1,4 +1,4 @@
-// The sends, and the decision which messages are sent by an envelope.
+// The send functions, and the decision which messages hpe sends by envelope.
 
 #include <algorithm>
 #include <memory>
@@ -16,7 +16,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether `p` points to hpe memory on devices, on one device or distributed over several.
+// Whether `p` points to hpe memory whose home is a device, or that is striped over several devices.
 bool is_of_devices(const void* p) {
   if (core::host_access::of(p) == nullptr) return false;
   hpePointerInfo info;
@@ -24,14 +24,15 @@ bool is_of_devices(const void* p) {
          (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
 }
 
-// Whether a rank can perhaps copy a message of `bytes` bytes from the driver's memory, as far as this rank knows.
+// Whether rank `rank` may be able to copy a message of `bytes` bytes from memory of the driver. The rank may turn out
+// to be unable to access the memory.
 bool may_reach(int rank, std::size_t bytes) {
   const offer_board* const board = offer_board::current();
   return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank) &&
          (bytes >= envelope_bytes || board->looks(rank));
 }
 
-// Shares the driver's memory with another rank. Returns nothing if the rank cannot reach the memory.
+// Shares memory of the driver with another rank. Returns nullopt if the rank cannot access the memory.
 std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
                                       std::size_t extent) {
   if (!may_reach(rank, bytes)) return std::nullopt;
@@ -47,8 +48,8 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
   return shared;
 }
 
-// Lets the message be sent from borrowed device memory, into which `outgoing` first copies the bytes. Returns false if
-// the receiver cannot reach that memory, or if no device memory is left.
+// Changes `what` so that the message is sent from borrowed device memory, into which `outgoing` first copies the bytes.
+// Returns false if the receiver cannot access this memory, or if no device memory is free.
 bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
   const auto scattered = which.scattered();
   if (!scattered || !may_reach(what.world_rank, which.size())) return false;
@@ -118,7 +119,7 @@ taken begin_send(const void* buf, int count, MPI_Datatype type, int dest, int ta
     const auto send = send_by_envelope(buf, count, type, dest, tag, comm, how);
     if (send == nullptr) return std::nullopt;
     const int result = send->open(request);
-    progress::of_process().look();  // receivers may have asked for copies
+    progress::of_process().look();  // receivers of earlier sends may have asked for copies
     return result;
   });
 }

@@ -6,8 +6,9 @@
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/pending.h"
 
-// look_into() sends a copy of the message to this process itself, on hpe's own communicator, and matches the copy,
-// because the program's MPI_Mrecv needs a message handle that MPI has made.
+// look_into() receives a message that hpe has taken out of MPI. The program's MPI_Mrecv needs a message handle of MPI,
+// so look_into() then sends a copy of the message to this process itself, on hpe's own communicator, and matches the
+// copy.
 
 namespace hpe::interpose::mpi {
 
@@ -36,7 +37,8 @@ set_aside::messages::iterator set_aside::first(MPI_Comm comm, int source, int ta
 
 void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
   while (true) {
-    messages one(1);  // allocated before MPI hands out the message, which cannot be undone
+    // Allocated first, because a message that MPI has matched cannot be put back if the allocation fails.
+    messages one(1);
     int there = 0;
     MPI_Message handle{};
     MPI_Status status;
@@ -72,7 +74,7 @@ std::optional<matched> set_aside::take(MPI_Comm comm, int source, int tag) {
 matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm) {
   matched result{comm, status, MPI_Message{}, true, std::nullopt};
   const std::size_t length = bytes_received(status);
-  auto bytes = std::make_shared<envelope::wire>();  // exists until the copy is received
+  auto bytes = std::make_shared<envelope::wire>();  // `then` keeps these bytes until the send has completed
   const progress::guard held;
   progress& all = progress::of_process();
   progress::continuation then = [bytes, &all](const MPI_Status&, int) { all.over(); };

@@ -1,13 +1,14 @@
 #pragma once
 
-/// Messages that hpe has taken out of MPI because a probe found a message as long as an envelope. Only the message's
-/// bytes show whether it is an envelope, and how long the announced message is. hpe also takes out all earlier messages
-/// of the same sender. So the messages that were taken out precede those that are still in MPI, and receives must first
-/// search the messages that were taken out.
+/// Messages that hpe has taken out of MPI, which means that hpe has matched them with MPI_Improbe. hpe takes a message
+/// out if a probe of the program has found it and it is as long as an envelope. hpe must read the message's bytes to
+/// find out whether the message is an envelope, and the length of the large message that the envelope describes. hpe
+/// also takes out all earlier messages of the same sender. So messages that were taken out are older than messages in
+/// MPI, and a receive must first search the messages that were taken out.
 ///
-/// If several threads are in MPI, a receive must not be posted after its message has been taken out. Therefore a thread
-/// holds one progress::guard while it searches these messages and then posts a receive, and one progress::guard while
-/// it probes messages and then takes them out.
+/// If several threads are in MPI, no thread may post a receive whose message another thread has just taken out.
+/// Therefore a thread holds the same progress::guard while it searches these messages and then posts a receive. A
+/// thread also holds the same progress::guard while it probes messages and then takes them out.
 
 #include <atomic>
 #include <list>
@@ -20,12 +21,13 @@
 
 namespace hpe::interpose::mpi {
 
-/// A message that MPI has matched.
+/// A message that hpe has matched with MPI_Improbe.
 struct matched {
   MPI_Comm comm{};
-  MPI_Status status{};  ///< the status of a probe, with the size of the announced message
+  MPI_Status status{};  ///< the status for a probe of the program; for an envelope, with the size of the large message
   MPI_Message handle{};
-  bool looked_into = false;      ///< `handle` is that of a copy, for which MPI returns a wrong source and tag
+  /// `handle` belongs to a copy of the message, for which MPI returns a wrong source and tag.
+  bool looked_into = false;
   std::optional<envelope> head;  ///< set if the message is an envelope
 
   /// Receives the envelope and discards it.
@@ -34,19 +36,19 @@ struct matched {
   void correct(MPI_Status& said) const;
 };
 
-/// Each process has one object. Thread safe.
+/// The messages that this process has taken out of MPI. Each process has one object. Thread safe.
 class set_aside {
  public:
   static set_aside& of_process();
 
-  /// Takes a message that a probe has found, and that may be an envelope, out of MPI, together with the sender's
-  /// earlier messages.
+  /// Takes a message out of MPI, together with the sender's earlier messages. `met`: the status of the probe that has
+  /// found the message.
   void take_from_mpi(const MPI_Status& met, MPI_Comm comm);
 
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
 
-  /// Runs post(), which posts a receive to MPI but does not wait for it. If there are messages here, does not run
-  /// post() and returns false.
+  /// Runs post() and returns true if this object contains no messages; otherwise returns false. post() must post a
+  /// receive to MPI and must not wait for it.
   template <class Post>
   [[nodiscard]] bool if_empty(Post&& post) {
     const progress::guard held;
@@ -55,18 +57,18 @@ class set_aside {
     return true;
   }
 
-  /// Return the first of these messages that matches: find() returns the status of the message; take() removes the
-  /// message and returns it.
+  /// Search for the oldest message that matches the arguments: find() returns its status; take() removes the message
+  /// and returns it. Both return nullopt if no message matches.
   [[nodiscard]] std::optional<MPI_Status> find(MPI_Comm comm, int source, int tag);
   [[nodiscard]] std::optional<matched> take(MPI_Comm comm, int source, int tag);
 
-  /// Receives a matched message and determines whether it is an envelope. The handle in the result replaces the handle
-  /// of the message.
+  /// Receives a matched message and checks whether it is an envelope. The result contains a new handle, which replaces
+  /// `handle`.
   [[nodiscard]] matched look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm);
-  /// Records that the handle is returned to the program.
+  /// Records that the program gets the handle of the message `what`.
   void handed_out(const matched& what);
-  /// Removes and returns the message of a handle that handed_out() has recorded. Only handles that look_into() has made
-  /// must be recorded.
+  /// Removes and returns the message that handed_out() has recorded for a handle; nullopt if there is none. Callers
+  /// must call handed_out() only for handles that look_into() has returned.
   [[nodiscard]] std::optional<matched> taken_back(MPI_Message handle);
 
  private:

@@ -18,7 +18,8 @@ std::map<arguments, unsigned>& listed() {
   return *them;
 }
 
-// Receives that began before the process had device memory are only counted, which is faster.
+// The number of receives in progress that began before the process had memory of the CUDA driver. These receives are
+// only counted, which is faster than listing their arguments.
 unsigned counted = 0;
 
 std::atomic<unsigned> calls{0};

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The receives in progress that are not announced (board/announcements.h). Such a receive gets a message before all
-/// later receives that match the message. If a later one was announced, the sender would copy the message into the
-/// wrong buffer. So no receive is announced while one of these receives may get its message.
+/// Records the receives in progress that are not announced (board/announcements.h). MPI matches a message with the
+/// oldest receive that fits. If a later receive was announced, the sender would copy the message to the wrong buffer.
+/// So hpe announces a receive only if no unannounced receive in progress may get the same message.
 
 #include <atomic>
 
@@ -10,8 +10,8 @@
 
 namespace hpe::interpose::mpi {
 
-/// One of these receives, from before it is posted until its message is complete. The functions must be called while a
-/// progress::guard exists, unless their description says otherwise.
+/// One receive in progress that is not announced. The object exists from before the receive is posted until its message
+/// has been received. Callers of these functions must hold a progress::guard, except for class call.
 class unannounced_receive {
  public:
   unannounced_receive(MPI_Comm comm, int source, int tag);
@@ -19,11 +19,12 @@ class unannounced_receive {
   unannounced_receive(const unannounced_receive&) = delete;
   unannounced_receive& operator=(const unannounced_receive&) = delete;
 
-  /// Whether one of these receives may get a message of this source with this tag, neither of which is a wildcard.
+  /// Whether an unannounced receive in progress may get a message with this communicator, source and tag. `source` and
+  /// `tag` must not be wildcards.
   [[nodiscard]] static bool may_precede(MPI_Comm comm, int source, int tag);
 
-  /// If several threads may be in MPI: a call that receives, during which no receive is announced by other threads.
-  /// Thread safe, without a guard.
+  /// A blocking call of the program that receives. If several threads may be in MPI, other threads announce no receives
+  /// while the object exists. Thread safe.
   class call {
    public:
     call();

@@ -98,7 +98,9 @@ unmatched_sends::starts::~starts() {
   }
 }
 
-// If another thread may have called note() but not yet MPI, its message may be later than this one.
+// Records that the messages that MPI has sent to the same address before message `its` are matched. Does nothing if
+// several threads may be in MPI: another thread may have called note() but not yet MPI, and its message may then be
+// later than `its`.
 void unmatched_sends::settle(const message& its) {
   if (job::current()->several_threads) return;
   const lock_guard lock(mutex_);

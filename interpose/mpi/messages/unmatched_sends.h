@@ -1,9 +1,10 @@
 #pragma once
 
-/// The messages that this process has sent and of which it does not know whether receives have matched them. MPI
-/// matches the messages to one rank with one communicator and tag in the order in which they were sent. So a sender
-/// that copies a message into an announced receive (board/announcements.h) must know that all its earlier messages of
-/// this kind are matched: an earlier one would get the receive, and the copy would have overwritten bytes behind it.
+/// Records the messages that this process has sent, until it knows that a receive has matched them. MPI matches
+/// messages to one rank, with one communicator and tag, in the order in which they were sent. So before a sender copies
+/// a message to the buffer of an announced receive (board/announcements.h), it must know that all its earlier messages
+/// with the same rank, communicator and tag are matched. Otherwise MPI could match the receive with an earlier, shorter
+/// message, and the copy would have overwritten bytes after the end of this message.
 
 #include <array>
 #include <atomic>
@@ -19,44 +20,48 @@
 
 namespace hpe::interpose::mpi {
 
-/// Where a message goes. Messages with equal addresses are matched in order.
+/// The destination and tag of a message. MPI matches messages with equal addresses in order.
 struct send_address {
   MPI_Comm comm{};
-  int destination = 0;  ///< rank in `comm`
+  int destination = 0;  ///< the rank in `comm`
   int tag = 0;
 
   friend bool operator==(const send_address&, const send_address&) = default;
 };
 
-/// Each process has one object. The functions must be called while a progress::guard exists, unless their description
-/// says otherwise.
+/// Each process has one object. Callers of these functions must hold a progress::guard, except for the functions that
+/// are marked as thread safe below.
 class unmatched_sends {
  public:
   static unmatched_sends& of_process();
 
-  /// Adds the message of an envelope, before the envelope is sent. Numbers identify messages.
+  /// Adds a message that is sent by envelope, before the envelope is sent. `number` identifies the message in the
+  /// functions below.
   void add(std::uint64_t number, const send_address& to);
-  /// The message was not sent.
+  /// Removes a message that was not sent.
   void remove(std::uint64_t number);
-  /// A receive has matched the message. So receives have matched all earlier messages with the same address.
+  /// Records that a receive has matched the message. Receives have then matched all earlier messages with the same
+  /// address, too.
   void matched(std::uint64_t number);
-  /// The sender copies the message into a receive that will match it. Later messages need not wait for that.
+  /// Records that the sender copies the message to a receive that MPI will match with the message. is_next() of later
+  /// messages then treats this message as matched.
   void placed(std::uint64_t number);
-  /// Whether receives have matched all earlier messages with the same address, or will match them with their places.
+  /// Whether all earlier messages with the same address are matched, or are marked by placed().
   [[nodiscard]] bool is_next(std::uint64_t number);
 
-  // ---- the messages that MPI itself sends. Thread safe.
+  // ---- messages that MPI itself sends. The following functions are thread safe.
 
-  /// To be called before MPI sends a message.
+  /// Call this before MPI itself sends a message.
   static void sent_by_mpi(MPI_Comm comm, int destination, int tag) noexcept {
     if (announcement_board::current() == nullptr || destination < 0) return;
     if (!adopted_pointers::exist()) return sent_before_.store(true, std::memory_order_relaxed);
     of_process().note({comm, destination, tag});
   }
-  /// To be called when MPI has made a persistent send, and when the program frees a request.
+  /// Call made() when MPI has created a persistent send, and freed() when the program frees a request.
   static void made(MPI_Request request, MPI_Comm comm, int destination, int tag);
   static void freed(MPI_Request request);
-  /// To be made before a call that starts requests, and destroyed after the call: MPI may replace their handles.
+  /// Create an object before a call that starts persistent requests, and destroy it after the call. The destructor
+  /// stores the new handles of requests whose handles MPI has replaced.
   class starts {
    public:
     starts(int count, MPI_Request* requests);
@@ -76,14 +81,15 @@ class unmatched_sends {
   struct message {
     std::uint64_t number;
     send_address to;
-    std::uint64_t noted;  // number of the last call of note() before the message
+    std::uint64_t noted;  // the number of the last call of note() before the message was added
     bool placed;
   };
-  // What is known of the messages that MPI has sent. One slot stands for many addresses and knows the last one of them;
-  // `others` tells that MPI may also have sent messages to other addresses of the slot, which are not matched.
+  // The state of messages that MPI has sent to the addresses of one slot. Many addresses share a slot, which stores
+  // only the last of these addresses. `others`: MPI may have sent messages to other addresses of the slot that are not
+  // matched.
   struct slot {
     send_address last;
-    std::uint64_t noted = 0;  // number of the last call of note() for the slot; 0: none yet
+    std::uint64_t noted = 0;  // the number of the last call of note() for the slot; 0 if there was none
     bool matched = true;      // whether the messages to `last` are matched
     bool others = false;
   };
@@ -92,11 +98,12 @@ class unmatched_sends {
   void settle(const message& its) HPE_EXCLUDES(mutex_);
   [[nodiscard]] slot& slot_of(const send_address& to) HPE_REQUIRES(mutex_);
 
-  // Whether MPI has sent a message before the process had device memory; note() is not called for such messages.
+  // Whether MPI has sent a message before the process had memory of the CUDA driver. hpe does not call note() for such
+  // messages.
   inline static std::atomic<bool> sent_before_{false};
   inline static std::atomic<bool> any_persistent_{false};
 
-  std::vector<message> messages_;  // in the order of their envelopes
+  std::vector<message> messages_;  // in the order in which their envelopes were sent
   mutex mutex_;
   std::uint64_t noted_ HPE_GUARDED_BY(mutex_) = 1;
   std::array<slot, 512> slots_ HPE_GUARDED_BY(mutex_);

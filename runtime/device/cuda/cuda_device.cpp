@@ -15,9 +15,9 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
   properties_.kind = HPE_DEVICE_CUDA;
   properties_.name = name;
-  // If only 8 MiB are fetched ahead, the data is still in the host's last-level cache when CPU code reads it. Eight
-  // threads then read at 0.92 of the link's rate, but with 32 MiB only at 0.72 (H200); one thread reads equally fast
-  // with both sizes.
+  // When hpe fetches 8 MiB ahead, the fetched bytes are in the host's last-level cache when CPU code reads them. Eight
+  // threads then read at 0.92 of the link's rate, but only at 0.72 when hpe fetches 32 MiB ahead (H200). One thread
+  // reads equally fast with both sizes.
   properties_.most_ahead = std::size_t{8} << 20;
   properties_.has_host_atomics = attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED) != 0;
   properties_.compute_units = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
@@ -33,7 +33,8 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   memory_.emplace(most, node::device_share::join(wanted.share, wanted.share.empty() ? "" : identity(), most,
                                                  std::chrono::seconds(wanted.share_timeout)));
   properties_.memory_bytes = memory_->total();
-  // The memory that data leaves free for modules, for local memory of kernels, and for work areas of libraries.
+  // The device memory that hpe does not use for the program's data. The driver needs this memory for modules and for
+  // local memory of kernels, and libraries need it for work areas.
   if (wanted.device_memory == 0) properties_.spare_bytes = std::size_t{256} << 20;
   cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
 }
@@ -48,7 +49,7 @@ cuda_device::~cuda_device() {
 
 std::string cuda_device::identity() const {
   HPE_REQUIRE(cu_.cuDeviceGetUuid != nullptr, HPE_ERROR_NOT_SUPPORTED,
-              "HPE_SHARE needs a newer CUDA driver: this one cannot tell GPUs apart (cuDeviceGetUuid)");
+              "HPE_SHARE needs a newer CUDA driver: this driver lacks cuDeviceGetUuid, which identifies GPUs");
   CUuuid id{};
   cu_.check(cu_.cuDeviceGetUuid(&id, ordinal_), "querying the identity of a GPU");
   std::string text = "gpu-";
@@ -138,7 +139,7 @@ void cuda_device::map(void* address, std::size_t bytes, contents first) {
     memory_->give(bytes);
     check(queued, "clearing device memory");
   }
-  // The memory stays mapped if the wait fails, because the device may still be writing it.
+  // If the wait fails, the memory stays mapped, because the device may be writing zeros to it.
   if (const CUresult waited = cu_.cuStreamSynchronize(clearing_); waited != CUDA_SUCCESS) {
     lose(waited);
     throw loss();
@@ -149,7 +150,8 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping device memory", [&] {
     require_granules(set_.layout(), address, bytes);
     const entered here(cu_, context_);
-    // If other processes share the device, they need the memory that this process gives up.
+    // If other processes share the device, the memory returns to the driver, so that those processes can allocate it.
+    // Otherwise hpe may keep the memory for its next mapping.
     using after = device_memory::after;
     set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_,
                         memory_->share() == nullptr ? after::kept : after::released);
@@ -195,12 +197,13 @@ void cuda_device::lose(CUresult why) noexcept {
     how_lost_ = fmt::format("device {} ({}) is lost: {}", index_, properties_.name, cu_.words_for(why));
     if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or queued next: {}", kernels);
   }
-  // The driver shuts down when the process ends, which is not a failure.
+  // When the process ends, the driver shuts down and reports CUDA_ERROR_DEINITIALIZED. This is not a failure of the
+  // device.
   if (why == CUDA_ERROR_DEINITIALIZED) return;
   set_.failed(index_, loss());
   log(log_level::warn, "{}", loss().what());
-  // A kernel that broke one context has also broken the other contexts of the process (seen with driver 580, with and
-  // without peers).
+  // After a kernel has made one context unusable, the contexts of this process on other GPUs are unusable, too (seen
+  // with driver 580, with and without peer access).
   for (unsigned d = 0; d < set_.size(); ++d) set_.gpu(d).look();
 }
 

@@ -19,8 +19,8 @@ class cuda_stream;
 /// One GPU, used through its primary context, which the program's own CUDA runtime uses as well.
 class cuda_device final : public device {
  public:
-  /// `ordinal`: the driver's number of the GPU. `wanted`: limits of memory, and how processes share the memory. Throws
-  /// HPE_ERROR_INITIALIZATION if the GPU does not support a feature that hpe needs.
+  /// `ordinal`: the driver's number of the GPU. `wanted`: contains the limits of memory, and how processes share the
+  /// GPU. Throws HPE_ERROR_INITIALIZATION if the GPU does not support a feature that hpe needs.
   cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted);
   ~cuda_device() override;
 
@@ -35,7 +35,7 @@ class cuda_device final : public device {
   stream& create_stream(priority level) override;
   void await_room() override;
 
-  // For its set and its streams:
+  // For the GPU's cuda_set and cuda_streams:
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
   [[nodiscard]] CUdevice ordinal() const noexcept { return ordinal_; }
@@ -45,7 +45,7 @@ class cuda_device final : public device {
 
   /// Marks the device as lost after an error that makes its context unusable.
   void lose(CUresult why) noexcept;
-  /// Asks the driver whether the context is alive, and marks the device as lost if not.
+  /// Asks the driver whether the context is usable, and marks the device as lost if it is not.
   void look() noexcept;
   /// Throws HPE_ERROR_DEVICE_LOST if the device is lost.
   void require_alive() const;

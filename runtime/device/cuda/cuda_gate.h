@@ -11,13 +11,14 @@ namespace hpe::device::cuda {
 
 class cuda_set;
 
-/// How long a waiting thread sleeps between two queries of the devices. The pause depends on how long the thread has
-/// waited: a thread that waits briefly does not sleep, and each later pause is about a thirtieth of the time that the
-/// thread has waited.
+/// How long a waiting thread sleeps between two queries of the devices. For the first 500 us, the thread queries
+/// without sleeping. Later, each pause is 1/32 of the time for which the thread has waited, but at least 20 us and at
+/// most 500 us.
 struct polling {
   static constexpr std::chrono::microseconds awake{500};
 
-  // After its fault has been served, a thread usually faults again within this time, even if it writes blocks that were
+  // The time for which a thread that waits for no timepoint, only for ring(), spins before it sleeps. A program thread
+  // whose page fault was handled usually raises its next page fault within this time, even if it writes blocks that hpe
   // opened in advance.
   static constexpr std::chrono::microseconds awake_without_work{500};
 

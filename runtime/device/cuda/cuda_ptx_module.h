@@ -7,11 +7,11 @@ namespace hpe::device::cuda {
 
 class cuda_set;
 
-/// A module of PTX, which the driver compiles and links for each GPU. The driver places the module's variables, so the
-/// module has no parts.
+/// A module of PTX, which the driver compiles and links for each GPU. The driver allocates the module's variables, so
+/// hpe allocates no memory for them: bytes_of() is 0 and variables() is empty.
 class cuda_ptx_module final : public ptx_module {
  public:
-  /// Throws HPE_ERROR_NOT_FOUND if the driver refuses the texts.
+  /// Throws HPE_ERROR_NOT_FOUND if the driver cannot load the texts.
   cuda_ptx_module(cuda_set& set, std::vector<std::string> texts);
   ~cuda_ptx_module() override;
 

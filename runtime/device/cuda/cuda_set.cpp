@@ -1,4 +1,4 @@
-// Order of destruction: streams before the objects that their commands use, contexts last.
+// The destructor destroys streams first, then the objects that commands of streams use, and contexts last.
 #include "runtime/device/cuda/cuda_set.h"
 
 #include <unistd.h>
@@ -64,7 +64,7 @@ cuda_set::~cuda_set() {
 }
 
 device& cuda_set::at(unsigned index) {
-  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}", index,
+  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {} devices", index,
               devices_.size());
   return *devices_[index];
 }
@@ -158,7 +158,7 @@ std::vector<printed> cuda_set::take_output() {
   for (const auto& device : devices_) {
     if (device->lost()) continue;
     const entered here(cu_, device->context());
-    cu_.cuCtxSynchronize();  // if this fails, the stream of the failed work reports the failure
+    cu_.cuCtxSynchronize();  // a failure is ignored here, because the stream of the failed command reports it
   }
   return {};
 }
@@ -233,8 +233,8 @@ void cuda_set::failed(unsigned device, const error& what) {
 }
 
 std::optional<error> cuda_set::take_failure(int device) {
-  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
-              device, size());
+  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE,
+              "there is no device {}; there are {} devices", device, size());
   const lock_guard lock(failures_mutex_);
   const auto oldest = std::find_if(failures_.begin(), failures_.end(), [&](const auto& failure) {
     return device < 0 || failure.first == static_cast<unsigned>(device);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// All GPUs that this process uses.
+/// The GPUs that this process uses.
 
 #include <array>
 #include <atomic>
@@ -24,7 +24,8 @@ namespace hpe::device::cuda {
 
 class cuda_set final : public device_set, public ptx_capability {
  public:
-  /// `wished`: the number of GPUs; if it is empty, all GPUs. Throws HPE_ERROR_INITIALIZATION.
+  /// `wished`: the number of GPUs; if it is empty, the set uses all GPUs. Throws HPE_ERROR_INITIALIZATION if the
+  /// machine has no GPU or too few GPUs, or if a GPU cannot be used.
   cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
   ~cuda_set() override;
 
@@ -54,13 +55,14 @@ class cuda_set final : public device_set, public ptx_capability {
   std::optional<error> take_failure(int device) override;
   std::unique_ptr<gate> create_gate() override;
 
-  // For its devices and streams:
+  // For the devices and streams of this set:
 
   [[nodiscard]] const driver& driver_table() const noexcept { return cu_; }
   [[nodiscard]] const uvas_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
   [[nodiscard]] host_memory& host() noexcept { return *host_; }
-  /// Loads texts of PTX and links them, on all devices that are not lost.
+  /// Loads texts of PTX and links them, on all devices that are not lost. Returns the module's number in the kernel
+  /// table.
   std::uint32_t load_ptx(std::span<const std::string> texts);
   [[nodiscard]] kernel_table& kernels() noexcept { return *kernels_; }
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
@@ -74,7 +76,8 @@ class cuda_set final : public device_set, public ptx_capability {
   static constexpr std::size_t most_streams = 1024;
 
   [[nodiscard]] std::vector<bool> alive() const;
-  /// The context of a device that is not lost; if all are lost, the context of the first device.
+  /// Returns the context of a device that is not lost. If all devices are lost, returns the context of the first
+  /// device.
   [[nodiscard]] CUcontext live_context() const noexcept;
 
   const driver cu_;
@@ -88,7 +91,7 @@ class cuda_set final : public device_set, public ptx_capability {
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);
-  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // the streams by number; entry 0 is unused
+  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // the streams by number; element 0 is unused
 
   mutex failures_mutex_;
   std::deque<std::pair<unsigned, error>> failures_ HPE_GUARDED_BY(failures_mutex_);

@@ -1,7 +1,8 @@
-// Lock order: queue_, then pending_mutex_ of any one stream.
+// Lock order: queue_ of one stream, then pending_mutex_ of the same or another stream. A thread never holds two pending
+// mutexes.
 //
-// Invariant: values in pending_ ascend. Only the last command may have no event yet: the command that is being queued
-// by the thread that holds queue_.
+// Invariant: values in pending_ ascend. Only the last command may lack an event: this is the command that the thread
+// that holds queue_ is queuing.
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ constexpr std::chrono::nanoseconds query_time{1000};
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// Throws if the launch asks for clusters and the driver is too old for them.
+// Queues a kernel on `stream`. Throws HPE_ERROR_NOT_SUPPORTED if the launch is cooperative, or if the launch asks for
+// clusters and the driver is too old for clusters.
 CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, const shape& shape, void** parameters,
                        CUstream stream) {
   const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
@@ -55,8 +57,8 @@ CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, cons
   return cu.cuLaunchKernelEx(&how, kernel.function, nullptr, parameters);
 }
 
-/// The failure of a command that was queued only in part. It is made early, because later host memory may be short;
-/// copying it allocates no memory.
+/// The error of a command that was queued only in part. The first stream creates this object, because there may be no
+/// host memory when a command fails. Copies of the object allocate no memory.
 const error& no_memory() {
   static const auto& made = *new error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a command");
   return made;
@@ -70,7 +72,7 @@ cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t numbe
   int least = 0;
   int greatest = 0;
   cu_.check(cu_.cuCtxGetStreamPriorityRange(&least, &greatest), "querying the priorities of streams");
-  // Streams with lower numbers have priority.
+  // In CUDA, a lower number means a higher priority.
   const int wished = std::clamp(greatest + static_cast<int>(level), greatest, least);
   cu_.check(cu_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, wished), "creating a stream");
   failures_.reserve(kept_failures);
@@ -201,14 +203,15 @@ std::size_t cuda_stream::queue_piece(std::uintptr_t to, side to_side, std::uintp
                                      std::size_t bytes, std::vector<host_memory::use>& uses) {
   const auto limit = [&](std::uintptr_t address, side which) {
     if (which == side::host) {
-      uses.reserve(uses.size() + 1);  // reserved first, because a use that has begun must be ended
+      // Reserved before begin(), so that push_back() cannot throw: each use that begin() returns must reach done().
+      uses.reserve(uses.size() + 1);
       uses.push_back(set_.host().begin(address, bytes));
       bytes = uses.back().end - address;
     } else if (const auto piece = set_.memory().find(address)) {
       bytes = std::min(bytes, piece->end - address);
     }
   };
-  // The device's side limits the piece first, so that no more host memory is pinned than the copy uses.
+  // The device's side limits the size of the piece first, so that hpe pins no more host memory than the piece uses.
   from_side == side::device ? limit(from, from_side) : limit(to, to_side);
   from_side == side::device ? limit(to, to_side) : limit(from, from_side);
   check(cu_.cuMemcpyAsync(to, from, bytes, stream_), "queuing a copy");
@@ -277,7 +280,7 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
   return submit({observed_command::kind::enqueue}, [&](std::size_t& /*pieces*/) {
     int result = 0;
     try {
-      // The function may make another context current.
+      // `function` may make another context current.
       const entered for_function(cu_, device_.context(), entered::what_follows_may_replace_it);
       result = function(stream_);
     } catch (...) {
@@ -295,7 +298,8 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
 void cuda_stream::wait(timepoint point) {
   if (point.timeline == number_) return;
   cuda_stream* const other = set_.find_stream(point);
-  // Asking the driver whether the point is reached takes ten times as long as making the stream wait for it.
+  // A query whether the point is reached takes ten times as long as queuing the wait, so this does not query the
+  // driver.
   if (other == nullptr || other->known_reached(point.value)) return;
   device_.require_alive();
   const entered here(cu_, device_.context());
@@ -310,7 +314,8 @@ void cuda_stream::hold(CUstream follower, std::uint64_t value) {
                                       [](const command& c, std::uint64_t v) { return c.value < v; });
   if (found == pending_.end() || found->value != value) return;  // the command has finished in the meantime
   const CUresult result = cu_.cuStreamWaitEvent(follower, found->done, 0);
-  // No stream waits for an event of a lost device.
+  // An error that makes the context unusable is ignored here, because no stream needs to wait for work of a lost
+  // device.
   if (result != CUDA_SUCCESS && !kills_context(result)) cu_.fail(result, "waiting for an event");
 }
 
@@ -337,7 +342,8 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
   CUresult result = CUDA_SUCCESS;
   {
     const std::lock_guard lock(pending_mutex_);
-    // The query of an event takes 1.2 us. So queries about several commands of one stream share one answer.
+    // A query of an event takes 1.2 us, so this function queries again only when query_time has passed since an event
+    // was last seen unfinished.
     const auto now = std::chrono::steady_clock::now();
     if (now < asked_ + query_time) return completed_.load() >= value;
     const uncaptured here(cu_);

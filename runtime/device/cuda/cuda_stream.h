@@ -1,11 +1,12 @@
 #pragma once
 
-/// One CUDA stream. Its commands are numbered from 1. An event follows each command; the stream queries the events to
-/// learn which commands have finished.
+/// One CUDA stream. The stream's commands are numbered from 1. An event follows each command, and cuda_stream queries
+/// these events to find out which commands have finished.
 ///
-/// One command of hpe may be several commands of the driver (pieces of a copy). If the driver refuses a later piece,
-/// hpe's command counts as queued and as failed. The event is created before anything is queued. If the driver cannot
-/// record the event after the command, the calling thread waits until the command has finished.
+/// One copy or fill of hpe may consist of several commands of the driver, each for one piece of the memory. If the
+/// driver accepts the first piece but refuses a later piece, hpe's command counts as queued and as failed. The event is
+/// created before the driver gets the command. If the driver cannot record the event after the command, the calling
+/// thread waits until the command has finished.
 
 #include <atomic>
 #include <chrono>
@@ -31,7 +32,7 @@ class cuda_stream final : public stream {
 
   /// `number`: the number of the stream's timeline.
   cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level);
-  /// The stream's work must have finished, or its device must be lost.
+  /// The stream's commands must have finished, or the stream's device must be lost.
   ~cuda_stream() override;
 
   timepoint copy(void* destination, const void* source, std::size_t bytes) override;
@@ -41,34 +42,38 @@ class cuda_stream final : public stream {
   void wait(timepoint point) override;
   [[nodiscard]] timepoint last() const override;
 
-  // For the set and its devices:
+  // For the cuda_set and its devices:
 
   [[nodiscard]] cuda_device& device() const noexcept { return device_; }
-  /// Costs one load if the answer is already known, otherwise a query of an event.
+  /// Returns whether the command with this number has finished. Loads one variable if this is known, otherwise queries
+  /// an event.
   [[nodiscard]] bool reached(std::uint64_t value) noexcept;
-  /// Never asks the driver. False may mean that no thread has asked the driver yet.
+  /// Like reached(), but never queries an event. False may mean that the command has finished, but that no query has
+  /// found this out.
   [[nodiscard]] bool known_reached(std::uint64_t value) const noexcept { return completed_.load() >= value; }
-  /// The last command that had finished when the device was lost; `all` if the device is not lost.
+  /// Returns the number of the last command that had finished when the device was lost; `all` if the device is not
+  /// lost.
   [[nodiscard]] std::uint64_t lost_after() const noexcept { return lost_after_.load(); }
-  /// The error of a command that failed before the device was lost. The stream keeps the errors of the last hundred
-  /// failures.
+  /// Returns the error of a command that failed before the device was lost; nullopt if the command did not fail. The
+  /// stream keeps the errors of the last hundred failures only.
   [[nodiscard]] std::optional<error> failure_of(std::uint64_t value) const;
-  /// If a long queue of commands is waiting, the point at which half of the queue is done; otherwise none().
+  /// If more than long_queue commands have not finished, returns the point after which only long_queue / 2 of them
+  /// remain; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const noexcept;
-  /// From now on, all commands count as reached. Returns the name of the kernel that would have run next, or an empty
-  /// name.
+  /// Marks the stream as lost with its device: all commands count as reached. Returns the name of the kernel that was
+  /// running or would have run next; an empty name if that command is not a kernel.
   std::string lose();
-  /// A function that was given to enqueue() calls this if it has queued its work on another stream of the device's
-  /// context. The command ends when the other stream has finished that work. All unfinished commands of this stream
-  /// must be on that other stream.
+  /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
+  /// device's context. The command then ends when `other` has finished this work. Commands of this stream that have not
+  /// finished must also be queued on `other`.
   void ends_on(CUstream other) noexcept { end_ = other; }
   /// Makes `follower` wait for a command of this stream.
   void hold(CUstream follower, std::uint64_t value);
 
  private:
   static constexpr std::size_t kept_failures = 100;
-  // The driver has about a thousand entries for all streams that share a hardware queue. When they are used up, its
-  // functions block. A command of hpe needs several entries: waits, the command, an event.
+  // All streams that share a hardware queue share about a thousand entries of this queue. When all entries are in use,
+  // functions of the driver block. One command of hpe needs several entries: for its waits, the command and its event.
   static constexpr std::uint64_t long_queue = 256;
 
   struct command {
@@ -83,17 +88,18 @@ class cuda_stream final : public stream {
   [[nodiscard]] std::size_t queue_piece(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
                                         std::size_t bytes, std::vector<host_memory::use>& uses);
 
-  /// Queues one command. `queue(pieces)` calls the driver, and counts in `pieces` the commands that the driver has
-  /// accepted. If the driver has accepted none, rethrows the error of `queue`.
+  /// Queues one command and returns its timepoint. `queue(pieces)` calls the driver, and counts in `pieces` the
+  /// commands that the driver has accepted. If `queue` throws and the driver has accepted no command, rethrows the
+  /// exception.
   template <class Queue>
   timepoint submit(const observed_command& what, const Queue& queue);
-  /// Adds an entry for a command; the caller holds queue_. Returns the event that will follow the command.
+  /// Adds a command to pending_; the caller holds queue_. Returns the event that will follow the command.
   [[nodiscard]] CUevent announce(std::uint32_t kernel);
-  /// Removes the entry of a command that was not queued.
+  /// Removes a command that was not queued from pending_.
   void withdraw(CUevent done) noexcept;
-  /// Completes the entry of a command that was queued in full or in part.
+  /// Records the event after a command that was queued in full or in part, and returns the command's timepoint.
   timepoint queued(CUevent done, const std::optional<error>& failure);
-  /// Waits until no work of this stream runs. If the driver reports an error, the device is lost.
+  /// Waits until no work of this stream runs. If the driver reports an error, marks the device as lost.
   void drain() noexcept;
   void check(CUresult result, const char* what);
 
@@ -109,10 +115,11 @@ class cuda_stream final : public stream {
 
   mutable std::mutex pending_mutex_;  // held only for a short time; guards the members below
   std::deque<command> pending_;
-  std::vector<CUevent> unused_;  // has capacity for all existing events
+  std::vector<CUevent> unused_;  // events for reuse; has capacity for all events of the stream
   std::size_t events_made_ = 0;
-  std::vector<std::pair<std::uint64_t, error>> failures_;  // failures of commands, oldest first; capacity for all
-  std::chrono::steady_clock::time_point asked_{};          // when pending_.front() was last seen unfinished
+  // The errors of failed commands, by number, oldest first; has capacity for kept_failures.
+  std::vector<std::pair<std::uint64_t, error>> failures_;
+  std::chrono::steady_clock::time_point asked_{};  // when pending_.front() was last seen unfinished
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> lost_after_{all};
 };

@@ -1,6 +1,7 @@
-// Invariant: if memory was ever mapped in a segment of the UVAS, the driver has reserved this segment and keeps it
-// reserved. The driver reserves only addresses that the host has not mapped, so the runtime first unmaps its own
-// placeholder. The driver then maps its own placeholder there, and the runtime maps host views over that placeholder.
+// Invariant: after the first mapping in a segment of the UVAS, this segment stays reserved with the driver
+// (cuMemAddressReserve). The driver reserves only addresses at which the host has mapped nothing, so the runtime first
+// unmaps its own placeholder there. The driver then maps a placeholder of its own, and the runtime maps host views over
+// the driver's placeholder.
 #include "runtime/device/cuda/device_memory.h"
 
 #include <sys/mman.h>
@@ -16,8 +17,8 @@ namespace hpe::device::cuda {
 
 namespace {
 
-// The size of the largest range that is kept. A larger range is a whole allocation, and other programs may need its
-// memory.
+// The size of the largest unmapped range whose memory is kept. A larger range is a whole allocation of the program: its
+// memory returns to the driver, because other programs may need it.
 constexpr std::size_t largest_kept = std::size_t{32} << 20;
 constexpr std::size_t most_kept = 4 * largest_kept;  // for all devices together
 
@@ -67,7 +68,7 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
       continue;
     }
     if (result == CUDA_SUCCESS) cu_.cuMemAddressFree(got, size);
-    // Restore the placeholder, unless another thread has mapped something there.
+    // Map the runtime's placeholder again, unless another thread has mapped something there.
     (void)::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
                  0);
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
@@ -125,7 +126,7 @@ std::size_t device_memory::kept(unsigned device) const {
   return sum;
 }
 
-// The mapping is recorded before it is made, because afterwards nothing may fail for lack of host memory.
+// Records the mapping before the driver maps the memory, so that no host memory is needed after the driver's call.
 void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, unsigned device,
                                CUmemGenericAllocationHandle memory, std::span<const CUmemAccessDesc> access) {
   try {
@@ -169,7 +170,7 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
   std::size_t all_kept = 0;
   for (const kept_piece& p : kept_) all_kept += p.bytes;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
-    // These calls fail only if the device is lost.
+    // The driver's calls in this loop fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
     const mapping& old = it->second.value;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
@@ -217,7 +218,7 @@ std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_
 
 void device_memory::import_part(std::uintptr_t address, const shared_part& part) {
   CUmemGenericAllocationHandle memory = 0;
-  // The driver takes the descriptor as a pointer.
+  // The driver expects the file descriptor in an argument of pointer type.
   const CUresult result = cu_.cuMemImportFromShareableHandle(&memory, pointer(static_cast<unsigned>(part.file)),
                                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED,
@@ -239,7 +240,7 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
       import_part(end, part);
       end += part.bytes;
     }
-    // Which GPUs reach the memory depends on its location, which only the driver knows.
+    // Try each GPU: only the driver knows which GPU's memory this is, and hence which GPUs can access it.
     for (std::size_t d = 0; d < users.size(); ++d) {
       if (!users[d]) continue;
       const CUmemAccessDesc access{location_of(*users[d]), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};

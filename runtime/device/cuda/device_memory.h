@@ -2,9 +2,9 @@
 
 /// The device memory of all GPUs of a set, mapped at addresses of the UVAS.
 ///
-/// If hpe moves pieces of data into and out of device memory, it keeps the memory of an unmapped piece for the next
-/// piece of the same size, because copies run more slowly while the driver creates and releases memory (H200: 48 GB/s
-/// instead of 55 GB/s).
+/// When hpe evicts data from device memory to map other data, it keeps the memory of an unmapped range for the next
+/// range of the same size. The reason: copies run more slowly while the driver creates and releases memory (H200: 48
+/// GB/s instead of 55 GB/s).
 
 #include <cstddef>
 #include <cstdint>
@@ -29,36 +29,38 @@ class device_memory {
   device_memory(const device_memory&) = delete;
   device_memory& operator=(const device_memory&) = delete;
 
-  /// Makes the driver reserve the segments around a range. The driver then unmaps everything that the host has mapped
-  /// in these segments. So call this before the host's views are mapped there, even if there is no memory for the
-  /// range.
+  /// Makes the driver reserve the segments that contain a range. This unmaps everything that the host has mapped in
+  /// these segments, so call this before the host's views are mapped there, even if the range will not have device
+  /// memory.
   void reserve(std::uintptr_t address, std::size_t bytes);
 
-  /// Creates memory on a device and maps it for all `users`, which are ordinals of the driver. Throws what device::map
-  /// throws. The caller must have entered the device's context, and must clear the memory.
+  /// Creates memory on a device and maps it at `address` for all `users`. `home` and `users`: the driver's numbers of
+  /// the device, and of the devices that can access the memory. Throws the same errors as device::map. The caller must
+  /// hold an object of class entered with the device's context, and must clear the memory, which may contain old bytes.
   void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);
 
-  /// Unmaps one or several whole ranges that were mapped for a device. Throws HPE_ERROR_INVALID_ARGUMENT for other
-  /// ranges. `released` returns the memory to the driver; `kept` may keep some memory for the next ranges of the same
-  /// sizes.
+  /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
+  /// HPE_ERROR_INVALID_ARGUMENT for any other range. `released` returns the memory to the driver; `kept` may keep the
+  /// memory for later ranges of the same sizes.
   enum class after : std::uint8_t { released, kept };
   void unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what);
 
-  /// How many bytes of a device's memory are kept for later ranges. The driver does not count them as free.
+  /// Returns how many bytes of a device's memory are kept for later ranges. The driver does not count these bytes as
+  /// free.
   [[nodiscard]] std::size_t kept(unsigned device) const;
 
-  /// See device_set::share and device_set::import_memory. `users`: the devices to try, by index. The caller must have
-  /// entered a context.
+  /// See device_set::share and device_set::import_memory. `users`: for each device, its number in the driver, or
+  /// nullopt if the device must not use the memory. The caller must hold an object of class entered.
   std::vector<shared_part> share(std::uintptr_t address, std::size_t bytes);
   std::uint32_t import_memory(std::uintptr_t address, std::span<const shared_part> parts,
                               std::span<const std::optional<CUdevice>> users);
 
-  /// Used in place of a device number for memory of another process.
+  /// The value of piece::device for memory of another process.
   static constexpr unsigned foreign = 0xffffffff;
 
   struct piece {
     unsigned device = 0;
-    std::uintptr_t end = 0;  // end of the piece, which copies must not cross
+    std::uintptr_t end = 0;  // the end of the driver's mapping; one command of the driver must not cross it
   };
   [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
 
@@ -66,7 +68,7 @@ class device_memory {
   struct mapping {
     unsigned device;
     CUmemGenericAllocationHandle memory;
-    os::file_descriptor file{};  // set when the memory is first shared
+    os::file_descriptor file{};  // opened by the first share() of this memory
   };
 
   struct kept_piece {
@@ -83,8 +85,8 @@ class device_memory {
   void release_kept(unsigned device) HPE_REQUIRES(mutex_);
   void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
-  /// Takes ownership of the memory, and releases it if it cannot be mapped. If `access` is empty, no device can use it
-  /// yet.
+  /// Maps `memory` at `address` and takes ownership of it. If `memory` cannot be mapped, releases it and throws. If
+  /// `access` is empty, no device can use the memory until cuMemSetAccess is called.
   void map_memory(std::uintptr_t address, std::size_t bytes, unsigned device, CUmemGenericAllocationHandle memory,
                   std::span<const CUmemAccessDesc> access) HPE_REQUIRES(mutex_);
   void import_part(std::uintptr_t address, const shared_part& part) HPE_REQUIRES(mutex_);

@@ -13,13 +13,13 @@ namespace {
 constexpr const char* library = "libcuda.so.1";
 constexpr int oldest = 12000;  // CUDA 12.0
 
-// The macros of cuda.h replace a function's name by the name of one version of the function, so a name is expanded
-// before it becomes a string.
+// cuda.h defines macros that replace a function's name by the name of one version: cuMemAlloc becomes cuMemAlloc_v2. So
+// the second macro expands the name before the first macro makes it a string.
 #define HPE_CUDA_STRING(name) #name
 #define HPE_CUDA_STRING_OF(name) HPE_CUDA_STRING(name)
 
-// In a program into which hpe was preloaded, the library with the driver's name is hpe's own (interpose/gpu). Its
-// hpe_cuda_driver_entry finds the functions of the real driver.
+// If hpe was preloaded into the program, the library with the driver's name is hpe's own (interpose/gpu). Its function
+// hpe_cuda_driver_entry returns the functions of the real driver.
 class library_entries {
  public:
   explicit library_entries(void* handle)
@@ -48,7 +48,7 @@ void require(const library_entries& library, const char* name, Function& entry) 
 }  // namespace
 
 driver::driver() {
-  // Never closed, because the driver has its own threads.
+  // The library is never closed, because the driver starts threads that run its code.
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_INITIALIZATION,
               "this machine has no CUDA driver ({}); HPE_DEVICES=soft:2 needs none",
@@ -98,7 +98,7 @@ CUresult driver::load_texts(CUmodule* made, std::span<const std::string> texts) 
   if (result != CUDA_SUCCESS) return result;
   for (const std::string& text : texts) {
     if (result != CUDA_SUCCESS) break;
-    auto* const bytes = const_cast<char*>(text.c_str());  // the driver does not write it
+    auto* const bytes = const_cast<char*>(text.c_str());  // the driver does not write the text
     result = cuLinkAddData(link, CU_JIT_INPUT_PTX, bytes, text.size() + 1, nullptr, 0, nullptr, nullptr);
   }
   void* code = nullptr;  // lives as long as the link
@@ -135,7 +135,7 @@ uncaptured::~uncaptured() { cu_.cuThreadExchangeStreamCaptureMode(&mode_); }
 entered::entered(const driver& cu, CUcontext context) : cu_(cu), free_(cu) {
   CUcontext current = nullptr;
   cu_.cuCtxGetCurrent(&current);
-  // A context that has failed is also made current: later calls then report its error.
+  // This also makes a context current that has failed: later calls of the driver then return the context's error.
   if (current != context) pushed_ = cu_.cuCtxPushCurrent(context) == CUDA_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The functions of the CUDA driver that hpe calls, in one table. The table is filled from libcuda.so.1 when the first
-/// devices are opened, so that programs can start without a driver.
+/// A table of pointers to the functions of the CUDA driver that hpe calls. The constructor fills the table from
+/// libcuda.so.1, with which hpe is not linked, so that programs start on machines without a driver.
 
 #include <cuda.h>
 
@@ -19,7 +19,8 @@ struct driver {
 #undef HPE_CUDA_REQUIRED
 #undef HPE_CUDA_OPTIONAL
 
-  /// Throws HPE_ERROR_INITIALIZATION if the driver is missing or too old, or has no usable device.
+  /// Loads libcuda.so.1 and initialises the driver. Throws HPE_ERROR_INITIALIZATION if the driver is missing, is too
+  /// old or does not start.
   driver();
 
   /// Returns the name and description of an error: "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
@@ -32,14 +33,16 @@ struct driver {
   }
   [[noreturn]] void fail(CUresult result, const char* what) const;
 
-  /// Loads a module of PTX texts in the calling thread's current context. Several texts are linked.
+  /// Loads PTX texts as one module in the calling thread's current context, and links them if there are several. Stores
+  /// the module in `*made`.
   [[nodiscard]] CUresult load_texts(CUmodule* made, std::span<const std::string> texts) const;
 };
 
 /// Whether a result means that its context is permanently unusable.
 [[nodiscard]] bool kills_context(CUresult result) noexcept;
 
-/// While an object exists, stream captures of the program do not affect the driver calls of the calling thread.
+/// While an object of this class exists, the calling thread may call driver functions that CUDA forbids while the
+/// program captures a stream (capture mode relaxed).
 class uncaptured {
  public:
   explicit uncaptured(const driver& cu);
@@ -52,11 +55,13 @@ class uncaptured {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// Makes a context current in the calling thread while the object exists, and includes uncaptured.
+/// Makes a context current in the calling thread while the object exists. Also has the effect of an object of class
+/// uncaptured.
 class entered {
  public:
   entered(const driver& cu, CUcontext context);
-  /// For code that may replace the calling thread's current context. The destructor restores the previous context.
+  /// For code that may make another context current: the destructor restores the context that was current before the
+  /// constructor.
   enum replaced_t : std::uint8_t { what_follows_may_replace_it };
   entered(const driver& cu, CUcontext context, replaced_t);
   ~entered();

@@ -1,7 +1,7 @@
-// Invariants: pieces are disjoint, and each lies in one range. A piece that is not pinned belongs to one thread, which
-// pins the piece without the mutex and then marks it as pinned, or unpins it and then erases it. A piece is unpinned
-// only when no copy is being queued on it and all its users are reached. Copies never cross the end of a piece, because
-// the driver would refuse them.
+// Invariants: pieces are disjoint, and each piece is inside one registered range. A piece whose `pinned` is false
+// belongs to one thread. This thread, without the mutex, either pins the piece and then marks it as pinned, or unpins
+// the piece and then erases it. A piece is unpinned only when no thread is queuing a copy on it and all timepoints in
+// `users` are reached. Copies never cross the end of a piece, because the driver would refuse these copies.
 #include "runtime/device/cuda/host_memory.h"
 
 #include <algorithm>
@@ -19,32 +19,33 @@ namespace hpe::device::cuda {
 
 namespace {
 
-// Pinning costs 180 us for each piece and then 25 us for each MiB (H200, 2 MiB and 32 MiB pieces of touched memory), so
-// pieces become larger as a walk advances, and a single copy pins only a small piece.
+// Pinning takes 180 us for each piece plus 25 us for each MiB (H200, pieces of 2 MiB and 32 MiB whose pages existed).
+// So each piece after an adjacent piece is twice as large as that piece, and a single copy pins only a small piece.
 constexpr std::size_t smallest_piece = granule_size;
 constexpr std::size_t largest_piece = 16 * granule_size;
 
-// The size of the pieces of an expected range whose pages one thread allocates and pins at once. With 8 MiB, the fixed
-// cost of each piece takes too much time; with 32 MiB, the first copies start late.
+// Threads that pin ahead of copies pin pieces of this size. With pieces of 8 MiB, the fixed time for each piece is too
+// large a part of the total; with 32 MiB, the first copies start late.
 constexpr std::size_t expected_piece = 8 * granule_size;
-// At the beginning of a walk, all threads are idle and few bytes are expected. The threads divide these bytes into
-// pieces of at least this size.
+// When the first bytes are expected, all threads are idle. The threads divide a short expected range among themselves,
+// into pieces of at least this size.
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
-// The driver holds a lock while it registers memory, and needs the same lock to queue a copy. So only one thread
-// registers memory at a time, and then pauses for this time, so that copies can be queued. (H200: first touches at 21.7
-// GB/s instead of 19.4.)
+// The driver holds a lock while it registers memory, and needs the same lock to queue a copy. So only one of the
+// threads that pin ahead registers memory at a time. After each registration it pauses for this time, in which other
+// threads can queue copies. (H200: copies of untouched memory run at 21.7 GB/s instead of 19.4 GB/s.)
 constexpr std::chrono::microseconds between_registrations{50};
 
-// Prepared pieces that no copy has used yet occupy at most a quarter of the memory that would be free without them.
+// Prepared pieces that no copy has used occupy at most 1 / share_of_free_memory of the host memory that is free. The
+// threads query the free memory again after each prepared_between_checks prepared bytes.
 constexpr double share_of_free_memory = 4;
 constexpr std::size_t prepared_between_checks = 128 * granule_size;
 
-// More threads would only wait for each other in the operating system and in the driver.
+// At most eight threads pin: more threads would only wait for each other's locks in the kernel and in the driver.
 unsigned thread_count() { return std::clamp(os::usable_cores() / 2, 1U, 8U); }
 
 void* host_pointer(std::uintptr_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): it was a pointer before
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the address was a pointer before
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
   const auto noted = ranges_.insert(address, address + bytes, range{for_kernels});
   if (!for_kernels) return;
   try {
-    // The piece is recorded before its pages are pinned, so that nothing that can throw comes after the pinning.
+    // Insert the piece before its pages are pinned, so that no statement after the pinning can throw.
     const auto pinned = pieces_.insert(address, address + bytes, piece{.pinned = true});
     try {
       pin_for_kernels(address, bytes, fd, offset);
@@ -130,7 +131,7 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
       unpin(lock, p);
       continue;
     }
-    // Copies of neighbouring bytes may use the piece. Wait for its users without the mutex, then search again.
+    // Copies of neighbouring bytes may use the piece. Wait for these copies without the mutex, then search again.
     const std::vector<timepoint> users = p->second.value.users;
     lock.unlock();
     for (const timepoint user : users) around_.wait(user);
@@ -156,7 +157,8 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   }
   if (p == pieces_.end()) {
     auto next = pieces_.from(address);
-    if (next != pieces_.end() && next->first <= address) ++next;  // another thread is pinning this piece
+    // Another thread has inserted this piece and is pinning it.
+    if (next != pieces_.end() && next->first <= address) ++next;
     return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
   }
   piece& found = p->second.value;
@@ -170,7 +172,7 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
 void host_memory::count_as_used(piece& p, std::size_t bytes) {
   if (!std::exchange(p.prepared, false)) return;
   prepared_ -= bytes;
-  if (!to_prepare_.empty()) changed_.notify_all();  // the budget has room again
+  if (!to_prepare_.empty()) changed_.notify_all();  // the budget of prepared pieces now has free bytes
 }
 
 host_memory::pieces::iterator host_memory::pinned_piece(locked& lock, std::uintptr_t address) {
@@ -207,8 +209,8 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
   if (next != pieces_.begin()) {
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
-    // If copies are expected, the threads pin the bytes ahead, so this copy pins only its own bytes. Otherwise the
-    // piece is twice as large as the piece before.
+    // If copies are expected, the threads pin the following bytes, so this copy pins only its own bytes. Otherwise the
+    // new piece is twice as large as the piece directly before it.
     if (previous.end == result.begin && expected_.empty() && to_prepare_.empty())
       result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }
@@ -284,7 +286,8 @@ void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
       while (threads_.size() < thread_count())
         threads_.push_back(os::start_thread("hpe-pin", [this] { work_ahead(); }));
     } catch (const error&) {
-      if (threads_.empty()) ranges.clear();  // only a hint: copies themselves pin the memory that they need
+      // Drop the ranges, which are only hints: each copy pins the memory that it needs.
+      if (threads_.empty()) ranges.clear();
     }
   }
   changed_.notify_all();
@@ -293,7 +296,7 @@ void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
 host_memory::gap host_memory::next(gaps& ranges, std::size_t most) {
   while (!ranges.empty()) {
     gap& first = ranges.front();
-    // Continue after the piece that contains first.begin, up to the next piece.
+    // The gap begins after the piece that contains first.begin, and ends at the next piece.
     if (const auto in = pieces_.find(first.begin); in != pieces_.end()) first.begin = in->second.end;
     const auto next = pieces_.from(first.begin);
     const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
@@ -350,7 +353,8 @@ void host_memory::work_ahead() {
     }
     const entered here(cu_, around_.context());
     if (pin(lock, where, prepares ? purpose::preparation : purpose::expectation)) continue;
-    (prepares ? to_prepare_ : expected_).clear();  // no room: drop the hints
+    // The system or the budget does not allow more pinned memory: drop the hints.
+    (prepares ? to_prepare_ : expected_).clear();
   }
 }
 
@@ -377,8 +381,8 @@ void host_memory::unpin(locked& lock, pieces::iterator p) {
   if (!in_space(p->first)) pinned_ -= bytes;
   count_as_used(p->second.value, bytes);
   lock.unlock();
-  // This fails if the device in whose context the piece was pinned is lost; the pages are then released when the
-  // process ends.
+  // cuMemHostUnregister fails if the device in whose context the piece was pinned is lost. The pages then stay pinned
+  // until the process ends.
   const CUresult result = cu_.cuMemHostUnregister(host_pointer(p->first));
   if (result != CUDA_SUCCESS) log(log_level::debug, "unpinning host memory: {}", cu_.words_for(result));
   lock.lock();

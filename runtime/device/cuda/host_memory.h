@@ -1,17 +1,19 @@
 #pragma once
 
-/// Host memory that copies use: the registered ranges, and the pieces of these ranges that are pinned.
+/// The host memory that copies between host and GPUs use: the registered ranges, and the pinned pieces of these ranges.
 ///
-/// Ranges outside the UVAS may be far larger than the machine's memory, so a piece is pinned only when a copy uses it
-/// or is expected to use it. Pieces grow as copies advance. When the budget is spent, the least recently used piece is
-/// unpinned. Memory that cannot be pinned is copied through the driver's own buffers, which is slower. Ranges inside
-/// the UVAS are pinned as a whole, because kernels use them.
+/// Ranges outside the UVAS may be far larger than the machine's memory, so this class pins a piece of a range only when
+/// a copy uses or will probably use the piece. Each piece that a copy adds after an adjacent piece is twice as large as
+/// that piece, up to 32 MiB. When the budget of pinned bytes is spent, the least recently used piece is unpinned. If
+/// memory cannot be pinned, the driver copies it through the driver's own buffers, which is slower. Ranges inside the
+/// UVAS are pinned as a whole, because kernels use them.
 ///
-/// Missing pages are allocated before they are pinned, as huge pages if the operating system supports that. Threads of
-/// this class allocate and pin the pages of expected ranges, because a single thread is ten times slower than the link.
-/// (H200: with the driver's own call, one thread allocates and pins 2.9 GB/s; eight of these threads reach 28 GB/s.)
-/// When no copies are expected, the threads prepare ranges that copies may use later, such as new allocations. Prepared
-/// pieces that no copy has used yet have their own budget, and occupy only a part of the memory that is free.
+/// Before missing pages are pinned, this class allocates them, as huge pages if the operating system supports these.
+/// Several threads of this class allocate and pin the pages of expected ranges, because a single thread is ten times
+/// slower than the link (H200: one thread that only calls cuMemHostRegister allocates and pins 2.9 GB/s; eight threads
+/// of this class reach 28 GB/s). When no copies are expected, the threads prepare (allocate and pin) ranges that copies
+/// may use later, for example new allocations. Prepared pieces that no copy has used have their own budget, and occupy
+/// at most a quarter of the free host memory.
 
 #include <condition_variable>
 #include <cstddef>
@@ -35,16 +37,17 @@ namespace hpe::device::cuda {
 /// Thread-safe.
 class host_memory {
  public:
-  /// The functions that this class needs: `reached` queries a timepoint; `wait` waits for a timepoint; `context`
-  /// returns the context of a device that is not lost; `free_memory` returns how many bytes of host memory are free.
+  /// The functions that this class calls: `reached` returns whether a timepoint is reached; `wait` waits for a
+  /// timepoint; `context` returns the context of a device that is not lost; `free_memory` returns how many bytes of
+  /// host memory are free.
   struct environment {
     std::function<bool(timepoint)> reached;
     std::function<void(timepoint)> wait;
     std::function<CUcontext()> context;
     std::function<double()> free_memory = [] { return os::free_memory(); };
   };
-  /// The largest number of bytes that may be pinned for copies, and how many of these bytes may be in prepared pieces
-  /// that no copy has used yet.
+  /// `pinned`: the largest number of bytes that may be pinned for copies. `prepared`: the largest number of these bytes
+  /// in prepared pieces that no copy has used.
   struct budgets {
     std::size_t pinned;
     std::size_t prepared;
@@ -61,7 +64,8 @@ class host_memory {
   void prepare(std::uintptr_t address, std::size_t bytes);
   [[nodiscard]] std::size_t prepared(std::uintptr_t address, std::size_t bytes) const noexcept;
 
-  /// See device_set. The caller must have entered the context of a device that is not lost.
+  /// See device_set::register_host, unregister_host and release_host. The caller must hold an object of class entered
+  /// with the context of a device that is not lost.
   void insert(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset);
   void erase(std::uintptr_t address, std::size_t bytes);
   void release(std::uintptr_t address, std::size_t bytes);
@@ -69,8 +73,9 @@ class host_memory {
   /// Returns the end of the registered range that contains the address; nullopt if no range contains it.
   [[nodiscard]] std::optional<std::uintptr_t> find(std::uintptr_t address) const;
 
-  /// Pins registered memory for a copy if possible. One command can copy [address, result.end); result.end is at most
-  /// address + bytes. The piece stays pinned until done() has been called and its point `by` is reached.
+  /// Pins registered memory for a copy if possible. The caller may copy [address, result.end) with one command of the
+  /// driver; result.end is at most address + bytes. The piece stays pinned until the caller has called done() and the
+  /// timepoint `by` is reached. If no command was queued, `by` is none().
   struct use {
     std::uintptr_t piece = 0;  // 0: not pinned
     std::uintptr_t end = 0;
@@ -79,7 +84,8 @@ class host_memory {
   void done(std::span<const use> uses, timepoint by) noexcept;
 
  private:
-  /// Maps a file over pages of the UVAS and pins these pages. If pin_for_kernels throws, nothing has changed.
+  /// Maps a file over pages of the UVAS and pins these pages for kernels. Throws HPE_ERROR_OUT_OF_MEMORY if the pages
+  /// cannot be pinned; the mapping is then removed.
   void pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const;
 
   struct piece {
@@ -94,7 +100,7 @@ class host_memory {
   };
   using pieces = interval_map<std::uintptr_t, piece>;
 
-  /// A range to pin that contains no pieces.
+  /// A range that contains no pieces and that is to be pinned.
   struct gap {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
@@ -108,27 +114,29 @@ class host_memory {
   /// Returns the piece that contains the address. If a thread is pinning the piece, waits until it is pinned.
   pieces::iterator pinned_piece(locked& lock, std::uintptr_t address);
   [[nodiscard]] gap gap_for_copy(std::uintptr_t address, std::size_t bytes) const;
-  /// Adds the registered part of a range to `ranges`, on which the threads work, and starts the threads.
+  /// Adds the registered part of a range to `ranges`, whose bytes the threads will pin. Starts the threads if they do
+  /// not run.
   void add(gaps& ranges, std::uintptr_t address, std::size_t bytes);
-  /// Removes the first gap, of at most `most` bytes, from `ranges` and returns it; returns an empty gap if no gap is
-  /// left.
+  /// Removes the first gap from `ranges`, or the first `most` bytes of this gap if it is larger, and returns the
+  /// removed bytes. Returns an empty gap if no gap is left.
   [[nodiscard]] gap next(gaps& ranges, std::size_t most);
-  /// Returns the next gap to prepare; an empty gap if no gap is left or a budget is spent. May release and lock `lock`
-  /// again.
+  /// Returns the next gap to prepare; an empty gap if no gap is left or a budget is spent. May release `lock` and lock
+  /// it again.
   [[nodiscard]] gap next_to_prepare(locked& lock);
-  /// Pins a gap, during which `lock` is released. Returns false if the system or the budget does not allow it.
+  /// Pins a gap, and releases `lock` meanwhile. Returns false if the system or the budget does not allow this.
   enum class purpose : std::uint8_t { copy, expectation, preparation };
   bool pin(locked& lock, gap where, purpose why);
-  /// Registers a gap for a thread that pins ahead of copies.
+  /// Calls cuMemHostRegister for a thread that pins ahead of copies. Only one of these threads is in this function at a
+  /// time.
   CUresult register_in_turn(gap where);
   void work_ahead();
-  /// Unpins idle pieces, the least recently used piece first, until `bytes` more bytes can be pinned. May release and
-  /// lock `lock` again.
+  /// Unpins idle pieces, the least recently used piece first, until `bytes` more bytes can be pinned or no idle piece
+  /// is left. May release `lock` and lock it again.
   void make_room(locked& lock, std::size_t bytes);
   /// If the piece was prepared, removes its bytes from the budget of prepared pieces.
   void count_as_used(piece& p, std::size_t bytes);
   bool idle(const piece& p) const;
-  /// Unpins a piece, during which `lock` is released.
+  /// Unpins and erases a piece, and releases `lock` meanwhile.
   void unpin(locked& lock, pieces::iterator p);
 
   const driver& cu_;
@@ -136,19 +144,21 @@ class host_memory {
   const budgets most_;
   const environment around_;
   mutable std::mutex mutex_;
-  std::mutex registering_;           // lets one thread register memory at a time; never held together with mutex_
-  std::condition_variable changed_;  // signals pinned pieces, failed pinning, expected ranges, and stop_
+  // Held by the thread that pins ahead while it registers memory; never held together with mutex_.
+  std::mutex registering_;
+  // Notified when pinning succeeds or fails, when ranges are added, when prepared bytes are used, and for stop_.
+  std::condition_variable changed_;
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;
   std::size_t pinned_ = 0;     // bytes that are pinned, or are being pinned
-  std::size_t prepared_ = 0;   // the part of pinned_ in prepared pieces
+  std::size_t prepared_ = 0;   // how many bytes of pinned_ are in prepared pieces that no copy has used
   std::size_t unchecked_ = 0;  // bytes that may be prepared before hpe reads the machine's free memory again
   std::uint64_t clock_ = 0;
   gaps expected_;         // the expected ranges, which may contain pieces
   gaps to_prepare_;       // the ranges to prepare, which may contain pieces
   std::size_t idle_ = 0;  // the number of idle threads
   bool stop_ = false;
-  std::vector<std::thread> threads_;  // started for the first range
+  std::vector<std::thread> threads_;  // started by the first call of expect() or prepare()
 };
 
 }  // namespace hpe::device::cuda

@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* image_name = "hpe_cuda_image";
 
-/// CUDA code in memory. The code of a shared object stays where the loader has mapped it; the code of any other file is
-/// in `bytes`.
+/// CUDA code in memory. `data` points into the shared object that contains the code, or to `bytes` if the code was read
+/// from any other file.
 struct image {
   const void* data = nullptr;
   std::string bytes;
@@ -41,7 +41,7 @@ image read_image(const std::string& path) {
     result.data = result.bytes.c_str();  // PTX text must end with a zero byte
     return result;
   }
-  // The file stays open, because modules live until the program ends.
+  // The shared object is never closed, because its modules exist until the program ends.
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_NOT_FOUND, "{}", ::dlerror());  // NOLINT(concurrency-mt-unsafe)
   result.data = ::dlsym(handle, image_name);
@@ -93,8 +93,8 @@ std::uint32_t kernel_table::load(const std::string& name, const Load& load_one, 
   return static_cast<std::uint32_t>(modules_.size() - 1);
 }
 
-// Loads the functions now. Otherwise the driver would load each function at its first launch, and would first wait for
-// all running work.
+// Loads all functions of the module. Otherwise the driver would load each function at its first launch, and would wait
+// for all running work before it does this.
 void kernel_table::load_functions(CUmodule from) const {
   if (cu_.cuModuleGetFunctionCount == nullptr || cu_.cuModuleEnumerateFunctions == nullptr || cu_.cuFuncLoad == nullptr)
     return;
@@ -122,7 +122,8 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
   return {number, static_cast<std::uint32_t>(kernels_.size() - 1)};
 }
 
-// Requests from the driver the dynamic shared memory that the kernel needs, and returns its size in bytes.
+// Allows the kernel the dynamic shared memory that it needs (variable NAME_shared_bytes of the module), and returns the
+// size of this memory in bytes; 0 if the module has no such variable.
 unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const {
   CUdeviceptr variable = 0;
   std::size_t size = 0;

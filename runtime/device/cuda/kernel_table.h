@@ -12,27 +12,28 @@
 
 namespace hpe::device::cuda {
 
-/// Modules and kernels, each loaded on every device. A module is a shared object that contains CUDA code under the name
-/// hpe_cuda_image (made by cmake/HpeCuda.cmake), or a file that contains only CUDA code (.fatbin, .cubin, .ptx).
-/// Thread-safe.
+/// The modules and kernels that are loaded on the GPUs of a set. A module is a shared object that contains CUDA code
+/// under the name hpe_cuda_image (cmake/HpeCuda.cmake builds such objects), or a file that contains only CUDA code
+/// (.fatbin, .cubin, .ptx). Thread-safe.
 class kernel_table {
  public:
-  /// `contexts`: by device; they must outlive the table.
+  /// `contexts`: the context of each device. The contexts must outlive the table.
   kernel_table(const driver& cu, std::vector<CUcontext> contexts) : cu_(cu), contexts_(std::move(contexts)) {}
   ~kernel_table();
   kernel_table(const kernel_table&) = delete;
   kernel_table& operator=(const kernel_table&) = delete;
 
-  /// load and load_ptx throw HPE_ERROR_NOT_FOUND, and load nothing on devices for which `wanted` is false.
+  /// Loads the module in the file `path` on each device for which `wanted` is true, and returns the module's number.
+  /// Throws HPE_ERROR_NOT_FOUND if the module cannot be loaded on one of these devices.
   std::uint32_t load(const std::string& path, const std::vector<bool>& wanted);
-  /// Loads texts of PTX and links them.
+  /// Like load, but loads texts of PTX and links them.
   std::uint32_t load_ptx(std::span<const std::string> texts, const std::vector<bool>& wanted);
   /// Unloads a module. None of its kernels may be queued or running.
   void unload(std::uint32_t module);
   kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
 
-  /// A kernel on one device. The size of its dynamic shared memory is the value of the module's 32-bit variable
-  /// NAME_shared_bytes, or 0 if the module has no such variable.
+  /// The kernel NAME on one device. `shared_bytes`, the size of the kernel's dynamic shared memory, is the value of the
+  /// module's 32-bit variable NAME_shared_bytes, or 0 if the module has no such variable.
   struct entry {
     CUfunction function = nullptr;
     unsigned shared_bytes = 0;
@@ -41,7 +42,8 @@ class kernel_table {
   [[nodiscard]] std::string name(std::uint32_t function) const;
 
  private:
-  /// Loads a module: `load_one(made)` loads it in the current context.
+  /// Loads a module on each wanted device and returns the module's number. `load_one(made)` loads the module in the
+  /// current context and stores it in `*made`.
   template <class Load>
   std::uint32_t load(const std::string& name, const Load& load_one, const std::vector<bool>& wanted);
   void load_functions(CUmodule from) const;
@@ -49,7 +51,7 @@ class kernel_table {
 
   struct module {
     std::string path;
-    std::vector<CUmodule> on;  // by device; null if it is not loaded there
+    std::vector<CUmodule> on;  // by device; null if the module is not loaded on the device
   };
   struct kernel {
     std::string name;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Opens GPUs as devices. If hpe is built without the CUDA toolkit, absent.cpp replaces the other files.
+/// Opens GPUs as devices. If hpe is built without the CUDA toolkit, absent.cpp implements these functions and reports
+/// that there are no GPUs.
 
 #include <memory>
 #include <optional>
@@ -11,7 +12,8 @@
 
 namespace hpe::device::cuda {
 
-/// Opens the GPUs that "cuda" or "cuda:N" names. Throws HPE_ERROR_INITIALIZATION; the message states the reason.
+/// Opens the GPUs that `specification`, "cuda" or "cuda:N", names. Throws HPE_ERROR_INITIALIZATION if these GPUs cannot
+/// be used; the message states the reason.
 std::unique_ptr<device_set> open(const std::string& specification, const uvas_layout& layout, const options& wanted);
 
 /// Whether the CUDA driver is installed and has at least one device.

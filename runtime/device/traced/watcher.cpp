@@ -9,8 +9,9 @@
 #include "runtime/os/thread.h"
 #include "runtime/trace/call_stack.h"
 
-// Invariant, under the mutex: the front of a line's queue is the oldest work of the stream whose end this thread has
-// not seen. Points of `after` are removed when they are reached, which sets the line's `free` time.
+// Invariant under the mutex: the front of a line's queue is the oldest command of the stream whose end the watcher's
+// thread has not recorded. When a timepoint in a command's `after` is reached, the thread removes this timepoint and
+// sets the line's `free` to the current time.
 
 namespace hpe::device::traced {
 
@@ -53,7 +54,7 @@ void watcher::queued(const observed_command& command, timepoint point, trace::cl
     line& its = lines_.at(point.timeline);
     its.queue.push_back({command, point, std::exchange(its.after, {}), asked});
   } catch (const std::bad_alloc&) {
-    return;  // the trace lacks the command
+    return;  // no memory: the trace does not contain the command
   }
   gate_->ring();
 }
@@ -62,7 +63,8 @@ void watcher::waits(std::uint32_t timeline, timepoint point) noexcept {
   try {
     const lock_guard lock(mutex_);
     lines_.at(timeline).after.push_back(point);
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the work seems to begin earlier
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): no memory: in the trace, the next command begins
+                                     // too early
   }
 }
 
@@ -104,7 +106,8 @@ std::vector<timepoint> watcher::look() {
         if (w.after.empty()) next.push_back(w.point);
         break;
       }
-      // This thread may have missed the time at which the work could begin. It then records the latest possible time.
+      // The command began when it had been queued and its stream was free. `free` may be later than the true time,
+      // because this thread sets `free` only when it looks.
       record(w, its.where, std::min(std::max(its.free, w.asked), now), now);
       its.free = now;
       its.queue.pop_front();

@@ -1,9 +1,11 @@
 #pragma once
 
-/// Records the work of devices (HPE_TRACE): informs the recorder when kernels and copies began and ended.
+/// Records the commands of devices for traces (HPE_TRACE): passes the times at which kernels and copies began and ended
+/// to the recorder.
 ///
-/// A thread waits for the timepoints. Because this thread must be woken, it records ends about ten microseconds late.
-/// Work counts as begun when it has been queued, the points for which it waits are reached, and its stream is free.
+/// A thread of the watcher waits for the commands' timepoints. The operating system wakes this thread about ten
+/// microseconds after a command has ended, so the recorded ends are late by this time. A command counts as begun when
+/// it has been queued, the points for which it waits are reached, and the previous command of its stream has ended.
 
 #include <deque>
 #include <map>
@@ -32,26 +34,26 @@ class watcher final : public command_observer {
   void queued(const observed_command& command, timepoint point, trace::clock::time_point asked) noexcept override;
   void waits(std::uint32_t timeline, timepoint point) noexcept override;
 
-  /// Records all work that has ended.
+  /// Records all commands that have ended.
   void settle();
 
  private:
   struct work {
     observed_command command;
     timepoint point;
-    std::vector<timepoint> after;  // points of other streams for which the work waits
+    std::vector<timepoint> after;  // points of other streams for which the command waits
     trace::clock::time_point asked;
   };
   /// One stream.
   struct line {
     trace::track where;
-    std::vector<timepoint> after;  // points for which the next work waits
+    std::vector<timepoint> after;  // points for which the next command waits
     std::deque<work> queue;
-    trace::clock::time_point free;  // time when the previous work ended
+    trace::clock::time_point free;  // when the previous command ended, or when the last point in `after` was reached
   };
 
   void run();
-  /// Records all work that has ended. Returns the points to watch next.
+  /// Records all commands that have ended. Returns the points for which the watcher's thread must wait next.
   std::vector<timepoint> look() HPE_REQUIRES(mutex_);
   void record(const work& done, trace::track where, trace::clock::time_point begin, trace::clock::time_point end)
       HPE_REQUIRES(mutex_);
@@ -63,7 +65,7 @@ class watcher final : public command_observer {
   mutex mutex_;
   std::map<std::uint32_t, line> lines_ HPE_GUARDED_BY(mutex_);           // by timeline
   std::map<unsigned, std::uint32_t> rows_ HPE_GUARDED_BY(mutex_);        // number of streams, by device
-  std::map<std::uint32_t, const char*> kernels_ HPE_GUARDED_BY(mutex_);  // names, by function
+  std::map<std::uint32_t, const char*> kernels_ HPE_GUARDED_BY(mutex_);  // names, by kernel_id::function
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

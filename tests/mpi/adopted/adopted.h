@@ -1,7 +1,7 @@
 #pragma once
 
-/// Common parts of the tests of messages from device memory that CUDA allocated (messages.cpp): two ranks with
-/// the stand-in driver.
+/// Common parts of the tests of messages from device memory that CUDA allocated (messages.cpp). The tests run in two
+/// ranks, with the stand-in for the CUDA driver.
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ Function* of_stand_in(const char* name) {
 }
 inline unsigned calls_of(const char* entry) { return of_stand_in<stand_in::count_function>("stand_in_count")(entry); }
 
-// Returns the same bytes on both ranks for the same seed.
+// Returns random bytes, which are the same on both ranks for the same seed.
 inline bytes random_bytes(std::size_t count, unsigned seed) {
   std::mt19937_64 numbers(seed);
   bytes result(count);
@@ -56,7 +56,8 @@ inline unsigned seed_of(int of_rank, std::size_t count) {
 
 class device_bytes {
  public:
-  /// Whether to allocate from the device's pool, whose memory the driver does not share with other processes.
+  /// Whether new objects allocate memory from the device's pool. The driver cannot share this memory with other
+  /// processes.
   inline static bool of_pool = false;
 
   explicit device_bytes(std::size_t count) : count_(count), of_pool_(of_pool) {
@@ -84,7 +85,7 @@ class device_bytes {
   CUdeviceptr address_ = 0;
 };
 
-// Whether messages are copied from device to device. With HPE_MPI_DIRECT=0, they pass through host memory.
+// Whether messages are copied from device to device. With HPE_MPI_DIRECT=0, messages pass through host memory.
 inline bool direct() { return std::getenv("HPE_MPI_DIRECT") == nullptr; }
 
 inline bool one_device() { return std::getenv("HPE_TEST_ONE_DEVICE") != nullptr; }
@@ -94,7 +95,7 @@ inline constexpr int tag = 5;
 inline const MPI_Comm world = MPI_COMM_WORLD;
 inline int other() { return 1 - rank; }
 
-/// Defined in the other files of this folder.
+/// The tests, which are defined in the other files of this folder.
 void announced_receives();
 void unfilled_receives();
 void messages_of_all_types();

@@ -1,5 +1,6 @@
-// Receives that a rank announces to its sender: blocking sends copy to them at once. MPI decides which message a
-// receive gets, even if the sender has copied another message to it.
+// Tests receives that a rank announces to a sender (interpose/mpi/messages/board/announcements.h), so that blocking
+// sends copy to the receive buffer at once. Each receive must get the message with which MPI matches it, even if the
+// sender has copied another message to the buffer.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -16,9 +17,10 @@ constexpr int n = static_cast<int>(count);
 
 bytes message(unsigned number) { return random_bytes(count, seed_of(2, number)); }
 
-// Makes rank 1 announce later receives to rank 0: receives are announced only to ranks that have sent device memory on
-// the same communicator. After a mistake of the sender, 64 receives are not announced. After a message from ordinary
-// memory, the sender does not copy ahead of the receiver until a later message with the same tag has arrived.
+// Sends `times` messages from device memory from rank 0 to rank 1, so that rank 1 announces later receives to rank 0.
+// hpe announces receives only to ranks that have sent device memory on the same communicator. After a sender has
+// claimed a wrong receive, hpe does not announce the next 64 receives. After a message from ordinary memory, the sender
+// claims no receive until a later message with the same tag has arrived.
 void meet(MPI_Comm comm, int times = 1) {
   const device_bytes memory(count);
   for (int i = 0; i < times; ++i) {
@@ -28,10 +30,10 @@ void meet(MPI_Comm comm, int times = 1) {
 }
 constexpr int forgotten = 65;
 
-// Waits for the program's queued work, because hpe announces no receive while such work is queued.
+// Waits for the program's work on the device, because hpe announces no receive while this work runs.
 void finish_work() { EXPECT(cuCtxSynchronize() == CUDA_SUCCESS); }
 
-// Rank 1 begins receives; rank 0 sends after all receives have begun.
+// Rank 1 calls begin() to start receives; when all receives have begun, rank 0 calls send(). Rank 1 then calls check().
 template <class Begin, class Send, class Check>
 void after_receives(Begin&& begin, Send&& send, Check&& check) {
   std::vector<MPI_Request> requests;
@@ -61,7 +63,8 @@ void send_from_device(unsigned number, int its_tag, MPI_Comm comm = world) {
   MPI_Send(memory.data(), n, MPI_BYTE, 1, its_tag, comm);
 }
 
-// The bytes arrive although the receiver makes no call of MPI until then. If both ranks use one device, rank 0 copies.
+// The bytes must arrive in an announced buffer although the receiver calls no MPI function meanwhile. Rank 0 is the
+// sender, because rank 0 makes all copies if both ranks use one device.
 void arrives_by_itself() {
   const device_bytes in(bytes(count, 1));
   MPI_Request request = MPI_REQUEST_NULL;
@@ -84,8 +87,8 @@ void arrives_by_itself() {
   MPI_Barrier(world);
 }
 
-// The sender claims the first receive for its second message, because its first message, from ordinary memory, claims
-// none.
+// The first message, from ordinary memory, must go to the first receive, although the sender could copy the second
+// message, from device memory, to the announced first receive.
 void ordinary_memory_comes_first() {
   const device_bytes first(count);
   const device_bytes second(count);
@@ -155,8 +158,8 @@ void of_two_communicators() {
   MPI_Comm_free(&comm);
 }
 
-// A receive that is cancelled, or whose buffer is too small, leaves its buffer unchanged. After a cancelled receive,
-// the message goes to the next receive.
+// A receive that is cancelled, or whose buffer is too small, must not change its buffer. After a cancelled receive, the
+// next receive must get the message.
 void cancelled_and_too_short() {
   const device_bytes gone(bytes(count, 3));
   const device_bytes in(count);
@@ -185,7 +188,8 @@ void cancelled_and_too_short() {
   MPI_Barrier(world);
 }
 
-// More receives than can be announced at a time; a shorter message leaves the rest of its buffer unchanged.
+// Begins more receives than can be announced at the same time. A message that is shorter than its buffer must not
+// change the rest of the buffer.
 void many() {
   constexpr std::size_t receives = 100;
   bytes expected(receives * count, 9);
@@ -208,7 +212,7 @@ void many() {
       });
 }
 
-// Receives and messages of two tags and both kinds of memory, in random order; some receives are begun before the
+// Receives and messages with two tags, from ordinary and device memory, in random order. Some receives begin before the
 // messages are sent.
 void at_random() {
   constexpr unsigned most = 12;
@@ -222,7 +226,9 @@ void at_random() {
   bytes host_memory = all;
   for (unsigned round = 0; round < 30; ++round) {
     std::vector<step> steps(1 + numbers() % most);
-    bool may_be_early[2] = {true, true};  // the receives of a tag must begin in order
+    // Whether the next receive of each tag may begin before the messages are sent; receives of one tag must begin in
+    // order.
+    bool may_be_early[2] = {true, true};
     for (step& s : steps) {
       const unsigned kind = numbers() % 2;
       may_be_early[kind] = may_be_early[kind] && numbers() % 2 == 0;
@@ -260,7 +266,7 @@ void at_random() {
   }
 }
 
-// Both ranks send and receive at the same time, so both may claim the wrong receives for their messages.
+// Both ranks send and receive at the same time, so both may claim wrong receives.
 void both_at_random() {
   constexpr unsigned most = 12;
   std::mt19937 numbers(seed_of(0, 79));

@@ -1,5 +1,6 @@
-// An MPI program with device memory that CUDA allocated, linked with neither hpe nor a CUDA-aware MPI: `hpe run` runs
-// it with the stand-in driver. Runs in two ranks; rank 0 prints "adopted: all right", or the failed checks are printed.
+// An MPI program with device memory that CUDA allocated. The program is linked neither with hpe nor with a CUDA-aware
+// MPI. `hpe run` runs it in two ranks, with the stand-in for the CUDA driver. Rank 0 prints "adopted: all right" if no
+// check fails; each rank prints its failed checks.
 #include <cuda.h>
 #include <mpi.h>
 
@@ -30,7 +31,7 @@ class device_words {
   device_words(const device_words&) = delete;
   device_words& operator=(const device_words&) = delete;
 
-  // Queues the copy without waiting: a send of the words must wait for the copy.
+  // Queues a copy to the device and does not wait for it. A send of the words must wait for the copy.
   void put(const std::vector<std::uint32_t>& words) const {
     cuMemcpyHtoDAsync(address_, words.data(), words.size() * 4, nullptr);
   }
@@ -81,7 +82,7 @@ void collectives(int rank, std::size_t count) {
   expect(mine.get() == std::vector<std::uint32_t>(count, 7), "sums in place");
 }
 
-// Every third word is replaced; the other words must stay unchanged.
+// Receives into every third word. The receive must not change the other words.
 void strided(int rank) {
   constexpr std::size_t count = 3000;
   const device_words mine(count);

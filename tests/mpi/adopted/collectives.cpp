@@ -1,4 +1,4 @@
-// Collective calls on device memory that CUDA allocated.
+// Tests collective calls on device memory that CUDA allocated.
 #include <algorithm>
 #include <functional>
 
@@ -8,7 +8,7 @@ namespace adopted {
 
 namespace {
 
-// Makes a call. Returns how many allocations of the other rank the two ranks together have mapped during the call.
+// Calls call(). Returns how many allocations of the other rank both ranks together have mapped during the call.
 template <class Call>
 int mapped_by(Call&& call) {
   const unsigned before = calls_of("cuIpcOpenMemHandle_v2");
@@ -18,8 +18,8 @@ int mapped_by(Call&& call) {
   return mapped;
 }
 
-// Exchanges copy from device to device, also if only one rank uses device memory: the ranks map the other rank's new
-// memory.
+// Exchanges must copy from device to device, even if only one rank uses device memory. The ranks then map new memory of
+// the other rank.
 void exchanges() {
   constexpr int count = 100000;
   MPI_Comm comm;
@@ -76,8 +76,9 @@ void exchanges() {
   MPI_Comm_free(&comm);
 }
 
-// A rank sends more than the root's buffer holds. The root returns an error, the other rank does not. Open MPI's own
-// calls may not return in this case, so this runs only with direct copies.
+// A rank sends more bytes than the root's buffer has. The root's call must return an error, the other rank's call must
+// not. Open MPI's own functions may not return in this case, so this test runs only if hpe copies from device to
+// device.
 void too_much() {
   if (!direct()) return;
   constexpr int count = 100000;

@@ -1,6 +1,6 @@
-// Messages between ranks from device memory that CUDA allocated, as in calls.cpp: they are copied from device to
-// device, need not wait for work for which the program has waited, and still work after memory is freed and allocated
-// again.
+// Tests messages between ranks from device memory that CUDA allocated. hpe copies these messages from device to device.
+// Messages must not wait for work for which the program has already waited, and must use the right memory after the
+// program has freed memory and allocated other memory at the same address.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -29,7 +29,7 @@ void both_directions(std::size_t count) {
   EXPECT(in.get() == theirs);
   EXPECT(out.get() == mine);
 
-  // One side uses ordinary memory; then each rank sends a message to itself.
+  // First one of the two buffers is in ordinary memory. Then each rank sends a message to itself.
   bytes host(count, 7);
   MPI_Sendrecv(out.data(), n, MPI_BYTE, other(), tag, host.data(), n, MPI_BYTE, other(), tag, world, &status);
   EXPECT(host == theirs);
@@ -40,7 +40,7 @@ void both_directions(std::size_t count) {
   MPI_Sendrecv(out.data(), n, MPI_BYTE, rank, tag, in.data(), n, MPI_BYTE, rank, tag, world, &status);
   EXPECT(in.get() == mine);
 
-  // Persistent requests, started twice with different data.
+  // Persistent requests, which are started twice with different data.
   MPI_Send_init(out.data(), n, MPI_BYTE, other(), tag, world, &requests[0]);
   MPI_Recv_init(in.data(), n, MPI_BYTE, other(), tag, world, &requests[1]);
   for (unsigned round = 1; round < 3; ++round) {
@@ -77,8 +77,8 @@ void probes(std::size_t count) {
   EXPECT(in.get() == theirs);
 }
 
-// A receive whose buffer is too small returns an error and leaves the buffer unchanged; the sender's call still
-// returns.
+// A receive whose buffer is too small must return an error and must not change the buffer. The sender's call must
+// return, too.
 void truncation(std::size_t count) {
   const int n = static_cast<int>(count);
   if (rank == 0) {
@@ -95,7 +95,8 @@ void truncation(std::size_t count) {
   EXPECT(in.get() == before);
 }
 
-// A send that MPI would make eagerly does not wait for the receiver; the program may then change the bytes.
+// A blocking send that MPI itself would send eagerly must return without waiting for the receiver. The program may then
+// change the bytes.
 void sent_before_it_is_received() {
   for (const std::size_t count : {std::size_t{8}, std::size_t{4000}}) {
     const int n = static_cast<int>(count);
@@ -109,15 +110,15 @@ void sent_before_it_is_received() {
   }
 }
 
-// A synchronous send ends only after its receive has begun, so a message that the receiver sent before the receive has
-// then arrived.
+// A synchronous send must return only after its receive has begun. So when it returns, a message that the receiver has
+// sent before the receive must have arrived.
 void synchronous() {
   const device_bytes memory(random_bytes(8, seed_of(0, 8)));
   int token = 0;
   if (rank == 0) {
     int there = 0;
     MPI_Ssend(memory.data(), 8, MPI_BYTE, 1, tag, world);
-    // The first probe of Open MPI may not find a message that has arrived.
+    // Probes repeatedly, because the first probe of Open MPI may not find a message that has arrived.
     for (int i = 0; i < 100 && there == 0; ++i) MPI_Iprobe(1, tag + 1, world, &there, MPI_STATUS_IGNORE);
     EXPECT(there != 0);
     MPI_Recv(&token, 1, MPI_INT, 1, tag + 1, world, MPI_STATUS_IGNORE);
@@ -128,7 +129,8 @@ void synchronous() {
   }
 }
 
-// Memory that is freed and allocated again at the same address, while the other rank still has the old memory mapped.
+// The program frees memory and allocates other memory at the same address, while the other rank has the old memory
+// mapped.
 void freed_and_allocated_again() {
   constexpr std::size_t count = std::size_t{6} << 20;
   CUdeviceptr address = 0;
@@ -161,7 +163,7 @@ void launch(const device_bytes& where, std::uint64_t count, std::uint64_t value,
   EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr) == CUDA_SUCCESS);
 }
 
-// Messages wait for queued work on any stream, unless the program itself has waited for the work.
+// Messages must wait for queued work on all streams, except for work for which the program itself has waited.
 void waits() {
   constexpr std::size_t count = 100000;
   CUstream streams[2];
@@ -187,7 +189,7 @@ void waits() {
     EXPECT(calls_of("cuCtxSynchronize") == before);
     EXPECT(in.get() == bytes(count, static_cast<std::uint8_t>(100 + round)));
   }
-  // A persistent send waits at each start.
+  // A persistent send must wait for queued work at each start.
   MPI_Request send;
   MPI_Send_init(out.data(), count, MPI_BYTE, other(), tag, world, &send);
   for (unsigned round = 0; round < 3; ++round) {
@@ -198,7 +200,7 @@ void waits() {
     EXPECT(in.get() == bytes(count, static_cast<std::uint8_t>(150 + round)));
   }
   MPI_Request_free(&send);
-  // The program's wait for one stream does not cover the other stream.
+  // The program waits for one stream only, so the message must wait for the other stream.
   const device_bytes beside(count);
   launch(beside, count, 1, streams[0]);
   for (unsigned i = 0; i < 10; ++i) launch(out, count, 200, streams[1]);
@@ -215,8 +217,8 @@ unsigned copies() {
   return all;
 }
 
-// Messages to and from MPI_PROC_NULL copy nothing. In a chain, each rank sends and receives in one call, and each outer
-// rank has a neighbour on only one side.
+// Messages to and from MPI_PROC_NULL must copy nothing. The ranks form a chain: each rank sends to one side and
+// receives from the other side in one call, and a rank at an end of the chain has MPI_PROC_NULL on one side.
 void no_neighbour() {
   constexpr int count = 32768;
   const bytes theirs = random_bytes(count, seed_of(other(), count));
@@ -252,7 +254,7 @@ void no_neighbour() {
   if (rank == 0) EXPECT(in.get() == theirs);
 }
 
-// CPU code of this rank touches the memory before and after each message.
+// CPU code of the rank accesses the memory before and after each message.
 void touched() {
   constexpr std::size_t count = std::size_t{3} << 20;
   bytes mine = random_bytes(count, seed_of(rank, 9));
@@ -270,7 +272,7 @@ void touched() {
   }
 }
 
-// CPU code of the receiver touches the page while the sender copies into it.
+// CPU code of the receiver accesses the page while the sender copies to it.
 void touched_meanwhile() {
   constexpr std::size_t count = 1000;
   constexpr std::size_t neighbour = 2000;
@@ -290,7 +292,7 @@ void touched_meanwhile() {
       later.join();
     } else {
       volatile std::uint8_t* const page = memory.data();
-      if (round % 2 == 1) page[neighbour] = page[neighbour];  // CPU code also fetches the page before the copy
+      if (round % 2 == 1) page[neighbour] = page[neighbour];  // CPU code accesses the page before the copy, too
       MPI_Barrier(world);
       MPI_Request request;
       int over = 0;
@@ -304,7 +306,8 @@ void touched_meanwhile() {
   }
 }
 
-// Messages from memory of a pool, which other processes cannot map: hpe copies the bytes through its own device memory.
+// Messages from memory of a pool. Other processes cannot map this memory, so hpe copies the bytes through its own
+// device memory.
 void of_pools() {
   device_bytes::of_pool = true;
   for (const std::size_t count : {8, 2031, 64 << 10, 1 << 20}) both_directions(count);
@@ -326,7 +329,7 @@ int main(int argc, char** argv) {
   EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device()) == CUDA_SUCCESS);
   cuCtxSetCurrent(context);
   freed_and_allocated_again();
-  // Envelopes have 240 or 2032 bytes.
+  // The sizes include those of envelopes (interpose/mpi/messages/envelope.h), 240 and 2032 bytes.
   for (const std::size_t count : {0, 1, 8, 239, 240, 241, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
   both_directions(std::size_t{70} << 20);
   for (const std::size_t count : {8, 240, 2032, 100000}) probes(count);
@@ -337,8 +340,8 @@ int main(int argc, char** argv) {
   if (direct()) unfilled_receives();
   no_neighbour();
   messages_of_all_types();
-  // Each rank has loaded the kernels once. If the ranks share a device, rank 0 may have made all copies of rows, so
-  // that rank 1 has loaded no kernels.
+  // Each rank must have loaded the kernels that copy rows exactly once. If the ranks share a device, rank 0 may have
+  // made all these copies, so that rank 1 has loaded no kernels.
   const unsigned loaded = calls_of("cuModuleLoadData");
   EXPECT(loaded == 1U || (one_device() && rank == 1 && loaded == 0));
   waits();

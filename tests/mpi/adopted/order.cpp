@@ -1,5 +1,5 @@
-// Messages under HPE_SCOPE=args: sends and receives wait for the kernels whose parameters point to their memory, and
-// for no other kernels.
+// Tests messages with HPE_SCOPE=args: sends and receives must wait for the kernels whose parameters point to the
+// message's memory, and for no other kernels.
 #include <atomic>
 #include <chrono>
 #include <string_view>
@@ -16,7 +16,8 @@ struct gate {
   std::atomic<bool> passed{false};
 };
 
-// A kernel that waits for the gate, then fills memory. Parameters: address, bytes, gate, byte.
+// A kernel that waits until a gate is open, and then fills memory with a byte. Parameters: address, number of bytes,
+// gate, byte.
 const stand_in::kernel held{[](const std::uint64_t* parameters) {
                               auto* const g = reinterpret_cast<gate*>(parameters[2]);
                               while (!g->open) std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -54,7 +55,7 @@ void messages_wait_for_users() {
                    MPI_STATUS_IGNORE);
     };
     exchange();
-    // A kernel that uses other memory runs during the messages.
+    // During these messages, a kernel that uses other memory runs.
     gate inside;
     launch(inner, count, inside, 1, stream);
     for (int i = 0; i < 3; ++i) exchange();
@@ -66,7 +67,7 @@ void messages_wait_for_users() {
     inside.open = true;
     EXPECT(cuStreamSynchronize(stream) == CUDA_SUCCESS);
     EXPECT(in.get() == random_bytes(count, seed_of(other(), count)));
-    // First a kernel writes the send buffer, then one writes the receive buffer.
+    // In the first round, a kernel writes the send buffer during the message; in the second round, the receive buffer.
     for (const bool sends : {true, false}) {
       gate users;
       launch(sends ? out : in, count, users, sends ? 40 : 99, stream);

@@ -1,4 +1,4 @@
-// Tests which side copies a message from device to device.
+// Tests which rank, the sender or the receiver, copies a message from device to device.
 #include <array>
 #include <chrono>
 #include <thread>
@@ -11,8 +11,8 @@ namespace {
 
 unsigned copies() { return calls_of("cuMemcpyAsync"); }
 
-// The sender copies if it waits in MPI; otherwise the receiver copies. If both ranks share a device, rank 0 copies
-// whenever the sender waits.
+// The sender must copy if it waits in MPI; otherwise the receiver must copy. If both ranks share a device, rank 0 must
+// copy if the sender waits in MPI.
 void sides() {
   constexpr std::size_t count = 10000;
   const device_bytes out(random_bytes(count, seed_of(rank, count)));
@@ -41,8 +41,8 @@ void sides() {
   }
 }
 
-// If the sender cannot write the receiver's memory, the receiver copies; if neither can copy, the message is sent in
-// chunks.
+// If the sender cannot access the receiver's memory, the receiver must copy. If neither rank can access the other's
+// memory, hpe must send the message in chunks.
 void out_of_reach() {
   constexpr std::size_t count = 10000;
   const auto refuse = of_stand_in<stand_in::refuse_function>("stand_in_refuse_peers");
@@ -60,8 +60,8 @@ void out_of_reach() {
   }
 }
 
-// If several messages are in progress, the receiver also asks a sender that may not be waiting in MPI to copy. If the
-// sender does not begin, the receiver copies.
+// If several messages are in progress, the receiver asks the sender to copy even if the sender may be outside MPI. If
+// the sender does not begin the copy, the receiver must copy.
 void several_at_once() {
   constexpr std::size_t count = 10000;
   constexpr int messages = 8;

@@ -1,4 +1,4 @@
-// Messages of derived datatypes between ranks, from device memory that CUDA allocated.
+// Tests messages with derived datatypes between ranks, from device memory that CUDA allocated.
 #include <algorithm>
 
 #include "tests/mpi/adopted/adopted.h"
@@ -7,13 +7,14 @@ namespace adopted {
 
 namespace {
 
-// Touches every page of the memory from CPU code, as a program does that has other data in the same pages.
+// CPU code accesses every page of the memory, as in a program with other data in the same pages.
 void touch(const device_bytes& memory, std::size_t count) {
   volatile std::uint8_t* const p = memory.data();
   for (std::size_t i = 0; i < count; i += 512) p[i] = p[i];
 }
 
-// Columns of a matrix and planes of a box, sent to the same type and between such a type and contiguous bytes.
+// Messages with columns of a matrix and planes of a box, to receives with the same datatype, and to and from contiguous
+// bytes.
 void rows() {
   constexpr int n = 60;
   constexpr std::size_t count = std::size_t{n} * n * n;
@@ -24,7 +25,7 @@ void rows() {
   MPI_Type_vector(100, 3, 40, MPI_BYTE, &types[0]);
   MPI_Type_create_subarray(3, all, part, at, MPI_ORDER_C, MPI_BYTE, &types[1]);
   MPI_Datatype column;
-  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // its extent is not a multiple of its stride
+  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // the type's extent is not a multiple of its stride
   MPI_Type_contiguous(50, column, &types[2]);
   MPI_Type_free(&column);
   MPI_Type_dup(MPI_BYTE, &types[3]);
@@ -58,7 +59,7 @@ void rows() {
   }
 }
 
-// Columns and boxes of random widths and alignments.
+// Messages with columns and boxes of random widths and alignments.
 void any_rows() {
   constexpr std::size_t count = 60000;
   std::mt19937_64 numbers(seed_of(0, 2));
@@ -97,8 +98,8 @@ void any_rows() {
   }
 }
 
-// Makes a datatype of `units` elements of `unit` in stretches of random lengths, gaps and order. Sets `room` to its
-// extent in bytes.
+// Returns a datatype of `units` elements of the type `unit`, in stretches with random lengths, gaps and order. Sets
+// `room` to the datatype's extent in bytes.
 MPI_Datatype scattered_type(std::mt19937_64& numbers, int units, MPI_Datatype unit, int& room) {
   std::vector<int> lengths;
   std::vector<int> places;
@@ -159,7 +160,7 @@ void any_types() {
     MPI_Sendrecv(out.data(), counts[0], used[0], other(), tag, in.data(), counts[1], used[1], other(), tag, world,
                  MPI_STATUS_IGNORE);
     EXPECT(in.get() == expected);
-    // A persistent send reads the present bytes at each start, and a message may be shorter than its receive.
+    // A persistent send must read the buffer again at each start. The message may be shorter than its receive.
     MPI_Request send;
     MPI_Send_init(out.data(), counts[0], used[0], other(), tag, world, &send);
     for (unsigned start = 1; start < 3; ++start) {

@@ -1,5 +1,5 @@
-// Receives with more room than their messages have bytes: the other bytes stay as they were, although a sender copies
-// into announced receives before MPI has matched its message.
+// Tests receives whose buffers are larger than the messages. The remaining bytes of the buffer must not change,
+// although a sender copies to the buffer of an announced receive before MPI has matched its message.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,12 +16,13 @@ namespace adopted {
 namespace {
 
 constexpr std::size_t room = 5000;
-// Senders do not wait for the receivers of messages of up to 4096 bytes from device memory, and of 200 bytes from
-// ordinary memory.
+// The sizes of messages for which senders do not wait for their receivers: `most` from device memory (the limit is 4096
+// bytes), `few` from ordinary memory.
 constexpr std::size_t most = 4000;
 constexpr std::size_t few = 200;
 
-// A number in memory that both ranks share: each waits for a step of the other without a call of MPI.
+// A counter in memory that both ranks share. With this counter, a rank waits for a step of the other rank without
+// calling MPI.
 class steps {
  public:
   steps() {
@@ -77,7 +78,7 @@ void send_from_device(const bytes& what) {
   const device_bytes memory(what);
   send(memory.data(), what.size());
 }
-// Without MPI_Wait, which would show the receiver that the sender waits.
+// Calls MPI_Test instead of MPI_Wait, which would tell the receiver that the sender waits.
 void begin_to_send_from_device(const bytes& what) {
   const device_bytes memory(what);
   MPI_Request request;
@@ -86,8 +87,9 @@ void begin_to_send_from_device(const bytes& what) {
   while (over == 0) MPI_Test(&request, &over, MPI_STATUS_IGNORE);
 }
 
-// Rank 0 sends after rank 1 has begun its receives, and before rank 1 calls MPI again. After a wrong copy, 64 receives
-// are not announced; the messages before the test, one or more, are received in order.
+// Rank 0 sends when rank 1 has begun its receives, and before rank 1 calls MPI again. Before this, rank 0 sends
+// `before_it` messages, which rank 1 receives in order: after a sender has copied to a wrong receive, hpe does not
+// announce the next 64 receives.
 constexpr int forgotten = 65;
 template <class Begin, class Send, class Check>
 void sent_meanwhile(steps& both, Begin&& begin, Send&& send_all, Check&& check, int before_it = forgotten) {
@@ -116,13 +118,14 @@ void sent_meanwhile(steps& both, Begin&& begin, Send&& send_all, Check&& check, 
   MPI_Barrier(world);
 }
 
-// Both receives are announced.
+// Begins two receives, both of which hpe announces.
 void receive_both(std::vector<MPI_Request>& requests, const device_bytes& first, const device_bytes& second) {
   requests = {receive(first.data()), receive(second.data())};
 }
 
-// The copy of a message into its announced receive, which shows that the tests announce their receives. The sender
-// withdraws the offer after the copy, because the receiver does not call MPI.
+// The sender must copy a message to an announced receive before the receiver calls MPI. This also shows that hpe
+// announces the receives of these tests. The sender withdraws the offer after the copy, because the receiver does not
+// call MPI.
 void is_copied_ahead(steps& both, int before_it = forgotten) {
   const auto begins = [](auto& requests, const device_bytes& first, const device_bytes&) {
     requests = {receive(first.data())};
@@ -159,7 +162,7 @@ void after_a_withdrawn_message(steps& both) {
       });
 }
 
-// A persistent send that is started again while the message of its first start is still to be received.
+// A persistent send is started again before the message of its first start has been received.
 void after_withdrawn_starts(steps& both) {
   sent_meanwhile(
       both, receive_both,
@@ -189,7 +192,8 @@ void after_withdrawn_starts(steps& both) {
       });
 }
 
-// MPI itself sends messages from ordinary memory, also those of persistent sends.
+// Before the message from device memory, MPI itself sends a message from ordinary memory: first with a plain send, then
+// with a persistent send.
 void after_ordinary_memory(steps& both) {
   const bytes host = message(8, few);
   for (const bool persistent : {false, true}) {
@@ -212,7 +216,8 @@ void after_ordinary_memory(steps& both) {
   }
 }
 
-// A receive that is not announced precedes the announced one: in ordinary memory, or with a wildcard.
+// Before the announced receive, the receiver begins a receive that hpe does not announce, because it is in ordinary
+// memory or has a wildcard.
 void behind_others(steps& both) {
   bytes host = before();
   for (const bool of_any_tag : {false, true})
@@ -232,7 +237,8 @@ void behind_others(steps& both) {
         });
 }
 
-// The first receive is too short for the message, which is an error; the second one gets the next message.
+// The first receive is too short for the message and must return an error. The second receive must get the next
+// message.
 void behind_a_short_one(steps& both) {
   sent_meanwhile(
       both,
@@ -250,7 +256,8 @@ void behind_a_short_one(steps& both) {
       });
 }
 
-// A cancelled receive leaves its buffer as it was, and its message to the next receive; or it is not cancelled.
+// If MPI cancels a receive, the receive must not change its buffer, and the next receive must get the message. MPI may
+// also fail to cancel the receive.
 void cancelled(steps& both) {
   MPI_Request request = MPI_REQUEST_NULL;
   sent_meanwhile(
@@ -273,7 +280,7 @@ void cancelled(steps& both) {
 void unfilled_receives() {
   steps both;
   is_copied_ahead(both);
-  is_copied_ahead(both, 1);  // the copy was no mistake
+  is_copied_ahead(both, 1);  // one message is enough, because the sender did not copy to a wrong receive
   after_a_withdrawn_message(both);
   after_withdrawn_starts(both);
   is_copied_ahead(both);

@@ -1,5 +1,5 @@
-// Messages of a collective call that ends by an exception: the program gets the memory of the call back only when MPI
-// no longer uses it. Runs in two ranks; the wrappers are linked into this program.
+// Tests the messages of a collective call that ends by an exception: the call must return only after MPI has finished
+// using the call's buffers. Runs in two ranks. The wrappers are linked into this program.
 #include "interpose/mpi/collectives/exchange.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ using namespace hpe::interpose::mpi;
 constexpr int late_us = 300'000;
 constexpr char sent = 1, reused = 2;
 
-// Returns a function of the MPI library, not of the wrappers in this program.
+// Returns a function of the MPI library, instead of the wrapper in this program.
 void* behind(const char* name) {
   static void* const library = ::dlopen("libmpi.so.40", RTLD_LAZY);
   return ::dlsym(library, name);

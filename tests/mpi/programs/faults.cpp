@@ -1,5 +1,5 @@
-// A rank that fails, for faults_test.py: faults <what> <host|device>. The outcome must be the same for both kinds of
-// memory.
+// A program in which a rank fails, for faults_test.py: faults <failure> <host|device>. The result must be the same for
+// both kinds of memory.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -17,8 +17,8 @@
 
 namespace {
 
-// Kills the processes of this rank's devices. The last argument of such a process is the number of the process that
-// owns the device.
+// Kills this rank's device processes (hpe-softd). The last argument of hpe-softd is the number of the process that owns
+// the device.
 void kill_devices() {
   const std::string owner = std::to_string(::getpid());
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -29,7 +29,7 @@ void kill_devices() {
     if (words.size() == 5 && words[0].ends_with("hpe-softd") && words[1] != "-" && words[4] == owner)
       ::kill(process, SIGKILL);
   }
-  ::usleep(300000);  // so that the runtime notices the loss
+  ::usleep(300000);  // so that the runtime detects the loss
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
 
   if (std::strcmp(argv[1], "killed") == 0) {
-    // A rank ends in the middle of a transfer: one half has arrived, the rest never arrives.
+    // A rank ends during a transfer: the first half arrives, the second half never arrives.
     if (rank == 1) {
       MPI_Send(p, n / 2, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
       std::raise(SIGKILL);
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
     MPI_Recv(p, n / 2, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (std::strcmp(argv[1], "late") == 0) {
-    // A message, and then a rank in a barrier, arrive only after the other ranks have waited for a long time.
+    // Rank 0 waits for more than a second: first for a message, and then in a barrier.
     for (int step = 0; step < 2; ++step) {
       if (rank == 1) ::sleep(3);
       if (step == 1) MPI_Barrier(MPI_COMM_WORLD);
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
       if (step == 0 && rank == 0) MPI_Recv(p, n, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   } else if (std::strcmp(argv[1], "killed-sending") == 0) {
-    // Ends the process, most likely during the transfer of a message.
+    // Ends the process after 200 ms, most likely during the transfer of a message.
     if (rank == 1)
       std::thread([] {
         ::usleep(200000);
@@ -83,7 +83,8 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   if (std::strcmp(argv[1], "lost-device") == 0) {
-    // After the loss, data without a copy on the host cannot be sent; data with such a copy can.
+    // After the loss of the device, data that was only on the device cannot be sent; data with a valid copy on the host
+    // can be sent.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (rank == 1) {
       hpeMemset(p, 2, n);

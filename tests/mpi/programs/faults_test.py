@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests jobs in which a rank fails: the outcome is the same with hpe memory as with host memory, and no process remains.
+"""Tests jobs in which a rank fails: the result must be the same with hpe memory as with host memory, and no process may remain.
 
     faults_test.py faults plain libhpe-mpi.so mpirun [arguments of mpirun ...]
 """
@@ -29,7 +29,7 @@ def processes_with(token):
 
 
 class Faults(unittest.TestCase):
-    # The options for each of the ways to send messages from device memory.
+    # The options for the three ways in which hpe sends messages from device memory.
     CHUNKS = {"HPE_MPI_LARGE": "2k", "HPE_MPI_CHUNK": "64k", "HPE_MPI_DIRECT": "0"}
     DIRECTLY = {"HPE_MPI_DIRECT": "2k"}
     WHOLE = {"HPE_MPI_PIPELINE": "off"}
@@ -51,8 +51,8 @@ class Faults(unittest.TestCase):
                 self.assertEqual(self.failure_that_tells(what, "device", sentence, options), host)
 
     def failure_that_tells(self, what, memory, sentence, options=WHOLE):
-        """Returns the status of a job that fails with the message. When mpirun ends its ranks, it may lose their last output,
-        so the job is run several times."""
+        """Returns the exit status of a job that must fail and print `sentence`. When mpirun ends its ranks, it may lose output,
+        so this runs the job up to 8 times."""
         for _ in range(8):
             code, output = self.run_job(what, memory, options)
             self.assertNotEqual(code, 0)
@@ -107,7 +107,7 @@ class Faults(unittest.TestCase):
         self.assertIn("the vote in MPI_Init, which needs libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks, waits for other ranks", told)
 
     def test_a_rank_with_a_wrong_option_votes_too(self):
-        """The ranks then do not use the protocol, and all ranks continue."""
+        """If one rank has an invalid option, no rank uses the protocol, and all ranks continue."""
         of_rank = "case $OMPI_COMM_WORLD_RANK in 0) export HPE_MPI_PIPELINE=fast;; esac; exec \"$0\" \"$@\""
         job = subprocess.run([*MPIRUN, "-n", "2", "sh", "-c", of_rank, PROGRAM, "nothing", "host"], capture_output=True, text=True,
                              timeout=120)

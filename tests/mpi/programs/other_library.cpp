@@ -1,6 +1,6 @@
-// A program that is not linked with libhpe-mpi.so; its MPI library may have an ABI that libhpe-mpi.so does not support.
-// It uses messages, requests, a datatype, a window and a collective, with host memory and, given the argument `device`,
-// with hpe memory. Without wrappers, MPI itself touches the hpe memory.
+// A program that is not linked with libhpe-mpi.so. It uses messages, requests, a datatype, a window and a collective
+// call, with host memory or, with the argument `device`, with hpe memory. Without hpe's wrappers, MPI itself accesses
+// the hpe memory.
 #include <mpi.h>
 
 #include <cstdio>
@@ -25,7 +25,7 @@ bool exchange(int* numbers, int count, int rank) {
   bool right = size == count && statuses[0].MPI_SOURCE == other;
   for (int i = 0; i < count; ++i) right = right && got[static_cast<std::size_t>(i)] == other * count + i;
 
-  // After a probe, receives into every second number.
+  // Receives into every second number, after a probe.
   MPI_Datatype strided = MPI_DATATYPE_NULL;
   MPI_Type_vector(count / 2, 1, 2, MPI_INT, &strided);
   MPI_Type_commit(&strided);

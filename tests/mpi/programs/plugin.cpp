@@ -1,4 +1,5 @@
-// A plugin that loads MPI into a program without MPI, like the MPI modules of interpreters.
+// A plugin that uses MPI, for a program without MPI. MPI modules of interpreters, for example mpi4py, are plugins of
+// this kind.
 #define OMPI_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX
 #include <dlfcn.h>
@@ -9,7 +10,8 @@
 
 #include "hpe/hpe.hpp"
 
-// Functions of MPI 4; the mpi.h of an older MPI does not declare them.
+// Weak references to functions of MPI 4. They are declared here because the mpi.h of an older MPI library does not
+// declare them.
 extern "C" {
 extern char send_c __asm__("MPI_Send_c") __attribute__((weak));
 extern char alltoall_init __asm__("MPI_Alltoall_init") __attribute__((weak));
@@ -17,7 +19,8 @@ extern char alltoall_init __asm__("MPI_Alltoall_init") __attribute__((weak));
 
 namespace {
 
-// The module of mpi4py, for example, tests in this way which functions its MPI library has.
+// Whether hpe reports functions of MPI 4 as present exactly if the MPI library has them. mpi4py makes these checks,
+// too.
 bool names_are_those_of_the_library() {
   constexpr bool has = MPI_VERSION >= 4;
   return (&send_c != nullptr) == has && (&alltoall_init != nullptr) == has &&

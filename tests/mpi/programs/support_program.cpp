@@ -1,4 +1,5 @@
-// Asks whether messages may be in device memory. Rank 0 prints the answers, and the file that contains MPI_Send.
+// Calls the functions that return whether MPI accepts device memory. Rank 0 prints the results, and the name of the
+// library that defines MPI_Send.
 #include <dlfcn.h>
 #include <mpi.h>
 

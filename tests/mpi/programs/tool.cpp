@@ -1,4 +1,4 @@
-// A tool of MPI's profiling interface, preloaded behind hpe: it counts some of the program's calls.
+// A tool that uses MPI's profiling interface. The test preloads it after hpe. The tool counts calls of three functions.
 #include <mpi.h>
 
 #include <cstdio>

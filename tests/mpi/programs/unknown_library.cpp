@@ -1,5 +1,5 @@
-// A library with functions of MPI whose ABI hpe does not support. MPI_Sendrecv has so many arguments that some are
-// passed in registers and some on the stack.
+// An MPI library with an ABI that hpe does not support. MPI_Sendrecv has so many arguments that the caller passes some
+// in registers and some on the stack.
 #include <cstdio>
 
 extern "C" {

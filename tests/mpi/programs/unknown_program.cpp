@@ -1,4 +1,4 @@
-// Calls unknown_library.cpp, with host memory and with hpe memory.
+// Calls the functions of unknown_library.cpp, with host memory and with hpe memory.
 #include <cstdio>
 
 #include "hpe/hpe.hpp"

@@ -1,12 +1,13 @@
-// A program with weak references to functions of MPI 4, which it calls if the MPI library has them. The argument says
-// whether the library has them.
+// A program with weak references to functions of MPI 4, which it calls if the MPI library has them. The program fails
+// if the references do not agree with its argument: `has` if the MPI library has the functions, `lacks` if not.
 #include <mpi.h>
 
 #include <cstdio>
 #include <cstring>
 
 extern "C" {
-// Open MPI 4.1 declares neither function. MPI_Count is a 64-bit number in all libraries.
+// These two functions are declared here because Open MPI 4.1 does not declare them. MPI_Count is a 64-bit number in all
+// libraries.
 #pragma weak MPI_Send_c
 int MPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 #pragma weak MPI_Recv_c
@@ -39,7 +40,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const bool expected = argc > 1 && std::strcmp(argv[1], "has") == 0;
   bool right = (MPI_Send_c != nullptr) == expected && (MPI_Recv_c != nullptr) == expected;
-  // Read from the data of the program at run time.
+  // The program reads these addresses from its data at run time (`volatile`).
   decltype(&MPI_Send_c) const volatile found = in_data;
   right = right && (found != nullptr) == expected;
   decltype(&MPI_Barrier) const volatile older = older_in_data;

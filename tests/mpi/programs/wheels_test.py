@@ -25,7 +25,7 @@ from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
 rank, other = comm.rank, 1 - comm.rank
-hpe = ctypes.CDLL("libhpe.so.0")  # the library that is already loaded
+hpe = ctypes.CDLL("libhpe.so.0")  # returns the library that the program has already loaded
 
 def exchange(mine, got):
     for i in range(0, len(mine), 997):

@@ -1,4 +1,4 @@
-// Kernels, the host and MPI use the same memory, without synchronisation by the program.
+// Tests programs in which kernels, the host and MPI use the same memory without synchronisation by the program.
 #include <atomic>
 #include <thread>
 
@@ -47,7 +47,8 @@ TEST(coherence, TheWrappersStageAndNothingFaults) {
   EXPECT_EQ(statistics().bytes_to_device, n * sizeof(word));
 }
 
-// A halo exchange: messages arrive at both ends of an array while a kernel uses other bytes of the same blocks.
+// A halo exchange: messages arrive at both ends of an array while a kernel uses other bytes in the same blocks of hpe
+// memory.
 TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
   constexpr int edge = 100;
   const hpe::array<word> field(n);
@@ -64,7 +65,8 @@ TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
     MPI_Waitall(4, r.data(), MPI_STATUSES_IGNORE);
     hpe::launch(test_kernel().increment, hpe::grid(1), {field.data(), n, 3, 0}, hpe::inout(field));
   }
-  // The inner edges are used only by the last step of each round; the neighbours receive copies of them.
+  // Only the last kernel of each round changes the words next to the edges. The neighbours have received copies of
+  // these words.
   for (int i = 0; i < edge; ++i) {
     ASSERT_EQ(field[edge + i], word(edge + i) + 30);
     ASSERT_EQ(field[i], word(n - 2 * edge + i) + 30);
@@ -116,7 +118,7 @@ TEST(coherence, ManySmallReceivesIntoOneBlock) {
       std::array<word, each> out{};
       out.fill(word(i) + 1000 * round);
       MPI_Send(out.data(), each, MPI_UINT32_T, next_rank(), i, world);
-      block[(2 * i + 1) * each] += 1;  // between two received columns
+      block[(2 * i + 1) * each] += 1;  // the host writes a word between two received columns
     }
     MPI_Waitall(many, requests.data(), MPI_STATUSES_IGNORE);
     for (int i = 0; i < many; ++i) {

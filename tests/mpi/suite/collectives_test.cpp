@@ -1,5 +1,5 @@
-// Every collective function, blocking and non-blocking, in intracommunicators, with MPI_IN_PLACE, and between two
-// groups.
+// Tests every collective function, blocking and non-blocking, in intracommunicators, with MPI_IN_PLACE, and in
+// intercommunicators.
 #include <numeric>
 
 #include "tests/mpi/ranks.h"
@@ -11,7 +11,7 @@ constexpr int n = 1100;
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// Tests the blocking call, and the non-blocking call followed by a wait.
+// Runs the blocking call, and then the non-blocking call with a wait, as same_as_on_host() does.
 template <class Blocking, class NonBlocking>
 void both_ways(std::size_t send, std::size_t receive, Blocking&& blocking, NonBlocking&& non_blocking) {
   same_as_on_host(send, receive, blocking);
@@ -22,7 +22,7 @@ void both_ways(std::size_t send, std::size_t receive, Blocking&& blocking, NonBl
   });
 }
 
-// Counts and displacements with gaps for each rank, in words.
+// For each rank, a count and a displacement in words, and the displacement in bytes. The displacements leave gaps.
 struct parts {
   std::vector<int> counts;
   std::vector<int> displacements;
@@ -166,10 +166,11 @@ TEST(collectives, Allreduce) {
       [&](buffers b, MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, b.receive, n, type, MPI_MIN, world, r); });
 }
 
-// Reductions of so many numbers that hpe combines them on devices, in each rank a part.
+// Reductions of so many numbers that hpe combines them on devices: each rank combines a part of the numbers.
 TEST(collectives, LargeReductions) {
   constexpr int many = 20001;
-  const std::array ops{MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BXOR};  // no kernel supports the last operation
+  // hpe's kernels do not support the last operation.
+  const std::array ops{MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BXOR};
   const std::array types{MPI_UINT32_T, MPI_INT};
   for (const MPI_Op op : ops)
     for (const MPI_Datatype of : types) {
@@ -177,7 +178,7 @@ TEST(collectives, LargeReductions) {
       same_as_on_host(many, many, [&](buffers b) { MPI_Allreduce(MPI_IN_PLACE, b.receive, many, of, op, world); });
       const int root = ranks() - 1;
       same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(b.send, b.receive, many, of, op, root, world); });
-      if (is_mpich) continue;  // MPICH reads from MPI_IN_PLACE, as in Reduce
+      if (is_mpich) continue;  // MPICH reads from MPI_IN_PLACE, as in the test of MPI_Reduce
       const auto in_place = [&](buffers b) { return rank() == root ? MPI_IN_PLACE : static_cast<void*>(b.send); };
       same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(in_place(b), b.receive, many, of, op, root, world); });
     }
@@ -210,8 +211,8 @@ TEST(collectives, AReductionOfMixedMemory) {
   EXPECT_TRUE(equal(host ? result_on_host : result.content(), expected));
 }
 
-// The first call on a communicator must not wait for the other ranks. The program frees its datatype and the
-// communicator while calls are in progress, and completes the calls in another order.
+// The first non-blocking call on a communicator must not wait for other ranks. The test frees the datatype and the
+// communicator while calls are in progress, and completes the calls in another order than it has begun them.
 TEST(collectives, NonBlockingCallsOverlap) {
   const auto all = std::size_t{n} * std::size_t(ranks());
   for (const owner who : {owner::device, owner::host}) {
@@ -289,7 +290,7 @@ TEST(collectives, ReduceScatter) {
       std::size_t{n} * std::size_t(ranks()), n,
       [&](buffers b) { MPI_Reduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world); },
       [&](buffers b, MPI_Request* r) { MPI_Ireduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world, r); });
-  // After the call, only the first part of the buffer is defined.
+  // After a call with MPI_IN_PLACE, only the first words of the buffer are defined.
   const int mine = counts[rank()];
   same_as_on_host(mine, all, [&](buffers b) {
     std::vector<word> copy(b.receive, b.receive + all);
@@ -309,7 +310,7 @@ TEST(collectives, BetweenTwoGroups) {
   int my_rank = 0;
   MPI_Comm_remote_size(inter, &others);
   MPI_Comm_rank(group, &my_rank);
-  // The first rank of the even group is the root.
+  // Rank 0 of the group with color 0 is the root.
   int root = 0;
   if (color == 0) root = my_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
   const auto all = std::size_t{n} * std::size_t(others);

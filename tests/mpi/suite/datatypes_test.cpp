@@ -1,5 +1,6 @@
-// Derived datatypes: a receive writes the bytes of the type map and no others, and a send reads those bytes. The types
-// use all constructors, nested at random, with negative lower bounds, holes and reordered parts.
+// Tests derived datatypes: a receive must write the bytes of the type map and no other bytes, and a send must read
+// these bytes. The datatypes use all constructors, nested at random, with negative lower bounds, holes and parts in
+// descending order.
 #include <algorithm>
 
 #include "tests/mpi/ranks.h"
@@ -8,12 +9,14 @@ namespace {
 
 const MPI_Comm world = MPI_COMM_WORLD;
 
-// Makes random types of types. The random generator has the same seed on all ranks.
+// Creates random nested datatypes. The random generator has the same seed on all ranks, so all ranks create the same
+// datatypes.
 class random_types {
  public:
   explicit random_types(unsigned s) : random_(s) {}
 
-  // The result may have any extent, and its displacements may be negative and in any order; its parts do not overlap.
+  // Returns a random datatype, nested up to `depth` levels. The datatype may have any extent. Its displacements may be
+  // negative and in any order, but its parts do not overlap.
   MPI_Datatype make(int depth, bool only_words) {
     if (depth == 0) {
       static const std::array<MPI_Datatype, 6> simple{MPI_UINT32_T,  MPI_CHAR,     MPI_DOUBLE,
@@ -26,7 +29,7 @@ class random_types {
     MPI_Aint lower = 0;
     MPI_Aint extent = 0;
     MPI_Type_get_true_extent(inner, &lower, &extent);
-    // The extent is set, so that neighbouring parts do not overlap.
+    // Set the extent so that neighbouring elements do not overlap.
     MPI_Datatype element = MPI_DATATYPE_NULL;
     const MPI_Aint room = extent + MPI_Aint(below(3)) * 4;
     MPI_Type_create_resized(inner, lower, std::max<MPI_Aint>(room, 1), &element);
@@ -70,7 +73,7 @@ class random_types {
                                  below(2) != 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN, element, &type);
         break;
       }
-      default: {  // a distributed array, in which Open MPI refuses some types
+      default: {  // a distributed array; Open MPI rejects some element types
         const std::array<int, 2> sizes{5, 4};
         std::array<int, 2> kinds{};
         std::array<int, 2> arguments{};
@@ -114,8 +117,9 @@ TEST(datatypes, AtRandom) {
     MPI_Type_get_extent(type, &lower, &extent);
     MPI_Type_get_true_extent(type, &true_lower, &true_extent);
     MPI_Type_size_x(type, &size);
-    if (size == 0) continue;                          // Open MPI returns no meaningful bounds for a type without data
-    const int count = extent >= true_extent ? 3 : 1;  // if the extent is smaller, several elements would overlap
+    if (size == 0) continue;  // Open MPI returns no meaningful bounds for a type without data
+    // If the extent is smaller than the true extent, several elements would overlap.
+    const int count = extent >= true_extent ? 3 : 1;
     const auto words = std::size_t(std::abs(extent) * count + true_extent) / sizeof(word) + 8;
     const auto base = [&](word* p) {
       return reinterpret_cast<std::byte*>(p + 4) - std::min<MPI_Aint>(true_lower, 0) * 1;
@@ -124,8 +128,8 @@ TEST(datatypes, AtRandom) {
     const int bytes = int(size) * count;
     // MPICH 4.0 on UCX reports a truncated message if a fragment of 8 KiB ends within a pair of short and int.
     if (is_mpich && !only_words && bytes > 8000) continue;
-    // A shorter message must end at the end of an element of the signature: of a word, or otherwise of an element of
-    // the type.
+    // The number of bytes of a shorter message, which must end at the end of a basic element: of a word if the type
+    // contains only words, otherwise of an element of the whole type.
     const int part = only_words ? bytes / 4 * 2 / 3 * 4 : int(size) * (count - 1);
     same_as_on_host(all, all, [&](buffers b) {
       // Sends from the type to the type, then from the type to plain bytes, and then a part of these bytes to the type.
@@ -143,7 +147,7 @@ TEST(datatypes, AtRandom) {
   }
 }
 
-// The stretches fill a range without gaps, but not in the order of their addresses.
+// A datatype whose two stretches are contiguous in memory, but not in the order of their addresses.
 TEST(datatypes, HalvesInReverseOrder) {
   constexpr int half = 1000;
   const std::array<int, 2> lengths{half, half};

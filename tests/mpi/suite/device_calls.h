@@ -1,10 +1,10 @@
 #pragma once
 
-/// Records which of MPI's functions this process has called with device memory, and in which argument. The functions of
-/// interpose/mpi/functions.txt have definitions in the test program (made by device_calls.py) that record the call and
-/// forward it to libhpe-mpi.so. Calls that hpe's functions make are not recorded. After the last test, a line `function
-/// argument` for each recorded pair is written to the file HPE_TEST_MPI_CALLS.<rank>; if that variable is not set,
-/// nothing is written.
+/// Records to which MPI functions this process has passed device memory, and in which argument. For each function in
+/// interpose/mpi/functions.txt, device_calls.py generates a definition in the test program, which records the call and
+/// forwards it to libhpe-mpi.so. Calls that hpe itself makes are not recorded. After the last test, the process writes
+/// a line `function argument` for each recorded pair to the file $HPE_TEST_MPI_CALLS.<rank>. If this variable is not
+/// set, the process writes nothing.
 
 namespace device_calls {
 
@@ -18,7 +18,7 @@ class call {
 
   /// Records an argument that is an address.
   void given(const char* argument, const void* address) const;
-  /// Like given(), for an argument that points to a place where the function has stored an address.
+  /// Like given(), for an argument that points to a variable in which the function has stored an address.
   void given_back(const char* argument, const void* place) const;
 
  private:
@@ -26,7 +26,7 @@ class call {
   bool nested_;
 };
 
-/// Returns the next definition of a function after that in the program.
+/// Returns the definition of an MPI function in the libraries after the program in the search order.
 [[nodiscard]] void* behind(const char* name);
 
 }  // namespace device_calls

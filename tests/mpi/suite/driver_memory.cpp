@@ -8,7 +8,7 @@
 
 #include "tests/mpi/ranks.h"
 
-// Finds the driver's entries by name, because builds without the toolkit have no cuda.h.
+// Looks up the functions of the CUDA driver by name, because builds without the CUDA toolkit have no cuda.h.
 
 namespace {
 

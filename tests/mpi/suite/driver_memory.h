@@ -1,8 +1,8 @@
 #pragma once
 
-/// Device memory that a CUDA program gets from the driver. Tests use it instead of hpe memory if HPE_TEST_MPI_MEMORY is
-/// driver (cudaMalloc) or pool (cudaMallocAsync). They then run under `hpe run`, with the driver of a GPU or the
-/// stand-in (tests/interpose/gpu).
+/// Device memory that is allocated from the CUDA driver. Tests use this memory instead of hpe memory if
+/// HPE_TEST_MPI_MEMORY is driver (cudaMalloc) or pool (cudaMallocAsync). The tests must then run under `hpe run`, with
+/// the driver of a GPU or the stand-in for the CUDA driver (tests/interpose/gpu).
 
 #include <cstddef>
 #include <utility>

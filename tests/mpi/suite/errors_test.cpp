@@ -1,4 +1,4 @@
-// The errors that a program with MPI_ERRORS_RETURN gets.
+// Tests the errors that hpe returns to programs with MPI_ERRORS_RETURN.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -74,7 +74,8 @@ TEST_F(errors, OneOfSeveralRequestsFails) {
   MPI_Irecv(a.data() + n, n / 2, MPI_UINT32_T, previous_rank(), 1, comm_, &r[1]);
   std::array<MPI_Status, 2> statuses{};
   int code = MPI_SUCCESS;
-  // Not MPI_Waitall, because with threads, Open MPI 4.1 waits forever if one of several requests has failed.
+  // MPI_Testall instead of MPI_Waitall, because with MPI_THREAD_MULTIPLE, MPI_Waitall of Open MPI 4.1 waits forever if
+  // one of several requests has failed.
   for (int flag = 0; flag == 0 && code == MPI_SUCCESS;) code = MPI_Testall(2, r.data(), &flag, statuses.data());
   EXPECT_EQ(code, MPI_ERR_IN_STATUS);
   EXPECT_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_TRUNCATE);
@@ -117,7 +118,8 @@ TEST_F(errors, ABufferThatLeavesItsAllocation) {
   EXPECT_NE(text_of(code).find("4 bytes past the end"), std::string::npos) << text_of(code);
 }
 
-// The call says that a buffer of packed data ends before all elements have been unpacked.
+// If the packed data ends before all elements have been unpacked, MPI itself must report this, not hpe
+// (MPI_ERR_BUFFER).
 TEST_F(errors, PackedDataThatEndsTooEarly) {
   if (is_mpich) GTEST_SKIP() << "MPICH 4.0 reads on";
   const hpe::array<word> a(2);
@@ -140,7 +142,7 @@ TEST_F(errors, AbsoluteAddressesOfDeviceMemory) {
   EXPECT_EQ(class_of(code), MPI_ERR_BUFFER);
   EXPECT_NE(text_of(code).find("MPI_BOTTOM"), std::string::npos) << text_of(code);
 
-  // Calls with ordinary memory still work.
+  // Calls with absolute addresses in ordinary memory must succeed.
   std::vector<word> ordinary(length, 5);
   MPI_Get_address(ordinary.data(), &address);
   MPI_Type_create_hindexed(1, &length, &address, MPI_UINT32_T, &made);
@@ -167,8 +169,8 @@ TEST_F(errors, TheProgramsHandlerIsCalled) {
   MPI_Errhandler_free(&handler);
 }
 
-// A rank that cannot stage its part of a collective call still takes part in the call, so that the other ranks can
-// continue.
+// A rank that cannot stage its buffer in a collective call must take part in the call nevertheless, so that the other
+// ranks do not wait forever.
 TEST_F(errors, OneRankFailsInACollectiveCall) {
   const hpe::array<word> a(n);
   hpe::launch(test_kernel().fill, hpe::grid(1), {a.data(), n, 3}, hpe::out(a));
@@ -211,7 +213,7 @@ constexpr bool sanitizer_needs_memory = true;
 constexpr bool sanitizer_needs_memory = false;
 #endif
 
-// If a limit on the process's memory is reached, the call returns an error, and the process does not end.
+// If the process reaches its memory limit, MPI_Buffer_attach must return an error, and the process must not end.
 TEST_F(errors, TheHostHasNoMemoryForTheBufferOfBufferedSends) {
   if (sanitizer_needs_memory) GTEST_SKIP() << "the sanitizer ends the program when it gets no memory";
   constexpr int bytes = 1 << 30;
@@ -236,7 +238,7 @@ TEST_F(errors, MemoryFreedUnderAReceive) {
   MPI_Request request;
   MPI_Irecv(p, n, MPI_UINT32_T, previous_rank(), 0, comm_, &request);
   ASSERT_EQ(hpeFree(p), HPE_SUCCESS);
-  MPI_Barrier(comm_);  // so that no message arrives before the memory is freed
+  MPI_Barrier(comm_);  // so that no message arrives before all ranks have freed the memory
   std::vector<word> sent(n);
   MPI_Send(sent.data(), n, MPI_UINT32_T, next_rank(), 0, comm_);
   EXPECT_EQ(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_BUFFER);

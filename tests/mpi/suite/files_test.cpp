@@ -1,5 +1,5 @@
-// Every function of MPI-IO that takes a buffer: data is written and read back, and the file is the same as with host
-// memory.
+// Tests every function of MPI-IO that has a buffer argument. The tests write data and read it back. The file must be
+// the same as with host memory.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ constexpr int n = 400;
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// A file that all ranks have open; it is removed at the end.
+// A file that all ranks have opened. MPI removes the file when it is closed.
 class shared_file {
  public:
   shared_file() {
@@ -141,7 +141,7 @@ TEST(files, Split) {
 }
 
 TEST(files, SharedPointer) {
-  // The order of the ranks is not defined, so all write the same data.
+  // The order in which the ranks write is not defined, so all ranks write the same data.
   const auto same_everywhere = [](word* p) {
     for (int i = 0; i < n; ++i) p[i] = word(i);
   };
@@ -188,13 +188,14 @@ TEST(files, AReadAtTheEndLeavesTheRest) {
         MPI_Status status;
         MPI_File_read_at(f, 20 * sizeof(word), p, n, type, &status);
         EXPECT_EQ(count_of(status), 30);
-        // (In Open MPI 4.1, a non-blocking read that reaches the end of the file never completes.)
+        // Non-blocking reads are not tested here, because in Open MPI 4.1, a non-blocking read that reaches the end of
+        // the file never completes.
         MPI_File_read_at_all(f, 10 * sizeof(word), p + 200, n - 200, type, MPI_STATUS_IGNORE);
       });
 }
 
-// The gaps of the file are not compared: without MPI_THREAD_MULTIPLE, Open MPI 4.1 writes old contents of its buffer
-// there.
+// The test does not compare the gaps in the file, because without MPI_THREAD_MULTIPLE, Open MPI 4.1 writes old contents
+// of its own buffer there.
 TEST(files, StridedInMemoryAndInTheFile) {
   const datatype every_third(strided(n / 3));
   there_and_back(

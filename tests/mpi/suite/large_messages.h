@@ -9,7 +9,8 @@
 
 namespace large_messages_tests {
 
-inline constexpr int n = 700'001;  // words of a message: 2.8 MB, not a multiple of any chunk size
+// The number of words of a message: 2.8 MB, which is not a multiple of any chunk size.
+inline constexpr int n = 700'001;
 inline constexpr int tag = 9;
 inline const MPI_Comm world = MPI_COMM_WORLD;
 
@@ -22,8 +23,8 @@ inline std::vector<std::byte> numbered(std::size_t words, word first) {
   return result;
 }
 
-/// Whether hpe sends each message as a whole. This is always so with MPICH, which calls no function of hpe while it
-/// waits.
+/// Whether hpe sends each message as a whole, instead of in chunks or by direct copies. With MPICH, hpe always sends
+/// whole messages, because MPICH calls no function of hpe while it waits.
 inline bool whole_messages() {
   if (is_mpich) return true;
   const char* const option = std::getenv("HPE_MPI_PIPELINE");
@@ -36,7 +37,7 @@ inline int words_in(const MPI_Status& status) {
   return count;
 }
 
-// Ordinary memory or hpe memory.
+// A buffer in ordinary memory or in hpe memory.
 class either {
  public:
   either(const std::vector<std::byte>& content, bool on_device)

@@ -1,5 +1,6 @@
-// Messages sent in chunks or copied directly (interpose/mpi/messages), which must behave like other messages. The
-// environment sets the thresholds: with HPE_MPI_LARGE=2k nearly all messages are large.
+// Tests messages that hpe sends in chunks or copies directly (interpose/mpi/messages), which must behave like other
+// messages. Environment variables set the smallest sizes of these messages: with HPE_MPI_LARGE=2k, nearly all messages
+// are large.
 #include "tests/mpi/suite/large_messages.h"
 
 #include <memory>
@@ -28,7 +29,7 @@ TEST(large_messages, EveryPairOfKindsOfMemory) {
   }
 }
 
-// hpe makes direct copies in pieces of 64 MiB.
+// A message that is longer than 64 MiB, the size of the pieces in which hpe makes direct copies.
 TEST(large_messages, LongerThanAPieceOfADirectCopy) {
   constexpr int words = (68 << 20) / int{sizeof(word)} + 3;
   if (rank() > 1) return;
@@ -38,14 +39,13 @@ TEST(large_messages, LongerThanAPieceOfADirectCopy) {
   EXPECT_TRUE(equal(memory.content(), numbered(words, 0)));
 }
 
-// The ranks wait for different operations. While it waits, each rank must also make progress with the other operations
-// that it has begun.
+// The ranks wait for different operations. While a rank waits for one operation, its other operations must continue.
 TEST(large_messages, ProgressWhileWaitingForSomethingElse) {
   either from(numbered(n, 5), true);
   either to(numbered(n, 6), true);
   const auto check = [&] { EXPECT_TRUE(equal(to.content(), numbered(n, 5))); };
   MPI_Request request;
-  // The sender is in a collective, the receiver in its receive.
+  // The sender waits in a collective call, the receiver in its receive.
   if (rank() == 0) {
     MPI_Isend(from.data(), n, MPI_UINT32_T, 1, tag, world, &request);
     MPI_Barrier(world);
@@ -98,7 +98,7 @@ TEST(large_messages, OrderTagsAndWildcards) {
   std::vector<std::unique_ptr<either>> to;
   std::vector<MPI_Request> requests(many);
   for (int i = 0; i < many; ++i) {
-    // Short and long messages, from both kinds of memory, with one tag.
+    // Short and long messages, in ordinary memory and hpe memory, with one tag.
     from.push_back(std::make_unique<either>(numbered(std::size_t(i % 3 == 2 ? 3 : size + i), word(i)), i % 2 == 0));
     to.push_back(std::make_unique<either>(numbered(std::size_t(size) + many, 99), i % 3 == 0));
   }
@@ -122,7 +122,7 @@ TEST(large_messages, ProbesTellTheSizeAndKeepTheOrder) {
   MPI_Comm other;
   MPI_Comm_dup(world, &other);
   either from(numbered(n, 1), true);
-  // Messages as long as an envelope.
+  // A message as long as an envelope (interpose/mpi/messages/envelope.h).
   const auto decoy = numbered(2032 / sizeof(word), 2);
   std::array<MPI_Request, 4> requests{};
   MPI_Isend(decoy.data(), int(decoy.size()), MPI_BYTE, next_rank(), 3, other, &requests[0]);
@@ -136,7 +136,7 @@ TEST(large_messages, ProbesTellTheSizeAndKeepTheOrder) {
   int flag = 0;
   while (flag == 0) MPI_Iprobe(MPI_ANY_SOURCE, 4, other, &flag, &status);
   EXPECT_EQ(words_in(status), n - 1);
-  // Messages arrive in the order in which they were sent, also if the receive accepts any source.
+  // Messages must arrive in the order in which they were sent, even if the receive accepts any source.
   either to(numbered(n, 9), true);
   MPI_Recv(to.data(), n, MPI_UINT32_T, MPI_ANY_SOURCE, MPI_ANY_TAG, other, &status);
   EXPECT_EQ(status.MPI_TAG, 3);
@@ -199,7 +199,7 @@ TEST(large_messages, CancelledFreedAndPersistentReceives) {
   for (int round = 0; round < 3; ++round) {
     MPI_Start(&send);
     MPI_Start(&request);
-    // In round 2, the request is freed during the transfer; the receiver still gets the data.
+    // In round 2, the test frees the request during the transfer. The receiver must get the data nevertheless.
     if (round == 2) MPI_Request_free(&send);
     for (flag = 0; flag == 0 && round == 1;) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
     MPI_Wait(&request, &status);
@@ -220,7 +220,7 @@ TEST(large_messages, CancelledFreedAndPersistentReceives) {
 
 TEST(large_messages, TypesWithGapsOnTheReceivingSide) {
   for (const bool on_device : {false, true}) {
-    constexpr int elements = 40'003;  // few enough for the memory of a device, which holds six copies of each message
+    constexpr int elements = 40'003;  // few enough for the device memory, which must hold six copies of each message
     const datatype type(strided(7));
     either from(numbered(elements * 7, 3), true);
     either to(numbered(elements * 21, 4), on_device);
@@ -260,7 +260,7 @@ TEST(large_messages, WhatKeepsTheOrdinaryWay) {
   int size = 0;
   MPI_Buffer_detach(&detached, &size);
   MPI_Send(from.data(), n, MPI_UINT32_T, MPI_PROC_NULL, tag, world);
-  // Messages between two groups.
+  // Messages on an intercommunicator.
   if (ranks() < 2) return;
   MPI_Comm half;
   MPI_Comm inter;
@@ -283,7 +283,8 @@ TEST(large_messages, AKernelThatWritesWhatIsSent) {
   hpe::array<word> from(n);
   either to(numbered(n, 4), true);
   for (word round = 0; round < 3; ++round) {
-    hpeMemset(from.data(), int(round + 1), n * sizeof(word));  // queued
+    // hpeMemset returns before the device has written the bytes.
+    hpeMemset(from.data(), int(round + 1), n * sizeof(word));
     MPI_Request request;
     MPI_Isend(from.data(), n, MPI_UINT32_T, next_rank(), tag, world, &request);
     MPI_Recv(to.data(), n, MPI_UINT32_T, previous_rank(), tag, world, MPI_STATUS_IGNORE);
@@ -313,8 +314,8 @@ TEST(large_messages, RanksOfOneMachineCopyDirectly) {
   EXPECT_TRUE(equal(to.content(), numbered(n, 1)));
 }
 
-// Many messages in both directions at once, of any size and in any kind of memory, which are completed by each of the
-// functions.
+// Many messages at once in both directions, with random sizes, in ordinary memory and hpe memory. Different MPI
+// functions complete them.
 TEST(large_messages, ManyAtOnceOfAnySize) {
   SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));
   constexpr int many = 12;

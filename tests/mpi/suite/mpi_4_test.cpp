@@ -1,4 +1,5 @@
-// Functions of MPI 4: large counts (names in _c), persistent collectives, non-blocking exchanges, partitioned messages.
+// Tests functions of MPI 4: functions for large counts (names that end in _c), persistent collectives, MPI_Isendrecv,
+// and partitioned messages.
 #include "tests/mpi/ranks.h"
 
 namespace {
@@ -48,7 +49,8 @@ TEST(mpi_4, LargeCounts) {
   });
 }
 
-// Datatypes from constructors with large counts; MPI returns their contents in another form.
+// Datatypes from constructors with large counts. MPI_Type_get_contents_c returns the contents of these datatypes in
+// another form.
 TEST(mpi_4, TypesOfLargeConstructors) {
   constexpr MPI_Count bytes = sizeof(word);
   const std::array<MPI_Count, 3> lengths{2, 5, 1};
@@ -89,7 +91,8 @@ TEST(mpi_4, TypesOfLargeConstructors) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     make_it(&made);
     const datatype each(made);
-    // hpe knows where the bytes are, so MPI does not touch the memory itself.
+    // hpe must compute the type map of the datatype and stage the buffer. If hpe could not do this, MPI itself would
+    // access the memory.
     if (!driver_bytes::wanted()) {
       const device_bytes send(random_bytes(2 * n), owner::device);
       const device_bytes receive(random_bytes(2 * n), owner::device);

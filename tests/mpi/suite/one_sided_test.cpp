@@ -1,4 +1,4 @@
-// Windows in hpe memory, and one-sided calls with buffers in hpe memory.
+// Tests windows in hpe memory, and one-sided calls with buffers in hpe memory.
 #include "tests/mpi/ranks.h"
 
 namespace {
@@ -7,8 +7,9 @@ constexpr int n = 2000;  // words of a window
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// Returns MPI's result for a window over ordinary memory. Open MPI 4.1 does not support windows in programs with
-// threads if ranks cannot access each other's memory (no CMA); mpi.windows runs these tests without threads.
+// Creates a window over ordinary memory and returns the result of MPI_Win_create. Open MPI 4.1 cannot create windows in
+// programs with threads if ranks cannot access each other's memory (no CMA). mpi.windows runs these tests without
+// threads.
 int make_a_window() {
   MPI_Errhandler usual = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(world, &usual);
@@ -26,11 +27,11 @@ class one_sided : public testing::Test {
  protected:
   void SetUp() override {
     static const int answer = make_a_window();
-    if (answer != MPI_SUCCESS) GTEST_SKIP() << "this MPI library makes no windows here, of ordinary memory either";
+    if (answer != MPI_SUCCESS) GTEST_SKIP() << "this MPI library cannot create windows over ordinary memory here";
   }
 };
 
-// Runs calls in which `receive` is the window of each rank.
+// Runs calls(buffers, window) as same_as_on_host() does; the window of each rank is its buffer `receive`.
 template <class Calls>
 void with_window(std::size_t send, Calls&& calls) {
   same_as_on_host(send, n, [&](buffers b) {
@@ -50,7 +51,7 @@ TEST_F(one_sided, PutAndGetBetweenFences) {
     MPI_Win_fence(0, win);
     MPI_Get(b.send + 500, 300, type, previous_rank(), 0, 300, type, win);
     MPI_Win_fence(0, win);
-    b.receive[1] = 77;  // other ranks see the owner's writes after the next fence
+    b.receive[1] = 77;  // other ranks must see this write of the owner after the next fence
     MPI_Win_fence(0, win);
     MPI_Get(b.send + 900, 3, type, next_rank(), 0, 3, type, win);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
@@ -66,7 +67,7 @@ TEST_F(one_sided, AccumulateAndItsRelatives) {
     MPI_Win_fence(0, win);
     MPI_Fetch_and_op(b.send, b.send + 200, type, next_rank(), 5, MPI_SUM, win);
     MPI_Win_fence(0, win);
-    b.send[300] = b.send[200];  // the value may be the same as in the window
+    b.send[300] = b.send[200];  // the comparison may succeed or fail
     MPI_Compare_and_swap(b.send + 1, b.send + 300, b.send + 301, type, next_rank(), 5, win);
     MPI_Win_fence(0, win);
   });
@@ -101,7 +102,7 @@ TEST_F(one_sided, WhatAFlushFinishesIsThere) {
     MPI_Request request;
     MPI_Rget(b.send + 30, 10, type, next_rank(), 0, 10, type, win, &request);
     MPI_Win_flush_local_all(win);
-    b.send[30] += 5;  // must not be overwritten: the wait writes nothing more
+    b.send[30] += 5;  // MPI_Wait must not overwrite this word
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Win_unlock_all(win);
   });
@@ -114,7 +115,8 @@ TEST_F(one_sided, LocksOfOneTarget) {
     MPI_Win_unlock(next_rank(), win);
     MPI_Barrier(world);
     MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win);
-    b.send[50] = b.receive[100] + b.receive[119];  // the owner sees the value under its own lock
+    // The owner must see the new values when it has locked its own window.
+    b.send[50] = b.receive[100] + b.receive[119];
     b.receive[0] = 123;
     MPI_Win_unlock(rank(), win);
     MPI_Barrier(world);
@@ -160,7 +162,7 @@ TEST_F(one_sided, KernelsOnBothSides) {
   MPI_Win win = MPI_WIN_NULL;
   MPI_Win_create(memory.data(), n * sizeof(word), sizeof(word), MPI_INFO_NULL, world, &win);
   for (word round = 1; round <= 3; ++round) {
-    // The kernel may still run when the fence is called.
+    // This kernel may run until after this rank has called MPI_Win_fence.
     hpe::launch(test_kernel().increment, hpe::grid(1), {memory.data(), 10, 1, 20000},
                 hpe::inout(memory.subspan(0, 10)));
     MPI_Win_fence(0, win);
@@ -205,7 +207,7 @@ int told_to_world = 0;
 void count_window(MPI_Win*, int*, ...) { ++told_to_window; }  // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
 void count_world(MPI_Comm*, int*, ...) { ++told_to_world; }   // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
 
-// As long as the window exists, its error handler gets the error.
+// While the window exists, hpe must call the window's error handler.
 TEST_F(one_sided, MemoryFreedUnderAWindow) {
   void* p = nullptr;
   ASSERT_EQ(hpeMalloc(&p, n * sizeof(word)), HPE_SUCCESS);

@@ -1,4 +1,4 @@
-// Sends and receives of every kind, around a ring.
+// Tests send and receive functions of every kind. Each rank sends to the next rank of a ring.
 #include "tests/mpi/ranks.h"
 
 namespace {
@@ -13,12 +13,12 @@ using start_function = int(const void*, int, MPI_Datatype, int, int, MPI_Comm, M
 TEST(point_to_point, BlockingSends) {
   for (send_function* send : {MPI_Send, MPI_Ssend, MPI_Rsend, MPI_Bsend}) {
     same_as_on_host(n, n, [&](buffers b) {
-      // The attached buffer is hpe memory too.
+      // The attached buffer is in hpe memory, too.
       const hpe::array<std::byte> room(n * sizeof(word) + MPI_BSEND_OVERHEAD);
       MPI_Buffer_attach(room.data(), static_cast<int>(room.size()));
       MPI_Request request;
       MPI_Irecv(b.receive + 1, n - 2, MPI_UINT32_T, previous_rank(), tag, world, &request);
-      MPI_Barrier(world);  // a ready send needs its receive
+      MPI_Barrier(world);  // a ready send requires that its receive has begun
       ASSERT_EQ(send(b.send + 2, n - 2, MPI_UINT32_T, next_rank(), tag, world), MPI_SUCCESS);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       void* detached = nullptr;
@@ -110,8 +110,8 @@ TEST(point_to_point, MatchedProbes) {
 
 TEST(point_to_point, PersistentSends) {
   for (start_function* make : {MPI_Send_init, MPI_Ssend_init, MPI_Rsend_init, MPI_Bsend_init}) {
-    // In Open MPI 4.1, the second start of a long message in buffered mode sends zeros first, whatever memory is used.
-    // So these messages are short.
+    // Buffered messages are short here: in Open MPI 4.1, the second start of a long buffered message sends zeros first,
+    // even from ordinary memory.
     const int words = make == MPI_Bsend_init ? 700 : n;
     same_as_on_host(words, words, [&](buffers b) {
       std::vector<std::byte> room(4 * (words * sizeof(word) + MPI_BSEND_OVERHEAD));
@@ -126,7 +126,7 @@ TEST(point_to_point, PersistentSends) {
         MPI_Start(&requests[1]);
         MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
         EXPECT_NE(requests[0], MPI_REQUEST_NULL);
-        b.receive[words - 1 - int(round)] += 1;  // the message of the next round, if any, overwrites it
+        b.receive[words - 1 - int(round)] += 1;  // the message of the next round overwrites this word
       }
       MPI_Request_free(&requests[0]);
       MPI_Request_free(&requests[1]);

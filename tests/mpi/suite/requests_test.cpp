@@ -1,5 +1,6 @@
-// Every function that completes a request. Ranks are not synchronised: messages of a neighbour that already runs the
-// next test may match receives of this test. So a receive that must get no message uses a tag that no other test uses.
+// Tests every function that completes a request. The ranks are not synchronised: a neighbour may already run the next
+// test, and its messages may match receives of this test. So a receive that must get no message has a tag that no other
+// test uses.
 #include <atomic>
 #include <thread>
 
@@ -13,7 +14,7 @@ constexpr int tag_of_nobody = 30077;
 const MPI_Comm world = MPI_COMM_WORLD;
 using request_array = std::array<MPI_Request, 2 * parts>;
 
-// Starts a receive and a send of each part, in an array whose last two entries are null.
+// Starts a receive and a send for all parts except the last one. The last two requests in the returned array are null.
 request_array start(buffers b) {
   request_array requests;
   requests.fill(MPI_REQUEST_NULL);
@@ -24,7 +25,8 @@ request_array start(buffers b) {
   return requests;
 }
 
-// Checks the status of request `index` of start(). For a send, the status contains nothing to check.
+// Checks the status of request number `index` in the array that start() has returned. Does nothing for a send, whose
+// status contains nothing to check.
 void expect_right(const MPI_Status& status, int index) {
   if (index % 2 != 0) return;
   int count = 0;
@@ -123,7 +125,7 @@ TEST(requests, WhatRequestGetStatusSaysIsThere) {
     for (int flag = 0; flag == 0;) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
     word sum = 0;
     for (int i = 0; i < n; ++i) sum += b.receive[i];
-    b.receive[0] = sum;  // must not be overwritten: the wait writes nothing more
+    b.receive[0] = sum;  // MPI_Wait must not overwrite this word
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   });
 }
@@ -150,7 +152,7 @@ TEST(requests, StartallAndPersistentInEveryWait) {
         default:
           MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
           MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-          MPI_Wait(&requests[1], MPI_STATUS_IGNORE);  // not active: returns at once
+          MPI_Wait(&requests[1], MPI_STATUS_IGNORE);  // must return at once, because the request is not active
       }
       b.receive[n / 2 + round] = 0;
     }
@@ -168,7 +170,7 @@ TEST(requests, AReceiveWhoseRequestWasFreedArrives) {
     MPI_Request send;
     MPI_Isend(b.send, n, MPI_UINT32_T, next_rank(), 0, world, &send);
     MPI_Request_free(&send);
-    // A later message shows that the earlier one has arrived.
+    // When this later message has arrived, the earlier message has arrived, too.
     word token = 0;
     MPI_Request last;
     MPI_Isend(&token, 1, MPI_UINT32_T, next_rank(), 1, world, &last);
@@ -212,8 +214,8 @@ TEST(requests, ManyAtOnceOnBothKindsOfMemory) {
 
 }  // namespace
 
-// MPI may reuse the handle of a request before the thread that waits for that request has returned. A generalised
-// request, whose callback MPI calls in between, keeps the first thread in MPI during that time.
+// MPI may reuse the handle of a request before the thread that waits for this request has returned. The test keeps the
+// first thread in MPI during this time by a generalised request, whose callback waits for the second thread.
 struct second_thread {
   std::atomic<int> step{0};  // 1: MPI has freed the first request; 2: the second thread has waited for its own
 
@@ -264,7 +266,8 @@ TEST(requests, AHandleThatAnotherThreadGetsNext) {
   }
 }
 
-// Messages as long as an envelope: probes take them, and the messages before them, out of MPI.
+// One thread probes while others receive. The messages are as long as an envelope, so hpe takes them, and the messages
+// before them, out of MPI (interpose/mpi/messages/set_aside.h).
 TEST(requests, ProbesOfOneThreadBesideReceivesOfOthers) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Query_thread(&provided);

@@ -1,4 +1,4 @@
-// Messages that are longer than their receive, in programs that handle the error.
+// Tests messages that are longer than the receive buffer, in programs that handle the error.
 #include "tests/mpi/suite/large_messages.h"
 
 using namespace large_messages_tests;  // NOLINT(google-build-using-namespace): a test program
@@ -11,7 +11,7 @@ int class_of(int code) {
   return result;
 }
 
-// A communicator with MPI_ERRORS_RETURN, on which each rank sends to the next one.
+// A communicator with MPI_ERRORS_RETURN, on which each rank sends to the next rank.
 class forgiving {
  public:
   forgiving() {
@@ -24,7 +24,8 @@ class forgiving {
   ~forgiving() { MPI_Comm_free(&comm_); }
 
   enum class way { recv, irecv_and_wait, irecv_and_waitall, mrecv, sendrecv, persistent };
-  // Receives a message in the way `how`. way::sendrecv also sends one word.
+  // Receives a message with the function or functions that `how` names, and returns the error code. way::sendrecv also
+  // sends one word.
   int receive(way how, void* to, int room, MPI_Status& status) const {
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_SUCCESS;
@@ -48,12 +49,13 @@ class forgiving {
         MPI_Recv_init(to, room, MPI_UINT32_T, previous_rank(), tag, comm_, &request);
         MPI_Start(&request);
         code = MPI_Wait(&request, &status);
-        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);  // Open MPI itself frees it after an error
+        // After an error, Open MPI itself has freed the request.
+        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
         return code;
       default: break;
     }
     MPI_Irecv(to, room, MPI_UINT32_T, previous_rank(), tag, comm_, &request);
-    // Uses MPI_Wait, because Open MPI's own MPI_Waitall may not return.
+    // MPI_Wait instead of MPI_Waitall, because Open MPI's own MPI_Waitall may not return after an error.
     if (how == way::irecv_and_wait || whole_messages()) return MPI_Wait(&request, &status);
     code = MPI_Waitall(1, &request, &status);
     if (code == MPI_SUCCESS) return code;
@@ -74,14 +76,15 @@ class forgiving {
   std::optional<errors_returned> on_world_;
 };
 
-// Every kind of receive, with buffers larger and smaller than an envelope. The sender's call returns in each case.
+// Tests every kind of receive, with buffers that are larger and smaller than an envelope
+// (interpose/mpi/messages/envelope.h). The receiver must get an error, and the sender's call must succeed.
 TEST(large_messages, WhatIsTooLongIsAnErrorOfTheReceiverAlone) {
   const forgiving other;
   for (const bool on_device : {false, true}) {
     const either from(numbered(n, 1), true);
     for (const auto how : forgiving::ways) {
       for (const int room : {n - 1, 1000, 507, 10, 1, 0}) {
-        // Open MPI 4.1 itself writes the whole message, even beyond the end of the buffer.
+        // In these cases, Open MPI 4.1 itself writes the whole message, even beyond the end of the buffer.
         if (whole_messages() && room != n - 1) continue;
         const either to(numbered(n, 8), on_device);
         SCOPED_TRACE("way " + std::to_string(int(how)) + ", room for " + std::to_string(room));

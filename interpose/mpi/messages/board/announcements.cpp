@@ -5,10 +5,10 @@
 
 #include "interpose/mpi/messages/board/shared_by_machine.h"
 
-// Announcements are numbered within their pair of ranks, in order, and the cell of an announcement is the number modulo
-// the number of cells. A cell is reused when its announcement is over. Numbers start at the number of cells, so the
-// zeros of new memory mean that there is no announcement. A sender may read a cell while the receiver fills the cell
-// for a later announcement. The sender's claim then fails, because the number in the cell's state has changed.
+// Each pair of receiver and sender numbers its announcements in order. Announcement n uses cell n % cells, which is
+// reused when the announcement is over. The first number is `cells`, so cells that contain zeros, as in new memory,
+// contain no announcement. A sender may read a cell while the receiver fills the cell for a later announcement. The
+// sender's claim then fails, because the number in the cell's state has changed.
 
 namespace hpe::interpose::mpi {
 
@@ -16,7 +16,8 @@ namespace {
 
 std::atomic<announcement_board*> the_announcements{nullptr};
 
-// The memory for the announcements grows with the square of the number of ranks; for 32 ranks, it is 16 MiB.
+// The largest number of ranks on one machine that announce receives. The memory for announcements grows with the square
+// of the number of ranks; for 32 ranks, it is 16 MiB.
 constexpr int most_ranks = 32;
 
 std::uint64_t packed(const offer_board::offer& of) noexcept { return std::uint64_t{of.turn} << 32 | of.slot; }
@@ -49,11 +50,11 @@ void announcement_board::open(const job& of, MPI_Comm machine) {
                           std::memory_order_release);
 }
 
-// The board is never destroyed: other threads may be using it.
+// Does not destroy the board, because other threads may be using it.
 void announcement_board::close() noexcept { the_announcements.store(nullptr, std::memory_order_release); }
 
 announcement_board::communicator_name announcement_board::name_of(MPI_Comm comm) noexcept {
-  constexpr unsigned equal_bits = 4;  // addresses of communicators are multiples of 16
+  constexpr unsigned equal_bits = 4;  // an MPI_Comm of Open MPI is an address, which is a multiple of 16
   std::uint64_t bits = 0;
   static_assert(sizeof comm <= sizeof bits);
   std::copy_n(reinterpret_cast<const std::byte*>(&comm), sizeof comm, reinterpret_cast<std::byte*>(&bits));
@@ -62,8 +63,8 @@ announcement_board::communicator_name announcement_board::name_of(MPI_Comm comm)
 
 // ---- the receiver -------------------------------------------------------------------------------------------------
 
-// Entries of communicators that the program has freed are harmless: no sender claims the announcements for these
-// communicators.
+// An element for a communicator that the program has freed is harmless, because no sender claims announcements for this
+// communicator.
 void announcement_board::learn(MPI_Comm comm, int source, int rank, communicator_name communicator) {
   constexpr std::size_t most_correspondents = 4096;
   if (rank == rank_ || place_[static_cast<std::size_t>(rank)] < 0) return;
@@ -82,7 +83,7 @@ const announcement_board::correspondent* announcement_board::sender_of(MPI_Comm 
 }
 
 void announcement_board::mistaken(MPI_Comm comm, int source) {
-  constexpr unsigned for_a_while = 64;  // the number of next receives from the rank that are not announced
+  constexpr unsigned for_a_while = 64;  // the number of following receives from the sender that are not announced
   const auto found = correspondents_.find({comm, source});
   if (found != correspondents_.end()) found->second.unannounced = for_a_while;
 }
@@ -154,13 +155,14 @@ std::optional<announcement_board::found_cell> announcement_board::find(int recei
   for (std::uint32_t number = first; number != end; ++number) {
     const cell& its = cell_of(receiver, rank_, number);
     const std::uint64_t state = its.state.load(std::memory_order_acquire);
-    if (static_cast<std::int32_t>(number_in(state) - number) < 0) break;  // the receiver has not announced it yet
+    // Stop: the receiver has not made announcement `number`.
+    if (static_cast<std::int32_t>(number_in(state) - number) < 0) break;
     if (state != word(number, stage::announced)) {
       if (number == first) ++first;
       continue;
     }
     if (its.communicator != comm || its.tag != tag) continue;
-    if (its.bytes < bytes) break;  // MPI will match this receive, which is an error
+    if (its.bytes < bytes) break;  // MPI will match this receive and report that the message is too long
     found_cell found{number, its.place};
     found.place.offset = its.offset;
     return found;

@@ -1,17 +1,18 @@
 #pragma once
 
-/// Receives that ranks announce to senders on the same machine, in shared memory. A sender that finds an announced
-/// receive for its message claims the receive and copies at once. The message then needs a single copy and no handshake
-/// (receiver-initiated rendezvous).
+/// Receives that ranks announce to senders on the same machine, in shared memory. If a sender finds an announced
+/// receive for its message, it claims the announcement and copies the message to the receive buffer at once. The
+/// message then needs a single copy and no handshake (receiver-initiated rendezvous).
 ///
-/// Only MPI decides which message matches a receive, so the sender also sends the envelope. The copy may begin before
-/// MPI has matched the envelope, and must not go to the wrong buffer: if a shorter message arrived there, the copy
-/// would have changed the bytes behind that message. So both sides make sure that MPI will match the two: the sender
-/// claims an announcement only for the first message that no receive has matched (unmatched_sends.h), and the receiver
-/// announces a receive only if no other one precedes it (unannounced_receives.h). When the message has matched, the
-/// receiver reports that to the sender (offer_board::matched()) and only waits for the copy. If another message matches
-/// nevertheless, that message is written to the buffer after the copy has ended, and the sender continues as if it had
-/// not copied.
+/// Only MPI decides which message matches a receive, so the sender also sends an envelope (envelope.h). The copy may
+/// begin before MPI has matched the envelope with the receive. If MPI then matched the receive with another, shorter
+/// message, the copy would have overwritten bytes after the end of this message. So both ranks make sure that MPI will
+/// match the envelope with the receive. The sender claims an announcement only for the first of its messages that no
+/// receive has matched (unmatched_sends.h). The receiver announces a receive only if no other receive could get the
+/// message first (unannounced_receives.h). When MPI has matched the envelope with the receive, the receiver tells the
+/// sender (offer_board::matched()) and waits for the end of the copy. If MPI nevertheless matches another message with
+/// the receive, the receiver waits until the copy has ended and then writes this other message to the buffer. The
+/// sender then sends its own message as if it had not copied it.
 
 #include <array>
 #include <atomic>
@@ -28,39 +29,40 @@
 
 namespace hpe::interpose::mpi {
 
-/// The functions must be called while a progress::guard exists, unless their description says otherwise.
+/// Callers of these functions must hold a progress::guard, except where the function's comment says "Thread safe".
 class announcement_board {
  public:
-  /// The board of this job; nullptr if the ranks of this machine do not announce receives. Thread safe.
+  /// Returns the board of this job; nullptr if the ranks of this machine do not announce receives. Thread safe.
   [[nodiscard]] static announcement_board* current() noexcept;
-  /// Called by job::begin in every rank, after offer_board::open(); collective over the ranks of this machine.
+  /// Opens the board. job::begin calls this in every rank, after offer_board::open(). Collective over the ranks of this
+  /// machine.
   static void open(const job& of, MPI_Comm machine);
   static void close() noexcept;
 
-  /// Identifies a communicator of a sender until the sender frees the communicator. A later communicator may have the
-  /// same name.
+  /// Identifies a communicator in the sender's process until the sender frees the communicator. A communicator that the
+  /// sender creates later may have the same name.
   using communicator_name = std::uint32_t;
   [[nodiscard]] static communicator_name name_of(MPI_Comm comm) noexcept;
 
   // ---- the receiver
 
-  /// A sender that has sent this rank messages whose payloads were in memory of the CUDA driver: the sender's rank in
-  /// MPI_COMM_WORLD and its communicator.
+  /// A sender from which this rank has received messages in memory of the CUDA driver: the sender's rank in
+  /// MPI_COMM_WORLD, and the sender's name of the communicator.
   struct correspondent {
     int rank = 0;
     communicator_name communicator = 0;
-    unsigned unannounced = 0;  ///< after a wrong claim: the number of next receives that are not announced
+    unsigned unannounced = 0;  ///< after a wrong claim: the number of following receives that are not announced
   };
-  /// Records the sender of an envelope: rank `source` of `comm` is rank `rank` of MPI_COMM_WORLD, and that rank's own
-  /// name for the communicator is `communicator`.
+  /// Records the sender of an envelope: rank `source` of `comm` is rank `rank` of MPI_COMM_WORLD, and names the
+  /// communicator `communicator`.
   void learn(MPI_Comm comm, int source, int rank, communicator_name communicator);
-  /// The sender to which a receive should be announced; nullptr if the receive should not be announced.
+  /// Returns the sender to which a receive should be announced; nullptr if the receive should not be announced.
   [[nodiscard]] const correspondent* sender_of(MPI_Comm comm, int source);
-  /// To be called when a sender has claimed the announcement of a receive, but another message has matched the receive.
-  /// The next receives from this sender are then not announced.
+  /// Call this when a sender has claimed the announcement of a receive, but MPI has matched another message with the
+  /// receive. sender_of() then returns nullptr for the following receives from this sender.
   void mistaken(MPI_Comm comm, int source);
 
-  /// The messages for which a receive is announced.
+  /// Describes the messages that an announced receive can match.
   struct messages {
     int sender = 0;  ///< rank in MPI_COMM_WORLD
     communicator_name communicator = 0;
@@ -69,9 +71,9 @@ class announcement_board {
     friend bool operator==(const messages&, const messages&) = default;
   };
 
-  /// Announces a receive while the object exists. The destructor withdraws the announcement; if a sender has claimed
-  /// it, the destructor waits until that sender's copy has ended. If two ranks waited for each other in this
-  /// destructor, both would wait forever; therefore callers first test is_over().
+  /// Announces a receive while the object exists. The destructor withdraws the announcement. If a sender has claimed
+  /// it, the destructor waits until the sender's copy has ended. If two ranks waited for each other in this destructor,
+  /// both would wait forever, so callers must destroy the object only after is_over() has returned true.
   class announcement {
    public:
     announcement(announcement_board& board, const messages& about, std::uint32_t number);
@@ -82,8 +84,8 @@ class announcement_board {
     /// If a sender has claimed the announcement for a message, returns the offer of that message. Otherwise withdraws
     /// the announcement and returns nullopt.
     [[nodiscard]] std::optional<offer_board::offer> claim();
-    /// Whether the announcement is not claimed, or the copy for the claim has ended. A copy has ended when the sender
-    /// has made it or has failed to make it.
+    /// Withdraws the announcement if no sender has claimed it. Returns true if no sender has claimed it, or if the copy
+    /// of the sender that has claimed it has succeeded or failed.
     [[nodiscard]] bool is_over();
     [[nodiscard]] const messages& about() const noexcept { return about_; }
 
@@ -96,17 +98,19 @@ class announcement_board {
   /// Announces a receive to a sender. Returns nullptr if too many receives are announced to this sender.
   [[nodiscard]] std::unique_ptr<announcement> announce(const correspondent& to, int tag, std::size_t bytes,
                                                        const peer_bytes& place);
-  /// To be called when a receive has matched a message, before the sender is told. Withdraws all unclaimed
-  /// announcements for these messages that are older than the receive's own (all, if `own` is nullptr). MPI has matched
-  /// their receives, too, but may not have completed them.
+  /// Call this when MPI has matched a receive with a message, before the receiver tells the sender. Withdraws all
+  /// unclaimed announcements for `about` that are older than `own`, the receive's own announcement. If `own` is
+  /// nullptr, withdraws all unclaimed announcements for `about`. MPI has matched the receives of the withdrawn
+  /// announcements, too, but may not have completed them.
   void withdraw_before(const announcement* own, const messages& about);
 
   // ---- the sender
 
-  /// Whether a receiver may have announcements that no sender has claimed. Costs one load.
+  /// Whether a receiver may have announcements for this rank that this rank has not claimed. Costs one load.
   [[nodiscard]] bool has_any(int receiver) const noexcept;
-  /// Claims the oldest announcement for a message, if the message fits into the receive and the sender can copy to the
-  /// receive's place (may_copy(place) is true).
+  /// Claims the oldest announcement that matches a message of `bytes` bytes, and returns the address of the receive
+  /// buffer. `with`: the offer of the message. Returns nullopt, without effect, if there is no such announcement, if
+  /// the message is longer than the receive buffer, or if may_copy(buffer address) is false.
   template <class MayCopy>
   [[nodiscard]] std::optional<peer_bytes> claim(int receiver, communicator_name comm, int tag, std::size_t bytes,
                                                 const offer_board::offer& with, MayCopy&& may_copy) {
@@ -116,21 +120,20 @@ class announcement_board {
   }
 
  private:
-  // Each pair of ranks has its own cells, which are used in rotation: the receiver announces and withdraws, the sender
-  // claims.
+  // Each pair of receiver and sender has its own cells, which are used in rotation. The receiver writes announcements
+  // into cells and withdraws them; the sender claims them.
   static constexpr std::uint32_t cells = 64;
   enum class stage : std::uint32_t { unused, announced, claimed };
-  // The members that change with every message are in the first cache line. The receiver writes `place` only if it
-  // differs from the previous place in the cell, so that the cache lines of `place` stay in the caches of both
-  // processors.
+  // The members that change with every message are in the first cache line. The receiver writes `place` only if its
+  // value changes, so that the other cache lines stay in the caches of both ranks' processors.
   struct alignas(64) cell {
-    std::atomic<std::uint64_t> state;     // number of the announcement and its stage
+    std::atomic<std::uint64_t> state;     // the number of the announcement, and its stage
     std::atomic<std::uint64_t> claimant;  // the offer of the sender that has claimed the announcement
     std::size_t bytes;
-    std::uint64_t offset;  // the offset of `place`
+    std::uint64_t offset;  // the offset of the receive buffer in the memory that `place` describes
     communicator_name communicator;
     int tag;
-    alignas(64) peer_bytes place;  // the place, without its offset
+    alignas(64) peer_bytes place;  // the memory that contains the receive buffer; its own member `offset` is 0
   };
   using pair = std::array<cell, cells>;
   struct found_cell {
@@ -155,12 +158,12 @@ class announcement_board {
   const std::vector<int> place_;  // for each rank of MPI_COMM_WORLD: its rank among the ranks of this machine, or -1
   const std::size_t members_;
   const int rank_;
-  // Both are indexed by rank. next_: the number of the next announcement to each sender. first_: the number of each
-  // receiver's first announcement that may still be claimed.
+  // By rank: next_ contains the number of the next announcement to each sender; first_ contains the number of each
+  // receiver's oldest announcement that this rank may claim.
   std::vector<std::uint32_t> next_;
   std::vector<std::uint32_t> first_;
   std::map<std::pair<MPI_Comm, int>, correspondent> correspondents_;
-  std::vector<announcement*> announced_;  // in their order
+  std::vector<announcement*> announced_;  // in the order in which they were made
 };
 
 }  // namespace hpe::interpose::mpi

@@ -19,7 +19,7 @@ offer_board::offer_board(row* rows, int rank, std::size_t ranks)
 }
 
 void offer_board::open(const job& of, MPI_Comm machine) {
-  // Either all ranks of the machine have the board or none, because a receiver without a board could not take an offer.
+  // All ranks of the machine have the board, or none, because a receiver without the board could not answer an offer.
   void* const mapped = shared_by_machine(of, "offers", of.same_machine.size() * sizeof(row), machine);
   if (mapped == nullptr)
     return log(log_level::info,
@@ -28,7 +28,7 @@ void offer_board::open(const job& of, MPI_Comm machine) {
                    std::memory_order_release);
 }
 
-// The board is never destroyed: other threads may be using it.
+// Does not destroy the board, because other threads may be using it.
 void offer_board::close() noexcept { the_offers.store(nullptr, std::memory_order_release); }
 
 std::optional<offer_board::offer> offer_board::make(bool kept) {
@@ -54,8 +54,8 @@ void offer_board::ask(int rank, const offer& of, const target& wanted) noexcept 
   set(rank, of, stage::asked);
 }
 
-// The sender does not write a kept offer into its cell. So, until the receiver answers, the cell contains an earlier
-// turn.
+// The sender does not write a kept offer into the cell. So if the cell contains an earlier turn, the receiver has not
+// answered the offer.
 offer_board::stage offer_board::stage_of(const offer& of) const noexcept {
   const std::uint64_t now = rows_[rank_].of_offer[of.slot].state.load(std::memory_order_acquire);
   return now >> 32 == of.turn ? static_cast<stage>(now) : stage::offered;
@@ -67,7 +67,8 @@ offer_board::stage offer_board::stage_of(int rank, const offer& of) const noexce
 }
 
 offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
-  constexpr int while_asked = 400;  // longer than the others, because the sender copies during this time
+  // Longer than while_offered and while_taken, because the sender copies during this time.
+  constexpr int while_asked = 400;
   return watch_while([&] { return stage_of(rank, of); },
                      [](stage s) { return s == stage::asked || s == stage::pushing; }, while_asked);
 }
@@ -88,7 +89,7 @@ void offer_board::fail(const offer& of) noexcept {
   copied(of);
 }
 
-// If the slot contains a later offer, the sender has ended this offer, and a sender ends an offer only after the copy.
+// Also true if the slot contains a later offer, because a sender ends an offer only after the copy.
 bool offer_board::is_copied(int rank, const offer& of) const noexcept {
   const std::uint32_t last = rows_[rank].of_offer[of.slot].copied.load(std::memory_order_acquire);
   return static_cast<std::int32_t>(last - of.turn) >= 0;

@@ -1,18 +1,19 @@
 #pragma once
 
-/// Lets ranks of one machine agree on messages that are copied from device to device. The protocol uses shared memory,
-/// so that an answer needs no MPI message.
+/// With offers in shared memory, two ranks of one machine agree which of them copies a message from device to device,
+/// and when. An answer to an offer needs no MPI message.
 ///
-/// A sender makes an offer for each of these messages and names the offer in the envelope. The receiver takes the offer
-/// before it copies, and sets the offer to `done` after the copy. The receiver may also describe the target and ask the
-/// sender to copy, which is faster. The sender then copies and sets the offer to `done`, or leaves the copy to the
-/// receiver. If the sender does not begin the copy, the receiver withdraws its request and copies. A sender that must
-/// not wait withdraws an offer that the receiver has not taken. A sender may also copy without being asked, to a
-/// receive that was announced to it (announcements.h).
+/// A sender makes an offer for each message that can be copied directly, and sends the number of the offer in the
+/// envelope (envelope.h). The receiver takes the offer, copies the message, and then sets the offer to `done`. Instead
+/// of copying, the receiver may describe the target and ask the sender to copy, which is faster. The sender then copies
+/// and sets the offer to `done`, or leaves the copy to the receiver. If the sender does not begin the copy soon, the
+/// receiver withdraws its request and copies. A sender that must not wait withdraws an offer that the receiver has not
+/// taken. A sender may also copy without being asked, if it finds an announced receive for the message
+/// (announcements.h).
 ///
-/// The caches of both ranks' processors exchange the cache line of an offer's cell, which takes as long as a step of
-/// the protocol. To save these transfers, the sender does not write to the cell of an offer that it will not withdraw,
-/// and the receiver does not have to take the offer.
+/// When one rank reads what the other rank has written to an offer's cell, the cache line moves between two processors.
+/// To avoid some of these transfers, a sender does not write to the cell of an offer that it will never withdraw (a
+/// kept offer), and the receiver does not write to the cell when it takes a kept offer.
 
 #include <array>
 #include <atomic>
@@ -26,13 +27,14 @@
 
 namespace hpe::interpose::mpi {
 
-/// The functions must be called while a progress::guard exists, unless their description says otherwise.
+/// Callers of these functions must hold a progress::guard, except where the function's comment says "Thread safe".
 class offer_board {
  public:
-  /// The board of this job; nullptr in all ranks of this machine if one of them cannot map the shared memory. Thread
-  /// safe.
+  /// Returns the board of this job; nullptr in all ranks of this machine if one of them cannot map the shared memory.
+  /// Thread safe.
   [[nodiscard]] static offer_board* current() noexcept;
-  /// Called by job::begin in every rank, before the first message; collective over the ranks of this machine.
+  /// Opens the board. job::begin calls this in every rank, before the first message. Collective over the ranks of this
+  /// machine.
   static void open(const job& of, MPI_Comm machine);
   static void close() noexcept;
 
@@ -49,7 +51,7 @@ class offer_board {
   /// the receiver has asked the sender to copy, the sender sets `pushing`, and then `left` or `done`.
   enum class stage : std::uint32_t { withdrawn, offered, taken, asked, matched, pushing, left, done };
 
-  /// Where a receiver wants the bytes to be copied, and the shape of the copy.
+  /// The memory to which the receiver asks the sender to copy, and the shape of the copy.
   struct target {
     peer_bytes place{};
     box_copy shape{};
@@ -57,14 +59,14 @@ class offer_board {
 
   // ---- the sender
 
-  /// Makes an offer. Returns nullopt if all slots are in use. withdraw() may be called only for offers that are not
-  /// kept.
+  /// Makes an offer. Returns nullopt if all slots are in use. `kept`: the sender will not call withdraw() for this
+  /// offer.
   [[nodiscard]] std::optional<offer> make(bool kept);
-  /// Tells the receiver that the sender's thread stays in MPI until the message has completed.
+  /// Tells the receiver that a thread of the sender stays in MPI until the message has completed.
   void await(const offer& of) noexcept;
   [[nodiscard]] stage stage_of(const offer& of) const noexcept;
-  /// Like stage_of(), but first spins for some microseconds, as long as the receiver has not made its next step and
-  /// is_news() returns false.
+  /// Like stage_of(), but spins for at most some microseconds until the receiver has changed the stage, or until
+  /// is_news() returns true.
   template <class News>
   [[nodiscard]] stage watch(const offer& of, News&& is_news) const noexcept {
     constexpr int while_offered = 50;
@@ -76,12 +78,12 @@ class offer_board {
                                     look, [](stage s) { return s == stage::taken; }, while_taken)
                               : at;
   }
-  /// Begins the copy for which the receiver has asked. Returns false, without effect, if the receiver has withdrawn its
-  /// request.
+  /// Sets the stage from `asked` to `pushing`; the sender must then copy. Returns false, without effect, if the
+  /// receiver has withdrawn its request.
   [[nodiscard]] bool begin_push(const offer& of) noexcept;
-  /// The target that the receiver has described; valid only in stage `pushing`.
+  /// Returns the target that the receiver has described. Call this only in stage `pushing`.
   [[nodiscard]] target target_of(const offer& of) const noexcept { return rows_[rank_].of_offer[of.slot].wanted; }
-  /// The sender's answers in stage `pushing`: pushed() reports that all bytes have been copied, leave() that the
+  /// End the stage `pushing`: pushed() tells the receiver that the sender has copied all bytes, leave() that the
   /// receiver must copy them.
   void pushed(const offer& of) noexcept { set(rank_, of, stage::done); }
   void leave(const offer& of) noexcept { set(rank_, of, stage::left); }
@@ -90,57 +92,57 @@ class offer_board {
   /// Frees the slot of the offer.
   void end(const offer& of) noexcept;
 
-  // ---- copies without a request: copied() and fail() report that the copy has ended, and both ranks can query this
+  // ---- copies without a request, to announced receives. The next functions record and return how the copy has ended.
 
   void copied(const offer& of) noexcept {
     rows_[rank_].of_offer[of.slot].copied.store(of.turn, std::memory_order_release);
   }
-  /// Reports that the copy has failed, so that the receiver must fetch the bytes.
+  /// Records that the copy has failed, so that the receiver must fetch the bytes.
   void fail(const offer& of) noexcept;
-  /// Whether the copy has ended. watch_copy() first spins for some microseconds.
+  /// Whether the copy of rank `rank` for this offer has ended. watch_copy() first spins for some microseconds.
   [[nodiscard]] bool is_copied(int rank, const offer& of) const noexcept;
   [[nodiscard]] bool watch_copy(int rank, const offer& of) const noexcept;
   [[nodiscard]] bool has_failed(int rank, const offer& of) const noexcept {
     return rows_[rank].of_offer[of.slot].failed.load(std::memory_order_acquire) == of.turn;
   }
 
-  /// Records that this rank sends from a device. Returns another rank of this machine that has recorded the same
-  /// device; from the second call on, returns nullopt. Thread safe.
+  /// Records that this rank sends from a device. The first call returns another rank of this machine that has recorded
+  /// the same device; nullopt if there is none. Later calls return nullopt. Thread safe.
   using device_id = std::array<std::byte, 16>;
   [[nodiscard]] std::optional<int> sends_from(const device_id& device) noexcept;
 
-  /// Records that `rank`, on this machine, cannot use the offers that the calling rank makes. Thread safe.
+  /// Records that rank `rank`, on this machine, cannot access the memory that the calling rank offers. Thread safe.
   void set_of_no_use(int rank) noexcept { of_no_use_[rank].store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool is_of_no_use(int rank) const noexcept { return of_no_use_[rank].load(std::memory_order_relaxed); }
 
-  // ---- the receiver: offers of a rank of this machine
+  // ---- the receiver. `rank`: the sender of the offer, a rank of this machine.
 
   /// Takes an offer. Returns false if the sender has withdrawn it.
   [[nodiscard]] bool take(int rank, const offer& of) noexcept;
-  /// Tells the sender of a kept offer that the receiver has taken it. For any other offer, take() has told the sender
-  /// already.
+  /// Sets a kept offer to `taken`, so that the sender sees that the receiver has taken it. For any other offer, take()
+  /// has done this.
   void show_taken(int rank, const offer& of) noexcept {
     if (of.kept) set(rank, of, stage::taken);
   }
   [[nodiscard]] bool is_awaited(int rank, const offer& of) const noexcept;
-  /// Asks the sender of a taken offer to copy to the target `wanted`. The sender then sets `pushing`, and afterwards
-  /// `done` or `left`.
+  /// Asks the sender of a taken offer to copy to the target `wanted`. The sender then sets the stage to `pushing`, and
+  /// later to `done` or `left`.
   void ask(int rank, const offer& of, const target& wanted) noexcept;
   /// Withdraws the request to the sender, so that the receiver can copy. Returns false, without effect, if the sender
   /// has begun the copy.
   [[nodiscard]] bool take_back(int rank, const offer& of) noexcept;
-  /// stage_of() also returns `done` if the slot already belongs to a later offer. watch() first spins while the sender
-  /// has a step to make.
+  /// Return the stage of an offer; `done` if the slot contains a later offer. watch() first spins for some microseconds
+  /// while the stage is `asked` or `pushing`.
   [[nodiscard]] stage stage_of(int rank, const offer& of) const noexcept;
   [[nodiscard]] stage watch(int rank, const offer& of) const noexcept;
   void done(int rank, const offer& of) noexcept { set(rank, of, stage::done); }
   /// Tells the sender that the receiver has matched the offer's message, which the sender copies without being asked.
   void matched(int rank, const offer& of) noexcept { set(rank, of, stage::matched); }
 
-  // ---- receives whose buffers are smaller than an envelope. Thread safe.
+  // ---- receives whose buffers are smaller than an envelope. These two functions are thread safe.
 
-  /// Tells other ranks that this rank inspects all its receives, so that other ranks may send it any message by
-  /// envelope.
+  /// Tells other ranks that this rank checks each message that it receives for an envelope. Other ranks may then send
+  /// this rank messages of any size by envelope.
   void set_looks() noexcept;
   [[nodiscard]] bool looks(int rank) const noexcept;
 
@@ -149,9 +151,9 @@ class offer_board {
   // Each cell has its own cache lines.
   struct alignas(64) cell {
     std::atomic<std::uint64_t> state;
-    std::atomic<std::uint32_t> awaited;  // turn of the offer for which the sender waits in MPI
-    std::atomic<std::uint32_t> copied;   // turn of the last offer for which a copy without a request has ended
-    std::atomic<std::uint32_t> failed;   // turn of the last offer whose copy without a request has failed
+    std::atomic<std::uint32_t> awaited;  // the turn of the offer for which a thread of the sender waits in MPI
+    std::atomic<std::uint32_t> copied;   // the turn of the last offer for which a copy without a request has ended
+    std::atomic<std::uint32_t> failed;   // the turn of the last offer for which a copy without a request has failed
     target wanted;
   };
   struct row {

@@ -16,7 +16,8 @@ void* map_file(const std::string& name, std::size_t bytes) {
   if (file < 0) return nullptr;
   void* mapped = MAP_FAILED;
   const auto size = static_cast<off_t>(bytes);
-  // Allocates the pages now, because a later access to a page for which /dev/shm has no space would end the process.
+  // Allocate all pages here: if /dev/shm had no space for a page, a later access to this page would end the process
+  // with SIGBUS.
   if (::posix_fallocate(file, 0, size) == 0)
     mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
@@ -25,8 +26,8 @@ void* map_file(const std::string& name, std::size_t bytes) {
 
 }  // namespace
 
-// The memory is a file whose name contains the job's number. All ranks open the file before the first rank removes its
-// name.
+// The memory is a file in /dev/shm whose name contains the job's number. A rank removes the name only after all ranks
+// have opened the file.
 void* shared_by_machine(const job& of, std::string_view use, std::size_t bytes, MPI_Comm machine) {
   const std::string name = fmt::format("/hpe-mpi-{:016x}{:016x}-{}", of.id[0], of.id[1], use);
   void* const mapped = map_file(name, bytes);

@@ -4,9 +4,9 @@
 #include "interpose/mpi/pending.h"
 #include "runtime/base/error.h"
 
-// Chunk i uses place i % at_once: MPI receives the chunk into its place, then the device copies the chunk from there;
-// then the place is free again. Receives are posted in the order of the chunks. After a failure the remaining chunks
-// are received and discarded.
+// Chunk i uses place (host buffer) number i % at_once. MPI receives the chunk into this place, and the device then
+// copies the chunk from the place to the destination. After this copy, the place is free for another chunk. Receives
+// are posted in the order of the chunks. After a failure, hpe receives and discards the remaining chunks.
 
 namespace hpe::interpose::mpi {
 
@@ -17,7 +17,8 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   chunked_receive(std::byte* to, const chunk_plan& plan, transfer_over then)
       : to_(to), plan_(plan), then_(std::move(then)) {}
 
-  /// Posts receives; returns whether all are posted. If there is too little host memory, the others are posted later.
+  /// Posts receives for which places are free. Returns true if all receives are posted. If host memory is short, a
+  /// later call posts the remaining receives.
   bool step() {
     try {
       for (; posted_ < plan_.count() && is_free(place_of(posted_)); ++posted_) post(posted_);
@@ -29,13 +30,13 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
  private:
   struct place {
     buffer_access access;
-    std::unique_ptr<std::byte[]> nowhere;  // used in place of `access` after a failure
+    std::unique_ptr<std::byte[]> nowhere;  // the receive buffer in place of `access` after a failure
     bool receiving = false;
   };
 
   place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
 
-  // A place also counts as free if its copy has failed.
+  // Whether the place can be used for another chunk. A place whose copy has failed is also free.
   bool is_free(const place& p) {
     bool settled = true;
     if (!p.receiving) failure_.attempt([&] { settled = p.access.settled(); });
@@ -77,7 +78,8 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
       progress::of_process().repeat([self = shared_from_this()] { return self->end(); });
   }
 
-  // The transfer is over when adopted memory has all bytes. hpe memory keeps its copies in order itself.
+  // Ends the transfer. In memory of the driver (adopted memory), the transfer has ended when all copies have ended. In
+  // hpe memory, the runtime orders later accesses after the copies.
   bool end() {
     for (const place& p : places_) {
       bool in_place = true;

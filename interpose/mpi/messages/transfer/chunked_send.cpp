@@ -2,8 +2,9 @@
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 
-// Chunk i uses place i % at_once. Copies begin, and chunks are sent, in the order of the chunks. MPI keeps the order of
-// messages with one tag, so chunks need no numbers. A chunk that could not be read is sent empty.
+// Chunk i uses place (host buffer) number i % at_once. Copies to the places begin in the order of the chunks, and
+// chunks are sent in this order. MPI keeps the order of messages with one tag, so chunks need no numbers. If a chunk
+// cannot be read, an empty message is sent instead.
 
 namespace hpe::interpose::mpi {
 
@@ -21,7 +22,8 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   chunked_send(const std::byte* from, const chunk_plan& plan, transfer_over then)
       : from_(from), plan_(plan), then_(std::move(then)) {}
 
-  /// Posts sends; returns whether all are posted. If there is too little host memory, the others are posted later.
+  /// Posts sends of chunks that are in host memory. Returns true if all sends are posted. If host memory is short, a
+  /// later call posts the remaining sends.
   bool step() {
     start_copies();
     try {
@@ -43,7 +45,8 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
 
   place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
 
-  // A place also counts as ready if its copy has failed; its chunk is then sent empty.
+  // Whether the chunk in the place can be sent. A place whose copy has failed is also ready; an empty message is then
+  // sent.
   bool is_ready(const place& p) {
     bool ready = true;
     failure_.attempt([&] { ready = p.access.ready(); });

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Transfers a payload from one process to another in chunks, so that devices copy some chunks while the network
-/// transfers others. At any time, each side has only a few chunks in host memory. The payload may be in hpe memory or
-/// in any other memory; the caller must not use the payload until the transfer has ended.
+/// transfers others. At any time, each process has at most at_once chunks in host buffers. The payload may be in hpe
+/// memory or in any other memory. The caller must not use this memory until the transfer has ended.
 
 #include <array>
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace hpe::interpose::mpi {
 
 /// The chunks of a payload, with the rank and the tag for their messages.
 struct chunk_plan {
-  std::size_t bytes = 0;  ///< must not be 0
+  std::size_t bytes = 0;  ///< the number of bytes of the payload; must not be 0
   std::size_t chunk = 0;
-  int rank = 0;  ///< rank of the other side in MPI_COMM_WORLD
+  int rank = 0;  ///< the rank of the other process in MPI_COMM_WORLD
   int tag = 0;
 
   [[nodiscard]] std::size_t count() const noexcept { return (bytes + chunk - 1) / chunk; }
@@ -30,14 +30,14 @@ struct chunk_plan {
 
   static constexpr std::size_t at_once = 8;
 
-  /// The chunk size for a message of `bytes` bytes: small enough that the message has several chunks, but not too
-  /// small, and at most `most`.
+  /// Returns the chunk size in bytes for a message of `bytes` bytes: small enough that a message has several chunks,
+  /// large enough that chunks are transferred at full speed, and at most `most`.
   [[nodiscard]] static std::size_t chunk_for(std::size_t bytes, std::size_t most);
 };
 
-/// Called once, while a progress::guard exists, when the program may use its buffer again. `failure` is set if the
-/// transfer failed. After a failure, a sender sends empty chunks and a receiver discards chunks, so that the other side
-/// can finish, too.
+/// A function that is called once, when the transfer has ended and the program may use its buffer again. The caller
+/// holds a progress::guard. `failure` is set if the transfer failed. After a failure, a sender sends empty chunks and a
+/// receiver discards chunks, so that the transfer also ends in the other process.
 using transfer_over = std::function<void(const std::optional<error>& failure)>;
 
 /// Keeps the first failure of an operation that has several steps. Later failures follow from the first one and are
@@ -61,7 +61,7 @@ class first_failure {
   [[nodiscard]] const std::optional<error>& what() const noexcept { return what_; }
 
  private:
-  // The error is made while memory is available; a copy of the error allocates no memory.
+  // Creates the error while host memory is available. Copies of the error allocate no memory.
   static const error& no_memory() noexcept {
     static const error& made = *new error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a message");
     return made;
@@ -71,7 +71,8 @@ class first_failure {
   std::optional<error> what_;
 };
 
-/// Both functions start a transfer and return at once. They must be called while a progress::guard exists.
+/// Both functions start a transfer and return at once. `then` is called when the transfer has ended. The caller must
+/// hold a progress::guard.
 void send_in_chunks(const std::byte* from, const chunk_plan& plan, transfer_over then);
 void receive_in_chunks(std::byte* to, const chunk_plan& plan, transfer_over then);
 

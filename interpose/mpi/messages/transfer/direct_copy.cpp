@@ -13,12 +13,12 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The most bytes that one call of MPI copies: few enough that other work does not wait long, and enough that devices
-// reach their full rate.
+// The largest number of bytes that one call of MPI copies: small enough that other transfers do not wait long, and
+// large enough that devices copy at their full rate.
 constexpr std::size_t piece = std::size_t{64} << 20;
 
-// A copy of driver memory of up to this size takes less than 10 us. If such a copy is the only operation in progress,
-// the thread waits for it, because other progress in MPI would cost more time than it saves.
+// A copy between devices of up to this size takes less than 10 us. If the copy is the only operation in progress, the
+// thread waits for the copy, because a return to MPI's progress function would take more time.
 constexpr std::size_t waited_for_at_once = std::size_t{1} << 20;
 
 class direct_copy {
@@ -43,7 +43,8 @@ class direct_copy {
   std::size_t done_ = 0;
 };
 
-// Copies that devices make one after the other. So only the first unfinished copy has to be tested.
+// A queue of copies that devices carry out one after the other, so that only the first unfinished copy has to be
+// queried.
 class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
  public:
   static queue_of_copies& of(const std::shared_ptr<copy_queue>& copies) {
@@ -89,8 +90,8 @@ class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
   std::deque<copy> waiting_;
 };
 
-// Returns nullopt if begin() starts no copy. If the memory is lost, the caller's transfer in chunks then finds and
-// returns the error.
+// Returns the copy that begin() starts; nullopt if begin() starts no copy or throws. The caller then transfers the
+// bytes in chunks, which reports the error if it occurs again, for example because the device is lost.
 template <class Begin>
 std::optional<device_copy> attempt(std::size_t bytes, Begin&& begin) {
   try {

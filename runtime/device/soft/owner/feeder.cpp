@@ -12,7 +12,8 @@ feeder::feeder(std::unique_ptr<gate> sleeping_place) : gate_(std::move(sleeping_
   constexpr std::size_t all_streams = std::size_t{max_devices} * max_streams;
   for (auto* const list : {&hungry_, &still_hungry_}) list->reserve(all_streams);
   room_.reserve(all_streams);
-  auto memory_for_it = std::make_unique<std::thread>();  // allocated first, so that no exception loses the thread
+  // Allocated before the thread starts, so that no exception can occur between the start and the next line.
+  auto memory_for_it = std::make_unique<std::thread>();
   *memory_for_it = os::start_thread("hpe-feeder", [this] { run(); });
   thread_ = std::move(memory_for_it);
 }
@@ -60,7 +61,7 @@ void feeder::sleep() {
   room_.clear();
   for (const soft_stream* s : still_hungry_) room_.push_back(s->point_of_room());
   gate_->sleep(room_, std::chrono::steady_clock::time_point::max());
-  // Every completed command rings the gate, but it is not worthwhile to wake up for each free slot.
+  // Each completed command rings the gate. This pause lets several slots become free before the thread looks again.
   if (!added_) std::this_thread::sleep_for(between_looks);
 }
 

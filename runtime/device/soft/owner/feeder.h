@@ -1,7 +1,8 @@
 #pragma once
 
-/// A thread of the owner. If a stream's ring is full, further commands wait outside the ring; the thread moves them
-/// into the ring when there is room, so that queuing never waits.
+/// A thread of the owner, the process that runs the program. If a stream's command ring is full, the owner keeps
+/// further commands in a queue of its own, so that a thread that queues a command never waits. The feeder's thread
+/// moves these commands into the ring when the ring has free slots.
 
 #include <atomic>
 #include <memory>
@@ -17,16 +18,17 @@ class soft_stream;
 
 class feeder {
  public:
-  /// The set's streams, and the objects that the gate uses, must outlive the feeder.
+  /// `sleeping_place`: the gate on which the feeder's thread sleeps. The streams that are passed to add(), and the
+  /// objects that the gate uses, must outlive the feeder.
   explicit feeder(std::unique_ptr<gate> sleeping_place);
   feeder(const feeder&) = delete;
   feeder& operator=(const feeder&) = delete;
   ~feeder();
 
-  /// Adds a stream whose commands wait for room in its ring. The caller must not hold the stream's mutex.
+  /// Adds a stream whose commands wait for free slots in its ring. The caller must not hold the stream's mutex.
   void add(soft_stream& hungry) noexcept;
 
-  /// Forgets the thread in a child made by fork, in which the thread does not exist.
+  /// Call this in a child process after fork: the thread does not exist there, so the destructor must not join it.
   void forget() noexcept { static_cast<void>(thread_.release()); }
 
  private:

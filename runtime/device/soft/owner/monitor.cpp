@@ -21,7 +21,8 @@ monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsig
   if (!stop_) throw_system_error("eventfd");
   for (const softd_process* process : processes_) watched_.push_back({process->pidfd(), POLLIN, 0});
   watched_.push_back({stop_.get(), POLLIN, 0});
-  auto memory_for_it = std::make_unique<std::thread>();  // allocated first, so that no exception loses the thread
+  // Allocated before the thread starts, so that no exception can occur between the start and the next line.
+  auto memory_for_it = std::make_unique<std::thread>();
   *memory_for_it = os::start_thread("hpe-monitor", [this] { watch(); });
   thread_ = std::move(memory_for_it);
 }
@@ -50,8 +51,7 @@ void monitor::watch() {
   const int patience = interval_.count() == 0 ? -1 : static_cast<int>(interval_.count());
   for (;;) {
     if (::poll(watched_.data(), watched_.size(), patience) < 0) continue;
-    // If the program has closed descriptors that are not its own, it has also closed the sockets to its devices, and
-    // the devices end.
+    // If the program has closed hpe's descriptors, the sockets to the devices are closed, too, and all devices end.
     const bool closed = (watched_.back().revents & POLLNVAL) != 0;
     for (unsigned i = 0; i < processes_.size(); ++i) {
       if (watched_[i].fd < 0 || (watched_[i].revents == 0 && !closed)) continue;
@@ -65,7 +65,7 @@ void monitor::watch() {
     if (watched_.back().revents != 0) return;
     try {
       if (patience > 0) on_interval_();
-    } catch (const std::bad_alloc&) {  // the thread calls it again after the next interval
+    } catch (const std::bad_alloc&) {  // ignored: the thread calls on_interval_ again after the next interval
     }
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A thread of the owner that notices when device processes die.
+/// A thread of the owner (the process that runs the program) that detects the end of device processes.
 
 #include <poll.h>
 
@@ -18,19 +18,20 @@ namespace hpe::device::soft {
 
 class monitor {
  public:
-  /// Starts the thread. The thread calls on_death(index, how the process ended) for each process that ends. If
-  /// `interval` is not 0, the thread also calls on_interval at this interval. The processes must outlive the monitor.
+  /// Starts the thread. When a process ends, the thread calls on_death with the index of the process and a text that
+  /// describes how the process ended. If `interval` is not 0, the thread also calls on_interval at this interval. The
+  /// processes must outlive the monitor.
   monitor(std::vector<softd_process*> processes, std::function<void(unsigned, std::string_view)> on_death,
           std::chrono::milliseconds interval, std::function<void()> on_interval);
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
-  /// Ends the thread. Processes that still run are no longer watched.
+  /// Ends the thread, but not the processes.
   ~monitor();
 
-  /// Waits until all processes are dead and reaped. Returns false if the time `at_most` passes first.
+  /// Waits until all processes have ended and are reaped. Returns false if this takes longer than `at_most`.
   bool wait_for_all(std::chrono::milliseconds at_most);
 
-  /// Forgets the thread in a child made by fork, in which the thread does not exist.
+  /// Call this in a child process after fork: the thread does not exist there, so the destructor must not join it.
   void forget() noexcept;
 
  private:

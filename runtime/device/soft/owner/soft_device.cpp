@@ -40,7 +40,7 @@ bool soft_device::can_access(unsigned peer) const noexcept {
   return peer < set_.size() && set_.configuration().shape.peers(index_, peer);
 }
 
-// `first` is ignored, because new pages always read as zero.
+// `first` is ignored, because new pages of the memory file always contain zeros.
 void soft_device::map(void* address, std::size_t bytes, contents /*first*/) {
   require_granules(set_.configuration().layout, address, bytes);
   require_alive();
@@ -148,7 +148,7 @@ std::string soft_device::words_of_loss(std::string_view how) {
 void soft_device::lose(std::string_view how) {
   if (ending_) return;
   fabric& shared = set_.shared();
-  std::string words = "device is lost";  // used if there is no memory for details
+  std::string words = "device is lost";  // the text if host memory for a longer text cannot be allocated
   try {
     words = words_of_loss(how);
   } catch (const std::bad_alloc&) {
@@ -157,7 +157,8 @@ void soft_device::lose(std::string_view how) {
   how_lost_ = std::move(words);
   loss_order_ = shared.common().failure_order.fetch_add(1);
   lost_ = true;
-  // The device is marked as lost first: other devices must see this before they see that its work counts as done.
+  // Mark the device as lost before its streams complete their commands: other devices that wait for these commands must
+  // find out first that the commands did not succeed.
   shared.configuration().lost.fetch_or(1U << index_);
   for (const auto& stream : streams_) stream->lose();
   shared.common().trouble.ring();
@@ -213,8 +214,8 @@ std::string soft_device::words_for_running(const command& what) const {
 }
 
 std::string soft_device::work_before(timepoint point) const {
-  // Follows the waits of streams for each other. Each step leads to work that was queued earlier. But the streams may
-  // continue in the meantime, so the number of steps is limited.
+  // Follows the chain of streams that wait for each other. Each step leads to a command that was queued earlier.
+  // Streams may complete and begin commands during the search, so the number of steps is limited.
   constexpr int most_steps = 100;
   for (int step = 0; step < most_steps && !set_.reached(point); ++step) {
     const soft_device& its = set_.device_of(point);

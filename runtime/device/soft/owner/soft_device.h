@@ -20,7 +20,7 @@ class soft_set;
 
 inline constexpr std::uint64_t no_failure = std::numeric_limits<std::uint64_t>::max();
 
-/// The owner's view of one device process.
+/// One device process, as the owner (the process that runs the program) uses it.
 class soft_device final : public device {
  public:
   soft_device(soft_set& set, unsigned index, softd_process& process, const options& wanted, int numa_node);
@@ -37,36 +37,39 @@ class soft_device final : public device {
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
 
-  /// Called by the device's streams when the number of streams with a long queue has changed by `more`.
+  /// Called by the device's streams: adds `more` to the number of streams with a long queue
+  /// (soft_stream::end_of_crowd).
   void count_crowds(int more) noexcept { crowds_ += more; }
 
   /// Throws HPE_ERROR_DEVICE_LOST if the device is lost.
   void require_alive() const;
-  /// The error that every use of a lost device raises.
+  /// Returns the error that every use of a lost device throws.
   [[nodiscard]] error loss() const;
 
-  /// Kills the device's process. `reason` is the part of the error message that follows "device N is lost: ".
+  /// Kills the device's process. `reason`: why, in words that follow "device N is lost: " in the error message.
   void condemn(const std::string& reason);
-  /// Condemns the device if a command of one of its streams is overdue.
+  /// Calls condemn() if a command of one of the device's streams has run for longer than `limit`.
   void look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit);
 
-  /// Marks the device as lost after its process ended: all queued work counts as reached. Called once, by the monitor.
+  /// Marks the device as lost: the timepoints of all queued commands then count as reached. The monitor calls this
+  /// once, when the device's process has ended. `how`: how the process ended.
   void lose(std::string_view how);
   /// After this call, the end of the device's process does not count as a failure.
   void expect_end() noexcept { ending_ = true; }
 
-  // Called with the set's mutex failures_ locked.
+  // Callers of the next three functions must hold the set's mutex failures_.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
-  /// Call this when the failure of a command, or the loss of the device, was reported.
+  /// Makes take_oldest_failure() skip the failure of this command, or the loss of the device, because it was reported
+  /// to the program already.
   void leave_out_failure(timepoint point);
 
   /// Describes a copy, a fill or a launch, for messages.
   [[nodiscard]] std::string words_for(const command& what) const;
   /// See device_set::work_before.
   [[nodiscard]] std::string work_before(timepoint point) const;
-  /// Like words_for(), for a command that runs on this device. If the command's blocks do not all fit on the device at
-  /// once and wait for each other, the text says so.
+  /// Like words_for(), for a command that runs on this device. If blocks of the kernel wait in loops and the device has
+  /// no room for further blocks, the text also explains this.
   [[nodiscard]] std::string words_for_running(const command& what) const;
   /// Returns the command that the stream with this timeline runs or is about to run; nullopt if the stream is idle.
   [[nodiscard]] std::optional<command> current_of(std::uint32_t timeline) const;
@@ -86,7 +89,7 @@ class soft_device final : public device {
   std::atomic<bool> lost_{false};
   mutex reason_mutex_;
   std::string reason_ HPE_GUARDED_BY(reason_mutex_);  // why the device was condemned
-  mutable mutex mutex_;                               // taken before the mutexes of streams
+  mutable mutex mutex_;                               // locked before the mutexes of streams
   std::string how_lost_ HPE_GUARDED_BY(mutex_);       // does not change once lost_ is set
   std::uint64_t loss_order_ HPE_GUARDED_BY(mutex_) = no_failure;
   std::vector<std::unique_ptr<soft_stream>> streams_ HPE_GUARDED_BY(mutex_);

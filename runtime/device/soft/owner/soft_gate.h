@@ -10,11 +10,12 @@
 
 namespace hpe::device::soft {
 
-/// A gate that uses one of the fabric's doorbells. The timelines for which the gate's sleeper waits ring the doorbell
-/// when they advance.
+/// A gate whose thread sleeps on a doorbell in the memory that owner and devices share. A timeline for which the thread
+/// waits rings this doorbell when the timeline advances.
 class soft_gate final : public gate {
  public:
-  /// Takes ownership of `index`, which the caller has taken from `free`. The destructor returns the index to `free`.
+  /// Uses doorbell number `index`. `free` is the bit mask of unused doorbells, from which the caller has removed this
+  /// index; the destructor adds it again.
   soft_gate(fabric& shared, std::atomic<std::uint64_t>& free, unsigned index)
       : fabric_(shared),
         free_(free),
@@ -32,7 +33,8 @@ class soft_gate final : public gate {
         return line == nullptr || line->reached(point.value);
       });
     };
-    // Set the bits first and check afterwards, so that a timeline that advances in between rings the bell.
+    // Set the gate's bit in each timeline before checking the timelines, so that a timeline that advances after the
+    // check rings the doorbell.
     for (const timepoint point : points)
       if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_or(bit_);
     if (!any_reached()) {

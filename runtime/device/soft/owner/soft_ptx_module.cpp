@@ -33,7 +33,7 @@ soft_ptx_module::~soft_ptx_module() {
   what.id = id_;
   try {
     set_.ask([](unsigned) { return true; }, what);
-  } catch (const std::exception& e) {  // a device that cannot be asked keeps the module
+  } catch (const std::exception& e) {  // a device that receives no request keeps the module
     log(log_level::warn, "a module of PTX was not unloaded: {}", e.what());
   }
 }
@@ -53,12 +53,13 @@ std::vector<ptx_contents> soft_ptx_module::place(unsigned device, const ptx_addr
   return contents(parts);
 }
 
-// Returns the initial contents of the variables. Contents that are close together become one piece, which includes the
-// bytes between them.
+// Returns the initial values of the variables. Values at most most_between bytes apart are returned as one
+// ptx_contents, which includes the bytes between them.
 std::vector<ptx_contents> soft_ptx_module::contents(const ptx_addresses& addresses) const {
   constexpr std::size_t most_between = std::size_t{64} << 10;
   const ptx::image image(program_, layout_.addresses(addresses));
-  std::array<std::vector<ptx_contents>, ptx_part_count> parts;  // pieces in ascending order, like the variables
+  // By part; in ascending order of offsets, like the variables.
+  std::array<std::vector<ptx_contents>, ptx_part_count> parts;
   for (std::uint32_t n = 0; n < layout_.places.size(); ++n) {
     const ptx_layout::place_in_part& place = layout_.places[n];
     const std::vector<std::uint8_t> bytes = place.is_there ? image.contents_of(n) : std::vector<std::uint8_t>();

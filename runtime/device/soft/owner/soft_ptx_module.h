@@ -7,8 +7,9 @@ namespace hpe::device::soft {
 
 class soft_set;
 
-/// The owner's side of a module of PTX. The owner parses the texts once, to describe kernels and to find errors, and
-/// sends the texts to the devices. Each device parses the texts again when a kernel is first launched.
+/// A module of PTX in the owner, the process that runs the program. The owner parses the texts to describe the kernels
+/// and to find errors, and sends the texts to the device processes. Each device process parses the texts when it first
+/// launches a kernel of the module.
 class soft_ptx_module final : public ptx_module {
  public:
   soft_ptx_module(soft_set& set, std::vector<std::string> texts);

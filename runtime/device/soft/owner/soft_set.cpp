@@ -1,5 +1,6 @@
-// Order of destruction: the monitor's thread ends before the devices that it reports to; processes are dead before the
-// fabric is destroyed. A child made by fork does not end the parent's devices.
+// The destructor ends the monitor's thread before it destroys the soft_device objects, which the thread uses, and ends
+// the device processes before it destroys the fabric. In a child process after fork, the destructor does not end the
+// parent's devices.
 #include "runtime/device/soft/owner/soft_set.h"
 
 #include <poll.h>
@@ -37,8 +38,9 @@ unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
   return std::max(1U, os::usable_cores() / shape.devices());
 }
 
-/// Returns the number of parts into which the cores are divided; 0: the cores are not divided. If several processes
-/// divided the same cores, some cores would serve several devices, and other cores none.
+/// Returns the number of parts into which the cores are divided among the devices; 0 if the cores are not divided. By
+/// default, the ranks of an MPI job do not divide the cores: each rank would divide the same cores, so that some cores
+/// would run several devices, and other cores none.
 unsigned core_shares(const topology& shape, const options& wanted) {
   if (wanted.soft_cores == core_division::shares) return shape.devices();
   if (wanted.soft_cores == core_division::any) return 0;
@@ -117,7 +119,8 @@ soft_set::~soft_set() {
   if (::getpid() != owner_) {
     monitor_->forget();
     feeder_->forget();
-    static_cast<void>(feeder_.release());  // leaked: at the fork, the thread may have held the feeder's mutex
+    // Never deleted: the feeder's thread may have held the feeder's mutex when the process forked.
+    static_cast<void>(feeder_.release());
     return;
   }
   quit();
@@ -131,7 +134,7 @@ void soft_set::quit() noexcept {
   for (const auto& process : processes_) {
     try {
       send_request(process->control(), end, {});
-    } catch (const std::exception&) {  // the process is killed instead
+    } catch (const std::exception&) {  // the request cannot be sent: kill the process instead
       process->kill();
     }
   }
@@ -144,7 +147,7 @@ void soft_set::quit() noexcept {
 }
 
 device& soft_set::at(unsigned index) {
-  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}", index,
+  HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {} devices", index,
               devices_.size());
   return *devices_[index];
 }
@@ -152,7 +155,8 @@ device& soft_set::at(unsigned index) {
 bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
   const lock_guard lock(asking_);
-  device_bits asked = 0;  // a bit mask, because it allocates nothing: unmapping must work even if memory is short
+  // A bit mask, which needs no allocation, because unmapping must succeed even if host memory is used up.
+  device_bits asked = 0;
   device_bits agreed = 0;
   std::optional<error> refusal;
   for (unsigned d = 0; d < size() && !refusal; ++d) {
@@ -184,7 +188,7 @@ bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& w
 }
 
 bool soft_set::send_in_any_case(unsigned device, const request& what) {
-  // If the system refuses to send the request for lack of memory, a later attempt may succeed.
+  // Sending may fail because the operating system lacks memory, and succeed a moment later.
   constexpr int tries = 3;
   constexpr std::chrono::milliseconds between_tries{1};
   for (int n = 1;; ++n) {
@@ -220,10 +224,10 @@ bool soft_set::receive(unsigned device, reply& answer) {
     if (ready == 0)
       devices_[device]->condemn(
           fmt::format("it did not answer a request for {} s (HPE_DEVICE_TIMEOUT)", timeout_.count()));
-    // If poll fails, hpe waits for the answer without a time limit, because only the answer says what the device has
-    // done.
+    // If poll fails, hpe waits for the reply without a time limit, because hpe must know whether the device has carried
+    // out the request.
     if (!receive_reply(socket, answer)) return false;
-    // Replies with older numbers belong to requests for whose replies hpe no longer waits.
+    // A reply with an older number answers a request for whose reply hpe has stopped waiting.
     if (answer.number == requests_[device]) return true;
   }
 }
@@ -313,7 +317,8 @@ void soft_set::forget(request::kind how, void* address, std::size_t bytes, int l
 }
 
 std::uint32_t soft_set::load_module(const std::string& path) {
-  // Devices keep the working directory that the program had when it started them.
+  // Make the path absolute, because a device process has the working directory that the program had at the start of the
+  // device.
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(path, ignored);
   request what;
@@ -385,8 +390,8 @@ hpeFault soft_set::fault_of(timepoint point) const {
 }
 
 std::optional<error> soft_set::take_failure(int device) {
-  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {}",
-              device, size());
+  HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE,
+              "there is no device {}; there are {} devices", device, size());
   const lock_guard lock(failures_);
   soft_device* oldest = nullptr;
   for (const auto& candidate : devices_) {

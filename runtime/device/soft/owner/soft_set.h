@@ -1,6 +1,7 @@
 #pragma once
 
-/// The owner's side of the soft devices.
+/// The soft devices, as the owner uses them. The owner is the process that runs the program; each device is another
+/// process (hpe-softd).
 
 #include <atomic>
 #include <chrono>
@@ -26,7 +27,8 @@ namespace hpe::device::soft {
 class soft_device;
 class soft_stream;
 
-/// Starts the devices. Throws HPE_ERROR_INITIALIZATION.
+/// Starts the device processes. Throws HPE_ERROR_INITIALIZATION if a device cannot be started; the message states the
+/// reason.
 std::unique_ptr<device_set> open(const topology& shape, const uvas_layout& layout, const options& wanted);
 
 class soft_set final : public device_set, public ptx_capability {
@@ -44,7 +46,7 @@ class soft_set final : public device_set, public ptx_capability {
     return 0;
   }
   void release_host(void* /*address*/, std::size_t /*bytes*/) noexcept override {
-  }  // existing mappings of the file include new pages
+  }  // nothing to do: the devices' mappings of the file show its new pages
   std::vector<shared_part> share(void* address, std::size_t bytes) override;
   std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override;
   void drop_import(void* address, std::size_t bytes) noexcept override;
@@ -68,52 +70,53 @@ class soft_set final : public device_set, public ptx_capability {
   std::vector<printed> take_output() override { return output_.take(); }
   [[nodiscard]] hpeFault fault_of(timepoint point) const override;
 
-  // For its devices and streams:
+  // For the devices and streams of this set:
 
   [[nodiscard]] fabric& shared() noexcept { return fabric_; }
   [[nodiscard]] const fabric_configuration& configuration() const noexcept { return fabric_.configuration(); }
   [[nodiscard]] address_table& addresses() noexcept { return addresses_; }
   [[nodiscard]] int memory_file(unsigned device) const noexcept { return memory_files_[device].get(); }
 
-  /// Makes the feeder's thread move the stream's waiting commands into its ring soon.
+  /// Makes the feeder's thread move the stream's waiting commands into the stream's ring when the ring has free slots.
   void feed(soft_stream& hungry) { feeder_->add(hungry); }
   [[nodiscard]] std::string name_of_function(std::uint32_t function) const;
 
   [[nodiscard]] std::uint32_t next_module();
   [[nodiscard]] std::uint64_t next_launch() noexcept { return launches_.fetch_add(1) + 1; }
 
-  /// Sends a request to all devices for which wanted(index) holds and which are not lost, and waits for their replies.
-  /// If a device replies with an error, or the request cannot be sent, sends `undo` to the devices that had agreed and
-  /// throws the first error. If a device dies during the call, this is not an error, because its memory and kernels no
-  /// longer exist. Returns false if there is no device to ask.
+  /// Sends a request to all devices for which wanted(index) is true and which are not lost, and waits for their
+  /// replies. If a device replies with an error, or the request cannot be sent, sends `undo` to the devices that have
+  /// carried out the request, and throws the first error. A device that dies during the call causes no error, because
+  /// its memory and kernels cease to exist. Returns false if the request was sent to no device.
   bool ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors = {},
            const request* undo = nullptr);
 
  private:
   void configure(const uvas_layout& layout, const options& wanted);
   void start(const options& wanted);
-  /// Sends a request that takes memory away from a device. If the request fails, kills the device, which would
+  /// Sends a request that unmaps memory in a device. If the request cannot be sent, kills the device, which could
   /// otherwise continue to use the memory.
   bool send_in_any_case(unsigned device, const request& what) HPE_REQUIRES(asking_);
-  // send and receive return false if the device is gone.
+  // send and receive return false if the device's process has ended.
   bool send(unsigned device, request what, std::span<const int> descriptors) HPE_REQUIRES(asking_);
   bool receive(unsigned device, reply& answer) HPE_REQUIRES(asking_);
   void quit() noexcept;
-  /// Makes all devices unmap memory that belongs to no device of the set, and removes the memory from the table.
+  /// Makes all devices unmap registered host memory or imported memory, and removes it from addresses_. `location`:
+  /// host_location or foreign_location.
   void forget(request::kind how, void* address, std::size_t bytes, int location);
 
   pid_t owner_;
   fabric fabric_;
   output_reader output_;
   address_table addresses_;
-  std::vector<os::file_descriptor> memory_files_;  // by device; offsets in a file are offsets in the UVAS
+  std::vector<os::file_descriptor> memory_files_;  // by device; a byte has the same offset in the file and in the UVAS
   std::vector<std::unique_ptr<softd_process>> processes_;
   std::vector<std::unique_ptr<soft_device>> devices_;
-  std::chrono::seconds timeout_;                                 // limit for one command or request; 0: no limit
-  mutable mutex asking_;                                         // held during an exchange of messages with devices
+  std::chrono::seconds timeout_;  // limit for one command or request; 0: no limit
+  mutable mutex asking_;          // held while requests are sent and replies are received
   std::vector<std::uint32_t> requests_ HPE_GUARDED_BY(asking_);  // by device: the number of the last request
-  mutex failures_;                                               // held while failures are taken
-  std::atomic<std::uint64_t> free_gates_;                        // shared with the gates
+  mutex failures_;                         // held while take_failure() and take_failure_of() search and remove failures
+  std::atomic<std::uint64_t> free_gates_;  // a bit mask of unused doorbells; soft_gate changes it, too
   std::atomic<std::uint64_t> launches_{0};
   std::uint32_t modules_ HPE_GUARDED_BY(asking_) = 0;
   mutable mutex names_mutex_;

@@ -16,7 +16,8 @@ soft_stream::soft_stream(soft_set& set, soft_device& device, unsigned index)
       ring_(set.shared().ring(device.index(), index)),
       number_(fabric::timeline_number(device.index(), index)) {}
 
-// The result is limited by the number of commands in the ring, because a faulty device may have written any value.
+// Returns the number of completed commands. The result is never larger than the number of submitted commands, because a
+// faulty device process may have written any value to the timeline.
 std::uint64_t soft_stream::completed() const noexcept { return std::min(line_.completed.load(), in_ring_); }
 
 timepoint soft_stream::submit(const command& what, std::span<const std::byte> parameters) {
@@ -28,7 +29,7 @@ timepoint soft_stream::submit(const command& what, std::span<const std::byte> pa
   {
     unique_lock lock(mutex_);
     if (device_.lost()) {
-      lock.unlock();  // loss() takes the device's mutex, which comes first
+      lock.unlock();  // loss() locks the device's mutex, which must be locked before a stream's mutex
       throw device_.loss();
     }
     waits = !feed_locked() || !has_room();
@@ -230,8 +231,8 @@ void soft_stream::leave_out_failure(std::uint64_t value) {
     if (const auto found = log.at(n); found && found->value == value) left_out_.insert(value);
 }
 
-// Returns the number of failures, limited by the number of commands, because a faulty device may have written any
-// value.
+// Returns the number of failed commands. The result is never larger than the number of commands, because a faulty
+// device process may have written any value.
 std::uint64_t soft_stream::failures() const noexcept { return std::min(line_.failures.count(), issued_.load()); }
 
 error soft_stream::take_oldest_failure() {

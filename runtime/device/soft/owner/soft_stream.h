@@ -17,7 +17,9 @@ namespace hpe::device::soft {
 class soft_device;
 class soft_set;
 
-/// The producing end of one command ring. If the ring is full, further commands wait in a queue of the owner, in order.
+/// A stream of a soft device. The owner (the process that runs the program) writes commands into a ring in shared
+/// memory, from which the device process reads them. If the ring is full, further commands wait in a queue in the
+/// owner, in order.
 class soft_stream final : public stream {
  public:
   soft_stream(soft_set& set, soft_device& device, unsigned index);
@@ -33,33 +35,36 @@ class soft_stream final : public stream {
   /// Whether the command was queued or running when the device was lost.
   [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
 
-  /// If a long queue of commands waits for the ring, the point at which half of the queue is done; otherwise none().
+  /// If more than long_queue commands wait for free slots in the ring, returns the point after which only half of
+  /// long_queue commands wait; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const;
 
   // For the feeder:
 
-  /// Moves waiting commands into the ring while the ring has room. Returns true if no command still waits.
+  /// Moves waiting commands into the free slots of the ring. Returns true if no command waits after that.
   bool feed();
   /// Returns the point at which half of the ring is free.
   [[nodiscard]] timepoint point_of_room() const;
 
-  /// Marks the stream as lost with its device: all commands count as reached.
+  /// Marks the stream as lost with its device: the timepoints of all commands then count as reached.
   void lose();
 
-  /// If a command has run for longer than `limit` since a call of this function first found it running, describes the
-  /// command in words that follow "device N is lost: ". Returns nullopt otherwise, and if the stream is idle or waits
-  /// for another stream. One thread calls this repeatedly.
+  /// Returns a description of the stream's current command if the command has run for longer than `limit`, in words
+  /// that follow "device N is lost: ". The time counts from the first call of this function that found the command
+  /// running. Returns nullopt if the command has not run for this long, if the stream is idle, or if the stream waits
+  /// for another stream. Only one thread may call this function.
   [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
                                                    std::chrono::seconds limit);
 
   /// Returns the first command that has not ended; nullopt if the stream is idle.
   [[nodiscard]] std::optional<command> current() const;
 
-  // The caller must hold the set's mutex failures_. oldest_failure returns the position, among all failures, of the
-  // next failure of this stream; no_failure if no failure is left.
+  // Callers of the next three functions must hold the set's mutex failures_. oldest_failure returns the position, among
+  // the failures of all streams, of this stream's oldest failure that was not reported; no_failure if there is none.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
-  /// Call this when the failure of a command was reported.
+  /// Makes take_oldest_failure() skip the failure of command number `value`, because it was reported to the program
+  /// already.
   void leave_out_failure(std::uint64_t value);
 
  private:
@@ -80,7 +85,8 @@ class soft_stream final : public stream {
   [[nodiscard]] bool has_room() const noexcept HPE_REQUIRES(mutex_) { return in_ring_ - completed() < ring_slots; }
   void put(const command& what, std::span<const std::byte> parameters) HPE_REQUIRES(mutex_);
   bool feed_locked() HPE_REQUIRES(mutex_);
-  /// Informs the device when the queue of waiting commands becomes long, and when it is no longer long.
+  /// Calls soft_device::count_crowds when the queue of waiting commands becomes long or short: long means more than
+  /// long_queue commands, short means at most half as many.
   void look_at_crowd() HPE_REQUIRES(mutex_);
 
   [[nodiscard]] std::uint64_t failures() const noexcept;
@@ -94,15 +100,18 @@ class soft_stream final : public stream {
   mutable mutex mutex_;
   std::uint64_t in_ring_ HPE_GUARDED_BY(mutex_) = 0;  // the number of the last command in the ring
   std::deque<waiting_command> waiting_ HPE_GUARDED_BY(mutex_);
-  bool crowded_ HPE_GUARDED_BY(mutex_) = false;  // set if more than long_queue commands wait, until half wait
+  // Becomes true when more than long_queue commands wait, and false when at most half as many wait.
+  bool crowded_ HPE_GUARDED_BY(mutex_) = false;
 
-  // Used by the thread that looks for commands that do not end.
-  std::uint64_t seen_completed_ = timeline::all;  // timeline::all before the first look
+  // The next two members are used only by overdue().
+  std::uint64_t seen_completed_ = timeline::all;  // timeline::all before the first call of overdue()
   std::chrono::steady_clock::time_point seen_at_{};
 
-  // Used under the set's lock, by threads that call oldest_failure(), take_oldest_failure() or leave_out_failure().
+  // The next two members are guarded by the set's mutex failures_.
   std::uint64_t failures_taken_ = 0;
-  std::set<std::uint64_t> left_out_;  // failures after failures_taken_ that were already reported
+  // The numbers of commands whose failures were reported by leave_out_failure(), if these failures come after
+  // failures_taken_.
+  std::set<std::uint64_t> left_out_;
 };
 
 }  // namespace hpe::device::soft

@@ -40,7 +40,8 @@ bool runnable(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
 }
 
-// Libraries that are preloaded into the program are not meant for its devices.
+// Returns the environment without LD_PRELOAD, because libraries that the user preloads into the program must not be
+// loaded into device processes.
 std::vector<char*> device_environment() {
   std::vector<char*> variables;
   for (char** variable = environ; *variable != nullptr; ++variable)
@@ -64,8 +65,8 @@ class spawn_plan {
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
     sigfillset(&signals);
     ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    // The device gets its own process group, so that only the program receives the terminal's signals and decides what
-    // to do.
+    // The device is in a process group of its own, so that it does not receive signals of the terminal (for example of
+    // Ctrl-C). Only the program receives them, and may continue.
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
@@ -116,7 +117,7 @@ bool adopts_orphans() noexcept {
   return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
 }
 
-// Makes a system call with the processor's instruction, without the C library.
+// Makes a system call without the C library, with the instruction `syscall`.
 long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noexcept {
   long result = 0;
   register long fourth asm("r10") = d;
@@ -126,8 +127,9 @@ long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noex
 
 }  // namespace
 
-// The functions run in the new process, on a separate stack but in the memory of this process. The calling thread
-// sleeps until `over` is set, or the process ends, so the new process may use that thread's data, for example errno.
+// The functions of this struct run in the new process, the keeper's parent, which has a separate stack but shares the
+// memory of this process. The thread that called clone sleeps until `over` is set or the new process has ended, so the
+// new process may use that thread's data, for example errno.
 struct keeper_parent::start {
   const std::string& program;
   const spawn_plan& plan;
@@ -143,7 +145,8 @@ struct keeper_parent::start {
     failure = ::posix_spawn(&keeper, program.c_str(), plan.files(), plan.attributes(), arguments, variables);
   }
 
-  // Closes all files, because files that the program closes later must not stay open in this process.
+  // Starts the keeper. If this process then stays, it closes all its files, because a file that the program closes
+  // later must not stay open here.
   __attribute__((no_stack_protector, no_sanitize("address", "thread", "undefined"))) static int run(void* self) {
     auto& what = *static_cast<start*>(self);
     what.spawn();
@@ -160,8 +163,8 @@ struct keeper_parent::start {
   }
 };
 
-// Another name of glibc's clone. ThreadSanitizer would treat a call of `clone` as a fork, and would clear its records
-// of locks, which are in the memory that both processes share.
+// glibc's clone under another name. ThreadSanitizer would treat a call of `clone` as a fork and would clear its records
+// of locks. Both processes share the memory with these records, so the program's records would be lost.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument,
                        ...);  // NOLINT(bugprone-reserved-identifier)
 
@@ -207,8 +210,8 @@ softd_process::softd_process(const std::string& program, unsigned device, const 
   const os::file_descriptor own = open_pidfd(owner_);
   if (!own) refuse_start(device, "pidfd_open", errno);
 
-  // The arguments identify the device in lists of processes, and allow the device to reserve its address space before
-  // it does anything else.
+  // The arguments identify the device in lists of processes. With the arguments, the device can reserve the UVAS before
+  // it receives any message.
   std::array<std::string, 5> words{program, std::to_string(device), fmt::format("{:#x}", layout.base),
                                    fmt::format("{:#x}", layout.size()), std::to_string(owner_)};
   std::array<char*, 6> arguments{};
@@ -241,7 +244,8 @@ void softd_process::await_start() {
               "device {} did not start: {} ended at once, or is not the hpe-softd of this build", device_, program_);
   pid_ = report.pid;
   pidfd_ = std::move(descriptors[0]);
-  // When the process is dead, the keeper's report arrives at once, or never if the keeper was killed too.
+  // When the device's process is dead, the keeper's report arrives at once. If the keeper was killed, too, the report
+  // never arrives, so the wait for it is limited to two seconds.
   constexpr timeval patience{2, 0};
   ::setsockopt(keeper_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
@@ -252,7 +256,7 @@ softd_process::~softd_process() {
     if (!pidfd_) try_twice([&] { await_start(); });
     kill();
     reap();
-  } catch (const std::exception&) {  // there is no process, or the keeper kills it when the socket closes
+  } catch (const std::exception&) {  // no process was started, or the keeper kills the process when the socket closes
   }
 }
 
@@ -264,7 +268,7 @@ std::string softd_process::reap() {
     return os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)));
   };
   std::size_t got = receive();
-  if (got != sizeof report) {  // the device still runs, or there is no keeper that could report its end
+  if (got != sizeof report) {  // the device's process runs, or no keeper exists that could report its end
     kill();
     got = receive();
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A table of the addresses that are backed by memory, and of the device that backs each of them. The owner uses the
-/// table to check commands; a device uses it to find its own mapping of registered host memory.
+/// A table of the address ranges that are backed by memory, with the device that backs each range. The owner uses the
+/// table to check commands; a device process uses it to find its mapping of registered host memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace hpe::device::soft {
 
 inline constexpr int host_location = -1;
-inline constexpr int foreign_location = -2;  // a device of another process
+inline constexpr int foreign_location = -2;  // memory of a device that another process uses
 
 struct location {
   int device = host_location;
@@ -22,20 +22,20 @@ struct location {
   friend bool operator==(const location&, const location&) = default;
 };
 
-/// Disjoint ranges of addresses. Thread-safe.
+/// A set of disjoint address ranges, each with a location. Thread-safe.
 class address_table {
  public:
   struct piece {
     location where;
-    std::uintptr_t end = 0;  // the first address that is not backed in the same way
+    std::uintptr_t end = 0;  // the end of the inserted range that contains the address
   };
 
   /// Throws HPE_ERROR_INVALID_ARGUMENT if a part of the range is in the table already.
   void insert(std::uintptr_t begin, std::size_t bytes, location where);
 
-  /// Removes a range, which may be a part of an inserted range, or several neighbours. Throws
-  /// HPE_ERROR_INVALID_ARGUMENT, and removes nothing, unless the whole range is in the table and backed by `device`.
-  /// Removing ranges as they were inserted allocates no memory.
+  /// Removes a range, which may be a part of an inserted range, or may contain several inserted ranges. Throws
+  /// HPE_ERROR_INVALID_ARGUMENT and removes nothing if a part of the range is not in the table or not backed by
+  /// `device`. The removal of whole inserted ranges allocates no memory.
   void erase(std::uintptr_t begin, std::size_t bytes, int device);
 
   [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;

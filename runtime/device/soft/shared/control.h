@@ -1,7 +1,7 @@
 #pragma once
 
-/// Messages between the owner and a device. They are rare and synchronous (one request, then one reply) and use a
-/// SOCK_SEQPACKET pair. Requests can carry file descriptors.
+/// Messages between the owner (the process that runs the program) and a device process. The owner sends a request and
+/// waits for the reply. Both use a pair of SOCK_SEQPACKET sockets. Requests can carry file descriptors.
 
 #include <cstdint>
 #include <span>
@@ -14,11 +14,12 @@
 
 namespace hpe::device::soft {
 
-/// The descriptor number of a keeper's socket to the owner, and of a device's end of the socket pair.
+/// The descriptor number of two sockets: in a keeper, its socket to the owner; in a device process, its end of the
+/// control sockets.
 inline constexpr int control_descriptor = 3;
 
-/// A message from a device's keeper to the owner. The first message names the device's process and carries a pidfd; the
-/// second message says how that process ended.
+/// A message from a device's keeper to the owner. The first message contains the number of the device's process and
+/// carries a pidfd. The second message contains the si_code and si_status with which that process ended.
 struct keeper_report {
   std::int32_t pid = 0;
   std::int32_t code = 0;    // si_code
@@ -26,7 +27,7 @@ struct keeper_report {
 };
 
 struct request {
-  // The comment beside each kind names the members that its request uses, and the descriptors that it carries.
+  // The comment beside each kind lists the members that requests of this kind use, and the descriptors that they carry.
   enum class kind : std::uint32_t {
     join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of kernels, the memory
                       // files of all devices
@@ -45,7 +46,7 @@ struct request {
   };
 
   kind what = kind::join;
-  std::uint32_t number = 0;  // repeated in the reply
+  std::uint32_t number = 0;  // the reply contains the same number
   std::uint32_t device = 0;
   std::uint32_t id = 0;
   std::uint32_t module = 0;
@@ -67,7 +68,7 @@ struct reply {
   void fail(hpeStatus with, const char* why) noexcept;
 };
 
-/// Each function returns false if the other end no longer exists.
+/// Each function returns false if the process at the other end has closed its socket or has ended.
 bool send_request(int socket, const request& what, std::span<const int> descriptors);
 bool receive_request(int socket, request& what, std::vector<os::file_descriptor>& descriptors);
 bool send_reply(int socket, const reply& what);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A doorbell in shared memory, with which threads of several processes wait for each other and wake each other.
+/// A doorbell in shared memory: threads sleep on it, and threads of the same or other processes wake them.
 
 #include <algorithm>
 #include <atomic>
@@ -13,18 +13,19 @@
 
 namespace hpe::device::soft {
 
-/// Counts rings. A sleeper returns when the count differs from the count that it saw. Ringing is safe in a signal
-/// handler, and makes no system call if no thread sleeps. If a sleeper dies, the only effect is that each later ring
-/// makes a system call.
+/// A doorbell counts its rings. sleep() returns when the count differs from the caller's `seen`. ring() is safe in a
+/// signal handler, and makes no system call if no thread sleeps. If a process dies while one of its threads sleeps,
+/// each later ring makes a system call; nothing else changes.
 ///
-/// Use: seen = rings(); check the condition; if it does not hold, sleep(seen, ...); check again.
+/// To wait for a condition: read seen = rings(), check the condition, call sleep(seen, ...) if the condition is false,
+/// and repeat.
 class doorbell {
  public:
   using deadline = std::chrono::steady_clock::time_point;
 
-  /// Returns the time at which the sleeper of a doorbell that other processes ring must check its condition again, even
-  /// if the doorbell has not rung. A faulty kernel may have overwritten the doorbell, so the sleeper relies on it only
-  /// for a limited time.
+  /// Returns the deadline for the sleep of a thread that other processes must wake: `until`, but at most 250 ms from
+  /// the current time. After this time the thread must check its condition again, because a faulty kernel may have
+  /// overwritten the doorbell, which then never rings.
   [[nodiscard]] static deadline trusted(deadline until) noexcept {
     constexpr std::chrono::milliseconds longest{250};
     return std::min(until, std::chrono::steady_clock::now() + longest);
@@ -50,8 +51,8 @@ class doorbell {
 
 inline void relax() noexcept { __builtin_ia32_pause(); }
 
-/// Spins for a short while, about as long as a command takes on a device that is awake. Returns true once holds() is
-/// true.
+/// Spins for at most 20 us, about as long as a short command takes on a device whose threads do not sleep. Returns true
+/// as soon as holds() is true, and false after this time.
 template <class Condition>
 bool spin_until(Condition holds) {
   constexpr std::chrono::microseconds patience{20};

@@ -15,7 +15,7 @@ namespace {
 
 namespace ipc = boost::interprocess;
 
-// The interface that Boost.Interprocess requires of an object that it maps.
+// A file descriptor with the member function that Boost.Interprocess requires of an object that it maps.
 class memory_file_handle {
  public:
   explicit memory_file_handle(int fd) : handle_{fd, false} {}
@@ -30,7 +30,7 @@ struct section {
   std::size_t bytes;
 };
 
-// Sections begin at page boundaries.
+// The size of a section that contains a T, rounded up to whole pages, because sections begin at page boundaries.
 template <class T>
 constexpr std::size_t size_of = (sizeof(T) + 4095) / 4096 * 4096;
 
@@ -59,8 +59,8 @@ struct fabric::mappings {
     return static_cast<T*>(regions.back().get_address());
   }
 
-  // Rings are excluded from core files: for a core file, the operating system would allocate pages for all slots (128
-  // MiB for each device), most of which are unused.
+  // Rings are excluded from core files. To write them into a core file, the operating system would allocate pages for
+  // all slots, 128 MiB for each device, although most slots are never used.
   command_ring* add_rings(int file, unsigned device, bool writable) {
     const section what = ring_section(device);
     auto* const rings = add<command_ring>(file, what, writable);
@@ -76,8 +76,8 @@ fabric::fabric(const topology& shape)
   configuration_->shape = shape;
   common_ = ::new (mappings_->add<void>(file_.get(), common_section, true)) fabric_common();
   for (unsigned d = 0; d < shape.devices(); ++d) {
-    // Zeros are a valid initial state of the status and of the rings; timelines are constructed when their streams are
-    // created.
+    // The file contains zeros, which are a valid initial state of the status and of the rings. create_stream()
+    // constructs the timelines.
     status_[d] = mappings_->add<device_status>(file_.get(), status_section(d), true);
     rings_[d] = mappings_->add_rings(file_.get(), d, true);
   }

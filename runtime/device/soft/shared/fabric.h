@@ -1,13 +1,14 @@
 #pragma once
 
-/// The memory that the owner and its soft devices share: configuration, command rings, timelines, gates, link clocks.
-/// It is an anonymous memory file, so no name remains in a file system.
+/// The fabric: the memory that the owner (the process that runs the program) and its soft devices share. It contains
+/// the configuration, command rings, timelines, gates and link clocks. The memory is an anonymous memory file, so no
+/// name remains in a file system.
 ///
-/// The file has a section for each writer. Each process maps the sections that it needs, at addresses of its choice.
-/// The owner maps all sections. A device reads the configuration, its own rings and the status of other devices. It
-/// writes its own status and the common section; with this section, all processes sleep, wake each other and keep the
-/// clocks of links. Before the owner uses anything that a device writes as a size, position or pointer, it compares the
-/// value with its own data.
+/// The file has a section for each writer. Each process maps the sections that it needs; the addresses may differ
+/// between processes. The owner maps all sections. A device reads the configuration, its own rings and the status of
+/// other devices, and writes its own status and the common section. The common section contains the doorbells with
+/// which processes sleep and wake each other, and the clocks of links. Before the owner uses a value that a device has
+/// written as a size, position or pointer, it compares this value with data that no device can write.
 
 #include <array>
 #include <atomic>
@@ -51,7 +52,7 @@ struct alignas(64) parameter_slot {
   std::byte bytes[most_parameters];
 };
 
-/// Written by the owner. Command n of a stream is in slot n % ring_slots, which is free again when the command has been
+/// Written by the owner. Command n of a stream is in slot n % ring_slots. The slot is free again when the command has
 /// completed.
 struct command_ring {
   priority level = priority::waiting_host;
@@ -66,17 +67,19 @@ struct command_ring {
 
 /// Written by the device, and by the owner after the device has died.
 struct device_status {
-  std::atomic<std::uint64_t> output{0};  // bytes in the file with the output of kernels
-  std::atomic<std::uint64_t> crowd{0};   // blocks of a running kernel that fill the device and wait in loops
-  std::array<char, 256> last_words{};    // why the device ended its own process
+  // The number of bytes that the device has written to the file with the output of kernels.
+  std::atomic<std::uint64_t> output{0};
+  // The number of blocks of a running kernel that wait in loops and leave no room for further blocks.
+  std::atomic<std::uint64_t> crowd{0};
+  std::array<char, 256> last_words{};  // why the device ended its own process
   std::array<timeline, max_streams> timelines{};
 };
 
-/// How devices run kernels of PTX.
+/// How devices run PTX kernels.
 struct ptx_execution {
-  bool interprets = false;   // interprets kernels instead of compiling them
-  bool in_lockstep = false;  // runs the threads of a warp in lockstep
-  bool finds_races = false;  // finds races in shared memory; requires the interpreter
+  bool interprets = false;   // devices interpret kernels instead of compiling them
+  bool in_lockstep = false;  // the threads of a warp run in lockstep
+  bool finds_races = false;  // devices look for races in shared memory; requires `interprets`
 };
 
 /// Written by the owner.
@@ -84,9 +87,9 @@ struct fabric_configuration {
   uvas_layout layout;
   topology shape;
   unsigned threads = 1;      // the number of threads of each device
-  unsigned core_shares = 0;  // the number of parts into which the cores are divided; 0: not divided
+  unsigned core_shares = 0;  // the number of parts into which the cores are divided among the devices; 0: not divided
   ptx_execution ptx;
-  std::uint64_t prepared_memory = 0;  // the number of bytes of pages that a device may allocate before they are used
+  std::uint64_t prepared_memory = 0;  // how many bytes of pages a device may allocate before kernels or copies use them
   link_limit host_limit;
   link_limit peer_limit;
   std::array<std::atomic<std::uint32_t>, max_devices> streams{};  // number of streams, by device
@@ -100,18 +103,19 @@ struct fabric_common {
   std::array<std::array<doorbell, max_streams>, max_devices> done{};  // rung when a stream has completed a command
   doorbell trouble;                                                   // rung when a device is lost or a kernel crashed
 
-  // Both directions of each link: [0] towards the host or the switch, [1] away from the host or the switch.
+  // For each link, [0] is the direction towards the host or the switch, and [1] is the opposite direction.
   std::array<std::array<link_clock, 2>, max_devices> host_links{};  // by switch
   std::array<std::array<link_clock, 2>, max_devices> ports{};       // by device: the link to its switch
 };
 
 class fabric {
  public:
-  /// A number that differs between programs in which structures of the fabric have different sizes.
+  /// A number that identifies the sizes of the fabric's structures. If the owner and hpe-softd are of different builds,
+  /// their stamps usually differ.
   static constexpr std::uint32_t stamp = static_cast<std::uint32_t>(
       1'000'003 * (sizeof(fabric_configuration) + sizeof(fabric_common)) + sizeof(device_status) + sizeof(command));
 
-  /// For the owner: makes the file and sets only the topology.
+  /// For the owner: creates the file and sets the topology. The owner must set the other members of the configuration.
   explicit fabric(const topology& shape);
   /// For a device: maps the owner's file.
   fabric(os::file_descriptor file, unsigned device);
@@ -141,7 +145,7 @@ class fabric {
 
   /// Waits until the point of an existing timeline is reached. Returns false at the deadline.
   bool wait(std::uint32_t timeline, std::uint64_t value, doorbell::deadline until) const noexcept;
-  /// Publishes that a timeline has reached `value`, and wakes its waiters.
+  /// Sets the completed value of a timeline to `value`, and wakes the threads that wait for the timeline.
   void complete(std::uint32_t timeline, std::uint64_t value) const noexcept;
 
  private:

@@ -11,8 +11,9 @@ namespace hpe::device::soft {
 namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
-constexpr std::uint64_t late_wakeup = 60'000;   // a sleep may end this late
-constexpr std::uint64_t return_time = 100'000;  // a claimant returns for its next piece within this time
+constexpr std::uint64_t late_wakeup = 60'000;  // nanoseconds by which a sleep may end late
+// Nanoseconds after a piece within which its user reserves the link for the next piece.
+constexpr std::uint64_t return_time = 100'000;
 
 void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
   std::uint64_t seen = value.load();
@@ -20,7 +21,8 @@ void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
   }
 }
 
-// Returns the end of the claims of more urgent users; 0 if there are no such claims.
+// Returns the time at which the last claim of a more urgent user ends; 0 if no more urgent user has claimed a link of
+// the path.
 std::uint64_t urgent_until(std::span<link_clock* const> path, priority level) noexcept {
   std::uint64_t end = 0;
   for (const link_clock* link : path)

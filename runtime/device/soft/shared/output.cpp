@@ -16,7 +16,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// Precedes each text.
+// The record before each text in the file.
 struct header {
   std::uint64_t launch = 0;
   std::uint64_t size = 0;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The text that PTX kernels print, as records in one memory file for each device. When a launch has ended, the device
-/// appends a record before the launch's timepoint is reached. The owner removes the records and frees their pages. The
-/// size of the files is limited only by memory.
+/// The text that PTX kernels print. Each device has a memory file, to which it appends the text of each launch as
+/// records before the launch's timepoint is reached. The owner reads the records and frees their pages. The size of the
+/// files is limited only by the machine's memory.
 
 #include <cstdint>
 #include <string_view>
@@ -15,14 +15,15 @@
 
 namespace hpe::device::soft {
 
-/// The device's end of the output file. Thread-safe.
+/// Writes the output file, in the device process. Thread-safe.
 class output_writer {
  public:
   output_writer(os::file_descriptor file, std::atomic<std::uint64_t>& written)
       : file_(std::move(file)), written_(written) {}
 
-  /// `launch`: the launch's number among the launches of all devices. Throws HPE_ERROR_SYSTEM if there is no memory for
-  /// the text.
+  /// Appends a record. `launch`: the launch's number among the launches of all devices. `is_error`: whether the text is
+  /// for standard error. Throws HPE_ERROR_SYSTEM if the text cannot be written, for example because the machine's
+  /// memory is full.
   void append(std::uint64_t launch, std::string_view text, bool is_error);
 
  private:
@@ -31,14 +32,14 @@ class output_writer {
   std::atomic<std::uint64_t>& written_;
 };
 
-/// The owner's end of all output files. Thread-safe.
+/// Reads the output files of all devices, in the owner. Thread-safe.
 class output_reader {
  public:
   explicit output_reader(fabric& shared);
 
   [[nodiscard]] int file(unsigned device) const noexcept { return files_[device].get(); }
-  /// Returns the texts that were appended since the last call, ordered by launch. After a malformed record, hpe logs a
-  /// warning and reads no more output of that device.
+  /// Returns the texts that devices have appended since the last call, ordered by launch. If a device's file contains
+  /// an invalid record, this logs a warning and reads no more output of this device.
   [[nodiscard]] std::vector<printed> take();
 
  private:
@@ -47,7 +48,7 @@ class output_reader {
     printed what;
   };
 
-  /// Returns false if the device's file contains anything other than valid records.
+  /// Reads the new records of one device. Returns false if the file contains an invalid record.
   bool take_from(unsigned device, std::vector<record>& records) HPE_REQUIRES(mutex_);
 
   fabric& fabric_;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The links between two places, and the time that bytes take on them.
+/// The simulated links between two memories, and the time that transfers take on these links.
 
 #include <array>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace hpe::device::soft {
 
-/// The links that data passes, all with the same limit. Data that stays inside a device passes no link.
+/// The links that a transfer uses, all with the same limit. A transfer inside one device uses no link.
 struct path {
   std::array<link_clock*, 2> links{};
   unsigned length = 0;
@@ -20,21 +20,21 @@ struct path {
   [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
 };
 
-/// Returns the path from one place to another; each place is the number of a device, host_location or foreign_location.
-/// `self` is the device that copies, or whose kernel makes the accesses. If one place is a device of another process,
-/// hpe knows only the port of this process's device, and charges only this port. Between a device of another process
-/// and the host, this is the port of `self`.
+/// Returns the path from one memory to another. `from` and `to`: a device number, host_location or foreign_location.
+/// `self`: the device that runs the copy or the kernel. A path from or to a device of another process contains only one
+/// link, the port of this process's device, because the fabric does not contain the other device's port. Between a
+/// device of another process and the host, the path contains the port of `self`.
 [[nodiscard]] path find_path(fabric& shared, unsigned self, int from, int to);
 
-/// Bytes that a kernel moved over a path.
+/// The bytes that a kernel transferred over one path.
 struct movement {
   path way;
   std::uint64_t bytes = 0;
 };
 
-/// Waits until the links have moved all of the bytes. `start`: the link time, in the past, at which the movements
-/// began. Movements over different links run at the same time. Copies and other kernels can use the links between the
-/// pieces.
+/// Waits until the links have transferred the bytes of all movements. `start`: the link time at which the transfers
+/// began; it is in the past. Transfers over different links run at the same time. Copies and other kernels can use the
+/// links between two pieces of a transfer.
 void pass_links(std::span<const movement> all, std::uint64_t start);
 
 }  // namespace hpe::device::soft

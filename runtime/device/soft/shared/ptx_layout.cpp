@@ -17,7 +17,7 @@ ptx_part part_of(const ptx::symbol& s) {
   return s.is_managed ? ptx_part::managed : ptx_part::global;
 }
 
-// A mapping of a memory file that contains texts, each preceded by its length.
+// A mapping of a memory file that contains PTX texts. The length of each text precedes the text.
 class mapped_file {
  public:
   mapped_file(int file, std::size_t bytes) : bytes_(bytes) {

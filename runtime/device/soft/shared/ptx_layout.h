@@ -1,7 +1,7 @@
 #pragma once
 
-/// The data of a module of PTX that the owner and the devices share: its texts, and the positions of its variables in
-/// its parts of memory.
+/// What the owner and the devices both use of a PTX module: its texts in a memory file, and the positions of its
+/// variables in the module's parts (ptx_part).
 
 #include <cstddef>
 #include <string>
@@ -19,15 +19,15 @@ struct ptx_layout {
     bool is_there = false;  // false: the variable is in shared memory, or empty
     std::size_t offset = 0;
   };
-  std::vector<place_in_part> places;                // the place of each symbol of the program, in the program's order
-  std::array<std::size_t, ptx_part_count> bytes{};  // the size of each part
+  std::vector<place_in_part> places;  // the position of each symbol of the program, in the program's order
+  std::array<std::size_t, ptx_part_count> bytes{};  // the size of each part in bytes
 
   [[nodiscard]] std::vector<std::uint64_t> addresses(const ptx_addresses& parts) const;
 };
 
 [[nodiscard]] ptx_layout lay_out(const ptx::program& program);
 
-/// Packs texts into a memory file, and unpacks them.
+/// pack_texts writes texts into a new memory file and stores the file's size in `bytes`. unpack_texts reads the texts.
 [[nodiscard]] os::file_descriptor pack_texts(const std::vector<std::string>& texts, std::size_t& bytes);
 [[nodiscard]] std::vector<std::string> unpack_texts(int file, std::size_t bytes);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Parsers for the user's options for soft devices: the number of devices and of switches, and the speed of links.
+/// Parsers for options of soft devices: the number of devices and switches, the speed of links, and the NUMA nodes.
 
 #include <chrono>
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace hpe::device::soft {
 
 inline constexpr unsigned max_devices = 16;
 
-/// Devices are numbered switch by switch. Devices of one switch can access each other's memory and share one link to
-/// the host.
+/// The simulated switches and the devices on them. Devices of one switch have consecutive numbers, can access each
+/// other's memory and share one link to the host.
 struct topology {
   unsigned switches = 1;
   unsigned devices_per_switch = 2;
@@ -22,8 +22,8 @@ struct topology {
   [[nodiscard]] bool peers(unsigned a, unsigned b) const noexcept { return switch_of(a) == switch_of(b); }
 };
 
-/// Parses "soft:N" (one switch), "soft:SxN" (S switches of N devices) or "" (soft:2). Throws HPE_ERROR_INITIALIZATION;
-/// the message states the error and the possible forms.
+/// Parses "soft:N" (N devices on one switch), "soft:SxN" (S switches with N devices each) or "" (the same as soft:2).
+/// Throws HPE_ERROR_INITIALIZATION for any other text; the message states the error and the possible forms.
 [[nodiscard]] topology parse_topology(const std::string& text);
 
 /// The limits of one direction of a link. If bytes_per_second is 0, the link has no limit and takes no time.
@@ -32,13 +32,13 @@ struct link_limit {
   std::uint64_t latency_ns = 0;
 };
 
-/// Parses "bandwidth:latency" or "bandwidth", for example "12G:5", or "" for no limit. The bandwidth is in bytes per
-/// second, with k, M, G and T as powers of 1024; the latency is in microseconds. `variable` names the option in the
-/// message of HPE_ERROR_INITIALIZATION.
+/// Parses "bandwidth:latency", for example "12G:5", or "bandwidth", or "" for no limit. The bandwidth is in bytes per
+/// second, with k, M, G and T as powers of 1024; the latency is in microseconds. Throws HPE_ERROR_INITIALIZATION for
+/// any other text. `variable`: the name of the option, for the error message.
 [[nodiscard]] link_limit parse_link(const std::string& variable, const std::string& text);
 
-/// Parses HPE_SOFT_NODES, "0,1" or "", into the node of each device, which is unknown_node if the text is empty. Throws
-/// HPE_ERROR_INITIALIZATION.
+/// Parses HPE_SOFT_NODES, for example "0,1", and returns the NUMA node of each of `devices` devices. If the text is
+/// empty, every node is unknown_node. Throws HPE_ERROR_INITIALIZATION for any other text.
 [[nodiscard]] std::vector<int> parse_nodes(const std::string& text, unsigned devices);
 
 }  // namespace hpe::device::soft

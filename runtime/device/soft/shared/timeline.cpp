@@ -8,7 +8,8 @@ namespace hpe::device::soft {
 void failure_log::append(const failure& what) noexcept {
   const std::uint64_t index = count_.load(std::memory_order_relaxed);
   record& r = records_[index % kept];
-  r.value.exchange(0, std::memory_order_acq_rel);  // an exchange, so that the stores below come after it
+  // An exchange, because the processor could move the following stores before a plain store.
+  r.value.exchange(0, std::memory_order_acq_rel);
   r.order = what.order;
   r.status = what.status;
   r.fault = what.fault;
@@ -25,7 +26,7 @@ std::optional<failure> failure_log::at(std::uint64_t index) const {
   const record& r = records_[index % kept];
   const std::uint64_t value = r.value.load(std::memory_order_acquire);
   failure found{value, r.order, r.status, std::string(r.sentence, ::strnlen(r.sentence, sizeof r.sentence)), r.fault};
-  // Adding 0 is used instead of a load, because the reads above could otherwise happen after it.
+  // fetch_add(0) instead of a load, because the reads above could happen after a plain load.
   if (value == 0 || r.value.fetch_add(0, std::memory_order_acq_rel) != value) return std::nullopt;
   return found;
 }

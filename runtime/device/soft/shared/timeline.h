@@ -18,7 +18,7 @@
 
 namespace hpe::device::soft {
 
-/// A failed command. The text is truncated if it is too long.
+/// A failed command. failure_log truncates `sentence` to 611 bytes.
 struct failure {
   std::uint64_t value = 0;  // the command's number
   std::uint64_t order = 0;  // the position among the failures of all streams
@@ -27,17 +27,18 @@ struct failure {
   hpeFault fault = HPE_FAULT_NONE;
 };
 
-/// The last failures of one stream. There is one writer and any number of readers. Readers skip a record that is being
-/// overwritten.
+/// The last failures of one stream. One thread writes; any number of threads read. A reader returns no failure for a
+/// record that the writer is overwriting.
 class failure_log {
  public:
   static constexpr std::uint64_t kept = 128;
 
   void append(const failure& what) noexcept;
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
-  /// Returns the index of the first failure that is still kept.
+  /// Returns the index of the oldest failure in the log.
   [[nodiscard]] std::uint64_t first_kept() const noexcept { return count() > kept ? count() - kept : 0; }
-  /// Returns failure number `index`, counted from 0 since the start; nullopt if this failure is no longer kept.
+  /// Returns failure number `index`, where 0 is the stream's first failure; nullopt if a later failure has overwritten
+  /// this failure.
   [[nodiscard]] std::optional<failure> at(std::uint64_t index) const;
   [[nodiscard]] std::optional<failure> find(std::uint64_t value) const;
 
@@ -54,8 +55,8 @@ class failure_log {
   std::array<record, kept> records_{};
 };
 
-/// The doorbells of gates. A timeline has one bit for each gate, and rings the gates whose bits are set when it
-/// advances.
+/// The doorbells of gates. Each timeline has one bit for each gate. When the timeline advances, it rings the gates
+/// whose bits are set.
 inline constexpr unsigned max_gates = 64;
 using gate_bells = std::array<doorbell, max_gates>;
 
@@ -63,10 +64,10 @@ struct timeline {
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 
   alignas(64) std::atomic<std::uint64_t> submitted{0};
-  doorbell work;                                        // rung when submitted grows
+  doorbell work;                                        // rung when `submitted` grows
   alignas(64) std::atomic<std::uint64_t> completed{0};  // changed by fabric::complete
-  std::atomic<std::uint64_t> gates{0};                  // the gates to ring when completed grows
-  std::atomic<std::uint64_t> lost_after{all};           // set when the device is lost: the last completed command
+  std::atomic<std::uint64_t> gates{0};         // the gates to ring when `completed` grows, one bit for each gate
+  std::atomic<std::uint64_t> lost_after{all};  // set when the device is lost: the last completed command
   failure_log failures;
 
   [[nodiscard]] bool reached(std::uint64_t value) const noexcept { return completed.load() >= value; }

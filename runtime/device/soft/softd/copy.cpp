@@ -36,7 +36,7 @@ void guarded(Body body) {
   require_no_crash(run_guarded(body));
 }
 
-// The parameters of a copy that runs like a launch: each tile copies one slice.
+// The parameters of a copy that the pool runs like a launch: each tile copies one slice of `size` bytes.
 struct slices {
   static constexpr std::size_t size = std::size_t{512} << 10;
 
@@ -69,8 +69,9 @@ address_table::piece copy_engine::find(std::uintptr_t address) const {
 }
 
 void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
-  std::uint64_t latency = 0;  // the copy waits for it once
-  std::uint64_t arrival = 0;  // link time when the last reserved piece arrives; 0 before the first limited link
+  std::uint64_t latency = 0;  // added once, to the arrival of the last piece
+  // The link time at which the last reserved piece arrives; 0 until a piece passes a link with a limit.
+  std::uint64_t arrival = 0;
   while (bytes > 0) {
     const auto to = find(destination);
     const auto from = find(source);
@@ -83,9 +84,9 @@ void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::s
       arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
     }
     memory_.prepare_for_writing(local(destination, to), piece);
-    // Short pieces are written through the caches. The size limit is higher for copies to host memory, because staging
-    // buffers are emptied while they are in the caches, and for copies inside a device, because the device's kernels
-    // use the bytes next.
+    // Short pieces are written through the caches, long pieces around them. The limit is higher for copies to host
+    // memory, because the runtime reads staging buffers while their bytes are in the caches, and for copies inside a
+    // device, because the device's kernels use the bytes next.
     constexpr std::size_t is_short = std::size_t{256} << 10;
     const bool is_used_soon = to.where.device == host_location || to.where.device == from.where.device;
     const bool through_caches = piece < (is_used_soon ? granule_size : is_short);

@@ -37,7 +37,7 @@ class executor {
 
   [[noreturn]] void run() {
     take_crash_signals();
-    // Simulated links wait by sleeping. By default, a sleep may end 50 us late.
+    // Simulated links make a copy wait by sleeping. By default, Linux may end a sleep 50 us late.
     constexpr unsigned long slack_ns = 1000;
     ::prctl(PR_SET_TIMERSLACK, slack_ns);
     for (std::uint64_t value = 1;; ++value) {
@@ -68,7 +68,7 @@ class executor {
     }
   }
 
-  // While a command runs, the kernels of the launches that are queued after it are compiled.
+  // Makes other threads compile the kernels of launches that are queued after command `value`, while this command runs.
   void look_ahead(std::uint64_t value) {
     const command& now = ring_.slot(value);
     if (now.what == command::kind::launch) expected_.insert({now.function, {now.block[0], now.block[1], now.block[2]}});
@@ -114,7 +114,8 @@ class executor {
               trouble->signal ? describe(engines_, *trouble->signal) : "it threw " + trouble->exception);
   }
 
-  // When a device is lost, the owner completes its timelines, which ends waits for them.
+  // This wait also ends when the device of the other stream is lost, because the owner then completes that device's
+  // timelines.
   void wait(const command& what) {
     HPE_INVARIANT(engines_.shared.find_timeline(what.timeline) != nullptr);
     engines_.shared.wait(what.timeline, what.point, doorbell::deadline::max());
@@ -128,9 +129,9 @@ class executor {
   std::uint32_t number_;
   timeline& line_;
   command_ring& ring_;
-  std::uint64_t seen_ = 0;                                                     // the last command that look_ahead read
-  std::set<std::pair<std::uint32_t, std::array<std::uint32_t, 3>>> expected_;  // the functions and block shapes of
-                                                                               // launches that were seen
+  std::uint64_t seen_ = 0;  // the number of the last command that look_ahead read
+  // The functions and block shapes of all launches that look_ahead has read.
+  std::set<std::pair<std::uint32_t, std::array<std::uint32_t, 3>>> expected_;
 };
 
 }  // namespace

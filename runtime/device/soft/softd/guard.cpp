@@ -34,7 +34,7 @@ doorbell* recovery_bell = nullptr;
   siglongjmp(guard.place, 1);
 }
 
-// The handler needs a separate stack, because a kernel may overflow its own stack.
+// A stack for the crash handlers, because the crash may be an overflow of the kernel's own stack.
 class alternate_stack {
  public:
   alternate_stack() {
@@ -91,8 +91,9 @@ recoveries count_recoveries() noexcept {
 void ring_at_recoveries(doorbell& bell) noexcept { recovery_bell = &bell; }
 
 void install_crash_handlers() {
-  // This first call initialises glibc's allocator, which two threads must not do at once. If malloc comes from another
-  // library, or from AddressSanitizer, no earlier call has initialised glibc's allocator.
+  // This call initialises glibc's allocator before other threads start, because two threads must not initialise it at
+  // once. Usually an earlier malloc has initialised it, but not if malloc comes from another library or from
+  // AddressSanitizer.
   static_cast<void>(::mallinfo2());
   struct sigaction action {};
   action.sa_sigaction = land;
@@ -117,10 +118,11 @@ std::optional<crash> run_guarded(void (*body)(void*), void* argument, const std:
   landing* const outer = current;
   if (sigsetjmp(guard.place, 0) != 0) {
     current = outer;
-    // The jump out of the handler does not restore the signal mask, because saving the mask would cost a system call
-    // for each guarded run. So the mask is set here.
+    // siglongjmp does not restore the signal mask here, because saving the mask would cost a system call in each
+    // guarded run. So this thread unblocks the crash signals again.
     take_crash_signals();
-    // This call takes every lock of malloc once. If the body has left a lock of malloc locked, the thread hangs here.
+    // mallinfo2() locks every lock of malloc once. If the abandoned body holds one of these locks, the thread hangs
+    // here, and the watchdog ends the process.
     static_cast<void>(::mallinfo2());
     ended.fetch_add(1);
     return guard.what;

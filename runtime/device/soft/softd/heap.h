@@ -1,7 +1,7 @@
 #pragma once
 
-/// The heap of a device, for malloc and free in kernels. The heap's records are outside of it, so a kernel that writes
-/// past its memory damages only the program's own data.
+/// The heap of a device, for malloc and free in PTX kernels. The records of allocations are outside the heap's memory,
+/// so a kernel that writes past the end of an allocation damages only other allocations of kernels.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +19,10 @@ class kernel_heap {
 
   explicit kernel_heap(std::size_t bytes = default_size);
 
-  /// Returns memory that is aligned to 16 bytes; nullptr if the heap has no room, or if `bytes` is 0. Thread-safe.
+  /// Returns memory that is aligned to 16 bytes; nullptr if no free range of the heap is large enough, or if `bytes` is
+  /// 0. Thread-safe.
   [[nodiscard]] void* allocate(std::size_t bytes);
-  /// Ignores addresses at which no allocation starts, such as null. Thread-safe.
+  /// Frees an allocation. Does nothing if no allocation starts at `memory`, for example if it is null. Thread-safe.
   void release(void* memory);
 
   [[nodiscard]] bool contains(std::uintptr_t address, std::size_t bytes) const noexcept {
@@ -32,7 +33,8 @@ class kernel_heap {
  private:
   os::reservation space_;
   mutex mutex_;
-  std::map<std::size_t, std::size_t> free_ HPE_GUARDED_BY(mutex_);              // size by offset; neighbours are joined
+  // The size of each free range by its offset; adjacent free ranges are merged.
+  std::map<std::size_t, std::size_t> free_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<std::size_t, std::size_t> in_use_ HPE_GUARDED_BY(mutex_);  // size by offset
 };
 

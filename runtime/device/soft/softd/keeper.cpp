@@ -29,7 +29,7 @@ namespace {
   if (!process) ::_exit(EXIT_FAILURE);
   const int file = process.get();
   tell({device, 0, 0}, std::span(&file, 1));
-  // The socket is polled only to notice when it is closed.
+  // The keeper polls `owner` only to notice that the owner has closed the socket.
   std::array<pollfd, 3> watched{{{file, POLLIN, 0}, {owner.get(), POLLIN, 0}, {control_descriptor, 0, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
   }
@@ -45,7 +45,7 @@ namespace {
 
 void start_below_keeper(char* number) {
   pid_t owner_process = 0;
-  std::vector<os::file_descriptor> descriptors;  // the device's control socket, a pidfd of the owner
+  std::vector<os::file_descriptor> descriptors;  // the device's control socket, and a pidfd of the owner
   const std::size_t got =
       os::receive_message(control_descriptor, std::as_writable_bytes(std::span(&owner_process, 1)), descriptors);
   if (got != sizeof owner_process || descriptors.size() != 2) ::_exit(EXIT_FAILURE);

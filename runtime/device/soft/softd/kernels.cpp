@@ -11,8 +11,8 @@ namespace hpe::device::soft {
 
 namespace {
 
-// Whether the module itself defines the symbol. dlsym also finds symbols of libraries that the module links, such as
-// printf.
+// Whether the module itself defines the symbol. dlsym also finds symbols in the libraries with which the module is
+// linked, for example printf.
 bool defined_in(void* module, void* symbol) {
   link_map* of_module = nullptr;
   link_map* of_symbol = nullptr;

@@ -1,5 +1,5 @@
 // hpe-softd: the process of a soft device. Its arguments are the device's number, the address and size of the UVAS, and
-// the owner's process number; everything else comes over the socket at descriptor 3.
+// the owner's process number. The device receives everything else through the socket at descriptor 3.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -22,13 +22,14 @@ namespace hpe::device::soft {
 
 namespace {
 
-// Runs no destructors and no exit handlers, because other threads still run.
+// Runs no destructors and no exit handlers, because other threads of the process continue to use the objects.
 [[noreturn]] void end_process(int status) {
   std::fflush(nullptr);
   ::_exit(status);
 }
 
-// All parts of a device that has joined. Lives until the process ends.
+// Handles the owner's requests after the request `join`, and owns all objects of the device. Exists until the process
+// ends.
 class server {
  public:
   server(unsigned device, address_space& memory, std::vector<os::file_descriptor> descriptors)
@@ -98,8 +99,9 @@ reply reply_of(Action action) {
 
 }  // namespace
 
-/// Serves requests until the owner asks to quit or is dead, and ends the process. `memory` is the address space; if it
-/// could not be reserved, the owner gets the message `refusal` instead.
+/// Carries out requests until the owner sends `quit` or has ended, and then ends the process. `memory`: the reserved
+/// address space; null if the reservation failed. In this case, the device replies to `join` with the error message
+/// `refusal`.
 [[noreturn]] void serve(unsigned device, std::unique_ptr<address_space> memory, const std::string& refusal) {
   std::unique_ptr<server> joined;
   request what;
@@ -127,7 +129,7 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   start_below_keeper(argv[1]);
-  // Reserve the address space first, before threads, heaps and libraries of kernels can occupy it.
+  // Reserve the UVAS first, before stacks of threads, heaps or libraries can be mapped there.
   const hpe::uvas_layout layout{std::strtoull(argv[2], nullptr, 0), std::strtoull(argv[3], nullptr, 0), 1};
   std::unique_ptr<address_space> memory;
   std::string refusal;
@@ -139,9 +141,11 @@ int main(int argc, char** argv) {
     memory.reset();
     refusal = e.what();
   }
-  // If a file would become longer than the user's limit, the write fails with an error instead of raising SIGXFSZ.
+  // If a file would exceed the limit of file sizes (ulimit -f), the write must fail with an error instead of raising
+  // SIGXFSZ.
   static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
-  // Output of kernels is written line by line, so that the output of a device that is killed is not lost.
+  // Host kernels print to stdout, which is flushed after each line, so that no complete line is lost if the device is
+  // killed.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   serve(static_cast<unsigned>(std::strtoul(argv[1], nullptr, 0)), std::move(memory), refusal);
 }

@@ -13,7 +13,7 @@ constexpr std::size_t room = std::size_t{64} << 10;
 static_assert(room < granule_size);
 
 void* pointer(std::uintptr_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses are data here
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses are numbers in requests
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ bool page_tables::filled(std::uintptr_t number) const {
 void page_tables::prepare(void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const std::uintptr_t last = (begin + bytes) / unit;
-  // For units that are written only in part, page faults fill the page tables.
+  // Only whole units are filled here. Page faults fill the page tables of units that are written only in part.
   for (std::uintptr_t number = (begin + unit - 1) / unit; number < last;) {
     if (filled(number)) {
       ++number;
@@ -36,8 +36,8 @@ void page_tables::prepare(void* address, std::size_t bytes) {
     while (number < last && !filled(number)) ++number;
     auto* const place = reinterpret_cast<void*>(first * unit);  // NOLINT(performance-no-int-to-ptr): of this process
     const std::size_t size = (number - first) * unit;
-    // A call that allocates huge pages has a fixed cost: the system first makes every processor drain its lists of
-    // pages.
+    // Allocating huge pages in one call has a fixed cost, because Linux first makes every processor drain its lists of
+    // free pages. So short ranges are filled with small pages.
     size >= worth_huge_pages ? os::populate_with_huge_pages(place, size) : os::populate_for_writing(place, size);
     const lock_guard lock(mutex_);
     for (std::uintptr_t n = first; n < number; ++n) filled_.insert(n);
@@ -66,7 +66,7 @@ void address_space::make_room_below(std::uintptr_t address) {
   rooms_.insert(address);
 }
 
-// Unmaps the rooms inside a range that is about to be mapped.
+// Unmaps the separate memory of rooms (see memory.h) that overlap a range that is about to be mapped.
 void address_space::take_room(std::uintptr_t begin, std::uintptr_t end) {
   const lock_guard lock(mutex_);
   for (auto its = rooms_.upper_bound(begin); its != rooms_.end() && *its - room < end; its = rooms_.erase(its))
@@ -117,8 +117,9 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
     table_.insert(address, bytes, {});
     return;
   }
-  // Registered memory is mapped well below the UVAS, where programs by default have no mappings. A kernel that receives
-  // a pointer to ordinary memory of the program must fault, and must not find registered memory at that address.
+  // Map the registered memory 1 TiB below the UVAS, at addresses that programs do not use by default. If a kernel uses
+  // a pointer to ordinary memory of the program, it must fault: this device must not have registered memory at that
+  // address.
   constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
   const std::uintptr_t below =
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;
@@ -136,7 +137,7 @@ void address_space::unregister_host(std::uintptr_t address, std::size_t bytes) {
   }
   const auto found = registered_.find(address);
   HPE_REQUIRE(found != registered_.end() && found->second.size() == bytes, HPE_ERROR_INVALID_ARGUMENT,
-              "{} bytes of host memory at {:#x} were not registered as one", bytes, address);
+              "{} bytes of host memory at {:#x} were not registered as one range", bytes, address);
   table_.erase(address, bytes, host_location);
   pages_.forget(found->second.data(), bytes);
   registered_.erase(found);

@@ -1,9 +1,10 @@
 #pragma once
 
-/// The address space of a device process. The UVAS is mapped at the owner's addresses. Only the parts that this device
-/// can access are backed by memory, so a stray access faults. The room below an allocation is an exception: it is
-/// backed by separate memory, because a kernel on a GPU that reads a few bytes below its array finds other memory of
-/// the driver there. Registered host memory is mapped wherever it fits.
+/// The address space of a device process. The UVAS has the same addresses as in the owner (the process that runs the
+/// program). Only ranges that this device can access are backed by memory, so an access to any other address faults.
+/// There is one exception: the 64 KiB directly below an allocation (its room) are backed by separate memory. The
+/// reason: a kernel that reads a few bytes below its array does not fault on a GPU, because the driver has other memory
+/// there. Registered host memory outside the UVAS is mapped at other addresses than in the owner.
 
 #include <map>
 #include <set>
@@ -18,15 +19,15 @@
 
 namespace hpe::device::soft {
 
-/// Fills this process's page tables before large writes, once for each part of its memory. Filling them in one call
-/// costs half as much as page faults do. The class remembers which tables are filled, because a look-up costs less than
-/// an unnecessary system call.
+/// Fills this process's page tables before large writes, once for each unit of 64 KiB. One system call for many pages
+/// takes half as long as the page faults would. The class records which units are filled, because a look-up takes less
+/// time than an unnecessary system call.
 class page_tables {
  public:
-  /// Prepares [address, address + bytes) for the write that the caller is about to make. Thread-safe.
+  /// Fills the page tables for [address, address + bytes), which the caller is about to write. Thread-safe.
   void prepare(void* address, std::size_t bytes);
 
-  /// Call this when the range is unmapped or mapped again.
+  /// Forgets that the page tables of this range are filled. Call this when the range is unmapped or mapped again.
   void forget(const void* address, std::size_t bytes);
 
  private:
@@ -41,13 +42,13 @@ class page_tables {
 
 class address_space {
  public:
-  /// Reserves the address space. Call this first in the process, before anything else can be mapped there. Throws
-  /// HPE_ERROR_INITIALIZATION.
+  /// Reserves the UVAS in this process. Call this before anything else can be mapped there. Throws
+  /// HPE_ERROR_INITIALIZATION if another mapping uses these addresses.
   explicit address_space(const uvas_layout& layout);
 
   void set_files(std::vector<os::file_descriptor> files) { files_ = std::move(files); }
 
-  // These functions serve requests of the owner, which sends one request at a time.
+  // The next six functions carry out the owner's requests of the same names. The owner sends one request at a time.
   void map(unsigned device, std::uintptr_t address, std::size_t bytes);
   void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
   void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
@@ -55,11 +56,11 @@ class address_space {
   void import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
   void drop_import(std::uintptr_t address, std::size_t bytes);
 
-  /// Returns the memory that backs an address of the program. Thread-safe.
+  /// Returns the memory that backs an address of the program; nullopt if no memory backs it. Thread-safe.
   [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
   /// Whether kernels may access these bytes. Thread-safe.
   [[nodiscard]] bool holds(std::uintptr_t address, std::size_t bytes) const;
-  /// Prepares addresses of this process for the write that the caller is about to make. Thread-safe.
+  /// Fills the page tables for addresses of this process that the caller is about to write. Thread-safe.
   void prepare_for_writing(void* local, std::size_t bytes) { pages_.prepare(local, bytes); }
 
   [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {
@@ -73,12 +74,14 @@ class address_space {
 
   uvas_layout layout_;
   os::reservation space_;
-  std::vector<os::file_descriptor> files_;                // by device
-  std::map<std::uintptr_t, os::reservation> registered_;  // ranges outside the UVAS, by the program's address
+  std::vector<os::file_descriptor> files_;  // by device
+  // This process's mappings of registered ranges outside the UVAS, by the program's address.
+  std::map<std::uintptr_t, os::reservation> registered_;
   address_table table_;
   page_tables pages_;
   mutable shared_mutex mutex_;
-  std::set<std::uintptr_t> rooms_ HPE_GUARDED_BY(mutex_);  // the end of each room, where an allocation begins
+  // The end of each room, which is the address at which an allocation begins.
+  std::set<std::uintptr_t> rooms_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::soft

@@ -16,8 +16,9 @@ namespace {
 
 constexpr std::uint64_t sector = 32;
 constexpr std::uint64_t samples = 48;     // the approximate number of blocks that are sampled in a grid
-constexpr unsigned uses_of_a_count = 16;  // how many launches use a count before the traffic is counted again
-constexpr std::size_t most_known = 4096;  // the largest number of known launches; if it is exceeded, all are forgotten
+constexpr unsigned uses_of_a_count = 16;  // the number of launches that use one count of the traffic
+// The largest number of launches whose traffic is stored; a further launch clears the table.
+constexpr std::size_t most_known = 4096;
 
 using triple = std::array<std::uint64_t, 3>;
 
@@ -27,8 +28,8 @@ std::uint64_t number_of(const triple& block, const triple& grid) {
   return block[0] + grid[0] * (block[1] + grid[1] * block[2]);
 }
 
-/// A range of indices along one axis. spans_of divides an axis into the first index, all indices in between, and the
-/// last index.
+/// A range of indices along one axis of a grid. spans_of divides an axis into three ranges: the first index, all
+/// indices between, and the last index.
 struct span_of_axis {
   std::uint64_t first, count;
 };
@@ -38,9 +39,10 @@ std::vector<span_of_axis> spans_of(std::uint64_t size) {
   return {{0, 1}, {1, size - 2}, {size - 1, 1}};
 }
 
-/// Returns place number n of a sequence of places that fills the box evenly.
+/// Returns index number n of a sequence of 3D indices that are evenly distributed in a box (an R3 sequence).
 triple place_in(const triple& first, const triple& size, std::uint64_t n) {
-  constexpr std::array<double, 3> steps{0.8191725134, 0.6710436067, 0.5497004779};  // the powers of 1 / 1.2207...
+  // 1 / 1.2207..., its square and its cube.
+  constexpr std::array<double, 3> steps{0.8191725134, 0.6710436067, 0.5497004779};
   triple place{};
   for (std::size_t a = 0; a < place.size(); ++a) {
     const double along = (static_cast<double>(n) + 0.5) * steps[a];
@@ -49,13 +51,14 @@ triple place_in(const triple& first, const triple& size, std::uint64_t n) {
   return place;
 }
 
-/// Counts the bytes that blocks read and write in memories of the host and of other devices. For one thread.
+/// Counts the bytes that blocks read and write in the memory of the host and of other devices. Each thread has its own
+/// object.
 class access_watcher final : public ptx::watcher {
  public:
   explicit access_watcher(traffic_count& count) : count_(count) {}
 
-  /// Call this when a sampled block begins, which represents `weight` blocks. The sectors that the previous block used
-  /// are forgotten.
+  /// Call this when a sampled block begins. `weight`: the number of blocks that the block represents. Clears the set of
+  /// sectors that the previous block has used.
   void begin(double weight) {
     weight_ = weight;
     seen_.clear();
@@ -101,8 +104,8 @@ class access_watcher final : public ptx::watcher {
     (writes ? of.written : of.read) += weight_ * static_cast<double>(sector);
   }
 
-  /// Whether an address is in the device's own memory, or not in hpe memory. If the result is false, place_ says where
-  /// the memory is.
+  /// Whether an address is in the device's own memory or outside hpe memory. If the result is false, place_ is the
+  /// device or the host to which the memory belongs.
   [[nodiscard]] bool is_own(std::uint64_t address) {
     if (address < known_from_ || address >= known_to_) {
       const auto piece = count_.memory.find(address);
@@ -117,13 +120,13 @@ class access_watcher final : public ptx::watcher {
   traffic_count& count_;
   double weight_ = 0;
   remote_traffic found_;
-  std::unordered_set<std::uint64_t> seen_;       // sectors of other memories: 2 * sector, plus 1 if written
-  std::uint64_t known_from_ = 0, known_to_ = 0;  // addresses for which is_own() has set place_
+  // The remote sectors that the block has used: 2 * sector if read, 2 * sector + 1 if written.
+  std::unordered_set<std::uint64_t> seen_;
+  std::uint64_t known_from_ = 0, known_to_ = 0;  // the range of addresses to which place_ applies
   int place_ = host_location;
 };
 
-/// Runs each block with one of two engines: sampled blocks with an interpreter that counts their traffic, all other
-/// blocks with the usual engine.
+/// Runs sampled blocks with an interpreter that counts their traffic, and all other blocks with the usual engine.
 class counting_engine final : public ptx::engine {
  public:
   counting_engine(std::shared_ptr<ptx::engine> usual, traffic_count& count)
@@ -141,7 +144,7 @@ class counting_engine final : public ptx::engine {
       if (interpreter_ == nullptr) interpreter_ = std::make_unique<ptx::interpreter>(count_.program, &watcher_);
     }
     now_ = counts ? interpreter_.get() : usual_.get();
-    // Each engine arranges registers in its own way.
+    // The interpreter and the usual engine store a block's registers at different positions.
     if (const std::uint32_t slots = frame_slots(); slots != 0) {
       block.register_stride = counts ? 1 : block.thread_count;
       for (std::uint32_t t = 0; t < block.thread_count; ++t) block.bases[t] = block.frame + t;
@@ -164,7 +167,7 @@ class counting_engine final : public ptx::engine {
   traffic_count& count_;
   access_watcher watcher_{count_};
   std::shared_ptr<ptx::engine> usual_;
-  std::unique_ptr<ptx::interpreter> interpreter_;  // made for the first sampled block
+  std::unique_ptr<ptx::interpreter> interpreter_;  // created for the first sampled block
   ptx::engine* now_;
 };
 

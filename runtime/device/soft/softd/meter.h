@@ -1,13 +1,13 @@
 #pragma once
 
-/// Makes kernels of PTX take the time that limited links need for the kernels' accesses to the memory of other devices
-/// and of the host.
+/// Delays the end of PTX launches: if a simulated link has a limit, a launch takes at least as long as the link needs
+/// for the kernel's accesses to the memory of other devices and of the host.
 ///
 /// The interpreter runs some blocks of a launch, and counts the bytes that these blocks read and write in the memory of
 /// other devices and of the host. A sector of 32 bytes counts once for each block that reads it, and once for each
-/// block that writes it, as if the caches kept the sector for the rest of the block; an atomic operation counts each
-/// time. The result is scaled to all blocks of the launch. The blocks at the edges of the grid are sampled separately,
-/// because they access halos.
+/// block that writes it, as if the caches kept the sector until the block ends. Each atomic operation counts. The count
+/// is then scaled to all blocks of the launch. Blocks at the edges of the grid are sampled separately, because they
+/// often access halos in the memory of other devices.
 
 #include <cstdint>
 #include <map>
@@ -22,16 +22,16 @@
 
 namespace hpe::device::soft {
 
-/// Bytes that a launch moves between its device and another memory.
+/// The bytes that a launch reads from another memory, and writes to it.
 struct remote_bytes {
   double read = 0, written = 0;
 };
 /// Traffic by device number, host_location or foreign_location.
 using remote_traffic = std::map<int, remote_bytes>;
 
-/// Returns the numbers of the sampled blocks (with x fastest), and how many blocks each of them represents. In a small
-/// grid, all blocks are sampled. In a grid of clusters, whole clusters are sampled; a cluster has the number of its
-/// first block.
+/// Returns a map from the number of each sampled block to the number of blocks that it represents. Blocks are numbered
+/// with x fastest. In a small grid, all blocks are sampled. If the launch has clusters, whole clusters are sampled, and
+/// the map contains the number of each cluster's first block.
 [[nodiscard]] std::unordered_map<std::uint64_t, double> sampled_blocks(const ptx::dimensions& grid,
                                                                        const ptx::dimensions& cluster);
 
@@ -40,8 +40,8 @@ class traffic_count {
  public:
   traffic_count(unsigned device, const address_space& memory, const ptx::launch_configuration& launch);
 
-  /// Returns an engine that counts the traffic of sampled blocks and runs all other blocks with `usual`. This object
-  /// must outlive the engine.
+  /// Returns an engine that runs sampled blocks with an interpreter that counts their traffic, and all other blocks
+  /// with `usual`. This object must outlive the engine.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_over(std::shared_ptr<ptx::engine> usual);
 
   void add(const remote_traffic& of_some_blocks);
@@ -57,18 +57,19 @@ class traffic_count {
   remote_traffic total_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Makes launches take time on the links of a device. A launch takes the same time as an earlier launch with the same
-/// kernel, shape and parameters. The traffic of every 16th of these launches is counted again, because data may have
-/// changed. Thread-safe.
+/// Makes launches wait for the links of a device. A launch waits as long as an earlier launch with the same kernel,
+/// shape and parameters. The traffic of every 16th of these launches is counted again, because the data that determines
+/// the traffic may have changed. Thread-safe.
 class link_meter {
  public:
   link_meter(unsigned device, fabric& shared, const address_space& memory)
       : device_(device), shared_(shared), memory_(memory) {}
 
-  /// Call this before a launch. Returns null if the launch's traffic is known, or if no link has a limit.
+  /// Call this before a launch. Returns the object that must count the traffic of the launch; null if the traffic of
+  /// such a launch is known, or if no link has a limit.
   [[nodiscard]] std::unique_ptr<traffic_count> begin(const ptx::launch_configuration& launch);
-  /// Call this after the launch, with the result of begin. Waits until the links have carried the traffic; `start` is
-  /// the link time at which the launch began.
+  /// Call this after the launch, with the result of begin. Waits until the links have transferred the launch's traffic.
+  /// `start`: the link time at which the launch began.
   void end(const ptx::launch_configuration& launch, traffic_count* counted, std::uint64_t start);
 
  private:

@@ -7,7 +7,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// Indices of gregs, by the register numbers in instructions.
+// The index in gregs of each general register, by the register's number in instructions.
 constexpr std::array<int, 16> registers{REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                                         REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
@@ -28,11 +28,11 @@ bool is_legacy_prefix(std::uint8_t byte) noexcept {
   }
 }
 
-// The values that an instruction's prefixes add to register numbers, and the position of the opcode.
+// An instruction's prefixes: `base` and `index` are added to the register numbers in the operand's encoding.
 struct prefixes {
   unsigned base = 0;
   unsigned index = 0;
-  const std::uint8_t* opcode = nullptr;  // after prefixes and escape bytes
+  const std::uint8_t* opcode = nullptr;  // the opcode, which follows prefixes and escape bytes
 };
 
 prefixes read_prefixes(const std::uint8_t* at) noexcept {

@@ -16,10 +16,10 @@ namespace hpe::device::soft {
 namespace {
 
 constexpr std::size_t worth_making = 4 * granule_size;
-// The size is large, because each system call that allocates huge pages first makes every processor drain its lists of
-// pages.
+// Pieces are large, because in each system call that allocates huge pages, Linux first makes every processor drain its
+// lists of free pages.
 constexpr std::size_t largest_piece = 16 * granule_size;
-// A piece is allocated only if its size is below one sixteenth of the free memory.
+// A thread allocates a piece only if the piece is smaller than one sixteenth of the free host memory.
 constexpr double share_of_free_memory = 16;
 
 }  // namespace
@@ -32,7 +32,7 @@ void page_maker::add(std::uintptr_t address, std::size_t bytes) {
   try {
     for (; threads_ < wanted; ++threads_) std::thread([this] { work(); }).detach();
   } catch (const std::system_error&) {
-    if (threads_ == 0) ranges_.clear();  // page faults then allocate the pages
+    if (threads_ == 0) ranges_.clear();  // without a thread, page faults allocate the pages
   }
   added_.notify_all();
 }
@@ -41,7 +41,7 @@ void page_maker::remove(std::uintptr_t address, std::size_t bytes) {
   const lock_guard lock(mutex_);
   const auto end = ranges_.lower_bound(address + bytes);
   for (auto r = ranges_.lower_bound(address); r != end; r = ranges_.erase(r)) begun_ -= r->second.begun;
-  added_.notify_all();  // the budget has room again
+  added_.notify_all();  // the budget has free bytes again
 }
 
 std::optional<page_maker::piece> page_maker::next() {
@@ -59,8 +59,8 @@ std::optional<page_maker::piece> page_maker::next() {
 
 void page_maker::work() {
   ::pthread_setname_np(::pthread_self(), "softd-pages");
-  // Not SCHED_IDLE: on busy cores, a thread with SCHED_IDLE would hold locks of the operating system for which other
-  // threads wait.
+  // SCHED_BATCH instead of SCHED_IDLE, because on busy cores a thread with SCHED_IDLE would hold locks of the operating
+  // system for a long time, while other threads wait for these locks.
   const sched_param none{};
   ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &none);
   unique_lock lock(mutex_);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Threads that allocate the pages of new device memory while the compute units run. Page faults allocate small pages,
-/// at a tenth of the rate at which these threads allocate huge pages.
+/// Threads that allocate the pages of new device memory while kernels and copies run. Without these threads, page
+/// faults would allocate small pages, at a tenth of the rate at which these threads allocate huge pages.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,20 +15,21 @@ namespace hpe::device::soft {
 /// Thread-safe. The object exists until the process ends.
 class page_maker {
  public:
-  /// `threads`: the largest number of threads that work at the same time; if it is 0, page faults make all pages.
-  /// `budget`: the largest number of bytes of pages that the threads make in all current ranges together.
+  /// `threads`: the largest number of threads; if it is 0, page faults allocate all pages. `budget`: the largest number
+  /// of bytes that the threads allocate in all current ranges together; page faults allocate the remaining pages.
   page_maker(unsigned threads, std::size_t budget) : most_threads_(threads), budget_(budget) {}
 
-  /// Adds a range that was mapped. The pages of small ranges are left to page faults.
+  /// Adds a range that was mapped. The threads then allocate its pages, unless the range is smaller than 8 MiB.
   void add(std::uintptr_t address, std::size_t bytes);
-  /// Removes all ranges inside a range that is about to be unmapped. The threads may still make pages there for a
-  /// moment. That is harmless: no page is made where nothing is mapped, and pages of new mappings are zero.
+  /// Removes all ranges inside a range that is about to be unmapped. A thread may continue to allocate pages there for
+  /// a moment. This is harmless, because the operating system allocates no pages where nothing is mapped, and new pages
+  /// of a later mapping contain zeros.
   void remove(std::uintptr_t address, std::size_t bytes);
 
  private:
   struct range {
     std::size_t bytes;
-    std::size_t begun;  // bytes whose pages are made, or are being made
+    std::size_t begun;  // bytes whose pages a thread has allocated or is allocating
   };
   struct piece {
     std::uintptr_t address;

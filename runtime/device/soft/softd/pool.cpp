@@ -1,8 +1,8 @@
-// A job is on the stack of the thread that launches it. Helpers find the job in open_ and count themselves in its
-// `helpers` under the lock. So when the job is no longer in the list and the count is zero, no other thread uses the
-// job.
+// A job (one launch) is on the stack of the thread that calls run(). Other threads of the pool, the helpers, find the
+// job in open_ and increment its `helpers` while they hold mutex_. So when run() has removed the job from open_ and
+// `helpers` is zero, no other thread uses the job.
 //
-// Threads spin for a while before they sleep, because waking a thread takes as long as a small launch.
+// Threads spin for 20 us before they sleep, because waking a thread takes as long as a small launch.
 #include "runtime/device/soft/softd/pool.h"
 
 #include <pthread.h>
@@ -24,7 +24,8 @@ struct tile_pool::job {
   std::uint32_t team;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
-  std::vector<pthread_t> threads{};  // threads that run tiles of a team's launch; guarded by the pool's mutex_
+  // The threads that run tiles of the job, if it belongs to a team; guarded by the pool's mutex_.
+  std::vector<pthread_t> threads{};
   std::atomic<unsigned> helpers{0};  // changed under the pool's mutex_
   mutex reporting{};
   std::optional<trouble> went_wrong HPE_GUARDED_BY(reporting){};
@@ -42,8 +43,8 @@ thread_local tile_pool::place tile_pool::in_this_thread;
 
 tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
     : threads_(threads), share_(share), shares_(shares) {
-  // The threads run until the process ends. But if not all threads can be started, the threads that were started end
-  // here.
+  // The threads run until the process ends. If one of them cannot be started, the constructor ends the threads that it
+  // has started, and throws.
   unsigned made = 0;
   try {
     for (; made + 1 < threads; ++made) os::start_thread("softd-unit", [this] { help(); }).detach();
@@ -150,7 +151,8 @@ void tile_pool::work(job& task) {
   std::erase(task.threads, ::pthread_self());
 }
 
-// Takes large shares first and small shares at the end, so that all threads end at about the same time.
+// Returns the next range of tiles for the calling thread; nullopt if no tiles are left. The first ranges are large and
+// the last ranges are small, so that all threads end at about the same time.
 std::optional<hpeTiles> tile_pool::take(job& task) const {
   const std::uint64_t left = task.tiles - std::min(task.tiles, task.next.load(std::memory_order_relaxed));
   const std::uint64_t share = threads_ == 1 ? task.tiles : std::max<std::uint64_t>(1, left / (2 * threads_));

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The process of a device: its keeper, the threads of its streams, and the thread that stops kernels that do not end
-/// by themselves.
+/// Functions that start the parts of a device process: its keeper, the threads of its streams, and the watchdog, a
+/// thread that stops launches which wait for a lost device.
 
 #include <atomic>
 
@@ -13,14 +13,15 @@
 
 namespace hpe::device::soft {
 
-/// Forks. Returns in the child, which becomes the device; its control socket is the descriptor control_descriptor. The
-/// parent becomes the keeper: it reports the process number of the device to the owner, kills the device when the owner
-/// has ended or closed the keeper's socket, reports how the device ended, and ends. If the keeper is killed, the system
-/// kills the device, too. In its own process, the keeper overwrites `number` with dashes, so that only the device shows
-/// its number in lists of processes.
+/// Forks. Returns in the child process, which becomes the device and has its control socket at the descriptor
+/// control_descriptor. The parent process becomes the keeper. The keeper reports the device's process number to the
+/// owner, kills the device when the owner has ended or closed the keeper's socket, reports how the device ended, and
+/// ends. If the keeper is killed, the operating system kills the device, too. `number`: the command-line argument with
+/// the device's number. The keeper overwrites this argument with dashes in its own process, so that lists of processes
+/// show the number only for the device.
 void start_below_keeper(char* number);
 
-/// The objects that the executors of a device use.
+/// The objects that the streams' threads of a device use.
 struct device_engines {
   unsigned device;
   fabric& shared;
@@ -29,8 +30,9 @@ struct device_engines {
   const kernel_table& kernels;
   tile_pool& pool;
   ptx_runner& ptx;
-  // The owner, which is another process, orders streams. With this variable, ThreadSanitizer sees in this process that
-  // a command begins after all commands that ended earlier.
+  // The owner orders the commands of different streams, but ThreadSanitizer cannot see this order, because the owner is
+  // another process. Each command reads and writes this variable, so ThreadSanitizer sees that a command begins after
+  // all commands that ended earlier.
   std::atomic<std::uint64_t> order{0};
 };
 

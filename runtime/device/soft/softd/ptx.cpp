@@ -1,4 +1,5 @@
-// The first thread with a fault stores it in the launch, and throws an exception that stops the pool's other threads.
+// The first thread whose block faults stores the fault in the launch, and throws an exception, after which the other
+// threads of the pool begin no further blocks.
 #include "runtime/device/soft/softd/ptx.h"
 
 #include <csignal>
@@ -23,7 +24,8 @@ loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t byte
     : texts_(std::move(texts)), bytes_(bytes), parts_(parts), execution_(execution) {}
 
 void loaded_ptx_module::prepare() {
-  // Opening the compiler takes about as long as parsing the text of ten kernels, so both are done at once.
+  // Another thread opens the compiler while this thread parses the texts, because both take about the same time for ten
+  // kernels.
   const std::future<void> opened = execution_.interprets ? std::future<void>() : std::async(ptx::open_compiler);
   const std::shared_ptr<const ptx::program> program =
       ptx::parse(unpack_texts(texts_.get(), bytes_),
@@ -54,7 +56,8 @@ void kernel_maker::make(std::shared_ptr<loaded_ptx_module> module, const std::st
   try {
     os::start_thread("softd-compile", [this] { work(); }).detach();
     ++workers_;
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without a thread, the launch compiles
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): if no thread can be started, the launch itself
+                                     // compiles the kernel
   }
 }
 
@@ -72,7 +75,7 @@ void kernel_maker::work() {
     }
     try {
       static_cast<void>(next.module->engine_for(next.module->find(next.kernel), next.block));
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see make
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the launch reports the error
     }
   }
 }
@@ -87,8 +90,7 @@ ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
 
 namespace {
 
-// The number of blocks that a thread runs at once: as many as a multiprocessor of a CUDA device, which the thread
-// represents.
+// The number of blocks that a thread runs at once, the same number as on a multiprocessor of a GPU.
 constexpr std::uint32_t blocks_per_thread = 32;
 
 struct stopped final : std::exception {};
@@ -118,7 +120,8 @@ struct running_launch {
     throw stopped{};
   }
 
-  // Throws if a trap has stopped another thread, so that waiting blocks do not wait for the blocks of that thread.
+  // Returns further blocks of the launch. Throws if a trap has stopped another thread, so that blocks of this thread do
+  // not wait for the blocks of that thread.
   std::optional<ptx::block_range> more() {
     {
       const lock_guard lock(mutex);
@@ -156,14 +159,13 @@ hpeFault fault_of(ptx::trap::reason why) noexcept {
   return HPE_FAULT_OTHER;
 }
 
-// C++ names can be very long, and the text after the name must still fit into the message.
+// Returns the first 200 characters of a kernel's name, because the rest of the message must fit into the failure log.
 std::string shortened(const std::string& name) {
   constexpr std::size_t most = 200;
   return name.size() <= most ? name : name.substr(0, most) + "...";
 }
 
-// Describes a failure outside the kernel's own code: in a function that the kernel called, for example printf with a
-// null pointer.
+// Describes a crash or exception in a function that the kernel called, for example printf with a null pointer.
 ptx_runner::trouble describe(const tile_pool::trouble& what, const std::string& kernel) {
   if (!what.signal)
     return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", shortened(demangled(kernel)), what.exception)};
@@ -230,7 +232,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run_queued(loaded_ptx_module& mod
 std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& module,
                                                         const ptx::launch_configuration& grid, bool cooperative,
                                                         ptx::descendants& order) {
-  // Compile here, so that an error of the compilation is not a fault of a block.
+  // Compile the kernel before the launch, so that an error of the compiler is not reported as a fault of a block.
   static_cast<void>(module.engine_for(*grid.kernel, grid.block));
 
   ptx::device_queue queue([this](void* memory) { heap_.release(memory); });

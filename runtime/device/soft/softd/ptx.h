@@ -23,21 +23,23 @@
 
 namespace hpe::device::soft {
 
-/// A module of PTX in a device process. It is parsed when its first kernel is launched. Thread-safe.
+/// A module of PTX in a device process. The first call of find() parses the module's texts. Thread-safe.
 class loaded_ptx_module {
  public:
-  /// `texts`: a file made by pack_texts. `parts`: the addresses of the module's parts of memory.
+  /// `texts`: a file that pack_texts has created, of `bytes` bytes. `parts`: the addresses of the module's parts
+  /// (ptx_part).
   loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
                     const ptx_execution& execution);
 
-  /// Finds a kernel. Throws HPE_ERROR_NOT_FOUND.
+  /// Returns a kernel of the module. Throws HPE_ERROR_NOT_FOUND if the module has no such kernel.
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
   /// Call this after find.
   [[nodiscard]] const ptx::image& image() const { return *image_; }
-  /// Returns an engine that runs blocks of a kernel, of this size, each block in one thread. The first call for a
-  /// kernel and a block size may compile the kernel. Call this after find.
+  /// Returns an engine that runs blocks of this size of a kernel, each block in one thread of the device. The first
+  /// call for a kernel and a block size may compile the kernel. Call this after find.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel, const ptx::dimensions& block);
-  /// Returns the races of a kernel that were found so far; null if hpe does not look for races. Call this after find.
+  /// Returns the report to which launches of the kernel add the races that they find; null if hpe does not look for
+  /// races. Call this after find.
   [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
 
  private:
@@ -54,10 +56,11 @@ class loaded_ptx_module {
   std::map<const ptx::function*, std::unique_ptr<ptx::race_report>> races_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Compiles the kernels of queued launches, in threads other than the thread that runs the queue. Thread-safe.
+/// Compiles kernels of queued launches in separate threads, while a stream's thread runs earlier commands. Thread-safe.
 class kernel_maker {
  public:
-  /// Returns at once. Does not report errors: the launch compiles the kernel again and reports them.
+  /// Begins to compile a kernel for a block size, and returns at once. Ignores errors of the compiler, because the
+  /// launch compiles the kernel again and reports them.
   void make(std::shared_ptr<loaded_ptx_module> module, const std::string& kernel, const ptx::dimensions& block);
 
  private:
@@ -91,8 +94,9 @@ class ptx_runner {
     std::string sentence;
   };
 
-  /// Runs a kernel and the work that the kernel queues. When run returns, their output has been appended. Throws
-  /// hpe::error if the kernel cannot be started.
+  /// Runs a kernel, and the launches, copies and fills that the kernel queues. Before run returns, it appends the text
+  /// that these launches printed to the device's output file. Returns how a kernel failed; nullopt if none failed.
+  /// Throws hpe::error if the kernel cannot be started.
   std::optional<trouble> run(loaded_ptx_module& module, const std::string& kernel, const command& what,
                              const void* parameters);
   /// Begins to compile the kernel of a launch that is queued after other launches.
@@ -101,7 +105,7 @@ class ptx_runner {
  private:
   std::optional<trouble> run_queued(loaded_ptx_module& module, const ptx::queued_work& what, std::uint64_t number,
                                     ptx::descendants& order);
-  /// Runs a grid. Work that the grid's kernels queue is added to `order`.
+  /// Runs one grid. Adds the launches, copies and fills that the grid's threads queue to `order`.
   std::optional<trouble> run_grid(loaded_ptx_module& module, const ptx::launch_configuration& grid, bool cooperative,
                                   ptx::descendants& order);
 

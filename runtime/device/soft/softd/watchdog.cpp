@@ -9,7 +9,7 @@
 #include "runtime/device/soft/softd/process.h"
 #include "runtime/os/thread.h"
 
-// After a kernel has crashed, no code in this file may call malloc, because a lock of malloc may stay locked forever.
+// The watchdog's thread never calls malloc, because a kernel that crashed may have left a lock of malloc locked.
 
 namespace hpe::device::soft {
 
@@ -33,7 +33,8 @@ class watchdog {
   }
 
  private:
-  /// The time when the current trouble was first seen, and its state then. If the state changes, the time starts again.
+  /// Measures how long a problem has lasted without progress. `since`: when the problem, or its current `state`, was
+  /// first seen.
   struct patience {
     clock::time_point since = clock::time_point::max();
     std::uint64_t state = 0;
