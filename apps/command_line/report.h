@@ -37,7 +37,8 @@ void write_json(const report& r, const std::string& file);
 /// std::runtime_error.
 void write_text(const std::string& text, const std::string& file);
 
-/// Writes a text to a cache file, and creates its folder. If the file cannot be written, it stays as it is.
+/// Writes a text to a cache file, and creates the file's folder. If that fails, the function reports no error, and an
+/// earlier file of that name keeps its contents.
 void keep_in_cache(const std::string& file, const std::string& text) noexcept;
 
 /// Converts JSON to text. Bytes that are not UTF-8, for example in a path, become U+FFFD. indent: the number of spaces

@@ -29,7 +29,7 @@ inline constexpr int sides = 6;
 /// One device's part of a grid.
 struct box {
   int device;
-  triple origin;                     ///< its first cell
+  triple origin;                     ///< the box's first cell in the grid
   triple cells;                      ///< number of cells along each axis
   std::array<int, sides> neighbour;  ///< the number of the box beyond each side; -1: the grid ends there
   kernels::field_layout layout;      ///< layout of the memory that holds the box
@@ -54,11 +54,13 @@ struct box {
 /// axis than the stencil's radius.
 [[nodiscard]] std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple& parts);
 
-/// Changes boxes that cut_grid made: all share one memory that holds the whole grid, so no box has a rim. Throws
-/// bad_input unless the grid is cut into slabs: a device can hold whole planes of that memory, but not parts of planes.
+/// Returns boxes of cut_grid, changed so that one memory holds the whole grid and all boxes share this memory. No box
+/// then has a rim. Throws bad_input unless the grid is cut into slabs, because a device can hold whole planes of that
+/// memory, but not parts of planes.
 [[nodiscard]] std::vector<box> in_one_memory(std::vector<box> boxes, const triple& cells);
 
-/// The cells of a box in disjoint ranges: `first` are the cells for which neighbours wait, `then` all other cells.
+/// The cells of a box in disjoint ranges. `first` holds the cells for which neighbours wait, and `then` holds all other
+/// cells.
 struct order_of_work {
   std::vector<kernels::cell_range> first;
   std::vector<kernels::cell_range> then;

@@ -70,7 +70,7 @@ double squares(const data<T>& x) {
   return static_cast<double>(sum);
 }
 
-/// Returns the relative error of the result of both transforms (root mean square).
+/// Returns the relative error (root mean square) of `back` / `scale`, which should equal `x`.
 template <class T>
 double distance(const data<T>& back, const data<T>& x, double scale) {
   double wrong = 0, all = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Implementations of the forms of a plan. Each run transforms one array; with the form `local`, the whole batch.
+/// Implementations of the forms of a plan. Each run transforms one array, or the whole batch with the form `local`.
 
 #include <algorithm>
 #include <memory>
@@ -70,7 +70,7 @@ struct range {
 }
 
 /// Returns memory for the data between two passes over a matrix, distributed over the devices like the matrix's rows.
-/// The first call allocates the memory.
+/// The first call allocates the memory, which `kept` owns.
 template <class T>
 [[nodiscard]] number<T>* room(array<number<T>>& kept, const choice& made) {
   if (kept.size() == 0)

@@ -2,11 +2,12 @@
 // of transpose.cpp, the first pass transforms columns of the matrix [n1][n2] and writes them as rows [n2][k1]; the
 // second multiplies by the factors and transforms columns of the result in place, which gives X[k1 + first * k2]. In
 // two dimensions the first pass transforms rows. The second pass writes each column to its own place, so it works in
-// place, and the data between the passes are in the output. Only the first pass in one dimension cannot work in place;
-// it needs memory of its own if input and output are the same.
+// place, and the data between the passes are in the output. Only the first pass in one dimension cannot work in place.
+// If input and output are the same, this pass writes to separate memory.
 //
-// In the second pass each device writes a band of columns of the result. In memory, these bands interleave, but an
-// access is one contiguous range. So the devices run this pass as a team, which declares an access to the whole result.
+// In the second pass each device writes a band of columns of the result. The bands interleave in memory, but a declared
+// access is one contiguous range. Therefore, the devices run this pass as a team, which declares an access to the whole
+// result.
 
 #include <algorithm>
 

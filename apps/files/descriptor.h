@@ -13,7 +13,7 @@ namespace hpe::files {
 
 using command_line::bad_input;
 
-/// The text for errno.
+/// Returns the system's message for errno.
 [[nodiscard]] std::string reason();
 
 /// A file descriptor; closed by the destructor.

@@ -1,4 +1,4 @@
-// Every count that a header states is compared with the file's size before memory for these items is allocated.
+// Before memory for items is allocated, the number of items that a header states is compared with the file's size.
 #include "apps/files/segy.h"
 
 #include <fcntl.h>
@@ -137,8 +137,8 @@ std::uint64_t encode(const known_format& f, double value) {
   return 0;
 }
 
-/// Whether the file's header is little-endian. Revision 2 states the byte order; in earlier revisions, it is the order
-/// in which the code of the sample format is valid.
+/// Whether the file's header is little-endian. Headers of revision 2 state the byte order. In earlier revisions, the
+/// byte order is the one in which the code of the sample format is valid.
 bool is_little(const header& h) {
   const std::uint64_t order = h.get_unsigned(in_file::byte_order);
   if (order == in_order || order == swapped) return order == swapped;
@@ -158,8 +158,8 @@ bool ends_text(std::span<const std::uint8_t> text) {
   return all.find(ascii) != std::string_view::npos || all.find(encoded) != std::string_view::npos;
 }
 
-/// Returns the revision that a header states. Programs that fill headers with text leave blanks, which count as
-/// revision 0, or write the revision's digits as characters.
+/// Returns the revision that a header states. Some programs fill headers with blanks, which count as revision 0, or
+/// write the revision's digits as characters.
 std::uint64_t revision_of(const header& h) {
   const std::uint64_t major = h.get_unsigned(in_file::revision), minor = h.get_unsigned(in_file::minor_revision);
   for (const char blank : {' ', '\x40'})  // ASCII, EBCDIC
@@ -170,8 +170,7 @@ std::uint64_t revision_of(const header& h) {
   return h.little_endian && major == 0 ? minor : major;
 }
 
-/// Returns the length and format of traces that the file's header states. Throws bad_input for headers that are not
-/// possible.
+/// Returns the length and format of traces that the file's header states. Throws bad_input for an invalid header.
 layout layout_of(const header& h, const std::string& path) {
   const std::uint64_t revision = revision_of(h);
   if (revision > 2)

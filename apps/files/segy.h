@@ -101,9 +101,8 @@ struct layout {
 /// A trace of zeros for a file with that header.
 [[nodiscard]] trace make_trace(const header& file);
 
-/// Reads a file. Allocates no more than a constant times the file's size, whatever its headers say. Throws bad_input
-/// for a file that is not SEG-Y, is truncated, or has traces of different lengths; the message says which of these
-/// applies.
+/// Reads a SEG-Y file. Allocated memory is proportional to the file's size, even if headers state larger numbers.
+/// Throws bad_input, with the reason, for a file that is not SEG-Y, is truncated, or has traces of different lengths.
 class reader {
  public:
   explicit reader(const std::string& path);
@@ -136,8 +135,8 @@ class reader {
 /// Writes a file. Errors are std::runtime_error with the system's reason, as in "No space left on device".
 class writer {
  public:
-  /// Begins a file, or continues a file with the same header after its first `kept` traces. A new file gets its name
-  /// when it is published or closed; until then, an earlier file of that name stays as it was.
+  /// Creates a file if `kept` is 0; else continues a file with the same header after its first `kept` traces. A new
+  /// file gets its name when publish() or close() is called; until then, an earlier file of that name stays unchanged.
   writer(const std::string& path, const header& head, std::uint64_t kept = 0);
 
   [[nodiscard]] std::uint64_t traces() const { return traces_; }

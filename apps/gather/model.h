@@ -37,18 +37,18 @@ struct level {
 };
 
 /// The fraction of accesses that miss a level in a run of `passes` passes over a table of `bytes` bytes in blocks of
-/// `line` bytes, after an identical run. A table that fits into the level is still there from the previous run. A
-/// single pass over a larger table finds N of its k blocks in the level; each of several passes finds none, as in the
-/// paper's case I.
+/// `line` bytes, after an identical run. If the table fits into the level, no access misses, because the previous run
+/// has loaded the table. A single pass over a larger table finds N of the table's k blocks in the level. With several
+/// passes, each pass finds none of its blocks there, as in the paper's case I.
 [[nodiscard]] double run_misses(const level& l, double accesses, double bytes, double line, double passes);
 
 /// The times of one direction, gather or scatter: seconds for one access while the whole device works.
 struct access_times {
-  double hit = 0;                  ///< time of a uniform access that hits all levels
-  std::vector<level> levels;       ///< case I
-  double first_use = 1;            ///< passes over chunks that a level holds: the fraction of a miss's time that the
-                                   ///< first access to a block takes
-  double transaction = 0;          ///< case II: time of a transaction
+  double hit = 0;             ///< time of a uniform access that hits all levels
+  std::vector<level> levels;  ///< case I
+  double first_use = 1;       ///< in a pass over a chunk that fits into a level, the first access to a block takes this
+                              ///< fraction of the time of a miss
+  double transaction = 0;     ///< case II: time of a transaction
   std::vector<level> partitioned;  ///< case II
   double partition = 0;  ///< time to partition and to reverse the partition, for each byte of an index and an element
 };
@@ -65,9 +65,9 @@ struct parameters {
   double line = 64;     ///< bytes of a memory block: l
   double together = 1;  ///< accesses made at once: w, the threads of a warp
   double most_chunks = 1024;
-  double launch = 0;  ///< seconds of a launch that no other work hides, from a run on a few elements
+  double launch = 0;  ///< seconds of a launch while the device has no other work; from a run on a few elements
   double pass = 0;    ///< seconds for each index in a pass that accesses no elements
-  std::vector<sequential_time> sequential;  ///< ascending
+  std::vector<sequential_time> sequential;  ///< in ascending order of bytes
   access_times gather, scatter;
 
   [[nodiscard]] const access_times& of(way direction) const { return direction == way::gather ? gather : scatter; }

@@ -34,7 +34,7 @@ int run_program(int argc, char** argv);
 int top(int argc, char** argv);
 
 /// Prints on standard error that `word` is not one of the known words, suggests the known word that was probably meant,
-/// and returns 2. `kind` says what kind of thing the words name, as in "command".
+/// and returns 2. `kind` is what the words name, as in "command".
 int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known);
 
 /// The lines of `hpe info` about one device.

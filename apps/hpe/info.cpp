@@ -205,7 +205,7 @@ int info(int argc, char** argv) {
   try {
     static_cast<void>(device_count());
   } catch (const error&) {
-    // A limit may be the reason, so the machine's limits are printed before the error.
+    // A limit of the machine may be the reason for the error, so the limits are printed before the error.
     if (json != "-") fmt::print("{}\n", machine_as_text());
     throw;
   }

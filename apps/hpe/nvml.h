@@ -22,7 +22,7 @@ struct nvlinks {
 /// The path on the PCI bus from a GPU to another GPU.
 struct pci_path {
   std::string to;       ///< the other GPU's PCI address
-  std::string through;  ///< the closest component of the machine to which both are connected
+  std::string through;  ///< the closest component of the machine to which both GPUs are connected
 };
 
 struct gpu_links {

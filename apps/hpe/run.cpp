@@ -1,6 +1,6 @@
-// The program replaces this process (with --report it is a child, see report/command.h), so its exit status, signals,
-// standard streams and process number are its own. hpe's settings go through the environment, which the children of the
-// program inherit: the ranks of mpirun as well.
+// The program replaces this process, so the caller sees the program's own exit status, signals, standard streams and
+// process number. With --report, the program is a child of this process (report/command.h). hpe passes settings in the
+// environment, which the children of the program inherit, including the ranks of mpirun.
 //
 // For CUDA programs, hpe's libraries are preloaded before NVIDIA's: the shim before the driver, or, to run on soft
 // devices, hpe's own CUDA runtime and driver. The dynamic linker then uses these libraries for every libcudart.so.13,
@@ -84,8 +84,8 @@ std::string trace_file(std::string name) {
   return name;
 }
 
-/// Throws bad_input if a file cannot be written, because the user would otherwise notice this only when the program has
-/// done its work.
+/// Throws bad_input if a file cannot be written, because the user would otherwise learn of the error only after the
+/// program has run.
 void check_file(const std::string& option, const std::string& file) {
   try {
     command_line::check_outputs({trace_file(file)});
@@ -186,8 +186,8 @@ void preload(const options& chosen, bool on_soft_devices, bool driver) {
     add(own.soft_driver);
     set_variable("LD_LIBRARY_PATH", joined(folder, variable("LD_LIBRARY_PATH")));
     // Triton has two assemblers; which of them compiles for compute capability 9.0 depends on its version. CuPy's CUB
-    // module contains a CUDA runtime of its own, whose calls fail on soft devices, which CuPy does not notice. So an
-    // empty CUPY_ACCELERATORS makes CuPy do without CUB.
+    // module contains a CUDA runtime of its own, whose calls fail on soft devices, which CuPy does not notice.
+    // Therefore, CUPY_ACCELERATORS is set to an empty value, with which CuPy does not use CUB.
     const std::string assembler = folder / "triton" / "ptxas";
     std::vector<std::pair<const char*, std::string>> for_soft_devices = {{"TRITON_PTXAS_PATH", assembler},
                                                                          {"TRITON_PTXAS_BLACKWELL_PATH", assembler},
@@ -200,7 +200,7 @@ void preload(const options& chosen, bool on_soft_devices, bool driver) {
     }
     for (const auto& [name, value] : for_soft_devices)
       if (variable(name).empty()) set_variable(name, value);
-    // If there is a driver, hpe would choose the GPUs by default.
+    // If there is a driver, hpe would use the GPUs by default.
     if (driver && chosen.devices.empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {
     add(own.shim);

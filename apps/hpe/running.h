@@ -13,12 +13,13 @@
 
 namespace hpe::cli {
 
-/// The state of a process at one time. Sums count from its start, or from its last hpeResetStatistics.
+/// The state of a process at one time. Sums count from the start of the process, or from its last call of
+/// hpeResetStatistics.
 struct running_process {
   struct device {
     std::string name;
     std::uint64_t memory = 0;  ///< bytes
-    std::uint64_t used = 0;    ///< bytes that back its allocations
+    std::uint64_t used = 0;    ///< bytes of the device that back the process's allocations
   };
 
   pid_t number = 0;
@@ -63,7 +64,7 @@ class device_memory_watch {
 
   struct peak {
     running_process process;         ///< its state when it was found
-    running_process::device device;  ///< its memory in use is the largest of any sample
+    running_process::device device;  ///< `used` is the largest value of all samples
   };
   [[nodiscard]] std::vector<peak> peaks() const;
 

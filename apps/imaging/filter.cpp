@@ -1,5 +1,6 @@
 // Image filters. The image is one array over all devices, and kernels read the rows of neighbouring devices remotely.
-// All threads read the table of weights: each device has a copy, or the weights are stored once (docs/gpu-sm.md).
+// All threads of a kernel read the table of weights. Either each device has a copy of this table, or the table is
+// stored once (docs/gpu-sm.md).
 
 #include <fmt/core.h>
 

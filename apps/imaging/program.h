@@ -59,7 +59,7 @@ enum class output_kind { image, array };
 /// The grid of a kernel that processes this number of elements.
 [[nodiscard]] hpeShape grid_for(std::uint64_t elements);
 
-/// The programs. They throw bad_input and hpe::error.
+/// The programs. They return the exit status, and throw bad_input and hpe::error.
 int run_convolution(const make_team& make, int argc, char** argv);
 int run_least_squares(const make_team& make, int argc, char** argv);
 int run_tomosynthesis(const make_team& make, int argc, char** argv);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The shared objects with kernels of hpe's own applications, in the folder of libhpe.so. Any thread.
+/// The shared objects with kernels of hpe's own applications, in the folder of libhpe.so. Any thread may call these
+/// functions.
 
 #include <string>
 

@@ -35,7 +35,7 @@ void check_sizes(const batch& work, std::size_t element_size) {
 
 std::string default_cache() {
   const auto value = [](const char* name) -> std::string {
-    const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets variables
     return text == nullptr ? "" : text;
   };
   if (std::string own = value("HPE_SCAN_CACHE"); !own.empty()) return own;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// `hpe explain`: how the kernels in a file use global memory, and which of them could run on several devices at once.
+/// `hpe explain` prints how the kernels in a file use global memory, and which kernels could run on several devices at
+/// once.
 
 #include <memory>
 #include <string>
@@ -34,7 +35,7 @@ struct explained_file {
 /// The explanation as JSON, as docs/schemas/explain.json describes it.
 [[nodiscard]] std::string explanation_as_json(const explained_file& file);
 
-/// The subcommand.
+/// Runs the subcommand. Returns the exit status.
 int explain(int argc, char** argv);
 
 }  // namespace hpe::cli
