@@ -1,7 +1,7 @@
 #pragma once
 
 /// D. Schaa and D. Kaeli, Exploring the Multiple-GPU Design Space (IPDPS 2009), equations 1 to 7: the time is the sum
-/// of all parts, none of which overlap. Times are seconds, sizes bytes, rates bytes per second.
+/// of all parts, because no parts overlap. Times are seconds, sizes bytes, rates bytes per second.
 
 #include "apps/predict/demand.h"
 #include "apps/predict/machine_profile.h"
@@ -26,7 +26,7 @@ namespace hpe::predict::paper {
 /// Steps of MPI's broadcast to this number of ranks: the logarithm to base 2, rounded up.
 [[nodiscard]] double broadcast_steps(double ranks);
 
-/// The number of times that the bytes of an exchange cross the network, one time after the other.
+/// Returns how often the bytes of an exchange cross the network, one time after the other.
 [[nodiscard]] double steps(pattern how, double members);
 
 /// Equations 1 and 2: the sum of all parts. Throws bad_input for distributed devices on a machine without a network.

@@ -38,8 +38,8 @@ struct range {
   int first, last;
 };
 
-/// Throws bad_input if the application cannot run on any number of devices in the range, or if a model throws
-/// bad_input.
+/// Returns the predictions of both models. Throws bad_input if the application can run on no number of devices in the
+/// range, or if a model throws bad_input.
 [[nodiscard]] predictions predict(const specification& s, const machine_profile& m, range devices,
                                   const std::vector<topology>& where, const std::string& what_if);
 

@@ -1,5 +1,5 @@
-// Invariant: all ranks make the same calls of ranks_, so that no rank waits for a rank that has thrown. For this
-// reason, values that may differ between ranks are compared first.
+// All ranks make the same calls of ranks_, so that no rank waits for a rank that has thrown. Therefore, values that may
+// differ between ranks are compared first.
 
 #include "apps/scan/distributed_plan.h"
 

@@ -57,24 +57,25 @@ template <class T>
 ///
 /// Merge: each device sorts its part; then groups of parts are merged with other groups (S. Tanasic et al., "Comparison
 /// based sorting for systems with multiple GPUs", GPGPU-6, 2013), up to four at a time, so that keys of up to four
-/// devices cross a link once. A device merges the elements that end up in its own part. It finds the pivots by reading
-/// single elements of all sides through the shared pointer, and reads the elements to merge in place. So devices do not
-/// swap data before a merge, and any number of devices is possible.
+/// devices cross a link once. A device merges the elements that end up in its own part. This device finds the pivots by
+/// reading single elements of all groups through the shared pointer, and reads the elements to merge in place.
+/// Therefore, devices do not swap data before a merge, and any number of devices is possible.
 ///
-/// Radix: keys cross a link once, however many are equal. Soft devices search for the keys at the bounds of their parts
-/// of the sorted array, by counts of digits; then they move all elements to their final parts, and sort the parts by
-/// digits (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
-/// (radix_passes); one GPU sorts pairs in the same way, and keys with CUB.
+/// Radix: keys cross a link once, even if many keys are equal. Soft devices search for the keys at the bounds of their
+/// parts of the sorted array, by counts of digits; then they move all elements to their final parts, and sort the parts
+/// by digits (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the
+/// passes (radix_passes); one GPU sorts pairs in the same way, and keys with CUB.
 ///
-/// A sorter is made once and run often. It holds a second array. GPUs that merge keys hold a third array if the local
-/// sorts are not in place. One thread at a time.
+/// A sorter can run many times. It owns a second array, and a third array if GPUs merge keys and the local sorts are
+/// not in place. Only one thread at a time may use a sorter.
 class sorter {
  public:
   /// Uses all devices if `devices` is empty. Throws hpe::error if there are no kernels for the element or the method,
   /// or a device does not exist.
   sorter(const element& what, std::uint64_t count, std::vector<int> devices = {}, method wished = method::automatic);
 
-  /// Queues the sort of `count` elements, which is ordered like a launch, and returns. Throws hpe::error.
+  /// Queues the sort of `count` elements and returns. Like a launch, the sort waits for earlier work on the data.
+  /// Throws hpe::error.
   void run(void* data);
 
   struct step {
@@ -91,11 +92,11 @@ class sorter {
   /// The best placement of the data.
   [[nodiscard]] placement where() const;
 
-  /// The chosen form and the reason, in a sentence.
+  /// Describes the chosen method in a sentence.
   [[nodiscard]] std::string explain() const;
 
  private:
-  /// The index of the first element of a part; the number of all elements if `part` is the number of devices.
+  /// Returns the index of the first element of a part; the number of all elements if `part` is the number of devices.
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
   [[nodiscard]] std::vector<step> merge_steps(std::byte* data);
   [[nodiscard]] std::vector<step> radix_steps(std::byte* data);
@@ -123,7 +124,7 @@ class sorter {
   std::optional<radix_passes> passes_;       ///< radix, for several GPUs, or for pairs
   hpeKernel local_ = nullptr;                ///< soft devices only: sort_local_NAME or radix_sort_ranges
   std::vector<repeated_sort> on_gpus_;       ///< GPUs: the local sort of each device
-  array<std::byte> other_;                   ///< rounds of merges write alternately here and to the data
+  array<std::byte> other_;                   ///< rounds of merges write alternately to this array and to the data
   std::vector<array<std::byte>> scratch_;    ///< GPUs: scratch memory for the local sort of each device
 };
 

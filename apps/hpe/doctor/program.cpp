@@ -206,7 +206,7 @@ finding plain_run(const examined_program& p, const machine_facts& machine) {
 
 finding spread_run(const examined_program& p, const machine_facts& machine, const finding& plain) {
   const std::string subject = "hpe run --spread";
-  if (plain.how == state::bad) return {state::bad, subject, "as hpe run"};
+  if (plain.how == state::bad) return {state::bad, subject, "the same problem as with hpe run"};
   const auto with_ptx = std::count_if(p.cuda.begin(), p.cuda.end(), [](const cuda_file& f) { return f.parts.has_ptx; });
   if (p.is_linked_with_hpe)
     return {state::note, subject,
@@ -229,7 +229,7 @@ finding spread_run(const examined_program& p, const machine_facts& machine, cons
 
 finding oversubscribed_run(const examined_program& p, const machine_facts& machine, const finding& plain) {
   const std::string subject = "hpe run --oversubscribe";
-  if (plain.how == state::bad) return {state::bad, subject, "as hpe run"};
+  if (plain.how == state::bad) return {state::bad, subject, "the same problem as with hpe run"};
   if (p.is_linked_with_hpe)
     return {state::good, subject, "even without this option, hpe memory may be larger than a device"};
   if (!p.has_cuda())

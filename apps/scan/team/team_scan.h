@@ -28,7 +28,7 @@ class ranges {
   std::span<std::byte> input_, output_;
 };
 
-/// Scans the problems of one team. One thread at a time.
+/// Scans the problems of one team. Only one thread at a time may use an object.
 class team_scan {
  public:
   virtual ~team_scan() = default;
@@ -38,7 +38,7 @@ class team_scan {
   [[nodiscard]] virtual std::string explain() const = 0;
 };
 
-/// Soft devices write larger results past the CPU's caches (streaming stores). In bytes.
+/// Bytes. Soft devices write larger results past the CPU's caches, with streaming stores.
 inline constexpr std::size_t too_much_for_caches = std::size_t{8} << 20;
 
 }  // namespace hpe::scan
