@@ -8,7 +8,7 @@
 
 namespace hpe::rtm {
 
-/// The values of the command line. Zero or an empty text means: chosen for the model.
+/// The values of the command line. For a value of zero or an empty text, hpe chooses the value that suits the model.
 struct request {
   bool help = false;
   std::string model = "salt";

@@ -21,8 +21,8 @@ struct piece {
   std::int64_t x0, x1;
 };
 
-/// Whether a device launches a step as one piece, or first the pieces that neighbours read, so that neighbours do not
-/// wait for the other pieces.
+/// Whether a device launches a step as one piece, or first launches the pieces that neighbours read, so that neighbours
+/// do not wait for the other pieces.
 enum class launch_order { at_once, rims_first };
 
 /// How a group of consecutive devices shares a grid: device d of the group owns the planes [planes[d], planes[d + 1]).
@@ -100,11 +100,12 @@ struct medium {
   medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step,
          const volume* density = nullptr);
   array<T> speed;
-  array<T> potential;  ///< empty where the density is constant
+  array<T> potential;  ///< empty if the density is constant
 };
 
-/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: 4, 8 or
-/// 16 bits encode a cell within the range of its block (kernels/wave.h); 0: uncompressed.
+/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: the
+/// number of bits, 4, 8 or 16, that encode a cell within the range of values of its block (kernels/wave.h); 0:
+/// uncompressed.
 template <class T>
 class kept_fields {
  public:
@@ -115,12 +116,12 @@ class kept_fields {
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
   /// A field's part on device d.
   [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
-  /// The memory reserved for this part, a multiple of `sector` bytes.
+  /// The memory reserved for a field's part on device d, a multiple of `sector` bytes.
   [[nodiscard]] std::span<std::uint8_t> room(int d, std::int64_t number) const;
-  /// The same part as cells; bits() must be 0.
+  /// A field's part on device d as cells; bits() must be 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
-  /// Returns the bytes for `count` fields on the device that needs the most.
+  /// Returns the bytes of `count` fields on the device that needs the most bytes.
   static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
                                       std::int64_t bits = 0);
 
@@ -131,7 +132,7 @@ class kept_fields {
   array<std::uint8_t> fields_;
 };
 
-/// The image and the illumination of one or more shots, on the model's cells. The host uses them as ordinary arrays.
+/// The image and the illumination of one or more shots, on the model's cells. CPU code may use both as ordinary arrays.
 template <class T>
 struct stack {
   stack(const grid& g, const decomposition& parts);
@@ -146,8 +147,8 @@ struct stack {
 template <class T>
 class propagator {
  public:
-  /// outside: the exchange with the other processes that have slabs of the grid; null: there are none. The outermost
-  /// planes are computed first, so that the exchange runs while the other planes are computed.
+  /// outside: the exchange with the other processes that have slabs of the grid; null: no other process has a slab. The
+  /// outermost planes are computed first, so that the exchange runs while the other planes are computed.
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
              std::unique_ptr<halo_exchange> outside = nullptr);
 
@@ -198,10 +199,10 @@ class propagator {
   const grid grid_;
   const decomposition parts_;
   wave_field<T> now_, next_;
-  std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
-  std::vector<kernels::slab> slabs_;  ///< by device
-  std::vector<kernels::slab> cuts_;   ///< by piece
-  std::vector<layer_part> layers_;    ///< by device; empty where there is a sponge
+  std::vector<array<T>> tapers_;      ///< tapers of x, then y, then z; a copy for each device
+  std::vector<kernels::slab> slabs_;  ///< slab of each device
+  std::vector<kernels::slab> cuts_;   ///< planes of each piece, cut into tiles
+  std::vector<layer_part> layers_;    ///< matched layers, by device; empty if the grid has a sponge
   kernel<kernels::wave_step<T>> step_;
   kernel<kernels::absorb<T>> absorb_;
   kernel<kernels::keep<T>> keep_;

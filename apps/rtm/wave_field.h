@@ -28,8 +28,8 @@ class wave_field {
   /// Sets all cells to zero.
   void clear() const;
 
-  /// The field's address for kernels of device d, which use its own planes and the planes that the stencil reaches from
-  /// them.
+  /// Returns the field's address for kernels of device d. These kernels may use the device's own planes and the planes
+  /// that the stencil reaches from them.
   [[nodiscard]] T* seen_by(int d) const;
   /// Planes [x0, x1), at the address that kernels of device d use.
   [[nodiscard]] std::span<T> planes(int d, std::int64_t x0, std::int64_t x1) const;
@@ -50,8 +50,9 @@ class wave_field {
   kernels::field_layout layout_;
   std::vector<std::int64_t> planes_;
   int first_device_;
-  array<T> whole_;               ///< copied: made by the first call of whole()
-  std::vector<array<T>> parts_;  ///< copied: by device, from plane first(d) - radius on; direct: none
+  array<T> whole_;  ///< exchange `copied`: allocated by the first call of whole()
+  std::vector<array<T>>
+      parts_;  ///< exchange `copied`: array of each device, from plane first(d) - radius on; `direct`: none
 };
 
 }  // namespace hpe::rtm

@@ -16,8 +16,7 @@ namespace hpe::sparse {
 template <class T>
 struct compressed_rows {
   std::uint64_t rows = 0, columns = 0;
-  array<std::uint32_t>
-      first;  ///< rows + 1 numbers: the index of the first element of each row, then the number of elements
+  array<std::uint32_t> first;   ///< index of each row's first element; then the number of elements
   array<std::uint32_t> column;  ///< column of each element
   array<T> values;              ///< value of each element; empty for a graph
 

@@ -8,7 +8,7 @@
 
 namespace hpe::rtm {
 
-/// Packs the parts of an item into fewer bytes, on the host. Used by one thread at a time.
+/// Packs the parts of an item into fewer bytes, on the host. Only one thread at a time may use a codec.
 class codec {
  public:
   virtual ~codec() = default;

@@ -1,6 +1,6 @@
-// The recursion that produces the states [from, to) in descending order, where `from` is saved. If a slot is free:
-// advance from `from` to a state `middle` and save it, produce [middle, to), then [from, middle). If no slot is free:
-// advance from `from` to each state.
+// The recursion that produces the states [from, to) in descending order, where the state `from` is saved. If a slot is
+// free, it advances from `from` to a state `middle`, saves this state, produces [middle, to), and then produces [from,
+// middle). If no slot is free, it advances from `from` to each state.
 #include "apps/rtm/keep/revolve.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 namespace hpe::rtm {
 
 /// A store of bytes outside device memory. Pointers may point to hpe memory, which libc's calls accept (docs/files.md).
-/// Used by one thread at a time; failures throw std::runtime_error.
+/// Only one thread at a time may use a sink. Failures throw std::runtime_error.
 class sink {
  public:
   virtual ~sink() = default;
@@ -20,7 +20,7 @@ class sink {
 /// written or has too little space.
 [[nodiscard]] std::unique_ptr<sink> file_in(const std::string& folder, std::size_t bytes);
 
-/// Ordinary memory.
+/// Returns a sink in ordinary memory.
 [[nodiscard]] std::unique_ptr<sink> host_memory(std::size_t bytes);
 
 }  // namespace hpe::rtm
