@@ -31,8 +31,8 @@ struct keeping {
   std::string folder = ".";      ///< folder of the file for keep_place::disk
 };
 
-/// The size of the field to keep, and the number of steps of the passes. The grid and the decomposition must outlive a
-/// history.
+/// The grid, its division among devices, and the steps of a pass, which together determine the size of the kept data.
+/// The grid and the decomposition must outlive a history.
 struct history_shape {
   const grid& cells;
   const decomposition& parts;
