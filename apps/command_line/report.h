@@ -50,19 +50,19 @@ void keep_in_cache(const std::string& file, const std::string& text) noexcept;
 /// the JSON.
 void answer(const report& r, const std::string& text, const std::string& json, bool quiet);
 
-/// The names of the first `count` devices.
+/// Returns the names of the first `count` devices.
 [[nodiscard]] std::vector<std::string> names_of_devices(int count);
 
 /// Returns the median of `values`, which must not be empty.
 [[nodiscard]] double median(std::vector<double> values);
 
-/// The processor's name and the number of cores.
+/// Returns the processor's name and the number of cores.
 [[nodiscard]] std::string machine();
 
-/// The commit from which this program was built, followed by "+" if its files differed from the commit.
+/// Returns the commit from which this program was built, followed by "+" if its files differed from the commit.
 [[nodiscard]] std::string commit();
 
-/// The time in UTC, as in 2026-11-23T04:05:06Z.
+/// Returns the time in UTC, as in 2026-11-23T04:05:06Z.
 [[nodiscard]] std::string time_now();
 
 }  // namespace hpe::command_line

@@ -32,9 +32,9 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 [[nodiscard]] setter to_positive(double& place);
 [[nodiscard]] setter to_not_negative(double& place);
 
-/// A setter for an argument that is a size or a file. It passes a word that is written as a size to the setter `size`,
-/// and stores any other word in `file`. It also passes a number that is not a size, such as -5, 1.5 or 64MB, to `size`,
-/// which refuses the number, unless a file with this name exists.
+/// Returns a setter for an argument that is a size or a file. It passes a word that is written as a size to the setter
+/// `size`, and stores any other word in `file`. It also passes a number that is not a size, such as -5, 1.5 or 64MB, to
+/// `size`, which refuses the number, unless a file with this name exists.
 [[nodiscard]] setter to_size_or_file(setter size, std::string& file);
 
 template <std::integral Number>
@@ -48,10 +48,10 @@ template <std::integral Number>
 [[nodiscard]] std::size_t place_among(const std::string& name, const std::string& text,
                                       const std::vector<std::string>& words);
 
-/// A setter that accepts one of the given words.
+/// Returns a setter that accepts one of the given words.
 [[nodiscard]] setter to_word(std::string& place, std::vector<std::string> words);
 
-/// A setter that accepts the name of one of the given values.
+/// Returns a setter that accepts the name of one of the given values.
 template <class Value>
 [[nodiscard]] setter to_one_of(Value& place, std::vector<std::pair<std::string, Value>> known) {
   return [&place, known = std::move(known)](const std::string& name, const std::string& text) {

@@ -8,7 +8,7 @@
 
 namespace hpe::command_line {
 
-/// The number of columns of standard output: from COLUMNS, else from the terminal, else 80; at least 40.
+/// Returns the number of columns of standard output: from COLUMNS, else from the terminal, else 80; at least 40.
 [[nodiscard]] std::size_t columns();
 
 /// Returns the text in lines of at most `width` columns, divided at blanks; a longer word gets a line of its own. The

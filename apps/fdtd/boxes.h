@@ -40,13 +40,13 @@ struct box {
   [[nodiscard]] kernels::cell_range in_memory(const kernels::cell_range& c) const {
     return {c.x0 + place[0], c.x1 + place[0], c.y0 + place[1], c.y1 + place[1], c.z0 + place[2], c.z1 + place[2]};
   }
-  /// The index of a cell's element in the box's memory.
+  /// Returns the index of a cell's element in the box's memory.
   [[nodiscard]] std::int64_t index(std::int64_t x, std::int64_t y, std::int64_t z) const {
     return layout.index(x + place[0], y + place[1], z + place[2]);
   }
-  /// The cells of the box that the neighbour beyond a side reads.
+  /// Returns the cells of the box that the neighbour beyond a side reads.
   [[nodiscard]] kernels::cell_range face(int side) const;
-  /// The halo cells of this box that hold the face of the neighbour beyond a side.
+  /// Returns the halo cells of this box that hold the face of the neighbour beyond a side.
   [[nodiscard]] kernels::cell_range rim(int side) const;
 };
 

@@ -75,7 +75,7 @@ class field {
   kernel<kernels::fdtd_unpack<float>> unpack_{module(), "fdtd_unpack_f32"};
 };
 
-/// The largest speed with which steps of this order are stable in three dimensions.
+/// Returns the largest speed with which steps of this order are stable in three dimensions.
 [[nodiscard]] double stable_speed(std::int64_t order);
 
 }  // namespace hpe::fdtd

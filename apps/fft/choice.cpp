@@ -130,7 +130,7 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
         refuse(in_words(p) +
                ": the form \"exchange\" transforms only one dimension; \"transpose\" and \"local\" also transform two");
       if (wish.elements == order::scrambled)
-        refuse("the form \"exchange\" ends in natural order; \"transpose\" can leave the elements scrambled");
+        refuse("the form \"exchange\" cannot leave the elements scrambled; \"transpose\" can");
       if (made.devices < 2)
         refuse(in_words(p) + " on " + std::to_string(on.devices) +
                " devices: the form \"exchange\" needs two or more devices and an even length; \"transpose\" and "

@@ -41,10 +41,10 @@ struct factors {
 /// factors, or if the larger of them is more than twice the larger nearest factor, returns the nearest factors.
 [[nodiscard]] factors convenient_factors(std::int64_t n);
 
-/// The least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.
+/// Returns the least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.
 [[nodiscard]] std::int64_t convenient_length(std::int64_t n);
 
-/// The greatest power of two that divides n and is at most `most`: the number of devices for form exchange.
+/// Returns the greatest power of two that divides n and is at most `most`: the number of devices for form exchange.
 [[nodiscard]] int exchanging(std::int64_t n, int most);
 
 [[nodiscard]] const char* name_of(form how);

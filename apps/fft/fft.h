@@ -77,16 +77,16 @@ class plan {
   void forward(const std::complex<T>* in, std::complex<T>* out);
   void inverse(const std::complex<T>* in, std::complex<T>* out);
 
-  /// The index of X[k] in an array, where k = row * length + column; in natural order, k itself.
+  /// Returns the index of X[k] in an array, where k = row * length + column; in natural order, k itself.
   [[nodiscard]] std::int64_t position(std::int64_t k) const;
 
   [[nodiscard]] form chosen() const;
-  /// How many devices take part.
+  /// Returns the number of devices that take part.
   [[nodiscard]] int devices() const;
-  /// The best placement of input and output. With the form `automatic`, the placement is on a single device if the
-  /// links between GPUs would make several devices slower.
+  /// Returns the best placement of input and output. With the form `automatic`, the placement is on a single device if
+  /// the links between GPUs would make several devices slower.
   [[nodiscard]] placement where() const;
-  /// A sentence that describes the chosen form.
+  /// Returns a sentence that describes the chosen form.
   [[nodiscard]] std::string explain() const;
 
  private:

@@ -26,7 +26,7 @@ using data = array<std::complex<T>>;
 
 using command_line::failed;
 
-/// The name of the element type in files.
+/// Returns the name of the element type in files.
 std::string type_of(const request& r) { return r.twice ? "c128" : "c64"; }
 
 /// Takes the size from the file, unless the command line gives the size.

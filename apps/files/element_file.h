@@ -23,8 +23,8 @@ struct description {
   std::uint64_t begin = 0;           ///< bytes before the first element
   std::uint64_t bytes = 0;           ///< bytes of all elements
 
-  /// The number of elements of `size` bytes in the file. Throws bad_input if the file ends within an element or has no
-  /// elements.
+  /// Returns the number of elements of `size` bytes in the file. Throws bad_input if the file ends within an element or
+  /// has no elements.
   [[nodiscard]] std::uint64_t elements(std::size_t size) const;
 
   /// Throws bad_input if the type of a .npy file is not `wanted`; a raw file may hold any type.

@@ -291,7 +291,7 @@ reader::reader(const std::string& path) : path_(path), file_(open_to_read(path))
     throw bad_input(path + " cannot be read: " + reason());
   if (const std::string container = container_of({reinterpret_cast<const char*>(head_.bytes.data()), head_bytes});
       !container.empty())
-    throw bad_input(path + " is no SEG-Y file: " + container);
+    throw bad_input(path + " is not a SEG-Y file: " + container);
   head_.little_endian = is_little(head_);
   shape_ = layout_of(head_, path);
   read_further_text(file_, path, size, head_);
@@ -318,7 +318,7 @@ reader::reader(const std::string& path) : path_(path), file_(open_to_read(path))
                     "samples takes {}",
                     path, left, traces_, shape_.samples, shape_.trace_bytes()));
   if (const std::uint64_t stated = second ? head_.get_unsigned(in_file::traces) : 0; stated != 0 && stated != traces_)
-    throw bad_input(fmt::format("{} states {} traces and has {}", path, stated, traces_));
+    throw bad_input(fmt::format("{} states {} traces, but has {}", path, stated, traces_));
 }
 
 std::vector<std::uint8_t> reader::bytes(std::uint64_t number, std::uint64_t count) const {

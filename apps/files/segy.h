@@ -98,7 +98,7 @@ struct layout {
 [[nodiscard]] header make_header(sample_format format, std::uint64_t samples, double interval,
                                  const std::vector<std::string>& text);
 
-/// A trace of zeros for a file with that header.
+/// Returns a trace of zeros for a file with that header.
 [[nodiscard]] trace make_trace(const header& file);
 
 /// Reads a SEG-Y file. Allocated memory is proportional to the file's size, even if headers state larger numbers.
@@ -128,8 +128,8 @@ class reader {
   std::uint64_t traces_ = 0;
 };
 
-/// The number of whole traces in a file that begins with exactly this header; 0 if the file does not exist. Throws
-/// bad_input if the file has another header.
+/// Returns the number of whole traces in a file that begins with exactly this header; 0 if the file does not exist.
+/// Throws bad_input if the file has another header.
 [[nodiscard]] std::uint64_t whole_traces(const std::string& path, const header& head);
 
 /// Writes a file. Errors are std::runtime_error with the system's reason, as in "No space left on device".

@@ -137,7 +137,7 @@ class command {
     const std::uint64_t greatest = given_.empty() ? r.count - 1 : *std::max_element(given_.begin(), given_.end());
     what_.table = r.table != 0 ? r.table : gathers_ && in_file != 0 ? in_file : greatest + 1;
     if (gathers_ && in_file != 0 && what_.table != in_file)
-      throw bad_input(fmt::format("{} has {} elements, and --table asks for {}", r.data, in_file, what_.table));
+      throw bad_input(fmt::format("{} has {} elements, but --table states {}", r.data, in_file, what_.table));
     if (r.partitions > what_.table)
       throw bad_input(fmt::format("--partitions {}: the table has only {} elements", r.partitions, what_.table));
     what_.index = std::max(what_.table, greatest) > 0xffffffffU ? 8 : 4;

@@ -164,8 +164,9 @@ void plan::run(void* table, const void* indices, void* values) {
   const auto aligned = [](const void* p, std::size_t unit) { return reinterpret_cast<std::uintptr_t>(p) % unit == 0; };
   const std::size_t unit = std::min<std::size_t>(what_.element, 16);
   if (!aligned(table, unit) || !aligned(values, unit) || !aligned(indices, what_.index))
-    refuse(fmt::format("table and values must lie at multiples of {} bytes, indices at multiples of {}", unit,
-                       what_.index));
+    refuse(fmt::format(
+        "the addresses of table and values must be multiples of {} bytes, and that of the indices a multiple of {}",
+        unit, what_.index));
   if (how_.how == method::partitioned)
     run_partitioned(table, indices, values);
   else

@@ -74,9 +74,9 @@ class shares {
 
   [[nodiscard]] std::uint64_t begin(std::size_t part) const { return part * each_ < count_ ? part * each_ : count_; }
   [[nodiscard]] std::uint64_t size(std::size_t part) const { return begin(part + 1) - begin(part); }
-  /// The number of elements of a full part.
+  /// Returns the number of elements of a full part.
   [[nodiscard]] std::uint64_t each() const { return each_; }
-  /// The placement of the array if its elements have `bytes` bytes each.
+  /// Returns the placement of the array if its elements have `bytes` bytes each.
   [[nodiscard]] placement where(std::size_t bytes) const;
 
  private:
@@ -93,7 +93,7 @@ class plan {
   /// not preserve this order.
   plan(const problem& what, const choice& how, std::vector<int> devices = {});
 
-  /// The best placements of the arrays.
+  /// Returns the best placements of the arrays.
   [[nodiscard]] placement where_table() const { return table_.where(what_.element); }
   [[nodiscard]] placement where_indices() const { return stream_.where(what_.index); }
   [[nodiscard]] placement where_values() const { return stream_.where(what_.element); }
@@ -164,7 +164,8 @@ class random_indices {
   kernel<kernels::gather_random_parameters> random_;
 };
 
-/// The path of libhpe-gather-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
+/// Returns the path of libhpe-gather-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not
+/// exist.
 [[nodiscard]] std::string own_module();
 
 /// Returns `wished`, or all devices if it is empty. Throws hpe::error if a device is listed twice or does not exist.

@@ -24,7 +24,7 @@ struct command {
   int (*run)(int argc, char** argv);
 };
 
-/// All subcommands, in the order of the help text.
+/// Returns all subcommands, in the order of the help text.
 [[nodiscard]] std::span<const command> commands();
 
 int info(int argc, char** argv);
@@ -37,7 +37,7 @@ int top(int argc, char** argv);
 /// and returns 2. `kind` is what the words name, as in "command".
 int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known);
 
-/// The lines of `hpe info` about one device.
+/// Returns the lines of `hpe info` about one device.
 [[nodiscard]] std::string describe_device(int number, const hpeDeviceInfo& device);
 
 }  // namespace hpe::cli

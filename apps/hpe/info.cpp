@@ -51,7 +51,7 @@ struct feature {
   bool built_in;
 };
 
-/// The optional features of this build, as apps/hpe/CMakeLists.txt lists them: "NAME=ON NAME=OFF ...".
+/// Returns the optional features of this build, as apps/hpe/CMakeLists.txt lists them: "NAME=ON NAME=OFF ...".
 std::vector<feature> features() {
   std::vector<feature> all;
   std::istringstream list(HPE_FEATURES);

@@ -20,7 +20,7 @@ struct installation {
   [[nodiscard]] static installation own();
 };
 
-/// The value of an environment variable; empty if it is not set.
+/// Returns the value of an environment variable; empty if it is not set.
 [[nodiscard]] std::string variable(const char* name);
 
 /// Returns the file that a program's name means: the name itself if it contains a slash, else the first match in PATH.

@@ -26,10 +26,10 @@ struct judged {
 };
 [[nodiscard]] limit judge(const judged& j);
 
-/// The limits of this process and its machine; the limits that most often cause trouble come first.
+/// Returns the limits of this process and its machine; the limits that most often cause trouble come first.
 [[nodiscard]] std::vector<limit> limits_of_machine();
 
-/// The version of CUDA that the driver supports, as in "13.0"; empty if there is no driver.
+/// Returns the version of CUDA that the driver supports, as in "13.0"; empty if there is no driver.
 [[nodiscard]] std::string version_of_cuda();
 
 /// A GPU that NVIDIA's kernel module drives, whether hpe uses it or not, and its link to the host. Empty texts and -1
@@ -42,7 +42,7 @@ struct gpu {
   int numa_node;
 };
 
-/// All GPUs, by PCI address. root is the folder that contains proc and sys.
+/// Returns all GPUs, by PCI address. root is the folder that contains proc and sys.
 [[nodiscard]] std::vector<gpu> gpus_of_machine(const std::filesystem::path& root = "/");
 
 }  // namespace hpe::cli

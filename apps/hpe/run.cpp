@@ -128,7 +128,7 @@ std::vector<command_line::option> rows_of(const char* group, std::string& report
   return all;
 }
 
-/// All options, and --help.
+/// Returns all options, and --help.
 std::vector<command_line::option> rows(bool& help, std::string& report) {
   std::vector<command_line::option> all{command_line::help_option(help)};
   for (const char* const group : {places, modes, records})
@@ -248,7 +248,7 @@ int prepare_cuda(const options& chosen) {
   return 0;
 }
 
-/// The options of the program. Throws bad_input for a wrong value, before the program runs.
+/// Returns the options of the program that hpe starts. Throws bad_input for a wrong value, before the program runs.
 options options_of_program() {
   try {
     return options::from_environment();

@@ -111,7 +111,7 @@ running_process read(const status_page& page) {
   return p;
 }
 
-/// The number of the process that a folder of /proc describes; 0 for other folders.
+/// Returns the number of the process that a folder of /proc describes; 0 for other folders.
 pid_t number_of(const fs::path& folder) {
   const std::string name = folder.filename();
   pid_t number = 0;

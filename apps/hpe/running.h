@@ -45,7 +45,7 @@ struct process_rates {
   double given_back = 0;  ///< bytes/s
 };
 
-/// The processes of the calling user that use hpe, by process number.
+/// Returns the processes of the calling user that use hpe, by process number.
 [[nodiscard]] std::vector<running_process> running_processes();
 
 /// The peak of hpe's device memory that a process and its descendants use. The status pages of processes that have
@@ -84,7 +84,7 @@ struct process_and_rates {
 [[nodiscard]] std::vector<process_and_rates> with_rates(const std::vector<running_process>& before,
                                                         const std::vector<running_process>& now, double seconds);
 
-/// The output of `hpe top`: a table for a terminal of `columns` columns, and a JSON object.
+/// Returns the output of `hpe top`: a table for a terminal of `columns` columns, and a JSON object.
 [[nodiscard]] std::string table_of(const std::vector<process_and_rates>& processes, unsigned columns);
 [[nodiscard]] std::string json_of(const std::vector<process_and_rates>& processes);
 

@@ -32,7 +32,7 @@ struct common {
 /// Throws bad_input if the leading process has too little memory on the host, or on all of its devices together.
 /// on_host, on_devices: numbers of 4-byte values; floating-point, because products of sizes must not overflow.
 void check_memory(const std::string& what, const team& who, double on_host, double on_devices);
-/// A setter for sizes that are separated by "x", as in 1024x768. Every size is at least 1.
+/// Returns a setter for sizes that are separated by "x", as in 1024x768. Every size is at least 1.
 [[nodiscard]] command_line::setter to_sizes(const std::vector<std::int64_t*>& places);
 
 /// In the leading process: prints the times of a run followed by `more`, and writes the JSON.
@@ -54,9 +54,9 @@ enum class output_kind { image, array };
 [[nodiscard]] command_line::output_files checked_outputs(const std::string& output, const std::string& json,
                                                          output_kind kind, const std::vector<std::string>& inputs = {});
 
-/// The kernels of libhpe-imaging-kernels.so.
+/// Returns the kernels of libhpe-imaging-kernels.so.
 [[nodiscard]] hpe::module kernels();
-/// The grid of a kernel that processes this number of elements.
+/// Returns the grid of a kernel that processes this number of elements.
 [[nodiscard]] hpeShape grid_for(std::uint64_t elements);
 
 /// The programs. They return the exit status, and throw bad_input and hpe::error.

@@ -96,7 +96,7 @@ class team {
   virtual ~team() = default;
 
   [[nodiscard]] virtual int size() const = 0;
-  /// The number of devices that this process uses.
+  /// Returns the number of devices that this process uses.
   [[nodiscard]] virtual int devices_here() const = 0;
   /// Whether this process runs the first member, which reads the input and writes the result.
   [[nodiscard]] virtual bool leads() const = 0;
@@ -109,7 +109,7 @@ class team {
 /// process.
 using make_team = std::function<std::unique_ptr<team>(std::int64_t devices)>;
 
-/// A team of threads of this process. Throws bad_input for more devices than the machine has.
+/// Returns a team of threads of this process. Throws bad_input for more devices than the machine has.
 [[nodiscard]] std::unique_ptr<team> make_threads(std::int64_t devices);
 
 /// Returns the fastest run, which other programs disturb least. of_members: the times of all runs, by member.

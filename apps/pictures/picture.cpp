@@ -61,7 +61,7 @@ bool is_black(const std::array<std::uint8_t, 5>& glyph, std::int64_t x, std::int
   return in_corner ? beside : dot(column, row);
 }
 
-/// The values of the ticks on an axis of `pixels` pixels that begins at `from`.
+/// Returns the values of the ticks on an axis of `pixels` pixels that begins at `from`.
 std::vector<double> ticks(std::int64_t pixels, const scale& units, double step) {
   std::vector<double> values;
   const double end = units.from + static_cast<double>(pixels) * units.per_pixel;

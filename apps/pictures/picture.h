@@ -53,7 +53,7 @@ struct scale {
   double per_pixel, from;
 };
 
-/// The width of a text in pixels.
+/// Returns the width of a text in pixels.
 [[nodiscard]] std::int64_t width_of(std::string_view text);
 
 /// Draws a line around the area, and ticks at its upper and its left edge with numbers at round values.

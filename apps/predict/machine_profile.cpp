@@ -272,7 +272,7 @@ machine_profile profile_of_json(const std::string& text, const std::string& file
                         {"name", "origin", "sources", "commit", "time", "machine", "devices", "links", "host", "peers",
                          "network", "ranks"}});
   } catch (const json::parse_error& wrong) {
-    throw bad_input(fmt::format("{}: no JSON: {}", file, wrong.what()));
+    throw bad_input(fmt::format("{}: not valid JSON: {}", file, wrong.what()));
   }
 }
 

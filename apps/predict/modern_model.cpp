@@ -92,8 +92,8 @@ class machine {
     return shared_ || m_.copy_speeds_on_machines.empty() ? 1 : m_.copy_speeds_on_machines.of_each(devices_);
   }
 
-  /// The connection between two devices: the network, a link between them, or both directions of their links to the
-  /// host.
+  /// Returns the connection between two devices: the network, a link between them, or both directions of their links to
+  /// the host.
   [[nodiscard]] path way(pattern how, bool by_kernels) const {
     if (!shared_) {
       const network& n = *m_.between_nodes;

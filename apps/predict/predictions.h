@@ -29,8 +29,8 @@ struct predictions {
   std::string specification, machine, what_if;
   std::vector<point> points;
 
-  /// The fastest point of a model; of equally fast points, the one with the fewest devices. Each model has at least one
-  /// point.
+  /// Returns the fastest point of a model; of equally fast points, the one with the fewest devices. Each model has at
+  /// least one point.
   [[nodiscard]] const point& best(model which) const;
 };
 

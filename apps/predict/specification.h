@@ -47,7 +47,7 @@ class specification {
   /// have.
   void set(const std::string& assignments);
 
-  /// The work of a run on this number of devices; nullopt if the application cannot run on that number. Throws
+  /// Returns the work of a run on this number of devices; nullopt if the application cannot run on that number. Throws
   /// bad_input with the place of a formula that has no value or an invalid value.
   [[nodiscard]] std::optional<demand> on(int all, topology where) const;
 

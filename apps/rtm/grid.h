@@ -44,9 +44,9 @@ struct grid {
   std::int64_t first_plane = 0;    ///< first plane of a slab, counted in the whole grid
   kernels::window whole = model;   ///< the model's cells in the whole grid
 
-  /// The number of axes with derivatives.
+  /// Returns the number of axes with derivatives.
   [[nodiscard]] int dimensions() const { return ends == kernels::y_ends::flat ? 2 : 3; }
-  /// The cell of the grid that holds a cell of the model. It may be outside of a slab.
+  /// Returns the cell of the grid that holds a cell of the model. It may be outside of a slab.
   [[nodiscard]] kernels::point cell(std::int64_t x, std::int64_t y, std::int64_t z) const {
     return {static_cast<std::int32_t>(x + whole.x - first_plane), static_cast<std::int32_t>(y + whole.y),
             static_cast<std::int32_t>(z + whole.z)};
@@ -71,7 +71,7 @@ class density_potential {
   /// Throws bad_input for densities that are not positive, or whose ratio makes the scheme unstable.
   density_potential(const volume& density, kernels::y_ends ends, bool free_surface, std::int64_t order);
 
-  /// The potential in cell (x, y, z), in 1 / m^2. The cell may be outside of the model.
+  /// Returns the potential in cell (x, y, z), in 1 / m^2. The cell may be outside of the model.
   [[nodiscard]] double at(std::int64_t x, std::int64_t y, std::int64_t z) const;
   /// Returns the largest potential of all cells, at least 0.
   [[nodiscard]] double largest() const;
@@ -88,13 +88,13 @@ class density_potential {
   const std::int64_t radius_;
 };
 
-/// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(e + v)) for the fastest velocity c
-/// in m/s, the largest eigenvalue e of the negative Laplacian, and the largest potential v, both in 1 / m^2.
+/// Returns the longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(e + v)) for the fastest
+/// velocity c in m/s, the largest eigenvalue e of the negative Laplacian, and the largest potential v, both in 1 / m^2.
 double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order = usual_order,
                    double potential = 0);
 
-/// The longest stable time step for a model with these densities; null: constant density. Throws bad_input if the cells
-/// of `density` differ from those of `model`.
+/// Returns the longest stable time step for a model with these densities; null: constant density. Throws bad_input if
+/// the cells of `density` differ from those of `model`.
 double stable_step(const volume& model, const volume* density, const boundaries& edges, double fastest,
                    std::int64_t order);
 

@@ -42,7 +42,7 @@ struct history_shape {
   bool cut = false;          ///< the grid is cut over processes; only fields can be kept
   std::int64_t at_once = 1;  ///< number of histories that share the host's memory and the disk
 
-  /// The number of fields that the imaging condition uses.
+  /// Returns the number of fields that the imaging condition uses.
   [[nodiscard]] std::int64_t fields() const { return (steps + keep_every - 1) / keep_every; }
 };
 

@@ -51,7 +51,7 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
   const int available = device_count();
   if (s.devices < 1 || s.first_device + s.devices > available)
     throw bad_input(std::to_string(s.devices) + " devices: there are " + std::to_string(available) +
-                    "; HPE_DEVICES=soft:N gives N");
+                    "; HPE_DEVICES=soft:N provides N soft devices");
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
   // For 768^3 points, separate small launches for the rims cost GPUs more time than waiting for each other at the end
@@ -100,7 +100,7 @@ std::string estimate(const volume& model, const migration_settings& s, std::size
   if (passes == 1) return text;
   const double bytes = s.keep.bits == 0 ? sizeof(float) : static_cast<double>(s.keep.bits) / 8;
   const std::int64_t count = (s.steps + s.keep_every - 1) / s.keep_every;
-  return text + fmt::format("; {} kept wave fields, if there is room, take {}", count,
+  return text + fmt::format("; {} kept wave fields take {} if there is enough space", count,
                             command_line::in_words(s.at_once * bytes * cells * static_cast<double>(count)));
 }
 
@@ -161,8 +161,8 @@ medium<float> simulation::medium_of(const volume& velocity) const {
   if (velocity.nx != m.nx || velocity.ny != m.ny || velocity.nz != m.nz || velocity.spacing != grid_.spacing)
     throw bad_input("the model for recording and the model for migration must have the same cells");
   if (fastest(velocity) > fastest_)
-    throw bad_input("a velocity of " + number(fastest(velocity)) + " m/s, where at most " + number(fastest_) +
-                    " m/s were expected");
+    throw bad_input("a velocity of " + number(fastest(velocity)) + " m/s exceeds the largest expected velocity, " +
+                    number(fastest_) + " m/s");
   return {grid_, parts_, velocity, settings_.time_step, settings_.density.get()};
 }
 

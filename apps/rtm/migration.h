@@ -15,15 +15,15 @@
 
 namespace hpe::rtm {
 
-/// A Ricker wavelet (negative second derivative of a Gaussian) with the given peak frequency in Hz, one sample for each
-/// of `steps` time steps. Its peak is at ricker_delay(frequency) seconds.
+/// Returns a Ricker wavelet (negative second derivative of a Gaussian) with the given peak frequency in Hz, one sample
+/// for each of `steps` time steps. Its peak is at ricker_delay(frequency) seconds.
 std::vector<float> ricker(double frequency, double time_step, std::int64_t steps);
 double ricker_delay(double frequency);
 
 /// The highest significant frequency of a Ricker wavelet, as a multiple of its peak frequency.
 inline constexpr double highest_of_peak = 2.5;
 
-/// The frequency at which the slowest wave has nine cells per wavelength.
+/// Returns the frequency at which the slowest wave has nine cells per wavelength.
 double default_frequency(double slowest, double longest_side);
 
 /// Throws bad_input for a frequency whose slowest wave has fewer than two cells per wavelength: no grid can represent
@@ -177,16 +177,16 @@ class migration {
   /// Migrates a shot and adds it to the stack.
   void add(const shot& s, std::vector<float> data) { stacked.add(migrate(s, std::move(data))); }
 
-  /// The method and the place by which the source's wave field is kept.
+  /// Returns the method and the place by which the source's wave field is kept.
   [[nodiscard]] const keeping& kept() const { return keeping_; }
 
   /// The sums over all shots so far; a restarted migration sets them.
   sums stacked;
 
-  /// The stack of all shots so far.
+  /// Returns the stack of all shots so far.
   [[nodiscard]] volume image(condition how = condition::normalised) const;
 
-  /// sum(source^2) over all shots so far.
+  /// Returns sum(source^2) over all shots so far.
   [[nodiscard]] volume illumination() const;
 
  private:
@@ -200,8 +200,8 @@ class migration {
   const std::unique_ptr<source_history> history_;
 };
 
-/// The source of the backward pass, for an image in phase with the reflectors: minus the time derivative of each trace,
-/// faded out towards the end of the record. data is [step][trace].
+/// Returns the source of the backward pass, for an image in phase with the reflectors: minus the time derivative of
+/// each trace, faded out towards the end of the record. data is [step][trace].
 std::vector<float> adjoint_source(const std::vector<float>& data, std::int64_t steps, double time_step);
 
 /// Removes the smooth background that correlation leaves: returns minus the Laplacian of the image.

@@ -43,7 +43,7 @@ struct request {
 /// Reads the options. Throws bad_input for an unknown option, an invalid value, or more than one file.
 request parse(int argc, char** argv);
 
-/// The text of --help.
+/// Returns the text of --help.
 std::string help_text();
 
 /// Returns the numbers in a text such as "600x1x300" or "0:6000:20". Throws bad_input unless the text has `least` to

@@ -26,9 +26,10 @@ struct run_settings {
   std::int64_t samples = 0;  ///< number of samples of a trace
 };
 
-/// Returns the settings for records with this sample interval and length in seconds. If one of them is 0, the survey's
-/// value is used; if the survey states none, hpe chooses the value. Throws bad_input for an interval that is too long
-/// for the wavelet, and for a wavelet file that cannot be used.
+/// Returns the settings for records with this sample interval and length in seconds. If `interval` is 0, the interval
+/// of the survey is used. The length of the survey, if stated, replaces `length`. Values that are not stated anywhere
+/// are chosen by hpe. Throws bad_input for an interval that is too long for the wavelet, and for a wavelet file that
+/// cannot be used.
 [[nodiscard]] run_settings settings_of(const survey& s, const volume& velocity, std::shared_ptr<const volume> density,
                                        double interval, double length, int devices);
 

@@ -187,8 +187,8 @@ int model(const request& r, team& with) {
           file->publish();
         } catch (const std::runtime_error& e) {
           throw std::runtime_error(
-              fmt::format("{}; the file keeps {} of {} shots, and the same command resumes with the others", e.what(),
-                          n, shots.size()));
+              fmt::format("{}; the file keeps {} of {} shots, and the same command resumes with the missing shots",
+                          e.what(), n, shots.size()));
         }
         groups.finish_one();
       });
@@ -329,7 +329,7 @@ int migrate(const request& r, team& with) {
         } catch (const std::runtime_error& e) {  // for example, because the disk has too little space for wave fields
           if (groups.done() == 0) throw;
           throw std::runtime_error(
-              fmt::format("{}; {} keeps {} of {} shots, and the same command resumes with the others", e.what(),
+              fmt::format("{}; {} keeps {} of {} shots, and the same command resumes with the missing shots", e.what(),
                           sums.path(), groups.done(), shots.size()));
         }
       },

@@ -34,7 +34,7 @@ struct decomposition {
   [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
   [[nodiscard]] std::int64_t first(int d) const { return planes[static_cast<std::size_t>(d)]; }
   [[nodiscard]] std::int64_t last(int d) const { return planes[static_cast<std::size_t>(d) + 1]; }
-  /// The number that launches and placements use for device d of the group.
+  /// Returns the number that launches and placements use for device d of the group.
   [[nodiscard]] int device(int d) const { return first_device + d; }
   [[nodiscard]] std::vector<int> list() const;
   /// Waits for all work on these devices.
@@ -51,7 +51,7 @@ struct neighbours {
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
                         launch_order order = launch_order::rims_first, neighbours beyond = {}, int first_device = 0);
 
-/// The cells of the model that device d owns; its nx may be 0.
+/// Returns the cells of the model that device d owns. The nx of the window may be 0.
 [[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
 
 /// Bytes of one kept field on the cells of a window. bits: the bits of a cell; 0: uncompressed.
@@ -68,7 +68,7 @@ class traces {
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] std::size_t count() const { return count_; }
 
-  /// All samples, step by step: [step][point], with the points in the given order.
+  /// Returns all samples, step by step: [step][point], with the points in the given order.
   [[nodiscard]] std::vector<T> read() const;
   void write(const std::vector<T>& samples);
 
@@ -112,13 +112,13 @@ class kept_fields {
   kept_fields(const grid& g, const decomposition& parts, std::int64_t count, std::int64_t bits = 0);
 
   [[nodiscard]] std::int64_t bits() const { return bits_; }
-  /// The cells of the model that device d owns; its nx may be 0.
+  /// Returns the cells of the model that device d owns. The nx of the window may be 0.
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
-  /// A field's part on device d.
+  /// Returns a field's part on device d.
   [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
-  /// The memory reserved for a field's part on device d, a multiple of `sector` bytes.
+  /// Returns the memory reserved for a field's part on device d, a multiple of `sector` bytes.
   [[nodiscard]] std::span<std::uint8_t> room(int d, std::int64_t number) const;
-  /// A field's part on device d as cells; bits() must be 0.
+  /// Returns a field's part on device d as cells; bits() must be 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
   /// Returns the bytes of `count` fields on the device that needs the most bytes.
@@ -166,17 +166,17 @@ class propagator {
   /// illumination.
   void correlate(const kept_fields<T>& with, std::int64_t number, const stack<T>& onto);
 
-  /// The present field on all cells of the grid, for the host. Valid until the next step.
+  /// Returns the present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
   /// Exchanges the present field and the previous field. Without damping, steps then go back in time.
   void turn() { std::swap(now_, next_); }
 
-  /// The present field in the memory of devices. Valid until the next step.
+  /// Returns the present field in the memory of devices. Valid until the next step.
   [[nodiscard]] const wave_field<T>& present() const { return now_; }
 
-  /// The memory of device d that determines all further steps. Valid until the next step. Propagators on the same grid
-  /// have lists of the same lengths, so copies of these ranges save and restore a state.
+  /// Returns the memory of device d that determines all further steps. Valid until the next step. Propagators on the
+  /// same grid have lists of the same lengths, so copies of these ranges save and restore a state.
   [[nodiscard]] std::vector<std::span<T>> state(int d) const;
 
  private:

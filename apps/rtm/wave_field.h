@@ -38,8 +38,8 @@ class wave_field {
   /// Returns at once. Does nothing if the exchange is direct.
   void send() const;
 
-  /// The field on all cells, for the host. If the field is in several arrays, the result is a copy, which each call of
-  /// whole() renews.
+  /// Returns the field on all cells, for the host. If the field is in several arrays, the result is a copy, which each
+  /// call of whole() renews.
   [[nodiscard]] const array<T>& whole();
 
  private:

@@ -31,7 +31,7 @@ class distributed_plan {
   /// same array or do not overlap. Throws hpe::error; if one rank refuses its arrays, all ranks throw.
   void run(const void* input, void* output);
 
-  /// The best placement of this rank's input and output.
+  /// Returns the best placement of this rank's input and output.
   [[nodiscard]] placement where() const;
 
   /// Describes the choices, one per line.

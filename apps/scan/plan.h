@@ -19,7 +19,8 @@ struct wishes {
   std::string cache;             ///< the file that keeps K between runs; empty: none. See default_cache().
 };
 
-/// The default file for K: HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these is set.
+/// Returns the default file for K: HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these
+/// is set.
 [[nodiscard]] std::string default_cache();
 
 /// Batched scans of one kind: G problems of N elements, one after another; see kernels/scan.h. A plan can run many
@@ -36,7 +37,7 @@ class plan {
   /// The search takes as long as some twenty scans, and run() waits for it.
   void run(const void* input, void* output);
 
-  /// The best placement of input and output.
+  /// Returns the best placement of input and output.
   [[nodiscard]] placement where() const;
 
   /// Describes the choices and their reasons, one per line.

@@ -25,7 +25,7 @@ class ranks {
  public:
   virtual ~ranks() = default;
 
-  /// The rank of this process.
+  /// Returns the rank of this process.
   [[nodiscard]] virtual int rank() const = 0;
 
   /// Returns the numbers that all processes passed, by rank.

@@ -13,7 +13,7 @@
 
 namespace hpe::sort {
 
-/// The parameters of a radix sort for elements of a type; nullopt for types without a radix order.
+/// Returns the parameters of a radix sort for elements of a type; nullopt for types without a radix order.
 template <class T>
 [[nodiscard]] std::optional<kernels::radix_types> radix_types_of() {
   if constexpr (std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8)) {
@@ -56,7 +56,7 @@ class radix_partition {
   /// Queues the exchange. Call split() with the same elements first. The arrays must not overlap.
   void move(const std::byte* from, std::byte* to);
 
-  /// The index of the first element of range r in a part of `count` elements that is cut into `ranges` ranges.
+  /// Returns the index of the first element of range r in a part of `count` elements that is cut into `ranges` ranges.
   [[nodiscard]] static std::uint64_t bound(std::uint64_t count, std::uint32_t r, std::uint32_t ranges) {
     return kernels::radix_bound(count, r, ranges);
   }

@@ -136,8 +136,7 @@ void sorter::run(void* data) {
 
 std::vector<sorter::step> sorter::steps(void* data) {
   if (count_ == 0) return {};
-  if (data == nullptr)
-    throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, but the address of the data is null");
+  if (data == nullptr) throw error(HPE_ERROR_INVALID_ARGUMENT, "the address of the data to sort is null");
   auto* const given = static_cast<std::byte*>(data);
   return how_ == method::radix ? radix_steps(given) : merge_steps(given);
 }

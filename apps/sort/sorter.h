@@ -50,7 +50,8 @@ template <class T>
   return {name_of_type<T>::value, sizeof(T), "", nullptr, radix_types_of<T>()};
 }
 
-/// The path of libhpe-sort-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
+/// Returns the path of libhpe-sort-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not
+/// exist.
 [[nodiscard]] std::string own_module();
 
 /// Stable sorts of arrays of one length by several devices, by one of two methods.
@@ -82,14 +83,14 @@ class sorter {
     std::string name;
     std::function<void()> queue;  ///< valid while the sorter exists
   };
-  /// The steps of run(). With merges: the sorts of the parts, and each round. With radix: the search for splitters, the
-  /// exchange, and the local sorts.
+  /// Returns the steps of run(). With merges: the sorts of the parts, and each round. With radix: the search for
+  /// splitters, the exchange, and the local sorts.
   [[nodiscard]] std::vector<step> steps(void* data);
 
-  /// The chosen method.
+  /// Returns the chosen method.
   [[nodiscard]] method how() const { return how_; }
 
-  /// The best placement of the data.
+  /// Returns the best placement of the data.
   [[nodiscard]] placement where() const;
 
   /// Describes the chosen method in a sentence.

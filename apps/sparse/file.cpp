@@ -131,7 +131,8 @@ contents matrix_of(std::string_view text, const std::string& name) {
   contents c;
   c.rows = w.whole("the number of rows", 1, most_rows(text));
   c.columns = w.whole("the number of columns", 1, most_rows(text));
-  if (mirrored && c.rows != c.columns) w.refuse(fmt::format("a {} matrix of {} x {}", symmetry, c.rows, c.columns));
+  if (mirrored && c.rows != c.columns)
+    w.refuse(fmt::format("a {} matrix of {} x {} elements, but such a matrix is square", symmetry, c.rows, c.columns));
   const std::uint64_t count = w.whole("the number of elements", 0, most_elements(text));
   c.elements.reserve(mirrored ? 2 * count : count);
   for (std::uint64_t i = 0; i < count; ++i) {

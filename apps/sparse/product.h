@@ -22,7 +22,7 @@ class product {
   /// form::gathered uses `gather_by`. The matrix must outlive the product. Throws hpe::error.
   product(const compressed_rows<T>& matrix, form how, const gather::choice& gather_by, std::vector<int> devices);
 
-  /// The vector x of `columns` elements, on the first device. The caller writes it before run().
+  /// Returns the vector x of `columns` elements, on the first device. The caller writes it before run().
   [[nodiscard]] const array<T>& x() const { return parts_.front().x; }
 
   /// Queues copies of x to the other devices, and the products. Throws hpe::error.

@@ -62,10 +62,11 @@ struct row_sharing {
 /// not exist.
 void check_one_device(std::int64_t devices);
 
-/// The path of libhpe-sparse-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
+/// Returns the path of libhpe-sparse-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not
+/// exist.
 [[nodiscard]] std::string kernels_file();
 
-/// The grid for `count` elements. On GPUs, a tile processes sparse_threads elements.
+/// Returns the grid for `count` elements. On GPUs, a tile processes sparse_threads elements.
 [[nodiscard]] hpeShape shape_for(std::uint64_t count, int device);
 
 }  // namespace hpe::sparse

@@ -29,10 +29,10 @@ struct explained_file {
 /// cannot be read.
 [[nodiscard]] explained_file explain_file(const std::string& path, const std::string& kernels);
 
-/// The explanation as readable text; with_accesses adds each memory access.
+/// Returns the explanation as readable text; with_accesses adds each memory access.
 [[nodiscard]] std::string explanation(const explained_file& file, bool with_accesses);
 
-/// The explanation as JSON, as docs/schemas/explain.json describes it.
+/// Returns the explanation as JSON, as docs/schemas/explain.json describes it.
 [[nodiscard]] std::string explanation_as_json(const explained_file& file);
 
 /// Runs the subcommand. Returns the exit status.

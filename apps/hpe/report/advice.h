@@ -59,14 +59,14 @@ struct advice {
   double seconds = 0;  ///< time that the process spent on the calls or touches that the advice concerns
 };
 
-/// The advice for one process, the longest time first. Empty if no rule applies.
+/// Returns the advice for one process, the longest time first. Empty if no rule applies.
 [[nodiscard]] std::vector<advice> advise(const recorded_process& process);
 
-/// The allocation that contains the addresses touched at a place; nullptr if none is known.
+/// Returns the allocation that contains the addresses touched at a place; nullptr if none is known.
 [[nodiscard]] const recorded_allocation* allocation_of(const recorded_place& place, const recorded_process& process);
 
-/// Estimate of the bytes that the touches of a place moved to the host: the bytes that the allocation moved to the
-/// host, times the fraction of the allocation's touches that this place made.
+/// Returns an estimate of the bytes that the touches of a place moved to the host: the bytes that the allocation moved
+/// to the host, times the fraction of the allocation's touches that happened at this place.
 [[nodiscard]] std::uint64_t bytes_of_touches(const recorded_place& place, const recorded_process& process);
 
 }  // namespace hpe::cli

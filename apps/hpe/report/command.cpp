@@ -56,7 +56,7 @@ class forwarded_signals {
   forwarded_signals(const forwarded_signals&) = delete;
   forwarded_signals& operator=(const forwarded_signals&) = delete;
 
-  /// The signal mask from before the constructor, which the program inherits.
+  /// Returns the signal mask from before the constructor, which the program inherits.
   [[nodiscard]] const sigset_t& mask_of_program() const { return mask_; }
 
   /// Begins to forward signals to the child. The child must not be reaped before the destructor runs, because its

@@ -59,8 +59,8 @@ struct store_settings {
 /// which copies can run ahead of kernels.
 [[nodiscard]] std::int64_t slots_of(keep_place where, std::int64_t items, std::size_t item_bytes);
 
-/// A store over slots_of() slots, which the caller owns. Throws bad_input if the folder has too little space or cannot
-/// be written.
+/// Returns a store over slots_of() slots, which the caller owns. Throws bad_input if the folder has too little space or
+/// cannot be written.
 [[nodiscard]] std::unique_ptr<field_store> make_store(store_settings s, slots memory);
 
 }  // namespace hpe::rtm

@@ -28,7 +28,7 @@ struct revolve_schedule {
   std::vector<revolve_action> saves;  ///< actions of the first pass, in ascending order of states; all are of kind save
   std::vector<revolve_action> back;
 
-  /// The number of steps from state to state that `back` repeats.
+  /// Returns the number of steps from state to state that `back` repeats.
   [[nodiscard]] std::int64_t repeated() const;
 };
 

@@ -88,12 +88,12 @@ volume extrude(const volume& section, std::int64_t planes);
 /// travel times. The first `kept` metres of depth do not change, because the velocity of water is known.
 volume smooth(const volume& velocity, double deviation, double kept);
 
-/// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left flank and
-/// a gentler right flank. In models of several planes, the salt body ends before both ends of y. The features keep
-/// their proportions at any size; the model is nx * spacing.x metres wide.
+/// Returns the built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left
+/// flank and a gentler right flank. In models of several planes, the salt body ends before both ends of y. The features
+/// keep their proportions at any size; the model is nx * spacing.x metres wide.
 volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing);
 
-/// A model with one flat reflector, `depth` metres deep, between two velocities in m/s.
+/// Returns a model with one flat reflector, `depth` metres deep, between two velocities in m/s.
 volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, double depth, double above,
                   double below);
 

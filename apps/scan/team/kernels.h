@@ -25,7 +25,8 @@ struct kernel_set {
 /// missing.
 [[nodiscard]] kernel_set load_kernels(const operation& what);
 
-/// The path of libhpe-scan-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
+/// Returns the path of libhpe-scan-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not
+/// exist.
 [[nodiscard]] std::string own_module();
 
 }  // namespace hpe::scan

@@ -19,7 +19,7 @@ class ranges {
       : input_(const_cast<std::byte*>(where.input) + offset, bytes), output_(where.output + offset, bytes) {}
 
   [[nodiscard]] bool in_place() const { return input_.data() == output_.data(); }
-  /// The bytes that are only read; an empty range if the scan is in place.
+  /// Returns the bytes that are only read; an empty range if the scan is in place.
   [[nodiscard]] hpeAccess read() const { return in(in_place() ? input_.first(0) : input_); }
   [[nodiscard]] hpeAccess written() const { return in_place() ? inout(output_) : out(output_); }
   [[nodiscard]] hpeAccess only_read() const { return in(input_); }

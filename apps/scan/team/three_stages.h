@@ -22,7 +22,7 @@ class three_stages final : public team_scan {
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   [[nodiscard]] const std::vector<std::uint64_t>& candidates() const { return candidates_; }
 
-  /// The number of chunks of each problem.
+  /// Returns the number of chunks of each problem.
   [[nodiscard]] std::uint64_t sums_per_problem() const { return sums_per_problem_; }
 
   /// Replaces the second stage by the function `elsewhere`. Each queued scan calls this function, even if each problem
