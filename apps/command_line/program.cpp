@@ -156,7 +156,8 @@ option repeats_option(std::int64_t& place) {
 
 int devices_of(std::int64_t devices) {
   const int all = device_count();
-  if (devices > all) throw bad_input(fmt::format("--devices {}: there are {}", devices, all));
+  if (devices > all)
+    throw bad_input(fmt::format("--devices {0}: there are {1}, so at most {1} can be used", devices, all));
   return devices == 0 ? all : static_cast<int>(devices);
 }
 

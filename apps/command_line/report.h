@@ -23,7 +23,7 @@ struct figure {
 
 struct report {
   std::string program;
-  std::string about;  ///< what the program does, in a sentence
+  std::string about;  ///< a description of the program, as a sentence
   std::string title;
   std::int64_t repeats = 1;
   std::vector<std::string> devices = {};  ///< names of the devices; empty: not reported

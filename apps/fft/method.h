@@ -12,7 +12,7 @@
 
 namespace hpe::fft {
 
-/// The arguments from which a method is made.
+/// The arguments of the functions that make a method.
 struct circumstances {
   problem what;
   settings wish;

@@ -1,5 +1,5 @@
 // The form `transpose`. An array of N = first * second elements is a matrix of `first` rows and `second` columns, whose
-// rows are divided among the devices. With n = n1 * second + n2 and k = k1 + first * k2
+// rows are divided among the devices. For n = n1 * second + n2 and k = k1 + first * k2, the transform is
 //
 //   X[k] = sum over n2 of (w_N^(n2 k1) * sum over n1 of x[n] w_first^(n1 k1)) w_second^(n2 k2)
 //

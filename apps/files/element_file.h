@@ -44,7 +44,7 @@ struct description {
 void read(const description& file, void* to);
 
 /// Writes elements of size bytes, as .npy if the name ends in .npy. If that fails, throws std::runtime_error with the
-/// reason, and an earlier file of that name stays as it was.
+/// reason, and an earlier file of that name stays unchanged.
 void write(const std::string& path, const std::string& type, const std::vector<std::uint64_t>& shape, const void* from,
            std::size_t size);
 

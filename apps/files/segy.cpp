@@ -343,7 +343,7 @@ trace reader::read(std::uint64_t number) const {
   all.resize(shape_.header_bytes);
   t.head = {head_.little_endian, std::move(all)};
   // In revision 0 all traces have equal lengths; in later revisions the file's header states whether they do. If they
-  // do, a trace's header may still hold the length that the trace had before it was cut, so this length is not
+  // do, a trace's header may hold the length that the trace had before a program cut it, so this length is not
   // compared.
   const bool equal = revision_of(head_) == 0 || head_.get_unsigned(in_file::equal_traces) == 1;
   const std::uint64_t stated = t.head.get_unsigned(in_trace::samples);

@@ -86,9 +86,9 @@ struct trace {
 /// header of the first trace.
 struct layout {
   sample_format format;
-  std::uint64_t samples;       ///< of each trace
+  std::uint64_t samples;       ///< number of samples of each trace
   double interval;             ///< between samples: microseconds, or millimetres of depth; 0: not stated
-  std::uint64_t header_bytes;  ///< of each trace
+  std::uint64_t header_bytes;  ///< bytes of each trace's header
 
   [[nodiscard]] std::uint64_t trace_bytes() const;
 };

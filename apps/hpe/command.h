@@ -11,7 +11,7 @@
 
 namespace hpe::cli {
 
-/// Exit statuses of `hpe run`, the same as of shells: the program cannot be run, or it does not exist.
+/// Exit statuses of `hpe run`, as in shells: 126 if the program cannot be run, and 127 if the program does not exist.
 inline constexpr int cannot_run = 126;
 inline constexpr int not_found = 127;
 

@@ -14,7 +14,7 @@ struct installation {
   std::filesystem::path mpi;                      ///< wrappers of MPI's functions
   std::filesystem::path shim;                     ///< intercepts calls of NVIDIA's driver library on GPUs
   std::filesystem::path soft_runtime;             ///< CUDA's runtime library on soft devices, libcudart.so.13
-  std::filesystem::path soft_runtime_of_cuda_12;  ///< the same for CUDA 12
+  std::filesystem::path soft_runtime_of_cuda_12;  ///< CUDA's runtime library on soft devices, libcudart.so.12
   std::filesystem::path soft_driver;              ///< CUDA's driver library on soft devices
 
   [[nodiscard]] static installation own();

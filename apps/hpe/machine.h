@@ -36,7 +36,7 @@ struct judged {
 /// stand for unknown values.
 struct gpu {
   std::string model;
-  std::string bus;         ///< its address on the PCI bus: 0000:17:00.0
+  std::string bus;         ///< the GPU's address on the PCI bus, as in 0000:17:00.0
   std::string link_speed;  ///< present speed of the PCI link: 32.0 GT/s PCIe
   std::string link_width;  ///< number of lanes of the PCI link
   int numa_node;

@@ -4,9 +4,9 @@
 //
 // For CUDA programs, hpe's libraries are preloaded before NVIDIA's: the shim before the driver, or, to run on soft
 // devices, hpe's own CUDA runtime and driver. The dynamic linker then uses these libraries for every libcudart.so.13,
-// libcudart.so.12 or libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions
-// keep the two runtimes apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for
-// programs that call nvcc to compile kernels; further variables are for Triton and CuPy.
+// libcudart.so.12 or libcuda.so.1 that a program or a library needs, even if RPATH or RUNPATH names another file.
+// Symbol versions distinguish the two runtimes. hpe sets LD_LIBRARY_PATH for programs that open libcudart.so or
+// libcuda.so by dlopen, PATH for programs that call nvcc to compile kernels, and further variables for Triton and CuPy.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -113,7 +113,7 @@ void check_value(const run_option& o, const std::string& name, const std::string
   if (value_in_help(o) == "FILE" && value.empty()) throw command_line::bad_input(name + " needs the name of a file");
 }
 
-/// Returns the options of a group. Each option sets its variable; the value of --report also goes into `report`.
+/// Returns the options of a group. Each option sets its variable; the value of --report is also stored in `report`.
 std::vector<command_line::option> rows_of(const char* group, std::string& report) {
   std::vector<command_line::option> all;
   for (const run_option& o : run_options) {

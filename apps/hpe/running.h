@@ -24,7 +24,7 @@ struct running_process {
 
   pid_t number = 0;
   std::uint64_t started = 0;  ///< distinguishes two processes that had the same number
-  std::string command;        ///< its command line
+  std::string command;        ///< the process's command line
   std::string rank;           ///< rank in its MPI job; empty: the process is not a rank
   std::vector<device> devices;
   std::uint64_t to_device = 0;  ///< bytes
@@ -63,7 +63,7 @@ class device_memory_watch {
   void sample();
 
   struct peak {
-    running_process process;         ///< its state when it was found
+    running_process process;         ///< the process's state when it was found
     running_process::device device;  ///< `used` is the largest value of all samples
   };
   [[nodiscard]] std::vector<peak> peaks() const;

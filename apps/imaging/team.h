@@ -51,7 +51,8 @@ class member {
   /// Waits until all members have called this function.
   virtual void wait_for_all() = 0;
 
-  /// Collective. Returns this member's part of `all`, in host memory. Only the first member passes the array `all`.
+  /// Collective: all members call this function. Returns this member's part of `all`, in host memory. Only the first
+  /// member passes the array `all`.
   [[nodiscard]] virtual const std::byte* fetch(const void* all, const division& parts) = 0;
   /// Returns host memory to which this member writes its part of `all`. The memory is valid until the next call of
   /// room().

@@ -115,8 +115,8 @@ struct machine_profile {
   [[nodiscard]] speeds on_machines(int machines) const;
 };
 
-/// read_profile and profile_of_json throw bad_input, which names the file and the field, for JSON that is not a
-/// profile.
+/// Return the profile in a file, or in a JSON text from the file `file`. Throw bad_input, which names the file and the
+/// field, for JSON that is not a profile.
 [[nodiscard]] machine_profile read_profile(const std::string& file);
 [[nodiscard]] machine_profile profile_of_json(const std::string& text, const std::string& file);
 

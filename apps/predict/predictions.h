@@ -1,6 +1,6 @@
 #pragma once
 
-/// The predictions of a request: both models, for several numbers of devices and topologies.
+/// The predictions of both models for several numbers of devices and topologies.
 
 #include <optional>
 #include <string>

@@ -118,8 +118,8 @@ transfer_formulas read_transfer(const table& t) {
   const auto where =
       t.one_of<direction>("direction", {{"to_device", direction::to_device}, {"to_host", direction::to_host}});
   const bool pinned = t.flag("pinned", false);
-  // Input that is read from the disk replaces other data in host memory, which is first written to the disk. Output
-  // goes to memory that is already free.
+  // Input that is read from the disk replaces other data in host memory, which is first written to the disk. Output is
+  // written to memory that is already free.
   const char* const passes = !pinned && where == direction::to_device ? "2" : "0";
   return {t.text("name"),
           where,

@@ -77,7 +77,7 @@ class density_potential {
   [[nodiscard]] double largest() const;
 
  private:
-  /// 1 / sqrt(density).
+  /// Returns 1 / sqrt(density) of a cell.
   [[nodiscard]] double inverse_root(std::int64_t x, std::int64_t y, std::int64_t z) const;
 
   const std::int64_t nx_, ny_, nz_;

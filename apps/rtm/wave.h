@@ -96,7 +96,7 @@ class traces {
 /// If the density varies, wave fields are pressure / sqrt(density).
 template <class T>
 struct medium {
-  /// density: null if it is constant.
+  /// density: the densities of the model's cells; null: constant density.
   medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step,
          const volume* density = nullptr);
   array<T> speed;

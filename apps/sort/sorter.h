@@ -109,7 +109,7 @@ class sorter {
   void merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
 
-  /// With radix: the number of ranges of the sorted array that a device sorts at a time.
+  /// Returns, for the method `radix`, the number of ranges of the sorted array that a device sorts at a time.
   [[nodiscard]] std::uint32_t ranges(std::size_t device) const;
 
   const element what_;

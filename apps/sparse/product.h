@@ -19,7 +19,7 @@ enum class form {
 template <class T>
 class product {
  public:
-  /// form::gathered uses `gather_by`. The matrix must outlive the product. Throws hpe::error.
+  /// gather_by: the method by which form::gathered gathers x. The matrix must outlive the product. Throws hpe::error.
   product(const compressed_rows<T>& matrix, form how, const gather::choice& gather_by, std::vector<int> devices);
 
   /// Returns the vector x of `columns` elements, on the first device. The caller writes it before run().

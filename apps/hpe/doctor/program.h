@@ -16,7 +16,7 @@ namespace hpe::cli {
 
 /// The kernels of a program and its libraries, as `hpe explain` judges them.
 struct kernel_count {
-  std::size_t kernels = 0;  ///< in PTX
+  std::size_t kernels = 0;  ///< number of kernels in PTX
   std::size_t spreadable = 0;
   std::size_t unreadable_modules = 0;
   /// The reasons why kernels stay on one device, each with the number of its kernels; reasons with the most kernels
@@ -26,7 +26,7 @@ struct kernel_count {
 
 struct cuda_file {
   std::string path;
-  ptx::cuda_parts parts;  // of all code
+  ptx::cuda_parts parts;  // device code in the file
 };
 
 struct examined_program {

@@ -16,7 +16,7 @@ struct explained_module {
   std::shared_ptr<const ptx::program> program;
   std::unique_ptr<spread::module_model> model;
   std::vector<const spread::module_model::kernel*> kernels;  // kernels of the model, in the order of the text
-  std::string error;                                         // why the module could not be read; else empty
+  std::string error;  // the reason why the module cannot be read; empty: no error
 };
 
 struct explained_file {

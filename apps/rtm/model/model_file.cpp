@@ -33,7 +33,7 @@ double step_of(const std::vector<double>& places, const std::string& path, char 
   for (std::size_t i = 0; i < places.size(); ++i)
     if (std::abs(places[i] - places.front() - static_cast<double>(i) * step) > 0.01 * step)
       throw bad_input(
-          fmt::format("{}: the columns of a model must lie at equal distances along {}; after {} m comes {} m", path,
+          fmt::format("{}: the columns of a model must be at equal distances along {}; after {} m comes {} m", path,
                       axis, places[i == 0 ? 0 : i - 1], places[i]));
   return step;
 }

@@ -51,7 +51,7 @@ float fastest(const volume& velocity);
 
 /// A property of the ground, and the values that it may have.
 struct property {
-  const char* name;  ///< in the plural
+  const char* name;  ///< name in the plural, for messages
   const char* unit;
   double least, most;
 };
