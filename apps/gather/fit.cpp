@@ -29,7 +29,7 @@ problem of_size(way direction, std::size_t bytes, std::uint64_t least_count, std
           duplicates::any, out_of_range::skip};
 }
 
-/// Returns the levels with the times x[first], x[first + 1], ..., except those whose time is 0.
+/// Returns the levels whose times of a miss are x[first], x[first + 1], ..., without the levels whose time is 0.
 std::vector<level> found(const std::vector<double>& capacities, const std::vector<double>& x, std::size_t first,
                          bool thrashes = false) {
   std::vector<level> levels;
@@ -124,7 +124,8 @@ class fitting {
     }
   }
 
-  /// Returns the time of one access, without the time of the sequential parts.
+  /// Returns the time of one random access of a run: the time of the run without the time of its sequential parts,
+  /// divided by the number of accesses.
   [[nodiscard]] double random_part(const problem& p, double seconds, double in_order) const {
     const double rest = above_launch(seconds) - in_order;
     return std::max(rest, 0.02 * seconds) / static_cast<double>(p.count);

@@ -219,8 +219,8 @@ void plan::run_passes(void* table, const void* indices, void* values) {
       hpe::copy(stage_.data(), chunk, bytes);
       uses[1] = gathers ? in(stage_) : inout(stage_);
     }
-    // Indices count from the beginning of the table. So the kernel gets the address at which the table would begin if
-    // the staged copy were part of the table.
+    // Indices count from the beginning of the table. Therefore, the kernel receives the address at which the table
+    // would begin if the staged copy were part of the table.
     void* const begin = staged ? stage_.data() - from * what_.element : table;
     std::vector<kernels::gather_access_parameters> members;
     for (std::size_t d = 0; d < devices_.size(); ++d) {

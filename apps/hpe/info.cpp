@@ -159,7 +159,7 @@ std::string devices_as_text() {
   return text;
 }
 
-/// Returns the part of the output for which the runtime need not start.
+/// Returns the part of the output that does not need a running runtime.
 std::string machine_as_text() {
   const std::string cuda = version_of_cuda(), driver = first_line_of("/sys/module/nvidia/version");
   const std::vector<feature> all = features();

@@ -162,7 +162,7 @@ int print_usage() {
   return 0;
 }
 
-/// Two lists of files or folders, joined by a colon unless one is empty.
+/// Returns two lists of files or folders, joined by a colon unless one list is empty.
 std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : fmt::format("{}:{}", first, second);
 }

@@ -80,7 +80,7 @@ struct process_and_rates {
   running_process process;
   process_rates rates;
 };
-/// Each process of `now` with its rates since `before`.
+/// Returns each process of `now` with its rates since `before`. seconds: the time between the two lists.
 [[nodiscard]] std::vector<process_and_rates> with_rates(const std::vector<running_process>& before,
                                                         const std::vector<running_process>& now, double seconds);
 

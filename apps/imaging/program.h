@@ -16,7 +16,7 @@ namespace hpe::imaging {
 
 using command_line::bad_input;
 
-/// The options that all programs have.
+/// The options that all imaging programs have.
 struct common {
   bool help = false, quiet = false;
   std::int64_t devices = 0, repeats = 3;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-/// Returns a value that rises smoothly from 0 to 1 as x goes from 0 to 1; 0 below, and 1 above.
+/// Returns a value that rises smoothly from 0 to 1 as x rises from 0 to 1. Returns 0 for smaller x, and 1 for larger x.
 double ramp(double x) { return 0.5 - 0.5 * std::cos(pi * std::clamp(x, 0.0, 1.0)); }
 
 std::string number(double value) {

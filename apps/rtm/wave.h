@@ -41,7 +41,7 @@ struct decomposition {
   void synchronize() const;
 };
 
-/// The ends of a grid beyond which another process has planes.
+/// Whether another process has planes before or after this process's planes of a grid.
 struct neighbours {
   bool before = false, after = false;
 };

@@ -104,7 +104,7 @@ class sorter {
   /// Sorts each device's part. The radix sort on soft devices also overwrites `from`.
   void sort_parts(std::byte* from, std::byte* to);
   void sort_ranges(std::size_t device, std::byte* from, std::byte* to);
-  /// Merges sorted groups of parts_in_group parts each, `groups` groups into one.
+  /// Merges sorted groups, each of parts_in_group parts: every `groups` groups become one group.
   void merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group, std::size_t groups);
   void merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
