@@ -55,10 +55,9 @@ class specification {
   std::string source;   ///< source of the figures
   std::string assumed;  ///< figures without a source; empty: none
 
-  std::vector<std::pair<std::string, formula>>
-      sizes;                        ///< names and formulas in the order of the file; a formula may use earlier sizes
-  std::optional<formula> possible;  ///< nonzero if the application can use this number of devices
-  formula devices;                  ///< number of devices that take part
+  std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; a size may use earlier sizes
+  std::optional<formula> possible;                     ///< nonzero if the application can use this number of devices
+  formula devices;                                     ///< number of devices that take part
   formula iterations, units, granule, block, launches, reference_seconds, reference_units, reference_bytes, cpu_seconds;
   formula host_bytes, device_bytes;
   std::vector<transfer_formulas> transfers;

@@ -18,8 +18,7 @@ struct boundaries {
   std::int64_t sponge = -1;  ///< cells of sponge on each absorbing side; negative: 40 if the grid has no matched layers
   std::int64_t cpml = 0;     ///< cells of convolutional perfectly matched layer on each side, in place of a sponge
   bool free_surface = false;  ///< the surface z = 0 reflects waves with reversed sign; false: the surface absorbs waves
-  std::int64_t thin =
-      32;  ///< models of at most this many planes are periodic along y; a model of one plane is two-dimensional
+  std::int64_t thin = 32;     ///< models of up to this many planes are periodic along y; those of one plane are flat
 
   /// Cells of the absorbing layer on each side.
   [[nodiscard]] std::int64_t cells() const { return cpml > 0 ? cpml : sponge < 0 ? 40 : sponge; }
@@ -38,11 +37,10 @@ struct grid {
   bool free_surface;
   sides spacing;  ///< sides of a cell
   std::vector<double> taper_x, taper_y, taper_z;
-  std::array<kernels::layer_ends, 3> matched =
-      {};                          ///< matched layers of each axis; without cells if the grid has a sponge
-  std::vector<double> rates = {};  ///< rates of the matched layers of all axes
-  std::int64_t first_plane = 0;    ///< first plane of a slab, counted in the whole grid
-  kernels::window whole = model;   ///< the model's cells in the whole grid
+  std::array<kernels::layer_ends, 3> matched = {};  ///< layers of each axis; without cells if there is a sponge
+  std::vector<double> rates = {};                   ///< rates of the matched layers of all axes
+  std::int64_t first_plane = 0;                     ///< first plane of a slab, counted in the whole grid
+  kernels::window whole = model;                    ///< the model's cells in the whole grid
 
   /// Returns the number of axes with derivatives.
   [[nodiscard]] int dimensions() const { return ends == kernels::y_ends::flat ? 2 : 3; }

@@ -205,8 +205,7 @@ traces<float> simulation::receivers_of(const shot& s) const { return {parts_, on
 
 traces<float> simulation::source_of(const shot& s) const {
   std::vector<kernels::point> at{s.source};
-  if (grid_.ends ==
-      kernels::y_ends::periodic)  // the source is a line along y, so that the wave field does not vary along y
+  if (grid_.ends == kernels::y_ends::periodic)  // a line source, so that the wave field does not vary along y
     for (std::int32_t y = 0; y < grid_.whole.ny; ++y)
       if (y != s.source.y) at.push_back({s.source.x, y, s.source.z});
   traces<float> source(parts_, on_grid(at), settings_.steps);

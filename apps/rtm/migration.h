@@ -65,8 +65,7 @@ struct migration_settings {
   boundaries edges;
   std::int64_t order = usual_order;  ///< order of the derivatives in space
   preparation data = preparation::mute;
-  double largest_angle =
-      90;  ///< angle of incidence on a flat reflector, degrees; the mute fades out reflections at larger angles
+  double largest_angle = 90;        ///< degrees of incidence; the mute fades out reflections at larger angles
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
   double delay = 0;                 ///< time of the Ricker wavelet's peak, seconds
 };

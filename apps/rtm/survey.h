@@ -15,10 +15,9 @@ namespace hpe::rtm {
 /// The values that a survey file states, in metres, seconds, hertz and metres a second. A value of zero, an empty text
 /// and an empty list mean that the file omits the field.
 struct survey {
-  velocity_source model;  ///< velocities in which records are modelled
-  velocity_source
-      migration;       ///< velocities in which records are migrated; if omitted, the smoothed velocities of `model`
-  double smooth = -1;  ///< standard deviation of the Gaussian, metres
+  velocity_source model;      ///< velocities in which records are modelled
+  velocity_source migration;  ///< velocities in which records are migrated; if omitted, `model`, smoothed
+  double smooth = -1;         ///< standard deviation of the Gaussian, metres
   std::string data = "mute";
   double angle = 90;  ///< largest angle of incidence that the mute keeps, degrees
   std::int64_t keep_every = 0;

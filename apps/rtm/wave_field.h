@@ -50,9 +50,8 @@ class wave_field {
   kernels::field_layout layout_;
   std::vector<std::int64_t> planes_;
   int first_device_;
-  array<T> whole_;  ///< exchange `copied`: allocated by the first call of whole()
-  std::vector<array<T>>
-      parts_;  ///< exchange `copied`: array of each device, from plane first(d) - radius on; `direct`: none
+  array<T> whole_;               ///< exchange `copied`: allocated by the first call of whole()
+  std::vector<array<T>> parts_;  ///< `copied`: array of each device, from plane first(d) - radius on; `direct`: none
 };
 
 }  // namespace hpe::rtm

@@ -28,8 +28,7 @@ struct recorded_allocation {
   std::uint64_t to_device = 0;
   std::uint64_t moves_to_host = 0;
   std::uint64_t moves_to_device = 0;
-  std::uint64_t used_begin =
-      0;  ///< launches and CPU code used only bytes from used_begin up to used_end; both 0: not known
+  std::uint64_t used_begin = 0;  ///< launches and CPU code used only bytes in this range; both 0: not known
   std::uint64_t used_end = 0;
 };
 

@@ -50,8 +50,7 @@ class field_store {
 struct store_settings {
   keep_place where = keep_place::device;
   std::int64_t items = 0;
-  std::string
-      folder;  ///< disk: the folder of the file. The file has no name, so a killed process leaves no file behind.
+  std::string folder;                ///< disk: the folder of the file, which has no name and thus ends with the process
   std::unique_ptr<codec> packing{};  ///< host and disk: packs the parts of slots; null: no packing
 };
 
