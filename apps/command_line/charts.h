@@ -1,7 +1,7 @@
 #pragma once
 
-/// Line charts: programs write their numbers, and `scripts/measurements draw` draws them. A picture is a row of charts
-/// that share the names and colours of their lines, and a legend.
+/// Line charts. Programs write the numbers of the charts as JSON, and `scripts/measurements draw` draws the charts. A
+/// picture is a row of charts that share one legend, and the names and colours of the lines.
 
 #include <string>
 #include <utility>
@@ -37,8 +37,8 @@ struct picture {
   std::vector<chart> charts;
 };
 
-/// Returns the numbers of the charts as JSON, with an entry for each line, and with the program, machine, commit and
-/// time (docs/schemas/charts.json).
+/// Returns the charts as JSON: the points of each line, and the program, machine, commit and time
+/// (docs/schemas/charts.json).
 [[nodiscard]] std::string as_json(const std::string& title, const std::vector<picture>& pictures);
 
 }  // namespace hpe::command_line

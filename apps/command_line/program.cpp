@@ -71,9 +71,9 @@ double free_on_host(const fs::path& root) { return os::free_memory(root); }
 
 namespace {
 
-// If standard output were closed, the next file that is opened would get descriptor 1, and the output would go into
-// this file. So a closed descriptor is opened on /dev/null: standard output only for reading, so that writing to it
-// fails.
+// Opens each closed descriptor of standard input, output and error on /dev/null. Otherwise, a file that the program
+// opens later could get descriptor 1, and the program's output would go into that file. Standard output is opened only
+// for reading, so that writes to it fail.
 void open_standard_files() {
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(file, F_GETFD) < 0) static_cast<void>(::open("/dev/null", file == STDERR_FILENO ? O_WRONLY : O_RDONLY));
@@ -81,7 +81,8 @@ void open_standard_files() {
 
 bool is_file(const std::string& path) { return !path.empty() && path != "-"; }
 
-/// Whether two paths lead to one file, which need not exist. Several outputs may go to one device file or FIFO.
+/// Whether two paths name the same file. The file need not exist. False for a device file or a FIFO, because several
+/// outputs may go to it.
 bool are_one_file(const std::string& a, const std::string& b) {
   std::error_code failed;
   if (fs::equivalent(a, b, failed)) return fs::is_regular_file(a);
@@ -118,7 +119,7 @@ int with_output_written(const std::string& name, int status) {
 
 bool one_of_several_ranks() {
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    const char* const size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets variables
     if (size != nullptr && std::strtol(size, nullptr, 10) > 1) return true;
   }
   return false;
@@ -127,9 +128,10 @@ bool one_of_several_ranks() {
 void become(const std::string& program, char** argv) {
   const auto path = fs::read_symlink("/proc/self/exe").parent_path() / program;
   ::execv(path.c_str(), argv);
-  throw bad_input(fmt::format(
-      "under mpirun, this command runs the program {}, which cannot be started: {}. Was hpe built without MPI?",
-      path.string(), std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  throw bad_input(
+      fmt::format("under mpirun, this command runs the program {}, which cannot be started: {} (hpe without MPI lacks "
+                  "this program)",
+                  path.string(), std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
 }
 
 option help_option(bool& place) { return {"--help", "", "this text", to_flag(place)}; }
@@ -148,13 +150,14 @@ option devices_option(std::int64_t& place) {
 
 option repeats_option(std::int64_t& place) {
   constexpr std::int64_t most = 1000000;
-  return {"--repeats", "N", fmt::format("number of timed runs, of which the median is reported ({})", place),
+  return {"--repeats", "N", fmt::format("number of timed runs; the report states their median ({})", place),
           to_whole(place, 1, most)};
 }
 
 int devices_of(std::int64_t devices) {
   const int all = device_count();
-  if (devices > all) throw bad_input(fmt::format("--devices {}: there are {}", devices, all));
+  if (devices > all)
+    throw bad_input(fmt::format("--devices {0}: there are {1}, so at most {1} can be used", devices, all));
   return devices == 0 ? all : static_cast<int>(devices);
 }
 

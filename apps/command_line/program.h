@@ -47,8 +47,8 @@ option repeats_option(std::int64_t& place);
 /// file. Ignores empty paths and "-".
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs = {});
 
-/// The files that --output NAME means: NAME alone if it ends in one of the possible endings, else NAME followed by each
-/// of the `usual` endings.
+/// The files that --output NAME means. If NAME ends in a possible ending, it is the only file. If NAME has no ending,
+/// the files are NAME with each of the `usual` endings.
 struct output_files {
   std::string stem;                  ///< the name without the ending
   std::vector<std::string> endings;  ///< as in ".png"
@@ -75,13 +75,13 @@ struct demand {
 /// free".
 [[nodiscard]] std::string in_words(const demand& need, int devices);
 
-/// The kernel's estimate of the bytes that this process can allocate without swapping, within the limits of its control
-/// groups; infinity if the estimate is not available. root is the folder that contains proc and sys.
+/// Returns Linux's estimate of the bytes that this process can allocate without swapping, within the limits of its
+/// control groups. Returns infinity if the estimate is not available. root: the folder that contains proc and sys.
 [[nodiscard]] double free_on_host(const std::filesystem::path& root = "/");
 
 /// Throws bad_input if the first `devices` devices, or the host, have less free memory than `need`. The limits of this
-/// process's control groups count as limits of the host. `what` names the data for the message, as in "1000 elements of
-/// 8 bytes". root is the folder that contains proc and sys.
+/// process's control groups count as limits of the host. what: a description of the program's data for the message, as
+/// in "1000 elements of 8 bytes". root: the folder that contains proc and sys.
 void check_room(const std::string& what, const demand& need, int devices, const std::filesystem::path& root = "/");
 
 }  // namespace hpe::command_line

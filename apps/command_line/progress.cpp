@@ -44,7 +44,7 @@ void progress::at(double done, const std::string& what) {
   if (!last && now - told_ < (where_.terminal ? between_changes : between_lines)) return;
   told_ = now;
   if (where_.terminal) {
-    // Goes to the start of the line and clears it, because the previous text may have been longer.
+    // Moves the cursor to the start of the line and clears the line, because the previous text may be longer.
     fmt::print(where_.stream, "\r\033[K{}{}", line(done, what), last ? "\n" : "");
     std::fflush(where_.stream);
     open_ = !last;

@@ -10,7 +10,8 @@ namespace hpe::command_line {
 
 /// Shows the progress, the rate and the remaining time of long work: on a terminal in one line that changes, elsewhere
 /// in a line every five seconds and at the end. Prints nothing if the work ends before the first line is due. The
-/// destructor ends an open line, so that an error message begins a new one. One thread at a time.
+/// destructor ends an open line, so that an error message begins a new one. Only one thread at a time may use an
+/// object.
 class progress {
  public:
   struct place {
@@ -44,9 +45,9 @@ class progress {
   bool open_ = false, ended_ = false;
 };
 
-/// Calls `run` once to warm up and then `repeats` times, and shows the progress. Returns the median time of a run, in
-/// seconds, up to the end of all work that the run queued. Calls `prepare` before each run; the time of `prepare` is
-/// not counted.
+/// Calls `run` once to warm up and then `repeats` times, and shows the progress. Calls `prepare` before each run.
+/// Returns the median time of the `repeats` runs, in seconds. The time of a run ends when all work that the run queued
+/// is complete; it does not include `prepare`.
 [[nodiscard]] double median_seconds(
     std::int64_t repeats, bool quiet, const std::function<void()>& run, const std::function<void()>& prepare = [] {});
 

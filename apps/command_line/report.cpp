@@ -55,7 +55,7 @@ void keep_in_cache(const std::string& file, const std::string& text) noexcept {
     std::filesystem::create_directories(std::filesystem::path(file).parent_path());
     os::write_file(file, text);
   } catch (const std::exception&) {
-    return;  // the next run measures again
+    return;  // the next run of the program lacks the cached text, and measures again
   }
 }
 

@@ -23,7 +23,7 @@ struct figure {
 
 struct report {
   std::string program;
-  std::string about;  ///< what the program does, in a sentence
+  std::string about;  ///< a description of the program, as a sentence
   std::string title;
   std::int64_t repeats = 1;
   std::vector<std::string> devices = {};  ///< names of the devices; empty: not reported
@@ -37,7 +37,8 @@ void write_json(const report& r, const std::string& file);
 /// std::runtime_error.
 void write_text(const std::string& text, const std::string& file);
 
-/// Writes a text to a cache file, and creates its folder. If the file cannot be written, it stays as it is.
+/// Writes a text to a cache file, and creates the file's folder. If that fails, the function reports no error, and an
+/// earlier file of that name keeps its contents.
 void keep_in_cache(const std::string& file, const std::string& text) noexcept;
 
 /// Converts JSON to text. Bytes that are not UTF-8, for example in a path, become U+FFFD. indent: the number of spaces
@@ -49,19 +50,19 @@ void keep_in_cache(const std::string& file, const std::string& text) noexcept;
 /// the JSON.
 void answer(const report& r, const std::string& text, const std::string& json, bool quiet);
 
-/// The names of the first `count` devices.
+/// Returns the names of the first `count` devices.
 [[nodiscard]] std::vector<std::string> names_of_devices(int count);
 
 /// Returns the median of `values`, which must not be empty.
 [[nodiscard]] double median(std::vector<double> values);
 
-/// The processor's name and the number of cores.
+/// Returns the processor's name and the number of cores.
 [[nodiscard]] std::string machine();
 
-/// The commit from which this program was built, followed by "+" if its files differed from the commit.
+/// Returns the commit from which this program was built, followed by "+" if its files differed from the commit.
 [[nodiscard]] std::string commit();
 
-/// The time in UTC, as in 2026-11-23T04:05:06Z.
+/// Returns the time in UTC, as in 2026-11-23T04:05:06Z.
 [[nodiscard]] std::string time_now();
 
 }  // namespace hpe::command_line

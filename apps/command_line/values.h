@@ -1,6 +1,6 @@
 #pragma once
 
-/// Setters for common kinds of values. Each keeps a reference to the variable that it sets.
+/// Setters for common kinds of values. Each setter keeps a reference to the variable that it sets.
 
 #include <concepts>
 #include <cstdint>
@@ -32,8 +32,9 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 [[nodiscard]] setter to_positive(double& place);
 [[nodiscard]] setter to_not_negative(double& place);
 
-/// A setter that passes a word that is written as a size to `size`, and stores any other word in `file`. A number that
-/// is not a size, such as -5, 1.5 or 64MB, also goes to `size`, which refuses it, unless a file with this name exists.
+/// Returns a setter for an argument that is a size or a file. It passes a word that is written as a size to the setter
+/// `size`, and stores any other word in `file`. It also passes a number that is not a size, such as -5, 1.5 or 64MB, to
+/// `size`, which refuses the number, unless a file with this name exists.
 [[nodiscard]] setter to_size_or_file(setter size, std::string& file);
 
 template <std::integral Number>
@@ -47,10 +48,10 @@ template <std::integral Number>
 [[nodiscard]] std::size_t place_among(const std::string& name, const std::string& text,
                                       const std::vector<std::string>& words);
 
-/// A setter that accepts one of the given words.
+/// Returns a setter that accepts one of the given words.
 [[nodiscard]] setter to_word(std::string& place, std::vector<std::string> words);
 
-/// A setter that accepts the name of one of the given values.
+/// Returns a setter that accepts the name of one of the given values.
 template <class Value>
 [[nodiscard]] setter to_one_of(Value& place, std::vector<std::pair<std::string, Value>> known) {
   return [&place, known = std::move(known)](const std::string& name, const std::string& text) {

@@ -15,7 +15,7 @@ namespace {
 
 std::size_t wanted_columns() {
   std::size_t number = 0;
-  const char* const set = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* const set = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe): no thread sets variables
   if (set != nullptr && std::from_chars(set, set + std::strlen(set), number).ec == std::errc() && number > 0)
     return number;
   constexpr std::size_t usual = 80;

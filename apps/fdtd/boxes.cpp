@@ -6,7 +6,7 @@ namespace hpe::fdtd {
 
 namespace {
 
-// A range of cells as two arrays, so that an axis can be selected by its number.
+// A range of cells, as two arrays that are indexed by the number of an axis.
 struct bounds {
   triple low, high;
 
@@ -23,7 +23,7 @@ triple arrange(int devices, cut how) {
   std::int64_t left = devices;
   const int axes = how == cut::slabs ? 1 : (how == cut::pencils ? 2 : 3);
   for (int i = 0; i < axes; ++i) {
-    // The smallest divisor of `left` that is at least the (others + 1)-th root of `left`.
+    // Finds the smallest divisor of `left` that is at least the (others + 1)-th root of `left`.
     const int others = axes - i - 1;
     std::int64_t factor = left;
     for (std::int64_t f = left; f >= 1; --f) {
@@ -95,7 +95,7 @@ std::vector<box> in_one_memory(std::vector<box> boxes, const triple& cells) {
 }
 
 order_of_work rims_first(const box& b) {
-  // Along z, ranges begin at multiples of a vector, as the kernels require.
+  // Along z, each range begins at a multiple of `vector` cells, because the kernels require this.
   constexpr std::int64_t vector = 16;
   order_of_work work;
   bounds left{{0, 0, 0}, b.cells};
@@ -111,7 +111,7 @@ order_of_work rims_first(const box& b) {
       rim.high[axis] = (b.layout.radius + unit - 1) / unit * unit;
       left.low[axis] = rim.high[axis];
     }
-    // If no cells lie between the rims, all cells of the box are computed first.
+    // If no cells are between the rims, `first` contains all cells of the box.
     if (left.low[axis] >= left.high[axis]) return {{b.all()}, {}};
     work.first.push_back(rim.range());
   }

@@ -29,7 +29,7 @@ inline constexpr int sides = 6;
 /// One device's part of a grid.
 struct box {
   int device;
-  triple origin;                     ///< its first cell
+  triple origin;                     ///< the box's first cell in the grid
   triple cells;                      ///< number of cells along each axis
   std::array<int, sides> neighbour;  ///< the number of the box beyond each side; -1: the grid ends there
   kernels::field_layout layout;      ///< layout of the memory that holds the box
@@ -40,13 +40,13 @@ struct box {
   [[nodiscard]] kernels::cell_range in_memory(const kernels::cell_range& c) const {
     return {c.x0 + place[0], c.x1 + place[0], c.y0 + place[1], c.y1 + place[1], c.z0 + place[2], c.z1 + place[2]};
   }
-  /// The index of a cell's element in the box's memory.
+  /// Returns the index of a cell's element in the box's memory.
   [[nodiscard]] std::int64_t index(std::int64_t x, std::int64_t y, std::int64_t z) const {
     return layout.index(x + place[0], y + place[1], z + place[2]);
   }
-  /// The cells of the box that the neighbour beyond a side reads.
+  /// Returns the cells of the box that the neighbour beyond a side reads.
   [[nodiscard]] kernels::cell_range face(int side) const;
-  /// The halo cells of this box that hold the face of the neighbour beyond a side.
+  /// Returns the halo cells of this box that hold the face of the neighbour beyond a side.
   [[nodiscard]] kernels::cell_range rim(int side) const;
 };
 
@@ -54,11 +54,13 @@ struct box {
 /// axis than the stencil's radius.
 [[nodiscard]] std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple& parts);
 
-/// Changes boxes that cut_grid made: all share one memory that holds the whole grid, so no box has a rim. Throws
-/// bad_input unless the grid is cut into slabs: a device can hold whole planes of that memory, but not parts of planes.
+/// Returns boxes of cut_grid, changed so that one memory holds the whole grid and all boxes share this memory. No box
+/// then has a rim. Throws bad_input unless the grid is cut into slabs, because a device can hold whole planes of that
+/// memory, but not parts of planes.
 [[nodiscard]] std::vector<box> in_one_memory(std::vector<box> boxes, const triple& cells);
 
-/// The cells of a box in disjoint ranges: `first` are the cells for which neighbours wait, `then` all other cells.
+/// The cells of a box in disjoint ranges. `first` holds the cells for which neighbours wait, and `then` holds all other
+/// cells.
 struct order_of_work {
   std::vector<kernels::cell_range> first;
   std::vector<kernels::cell_range> then;

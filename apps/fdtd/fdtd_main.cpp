@@ -87,7 +87,7 @@ std::string help_text() {
          "  HPE_DEVICES=soft:4 hpe wave --cut pencils --order 4 --check\n";
 }
 
-/// Makes a field whose medium has two layers, and whose wave begins as a round hill near the middle.
+/// Returns a field whose medium has two layers. The initial wave is a round hill near the middle of the grid.
 field make_field(const triple& cells, std::int64_t order, const triple& parts, exchange by) {
   const auto fast = static_cast<float>(0.9 * stable_speed(order));
   field f(
@@ -109,7 +109,7 @@ field make_field(const triple& cells, std::int64_t order, const triple& parts, e
   return f;
 }
 
-/// Runs all steps. Returns the seconds that they took, without the time to write frames.
+/// Runs all steps. Returns their duration in seconds, without the time to write frames.
 double run_steps(field& f, const request& r, const command_line::output_files& frames) {
   constexpr std::int64_t least = 10, pauses = 50;
   // The loop pauses and waits for the devices at regular intervals, to show the progress and to write frames.

@@ -21,7 +21,7 @@ std::vector<box> checked_boxes(const triple& cells, std::int64_t radius, const t
   const std::int64_t wanted = parts[0] * parts[1] * parts[2];
   if (wanted > device_count())
     throw bad_input(std::to_string(wanted) + " devices: there are " + std::to_string(device_count()) +
-                    "; HPE_DEVICES=soft:N gives N");
+                    "; HPE_DEVICES=soft:N provides N soft devices");
   std::vector<box> boxes = cut_grid(cells, radius, parts);
   if (how == exchange::copied) return boxes;
   for (const box& b : boxes)
@@ -103,7 +103,7 @@ void field::set(const field& other) {
            a.layout.size() == b.layout.size();
   };
   if (!std::equal(boxes_.begin(), boxes_.end(), other.boxes_.begin(), other.boxes_.end(), same))
-    throw bad_input("a field can only be set to a field that is cut in the same way");
+    throw bad_input("a field can be set only to a field with the same devices and boxes");
   for (std::size_t i = 0; i < memories_.size(); ++i) {
     copy(memories_[i].now.data(), other.memories_[i].now.data(), memories_[i].now.size() * sizeof(float));
     copy(memories_[i].next.data(), other.memories_[i].next.data(), memories_[i].next.size() * sizeof(float));

@@ -13,14 +13,16 @@ namespace hpe::fdtd {
 
 /// How a device obtains the cells of its neighbours.
 enum class exchange {
-  copied,  ///< copied into a halo around its box; its kernels use only its own memory
-  direct   ///< read by its kernels in the neighbours' memory; all boxes are in one striped array
+  copied,  ///< copies of the neighbours' cells, in a halo around the device's box; kernels use only their own device's
+           ///< memory
+  direct   ///< reads by the device's kernels in the neighbours' memory; all boxes are in one striped array
 };
 
-/// A wave on a grid of cells, zero beyond the grid, divided into boxes on devices. With copies, each step first moves
-/// the faces between neighbours, then computes and packs the cells that neighbours wait for, then computes the rest.
-/// With direct exchange, a step is one launch for each device. All calls return at once; the accesses that launches
-/// declare determine which of them run concurrently. Faces of slabs are whole planes, which need no packing.
+/// A wave on a grid of cells, which is divided into boxes on devices. The wave is zero beyond the grid. With
+/// exchange::copied, each step first copies the faces between neighbours, then computes and packs the cells for which
+/// neighbours wait, then computes all other cells. Faces of slabs are whole planes, which need no packing. With
+/// exchange::direct, a step is one launch for each device. All calls return at once; the accesses that launches declare
+/// determine which launches run concurrently.
 class field {
  public:
   /// order: an even number from 2 to 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order). Direct
@@ -28,7 +30,7 @@ class field {
   field(const triple& cells, std::int64_t order, const triple& parts,
         const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed, exchange how = exchange::copied);
 
-  /// Sets both the present field and the field of the previous step.
+  /// Sets the present field and the field of the previous step to the same values.
   void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
 
   /// Copies the field of `other`, which has the same grid, order, parts and exchange, from device to device.
@@ -49,7 +51,7 @@ class field {
     array<float> now, next, speed;
   };
   struct part {
-    std::size_t memory;                        ///< index in memories_ of the memory that holds its box
+    std::size_t memory;                        ///< index in memories_ of the memory that holds the device's box
     array<float> ones;                         ///< the taper of every axis: all ones, for no damping
     std::vector<array<float>> sent, received;  ///< packed faces, by side; empty for slabs and where the grid ends
     order_of_work work;
@@ -73,7 +75,7 @@ class field {
   kernel<kernels::fdtd_unpack<float>> unpack_{module(), "fdtd_unpack_f32"};
 };
 
-/// The largest speed with which steps of this order are stable in three dimensions.
+/// Returns the largest speed with which steps of this order are stable in three dimensions.
 [[nodiscard]] double stable_speed(std::int64_t order);
 
 }  // namespace hpe::fdtd

@@ -14,7 +14,7 @@ namespace hpe::fdtd {
 
 /// Writes one plane of a wave, with x across and z down; z is fastest in memory. A .png file is a picture whose axes
 /// count cells: red is above zero, blue is below, white is zero, and the largest value of the frame has full colour. A
-/// .npy file has the shape (cells[0], cells[2]). Throws if a file cannot be written.
+/// .npy file has the shape (cells[0], cells[2]). Throws std::runtime_error if a file cannot be written.
 void write_frame(const command_line::output_files& frames, std::int64_t step, const triple& cells,
                  const std::vector<float>& plane);
 

@@ -24,7 +24,8 @@ void check_problem(const problem& p, const machine& on) {
   if (p.rows < 1 || p.length < 1 || p.batch < 1)
     refuse(std::to_string(p.rows) + " rows, length " + std::to_string(p.length) + ", batch " + std::to_string(p.batch) +
            ": each must be at least 1");
-  // 2^60 bytes, not 2^62, because the form `convolution` uses arrays that are longer.
+  // The limit is 2^60 bytes instead of 2^62 bytes, because the form `convolution` uses arrays that are longer than the
+  // input.
   const auto most = static_cast<double>(std::int64_t{1} << 60) / static_cast<double>(on.element_bytes);
   if (static_cast<double>(p.rows) * static_cast<double>(p.length) * static_cast<double>(p.batch) > most)
     refuse(in_words(p) + " has more elements than can be addressed");
@@ -36,9 +37,9 @@ std::int64_t worth_sharing(const machine& on) {
   return on.soft ? soft_bytes : gpu_bytes;
 }
 
-/// Whether one GPU is faster than several GPUs together. Several GPUs move the array three times, and each time each
-/// GPU reads a part from every other GPU; they also make two passes of shorter transforms. One GPU makes one pass for
-/// each nine factors of two of the length.
+/// Whether one GPU is predicted to be faster than several GPUs together. One GPU makes a pass over its memory for every
+/// nine factors of two in the number of elements. Several GPUs divide this work, and move the array three times over
+/// the links between them; each time, each GPU reads a part from every other GPU.
 bool better_alone(const problem& p, const machine& on) {
   if (on.soft || on.link <= 0 || on.memory <= 0) return false;
   constexpr double factors_of_a_pass = 9, passes_over_links = 3, both_ways = 2;
@@ -49,9 +50,10 @@ bool better_alone(const problem& p, const machine& on) {
   return alone <= moved + alone / devices;
 }
 
-/// Picks the form for a problem. On W devices, `transpose` moves 3 (W - 1) / W of the data, and `exchange` moves log2 W
-/// + (W - 1) / W: as much on two devices, and more on more devices. But transposing a matrix of few rows is slow, so
-/// the form is then `exchange` if each device can have a part.
+/// Picks the form for a problem. On W devices, `transpose` moves the data 3 (W - 1) / W times between devices, and
+/// `exchange` moves them log2 W + (W - 1) / W times: equally often on two devices, and more often on more devices. But
+/// a transpose of a matrix of few rows is slow, so the form for such a matrix is `exchange` if each device can have a
+/// part.
 form pick(const problem& p, const settings& wish, const machine& on) {
   const std::int64_t one = p.rows * p.length;
   if (on.devices == 1 || p.batch >= on.devices || one * on.element_bytes < worth_sharing(on)) return form::local;
@@ -70,7 +72,7 @@ factors convenient_factors(std::int64_t n) {
   const factors nearest = nearest_factors(n);
   if (n % (unit * unit) != 0) return nearest;
   const factors f = nearest_factors(n / (unit * unit));
-  // If rows are much longer than columns, this costs more time than multiples of four save.
+  // If rows are much longer than columns, the longer transforms cost more time than multiples of four save.
   return f.second * unit <= 2 * nearest.second ? factors{f.first * unit, f.second * unit} : nearest;
 }
 
@@ -128,7 +130,7 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
         refuse(in_words(p) +
                ": the form \"exchange\" transforms only one dimension; \"transpose\" and \"local\" also transform two");
       if (wish.elements == order::scrambled)
-        refuse("the form \"exchange\" ends in natural order; \"transpose\" can leave the elements scrambled");
+        refuse("the form \"exchange\" cannot leave the elements scrambled; \"transpose\" can");
       if (made.devices < 2)
         refuse(in_words(p) + " on " + std::to_string(on.devices) +
                " devices: the form \"exchange\" needs two or more devices and an even length; \"transpose\" and "

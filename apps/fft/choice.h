@@ -1,6 +1,7 @@
 #pragma once
 
-/// The choice of the form of a transform and of the factors of its length. Pure arithmetic.
+/// The choice of the form of a transform and of the factors of its length. These functions only compute; they use no
+/// device.
 
 #include <cstdint>
 
@@ -21,8 +22,9 @@ struct machine {
   int devices;
   bool soft;
   std::int64_t element_bytes;
-  /// Rates of GPUs in bytes per second; link: reads from another device; memory: copies within a device, counting the
-  /// bytes read and the bytes written. 0: not known; several devices then share every transform that is large enough.
+  /// Rates of GPUs in bytes per second. link: reads from another device; memory: copies within a device, counting the
+  /// bytes read and the bytes written. If a rate is 0 (not known), several devices share every transform that is large
+  /// enough.
   double link = 0;
   double memory = 0;
 };
@@ -30,7 +32,7 @@ struct machine {
 /// Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT) if the settings are not possible for the problem.
 [[nodiscard]] choice choose(const problem& what, const settings& wish, const machine& on);
 
-/// Two factors of n, the smaller one first. nearest_factors returns the two that are nearest to each other.
+/// Two factors of n, the smaller one first. nearest_factors returns the two factors that differ least.
 struct factors {
   std::int64_t first, second;
 };
@@ -39,10 +41,10 @@ struct factors {
 /// factors, or if the larger of them is more than twice the larger nearest factor, returns the nearest factors.
 [[nodiscard]] factors convenient_factors(std::int64_t n);
 
-/// The least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.
+/// Returns the least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.
 [[nodiscard]] std::int64_t convenient_length(std::int64_t n);
 
-/// The greatest power of two that divides n and is at most `most`: the number of devices for form exchange.
+/// Returns the greatest power of two that divides n and is at most `most`: the number of devices for form exchange.
 [[nodiscard]] int exchanging(std::int64_t n, int most);
 
 [[nodiscard]] const char* name_of(form how);

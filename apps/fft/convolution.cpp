@@ -1,11 +1,11 @@
-// The form `convolution`, for lengths without two factors that suit the form `transpose`. With c[n] = exp(sign pi i n^2
-// / N) and n k = (n^2 + k^2 - (k - n)^2) / 2
+// The form `convolution`, for lengths without two factors that suit the form `transpose`. Let c[n] = exp(sign pi i n^2
+// / N). Because n k = (n^2 + k^2 - (k - n)^2) / 2, the transform is
 //
 //   X[k] = c[k] * sum over n of (x[n] c[n]) conj(c[k - n])
 //
-// a convolution, computed by transforms of a convenient length M >= 2 N - 1. The order of the transformed elements does
-// not matter, so they stay scrambled. The transform of conj(c) is computed once. c is even, so the transform for the
-// other sign is its conjugate.
+// The sum is a convolution, which is computed by transforms of a convenient length M >= 2 N - 1. The order of the
+// transformed elements does not matter, so they stay scrambled. The transform of conj(c) is computed once, for one
+// sign. c is even, so the transform for the other sign is the conjugate of this transform.
 //
 // L. I. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform", 1970.
 

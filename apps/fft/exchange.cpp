@@ -1,9 +1,9 @@
-// The form `exchange`, as the FFT of the thesis (J. Cabezas, 2015, section 5.5: "data must be exchanged between
-// different pairs of GPUs at each step"): the array is divided among W devices; W is a power of two that divides the
-// length. At each of log2 W steps, radix-2 butterflies (decimation in frequency) combine the parts in pairs; each
-// device of a pair computes half of the butterflies and reads and writes the other's part through the shared pointer.
-// Then each device transforms its part, which gives the elements X[W k + reversed(d)] in part d; a last pass brings
-// them into natural order.
+// The form `exchange`, like the FFT of the thesis (J. Cabezas, 2015, section 5.5: "data must be exchanged between
+// different pairs of GPUs at each step"). The array is divided among W devices, where W is a power of two that divides
+// the length. At each of log2 W steps, radix-2 butterflies (decimation in frequency) combine the parts in pairs; each
+// device of a pair computes half of the butterflies, and reads and writes the part of the other device through the
+// shared pointer. Then each device transforms its part. Part d then holds the elements X[W k + r], where r is d with
+// its bits in reverse order. A last pass brings all elements into natural order.
 
 #include "apps/fft/method.h"
 #include "apps/fft/modules.h"

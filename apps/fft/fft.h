@@ -51,18 +51,19 @@ using effort = kernels::fft_effort;
 struct settings {
   form how = form::automatic;
   order elements = order::natural;
-  int devices = 0;                       ///< number of devices to use, from the first one on; 0: all
+  int devices = 0;                       ///< number of devices to use, counted from device 0; 0: all devices
   effort soft_effort = effort::measure;  ///< soft devices: how long FFTW searches for plans
   bool fused = true;                     ///< soft devices: transpose and transform in one kernel
 };
 
 /// A transform that can run many times. The first run in each direction takes longer, because cuFFT or FFTW then makes
-/// its plans. The plan owns its scratch memory: up to two times the size of one array of the batch, or up to eight
-/// times in the form `convolution`.
+/// plans. The plan owns its scratch memory: up to two times the size of one array of the batch, or up to eight times in
+/// the form `convolution`.
 ///
-/// Calls return as soon as the work is queued; like a launch, the work waits for earlier work on the same data. One
-/// thread at a time. Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for an invalid problem or invalid settings, with the
-/// possible values; HPE_ERROR_NOT_SUPPORTED if cuFFT or FFTW is missing; and the errors of allocations and launches.
+/// Calls return as soon as the transform is queued; like a launch, the transform waits for earlier work on the same
+/// data. Only one thread at a time may use a plan. Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for an invalid problem
+/// or invalid settings, with the possible values; HPE_ERROR_NOT_SUPPORTED if cuFFT or FFTW is missing; and the errors
+/// of allocations and launches.
 template <class T>
 class plan {
  public:
@@ -71,21 +72,21 @@ class plan {
   plan& operator=(plan&&) noexcept;
   ~plan();
 
-  /// in and out are hpe pointers to problem::elements() elements each; they are the same or do not overlap. If they do
-  /// not overlap, `in` does not change.
+  /// Queues the transform from `in` to `out`, which are hpe pointers to problem::elements() elements each. Input and
+  /// output are identical or do not overlap. If they do not overlap, the input does not change.
   void forward(const std::complex<T>* in, std::complex<T>* out);
   void inverse(const std::complex<T>* in, std::complex<T>* out);
 
-  /// The index of X[k] in an array, where k = row * length + column; in natural order, k itself.
+  /// Returns the index of X[k] in an array, where k = row * length + column; in natural order, k itself.
   [[nodiscard]] std::int64_t position(std::int64_t k) const;
 
   [[nodiscard]] form chosen() const;
-  /// How many devices take part.
+  /// Returns the number of devices that take part.
   [[nodiscard]] int devices() const;
-  /// The best placement of input and output. With the form `automatic`, the placement is on a single device if the
-  /// links between GPUs would make several devices slower.
+  /// Returns the best placement of input and output. With the form `automatic`, the placement is on a single device if
+  /// the links between GPUs would make several devices slower.
   [[nodiscard]] placement where() const;
-  /// A sentence that describes the chosen form.
+  /// Returns a sentence that describes the chosen form.
   [[nodiscard]] std::string explain() const;
 
  private:

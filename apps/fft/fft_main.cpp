@@ -26,7 +26,7 @@ using data = array<std::complex<T>>;
 
 using command_line::failed;
 
-/// The name of the element type in files.
+/// Returns the name of the element type in files.
 std::string type_of(const request& r) { return r.twice ? "c128" : "c64"; }
 
 /// Takes the size from the file, unless the command line gives the size.
@@ -70,7 +70,7 @@ double squares(const data<T>& x) {
   return static_cast<double>(sum);
 }
 
-/// Returns the relative error of the result of both transforms (root mean square).
+/// Returns the relative error (root mean square) of `back` / `scale`, which should equal `x`.
 template <class T>
 double distance(const data<T>& back, const data<T>& x, double scale) {
   double wrong = 0, all = 0;

@@ -33,8 +33,8 @@ class local_transforms {
  public:
   virtual ~local_transforms() = default;
 
-  /// Queues the transforms from `in` to `out`, which are equal or do not overlap. The first run of a shape makes its
-  /// plans.
+  /// Queues the transforms from `in` to `out`, which are equal or do not overlap. The first run of a shape makes the
+  /// plans of cuFFT or FFTW.
   virtual void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) = 0;
 };
 

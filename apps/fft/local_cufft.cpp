@@ -1,5 +1,5 @@
-// Invariants: a cuFFT plan belongs to one device and has its own work area in hpe memory. Each use of the plan declares
-// an access to this work area. So the uses run one after another, and freeing the work area waits for them.
+// A cuFFT plan belongs to one device and has its own work area in hpe memory. Each use of the plan declares an access
+// to this work area. Therefore, the uses run one after another, and freeing the work area waits for them.
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,8 @@ namespace {
 constexpr bool is_single(float) { return true; }
 constexpr bool is_single(double) { return false; }
 
-/// Queues a call of function(stream) in which `device` is the current device. The accesses determine its order.
+/// Queues a call of function(stream) in which `device` is the current device. The accesses determine for which earlier
+/// work the call waits.
 template <class Function>
 void queue(int device, const char* what, Function function, std::initializer_list<hpeAccess> accesses) {
   const auto call = [](void* stream, void* self) noexcept { return (*static_cast<Function*>(self))(stream); };
@@ -76,7 +77,7 @@ class one_plan {
       auto& plan = *static_cast<one_plan*>(self);
       return plan.cufft_.destroy(plan.handle_);
     };
-    // Nothing can be done about a failure here.
+    // The error is ignored, because this function runs in destructors.
     static_cast<void>(hpeEnqueue(device_, call, this, nullptr, 0));
     made_ = false;
   }

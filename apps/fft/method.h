@@ -1,6 +1,6 @@
 #pragma once
 
-/// Implementations of the forms of a plan. Each run transforms one array; with the form `local`, the whole batch.
+/// Implementations of the forms of a plan. Each run transforms one array, or the whole batch with the form `local`.
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace hpe::fft {
 
-/// The arguments from which a method is made.
+/// The arguments of the functions that make a method.
 struct circumstances {
   problem what;
   settings wish;
@@ -37,7 +37,7 @@ template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_exchange(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_transpose(const circumstances& c);
-/// The form `transpose` without its last pass, which only reorders elements.
+/// Returns the form `transpose` without its last pass, which only reorders elements.
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_two_pass(const circumstances& c);
 /// Whether make_two_pass is possible: soft devices that reach each other, and elements in natural order.
@@ -62,7 +62,7 @@ struct range {
   return {begin(part), begin(part + 1)};
 }
 
-/// The first `count` devices, as a list for placements.
+/// Returns the first `count` devices, as a list for placements.
 [[nodiscard]] inline std::vector<int> first_devices(int count) {
   std::vector<int> list;
   for (int d = 0; d < count; ++d) list.push_back(d);
@@ -70,7 +70,7 @@ struct range {
 }
 
 /// Returns memory for the data between two passes over a matrix, distributed over the devices like the matrix's rows.
-/// The first call allocates the memory.
+/// The first call allocates the memory, which `kept` owns.
 template <class T>
 [[nodiscard]] number<T>* room(array<number<T>>& kept, const choice& made) {
   if (kept.size() == 0)
@@ -79,7 +79,7 @@ template <class T>
   return kept.data();
 }
 
-/// The launch grid of a kernel that processes `elements` elements in tiles of tile_elements.
+/// Returns the launch grid of a kernel that processes `elements` elements in tiles of tile_elements.
 [[nodiscard]] inline hpeShape tiles_for(std::int64_t elements) {
   return grid(static_cast<std::uint32_t>(kernels::parts_of(elements, kernels::tile_elements)));
 }

@@ -9,7 +9,7 @@
 
 namespace hpe::fft {
 
-/// name_f32 or name_f64
+/// Returns NAME_f32 or NAME_f64, the name of a kernel for the type T.
 template <class T>
 [[nodiscard]] std::string name_for(const char* name) {
   return std::string(name) + (sizeof(T) == sizeof(float) ? "_f32" : "_f64");

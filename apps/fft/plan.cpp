@@ -39,7 +39,8 @@ void check_arrays(const void* in, const void* out, std::size_t bytes) {
   for (const void* pointer : {in, out}) {
     const hpePointerInfo into = pointer_info(pointer);
     if (into.kind == HPE_MEMORY_ORDINARY)
-      throw error(HPE_ERROR_NOT_A_REGION, "Fourier transform: the data must lie in memory of hpe, as hpe::array gives");
+      throw error(HPE_ERROR_NOT_A_REGION,
+                  "Fourier transform: input and output must be in memory of hpe, for example in an hpe::array");
     const auto left =
         static_cast<std::size_t>(static_cast<char*>(into.base) + into.size - static_cast<const char*>(pointer));
     if (left < bytes)

@@ -9,8 +9,8 @@ struct copy_rates {
 };
 
 /// Returns the rates that the first call in a process measures. The measurement takes some milliseconds and uses 128
-/// MiB of memory on each of the first two devices, or less if less is free; the rates are 0 (not known) if not even 2
-/// MiB are free. Thread-safe. Throws the errors of allocations and copies, except for lack of memory.
+/// MiB of memory on each of the first two devices, or less if less is free. If less than 2 MiB are free, the rates are
+/// 0 (not known). Thread-safe. Throws the errors of allocations and copies, except for lack of memory.
 [[nodiscard]] copy_rates measured_rates();
 
 }  // namespace hpe::fft

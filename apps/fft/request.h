@@ -32,7 +32,7 @@ struct request {
 /// Returns all forms with the names that --form accepts.
 [[nodiscard]] std::vector<std::pair<std::string, form>> forms();
 
-/// The text of --help.
+/// Returns the text of --help.
 [[nodiscard]] std::string help_text();
 
 }  // namespace hpe::fft

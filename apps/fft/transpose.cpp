@@ -1,11 +1,12 @@
-// The form `transpose`. An array of N = first * second elements is a matrix of first rows and second columns, whose
-// rows are divided among the devices. With n = n1 * second + n2 and k = k1 + first * k2
+// The form `transpose`. An array of N = first * second elements is a matrix of `first` rows and `second` columns, whose
+// rows are divided among the devices. For n = n1 * second + n2 and k = k1 + first * k2, the transform is
 //
 //   X[k] = sum over n2 of (w_N^(n2 k1) * sum over n1 of x[n] w_first^(n1 k1)) w_second^(n2 k2)
 //
-// that is: transforms of columns, factors, and transforms of rows. Then X[k] is at [k1][k2]; a last transpose brings
-// the elements into natural order. In two dimensions there are no factors. Each transpose is a gather: a device reads
-// from all others and writes the rows that it is going to transform, so the writes of devices never overlap.
+// This formula consists of transforms of columns, multiplications by the factors w_N^(n2 k1), and transforms of rows.
+// Then X[k] is at [k1][k2]; a last transpose brings the elements into natural order. Transforms of two dimensions need
+// no factors. Each transpose is a gather: a device reads from all others and writes the rows that it is going to
+// transform, so the writes of devices never overlap.
 //
 // D. H. Bailey, "FFTs in external or hierarchical memory", 1990 (the four- and six-step forms).
 
@@ -23,9 +24,9 @@ namespace {
 /// One pass over the whole matrix, which produces the rows of the target.
 struct stage {
   bool transposed;             ///< the source is the transposed matrix
-  std::int64_t rows, columns;  ///< of the target
-  std::int64_t root;           ///< of the factors; 0: none
-  bool transform;              ///< along the rows of the target
+  std::int64_t rows, columns;  ///< of the target matrix
+  std::int64_t root;           ///< N of the factors w_N by which the elements are multiplied; 0: no factors
+  bool transform;              ///< transform the rows of the target
 };
 
 std::vector<stage> stages_of(const circumstances& c, int sign) {

@@ -1,12 +1,13 @@
 // The form `transpose` on soft devices, in natural order: two passes over the data instead of three. With the notation
-// of transpose.cpp, the first pass transforms columns of the matrix [n1][n2] and writes them as rows [n2][k1]; the
-// second multiplies by the factors and transforms columns of the result in place, which gives X[k1 + first * k2]. In
-// two dimensions the first pass transforms rows. The second pass writes each column to its own place, so it works in
-// place, and the data between the passes are in the output. Only the first pass in one dimension cannot work in place;
-// it needs memory of its own if input and output are the same.
+// of transpose.cpp, the first pass transforms columns of the matrix [n1][n2] and writes them as rows [n2][k1]. The
+// second pass multiplies by the factors and transforms columns of the result in place, which gives X[k1 + first * k2].
+// In two dimensions the first pass transforms rows. The second pass writes each column to its own place, so it works in
+// place, and the data between the passes are in the output. Only the first pass in one dimension cannot work in place.
+// If input and output are the same, this pass writes to separate memory.
 //
-// In the second pass each device writes a band of columns of the result. In memory, these bands interleave, but an
-// access is one contiguous range. So the devices run this pass as a team, which declares an access to the whole result.
+// In the second pass each device writes a band of columns of the result. The bands interleave in memory, but a declared
+// access is one contiguous range. Therefore, the devices run this pass as a team, which declares an access to the whole
+// result.
 
 #include <algorithm>
 
@@ -52,8 +53,8 @@ class two_pass_method final : public method<T> {
               read(in, a * b), written(own, mine.size() * a, false));
   }
 
-  /// Returns device d's band of the `count` columns. Bands consist of whole tiles, so a band begins at a cache line if
-  /// the rows do.
+  /// Returns device d's band of the `count` columns. Bands consist of whole tiles, so bands begin at cache lines if the
+  /// rows of the matrix begin at cache lines.
   [[nodiscard]] range band(int d, std::int64_t count) const {
     const range blocks = part_of(kernels::parts_of(count, kernels::line_block), d, c_.made.devices);
     return {std::min(blocks.begin * kernels::line_block, count), std::min(blocks.end * kernels::line_block, count)};

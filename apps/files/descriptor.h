@@ -13,7 +13,7 @@ namespace hpe::files {
 
 using command_line::bad_input;
 
-/// The text for errno.
+/// Returns the system's message for errno.
 [[nodiscard]] std::string reason();
 
 /// A file descriptor; closed by the destructor.
@@ -46,13 +46,13 @@ class descriptor {
 /// data: it is compressed, an archive, or text in UTF-16. Empty for other files.
 [[nodiscard]] std::string container_of(std::string_view begin);
 
-/// The first 60 bytes of a file, for a message; bytes that are not ASCII text are written as in \x1f.
+/// Returns the first 60 bytes of a file, for a message; bytes that are not ASCII text are written as in \x1f.
 [[nodiscard]] std::string printable(std::string_view bytes);
 
 /// Opens a file to read. Throws bad_input if that fails.
 [[nodiscard]] descriptor open_to_read(const std::string& path);
 
-/// The size of an open file in bytes. Throws bad_input if the file is not a regular file.
+/// Returns the size of an open file in bytes. Throws bad_input if the file is not a regular file.
 [[nodiscard]] std::uint64_t size_of(const descriptor& file, const std::string& path);
 
 }  // namespace hpe::files

@@ -23,8 +23,8 @@ struct description {
   std::uint64_t begin = 0;           ///< bytes before the first element
   std::uint64_t bytes = 0;           ///< bytes of all elements
 
-  /// The number of elements of `size` bytes in the file. Throws bad_input if the file ends within an element or has no
-  /// elements.
+  /// Returns the number of elements of `size` bytes in the file. Throws bad_input if the file ends within an element or
+  /// has no elements.
   [[nodiscard]] std::uint64_t elements(std::size_t size) const;
 
   /// Throws bad_input if the type of a .npy file is not `wanted`; a raw file may hold any type.
@@ -44,7 +44,7 @@ struct description {
 void read(const description& file, void* to);
 
 /// Writes elements of size bytes, as .npy if the name ends in .npy. If that fails, throws std::runtime_error with the
-/// reason, and an earlier file of that name stays as it was.
+/// reason, and an earlier file of that name stays unchanged.
 void write(const std::string& path, const std::string& type, const std::vector<std::uint64_t>& shape, const void* from,
            std::size_t size);
 

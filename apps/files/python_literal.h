@@ -19,10 +19,10 @@ struct python_literal {
   std::vector<python_literal> parts;  ///< elements; of a dictionary: key, value, key, value, ...
   std::string_view source;            ///< the literal as it was written, within the parsed text
 
-  /// The value of the string key `key`; null if the dictionary lacks this key.
+  /// Returns the value of the string key `key`; null if the dictionary lacks this key.
   [[nodiscard]] const python_literal* find(std::string_view key) const;
 
-  /// The elements of a tuple or list of non-negative whole numbers; nullopt if it has other elements.
+  /// Returns the elements of a tuple or list of non-negative whole numbers; nullopt if it has other elements.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> whole_numbers() const;
 };
 

@@ -1,4 +1,4 @@
-// Every count that a header states is compared with the file's size before memory for these items is allocated.
+// Before memory for items is allocated, the number of items that a header states is compared with the file's size.
 #include "apps/files/segy.h"
 
 #include <fcntl.h>
@@ -137,8 +137,8 @@ std::uint64_t encode(const known_format& f, double value) {
   return 0;
 }
 
-/// Whether the file's header is little-endian. Revision 2 states the byte order; in earlier revisions, it is the order
-/// in which the code of the sample format is valid.
+/// Whether the file's header is little-endian. Headers of revision 2 state the byte order. In earlier revisions, the
+/// byte order is the one in which the code of the sample format is valid.
 bool is_little(const header& h) {
   const std::uint64_t order = h.get_unsigned(in_file::byte_order);
   if (order == in_order || order == swapped) return order == swapped;
@@ -158,8 +158,8 @@ bool ends_text(std::span<const std::uint8_t> text) {
   return all.find(ascii) != std::string_view::npos || all.find(encoded) != std::string_view::npos;
 }
 
-/// Returns the revision that a header states. Programs that fill headers with text leave blanks, which count as
-/// revision 0, or write the revision's digits as characters.
+/// Returns the revision that a header states. Some programs fill headers with blanks, which count as revision 0, or
+/// write the revision's digits as characters.
 std::uint64_t revision_of(const header& h) {
   const std::uint64_t major = h.get_unsigned(in_file::revision), minor = h.get_unsigned(in_file::minor_revision);
   for (const char blank : {' ', '\x40'})  // ASCII, EBCDIC
@@ -170,8 +170,7 @@ std::uint64_t revision_of(const header& h) {
   return h.little_endian && major == 0 ? minor : major;
 }
 
-/// Returns the length and format of traces that the file's header states. Throws bad_input for headers that are not
-/// possible.
+/// Returns the length and format of traces that the file's header states. Throws bad_input for an invalid header.
 layout layout_of(const header& h, const std::string& path) {
   const std::uint64_t revision = revision_of(h);
   if (revision > 2)
@@ -292,7 +291,7 @@ reader::reader(const std::string& path) : path_(path), file_(open_to_read(path))
     throw bad_input(path + " cannot be read: " + reason());
   if (const std::string container = container_of({reinterpret_cast<const char*>(head_.bytes.data()), head_bytes});
       !container.empty())
-    throw bad_input(path + " is no SEG-Y file: " + container);
+    throw bad_input(path + " is not a SEG-Y file: " + container);
   head_.little_endian = is_little(head_);
   shape_ = layout_of(head_, path);
   read_further_text(file_, path, size, head_);
@@ -319,7 +318,7 @@ reader::reader(const std::string& path) : path_(path), file_(open_to_read(path))
                     "samples takes {}",
                     path, left, traces_, shape_.samples, shape_.trace_bytes()));
   if (const std::uint64_t stated = second ? head_.get_unsigned(in_file::traces) : 0; stated != 0 && stated != traces_)
-    throw bad_input(fmt::format("{} states {} traces and has {}", path, stated, traces_));
+    throw bad_input(fmt::format("{} states {} traces, but has {}", path, stated, traces_));
 }
 
 std::vector<std::uint8_t> reader::bytes(std::uint64_t number, std::uint64_t count) const {
@@ -344,7 +343,7 @@ trace reader::read(std::uint64_t number) const {
   all.resize(shape_.header_bytes);
   t.head = {head_.little_endian, std::move(all)};
   // In revision 0 all traces have equal lengths; in later revisions the file's header states whether they do. If they
-  // do, a trace's header may still hold the length that the trace had before it was cut, so this length is not
+  // do, a trace's header may hold the length that the trace had before a program cut it, so this length is not
   // compared.
   const bool equal = revision_of(head_) == 0 || head_.get_unsigned(in_file::equal_traces) == 1;
   const std::uint64_t stated = t.head.get_unsigned(in_trace::samples);

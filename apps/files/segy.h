@@ -86,9 +86,9 @@ struct trace {
 /// header of the first trace.
 struct layout {
   sample_format format;
-  std::uint64_t samples;       ///< of each trace
+  std::uint64_t samples;       ///< number of samples of each trace
   double interval;             ///< between samples: microseconds, or millimetres of depth; 0: not stated
-  std::uint64_t header_bytes;  ///< of each trace
+  std::uint64_t header_bytes;  ///< bytes of each trace's header
 
   [[nodiscard]] std::uint64_t trace_bytes() const;
 };
@@ -98,12 +98,11 @@ struct layout {
 [[nodiscard]] header make_header(sample_format format, std::uint64_t samples, double interval,
                                  const std::vector<std::string>& text);
 
-/// A trace of zeros for a file with that header.
+/// Returns a trace of zeros for a file with that header.
 [[nodiscard]] trace make_trace(const header& file);
 
-/// Reads a file. Allocates no more than a constant times the file's size, whatever its headers say. Throws bad_input
-/// for a file that is not SEG-Y, is truncated, or has traces of different lengths; the message says which of these
-/// applies.
+/// Reads a SEG-Y file. Allocated memory is proportional to the file's size, even if headers state larger numbers.
+/// Throws bad_input, with the reason, for a file that is not SEG-Y, is truncated, or has traces of different lengths.
 class reader {
  public:
   explicit reader(const std::string& path);
@@ -129,15 +128,15 @@ class reader {
   std::uint64_t traces_ = 0;
 };
 
-/// The number of whole traces in a file that begins with exactly this header; 0 if the file does not exist. Throws
-/// bad_input if the file has another header.
+/// Returns the number of whole traces in a file that begins with exactly this header; 0 if the file does not exist.
+/// Throws bad_input if the file has another header.
 [[nodiscard]] std::uint64_t whole_traces(const std::string& path, const header& head);
 
 /// Writes a file. Errors are std::runtime_error with the system's reason, as in "No space left on device".
 class writer {
  public:
-  /// Begins a file, or continues a file with the same header after its first `kept` traces. A new file gets its name
-  /// when it is published or closed; until then, an earlier file of that name stays as it was.
+  /// Creates a file if `kept` is 0; else continues a file with the same header after its first `kept` traces. A new
+  /// file gets its name when publish() or close() is called; until then, an earlier file of that name stays unchanged.
   writer(const std::string& path, const header& head, std::uint64_t kept = 0);
 
   [[nodiscard]] std::uint64_t traces() const { return traces_; }

@@ -29,7 +29,7 @@ problem of_size(way direction, std::size_t bytes, std::uint64_t least_count, std
           duplicates::any, out_of_range::skip};
 }
 
-/// Returns the levels with the times x[first], x[first + 1], ..., except those whose time is 0.
+/// Returns the levels whose times of a miss are x[first], x[first + 1], ..., without the levels whose time is 0.
 std::vector<level> found(const std::vector<double>& capacities, const std::vector<double>& x, std::size_t first,
                          bool thrashes = false) {
   std::vector<level> levels;
@@ -52,8 +52,8 @@ class fitting {
     const hpeDeviceInfo info = device_info(clock.device());
     m_.device = info.name;
     m_.soft = info.kind == HPE_DEVICE_SOFT;
-    m_.line = m_.soft ? 64 : 32;     // a cache line; a sector
-    m_.together = m_.soft ? 1 : 32;  // a warp
+    m_.line = m_.soft ? 64 : 32;     // bytes of a CPU's cache line, or of a sector of a GPU's cache
+    m_.together = m_.soft ? 1 : 32;  // one CPU thread, or the 32 threads of a warp
     m_.most_chunks = most_chunks(clock.device());
     most_count_ = m_.soft ? std::uint64_t{1} << 23 : std::uint64_t{1} << 27;
   }
@@ -87,8 +87,8 @@ class fitting {
     choice how;
     stopwatch::pattern indices;
   };
-  /// Measures all runs in two sweeps, and returns the shorter time of each run: other work of the machine only adds
-  /// time, often to many consecutive runs.
+  /// Measures all runs twice, in two sweeps, and returns the shorter time of each run. Other programs on the machine
+  /// only add time, often to many consecutive runs.
   [[nodiscard]] std::vector<double> seconds(const std::vector<run>& runs) {
     std::vector<double> times(runs.size(), std::numeric_limits<double>::max());
     for (int sweep = 0; sweep < 2; ++sweep)
@@ -124,7 +124,8 @@ class fitting {
     }
   }
 
-  /// Returns the time of one access, without the time of the sequential parts.
+  /// Returns the time of one random access of a run: the time of the run without the time of its sequential parts,
+  /// divided by the number of accesses.
   [[nodiscard]] double random_part(const problem& p, double seconds, double in_order) const {
     const double rest = above_launch(seconds) - in_order;
     return std::max(rest, 0.02 * seconds) / static_cast<double>(p.count);
@@ -272,7 +273,7 @@ double link_rate(int from, int to) {
 }
 
 std::string cache_file(int device) {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* const cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): no thread sets variables
   const char* const home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)
   if (cache == nullptr && home == nullptr) return "";
   std::string name = fmt::format("gather-{}-{}", device_info(device).name, device_info(device).compute_units);
@@ -287,7 +288,7 @@ parameters fitted(int device, bool again, const std::function<void(const std::st
     try {
       return parameters_of_json({std::istreambuf_iterator<char>(file), {}}, path);
     } catch (const command_line::bad_input&) {
-      // Measured anew.
+      // The file is invalid, so the device is measured below.
     }
   }
   // The table, values, indices and the streams of a partition together take four times the bytes of the largest table.

@@ -9,7 +9,8 @@
 
 namespace hpe::gather {
 
-/// Measures the time of runs on one device, on arrays that are allocated once. One thread at a time.
+/// Measures the time of runs on one device, on arrays that are allocated once. Only one thread at a time may use a
+/// stopwatch.
 class stopwatch {
  public:
   /// Allocates tables and values of up to `bytes` bytes, and bytes / 8 indices of 4 bytes.
@@ -35,8 +36,8 @@ class stopwatch {
   std::string made_;  ///< description of the indices in indices_
 };
 
-/// Measures a device and fits the parameters, which takes some seconds. `largest`: bytes of the largest table. `told`
-/// is called with the name of each step; may be empty.
+/// Measures a device and returns fitted parameters. This takes some seconds. `largest`: bytes of the largest table.
+/// `told`: a function that is called with the name of each step, or an empty function.
 [[nodiscard]] parameters fit(stopwatch& clock, std::size_t largest,
                              const std::function<void(const std::string&)>& told);
 
@@ -45,10 +46,10 @@ class stopwatch {
 /// contains the parameters.
 [[nodiscard]] parameters fitted(int device, bool again, const std::function<void(const std::string&)>& told);
 
-/// Bytes per second of a copy from one device's memory to another's.
+/// Measures a copy from one device's memory to another device's memory. Returns the rate in bytes per second.
 [[nodiscard]] double link_rate(int from, int to);
 
-/// The cache file of a device: ~/.cache/hpe/gather-NAME.json, or under $XDG_CACHE_HOME.
+/// Returns the path of a device's cache file: ~/.cache/hpe/gather-NAME.json, or $XDG_CACHE_HOME/hpe/gather-NAME.json.
 [[nodiscard]] std::string cache_file(int device);
 
 }  // namespace hpe::gather

@@ -48,7 +48,7 @@ choice wanted(const request& r) {
   }
 }
 
-/// Sets the method for several devices, and the reason for it.
+/// Sets the method for several devices, and the reason that --explain prints.
 void choose_for_several(devices_and_choice& result, const problem& what) {
   // Bytes per second. Over links that are faster, writing eight bytes at random addresses takes less time than a
   // partition (measured on NVLink 4).
@@ -62,7 +62,7 @@ void choose_for_several(devices_and_choice& result, const problem& what) {
   } else if (rate > fast) {
     result.how = {method::single_pass, 1};
     result.why = fmt::format(
-        "a single pass with remote access: the link carries {:.0f} GB/s, so a partition would take longer\n",
+        "a single pass with remote access, because the link carries {:.0f} GB/s and a partition would take longer\n",
         rate / 1e9);
   } else {
     result.how = {method::partitioned, 1};
@@ -102,7 +102,7 @@ devices_and_choice choose(const request& r, const problem& what) {
   return result;
 }
 
-/// put writes, and get reads, an index of `bytes` bytes.
+/// put stores an index of `bytes` bytes, and get loads it.
 void put(std::byte* to, std::uint64_t index, std::size_t bytes) { std::memcpy(to, &index, bytes); }
 std::uint64_t get(const std::byte* from, std::size_t bytes) {
   std::uint64_t index = 0;
@@ -137,7 +137,7 @@ class command {
     const std::uint64_t greatest = given_.empty() ? r.count - 1 : *std::max_element(given_.begin(), given_.end());
     what_.table = r.table != 0 ? r.table : gathers_ && in_file != 0 ? in_file : greatest + 1;
     if (gathers_ && in_file != 0 && what_.table != in_file)
-      throw bad_input(fmt::format("{} has {} elements, and --table asks for {}", r.data, in_file, what_.table));
+      throw bad_input(fmt::format("{} has {} elements, but --table states {}", r.data, in_file, what_.table));
     if (r.partitions > what_.table)
       throw bad_input(fmt::format("--partitions {}: the table has only {} elements", r.partitions, what_.table));
     what_.index = std::max(what_.table, greatest) > 0xffffffffU ? 8 : 4;
@@ -208,7 +208,7 @@ class command {
         if (!same(k, x)) return false;
         continue;
       }
-      // The loop runs backwards, so the first write to x that it meets is the last one.
+      // The loop runs backwards, so the first index k with indices[k] = x that the loop reaches is the last one.
       if ((what_.equal != duplicates::last || !written[x]) && same(k, x)) agrees[x] = true;
       written[x] = true;
     }

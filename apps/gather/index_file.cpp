@@ -53,7 +53,8 @@ void check_length(std::uint64_t length, std::uint64_t most) {
 
 /// Returns the index `last` + `gap`.
 std::uint64_t behind(std::uint64_t last, std::uint64_t gap) {
-  if (last > largest_index - gap) throw bad_input(fmt::format("an index beyond {}", largest_index));
+  if (last > largest_index - gap)
+    throw bad_input(fmt::format("an index beyond {}, the largest possible index", largest_index));
   return last + gap;
 }
 
@@ -103,7 +104,8 @@ list laplacian(std::uint64_t dimensions, std::uint64_t order, std::uint64_t size
 list named_pattern(std::string_view text, std::uint64_t most) {
   const auto parts = parts_of(text, ':');
   const auto must_have = [&](std::size_t count, const char* form) {
-    if (parts.size() != count) throw bad_input(fmt::format("the pattern \"{}\"; the form is {}", text, form));
+    if (parts.size() != count)
+      throw bad_input(fmt::format("the pattern \"{}\" is invalid; the form is {}", text, form));
   };
   if (parts[0] == "UNIFORM") {
     must_have(3, "UNIFORM:LENGTH:GAP");
@@ -145,7 +147,7 @@ list indices_of(const json& what, std::uint64_t most) {
       what.contains("kernel") && what["kernel"].is_string() ? what["kernel"].get<std::string>() : "gather";
   for (char& c : kernel) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (kernel != "gather" && kernel != "scatter")
-    throw bad_input("its kernel is neither Gather nor Scatter, which have one pattern");
+    throw bad_input("its kernel is neither Gather nor Scatter; other kernels have several patterns");
   if (!what.contains("pattern")) throw bad_input("\"pattern\" is missing");
   const json& given = what["pattern"];
   const list pattern = given.is_string() ? named_pattern(given.get<std::string>(), most) : numbers_of(given, "pattern");

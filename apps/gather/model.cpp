@@ -106,7 +106,7 @@ prediction predict(const parameters& machine, const problem& what, const choice&
     p.sequential = n * z * chunks * lines_touched * each_byte + n * machine.pass * chunks;
   }
   if (how.how == method::partitioned) p.partition = n * (z + l) * times.partition;
-  // While a kernel runs, the launches of later kernels take no extra time.
+  // The launch of a kernel takes no extra time while an earlier kernel runs.
   const double launches = how.how == method::multi_pass ? chunks : how.how == method::partitioned ? 4 : 1;
   p.launch = machine.launch + std::max(0.0, (launches - 1) * machine.launch - p.sequential - p.random - p.partition);
   return p;
@@ -206,7 +206,7 @@ access_times times_of(const ordered_json& from) {
           number(from, "transaction"), levels_of(from.at("partitioned")), number(from, "partition")};
 }
 
-constexpr int format = 3;  ///< of the file; 2: levels hold what the run before used; 3: with first_use
+constexpr int format = 3;  ///< version of the cache file's format; files of other versions are invalid
 
 }  // namespace
 

@@ -13,42 +13,43 @@
 
 namespace hpe::gather {
 
-/// The expected number of distinct blocks, out of `blocks`, that uniform random accesses touch: the paper's E (and its
-/// D, for the accesses of one warp).
+/// Returns the expected number of distinct blocks, out of `blocks`, that uniform random accesses touch: the paper's E
+/// (and its D, for the accesses of one warp).
 [[nodiscard]] double distinct_blocks(double accesses, double blocks);
 
-/// The paper's case I: the fraction of n uniform accesses to k blocks that miss a cache of N lines, which is empty at
-/// first.
+/// Returns the fraction of n uniform accesses to k blocks that miss a cache of N lines, which is empty at first (the
+/// paper's case I).
 [[nodiscard]] double uniform_misses(double accesses, double blocks, double lines);
 
-/// The same fraction for a cache that evicts each line before its next use if there are more than N blocks.
+/// Returns the same fraction for a cache that evicts each line before its next use if there are more than N blocks.
 [[nodiscard]] double thrashing_misses(double accesses, double blocks, double lines);
 
-/// The paper's case II: transactions for each access if `together` accesses that are made at once go to `partitions`
-/// sequences of elements of `element` bytes in blocks of `line` bytes. The sum in the paper lacks the factor j; this
-/// function includes it.
+/// Returns the number of transactions for each access if `together` simultaneous accesses go to `partitions` sequences
+/// of elements of `element` bytes in blocks of `line` bytes (the paper's case II). The sum in the paper lacks the
+/// factor j; this function includes it.
 [[nodiscard]] double partition_misses(double partitions, double together, double element, double line);
 
 /// A level of the memory: an access that misses it takes `seconds` longer.
 struct level {
-  double capacity;  ///< case I: its size in bytes; case II: the number of partitions whose current lines it holds
+  double capacity;  ///< case I: the level's size in bytes; case II: the number of partitions whose current lines the
+                    ///< level holds
   double seconds;
   bool thrashes = false;  ///< case I: an overfull level keeps no lines, whereas the paper's cache keeps N
 };
 
-/// The fraction of accesses that miss a level in a run of `passes` passes over a table of `bytes` bytes in blocks of
-/// `line` bytes, after an identical run. A table that fits into the level is still there from the previous run. A
-/// single pass over a larger table finds N of its k blocks in the level; each of several passes finds none, as in the
-/// paper's case I.
+/// Returns the fraction of accesses that miss a level in a run of `passes` passes over a table of `bytes` bytes in
+/// blocks of `line` bytes, after an identical run. If the table fits into the level, no access misses, because the
+/// previous run has loaded the table. A single pass over a larger table finds N of the table's k blocks in the level.
+/// With several passes, each pass finds none of its blocks there, as in the paper's case I.
 [[nodiscard]] double run_misses(const level& l, double accesses, double bytes, double line, double passes);
 
 /// The times of one direction, gather or scatter: seconds for one access while the whole device works.
 struct access_times {
-  double hit = 0;                  ///< time of a uniform access that hits all levels
-  std::vector<level> levels;       ///< case I
-  double first_use = 1;            ///< passes over chunks that a level holds: the fraction of a miss's time that the
-                                   ///< first access to a block takes
-  double transaction = 0;          ///< case II: time of a transaction
+  double hit = 0;             ///< time of a uniform access that hits all levels
+  std::vector<level> levels;  ///< case I
+  double first_use = 1;       ///< in a pass over a chunk that fits into a level, the first access to a block takes this
+                              ///< fraction of the time of a miss
+  double transaction = 0;     ///< case II: time of a transaction
   std::vector<level> partitioned;  ///< case II
   double partition = 0;  ///< time to partition and to reverse the partition, for each byte of an index and an element
 };
@@ -65,13 +66,14 @@ struct parameters {
   double line = 64;     ///< bytes of a memory block: l
   double together = 1;  ///< accesses made at once: w, the threads of a warp
   double most_chunks = 1024;
-  double launch = 0;  ///< seconds of a launch that no other work hides, from a run on a few elements
+  double launch = 0;  ///< seconds of a launch while the device has no other work; from a run on a few elements
   double pass = 0;    ///< seconds for each index in a pass that accesses no elements
-  std::vector<sequential_time> sequential;  ///< ascending
+  std::vector<sequential_time> sequential;  ///< in ascending order of bytes
   access_times gather, scatter;
 
   [[nodiscard]] const access_times& of(way direction) const { return direction == way::gather ? gather : scatter; }
-  /// The paper's B_seq, the mean of the measured bandwidths weighted by their bytes: bytes per second.
+  /// Returns the paper's B_seq in bytes per second: the mean of the measured bandwidths, weighted by the bytes of the
+  /// measurements.
   [[nodiscard]] double mean_sequential() const;
   /// Seconds for each byte of arrays with `bytes` bytes in all.
   [[nodiscard]] double sequential_at(double bytes) const;
@@ -92,8 +94,8 @@ struct prediction {
 /// Predicts the seconds of a run on one device with the indices 0, 1, 2, ...
 [[nodiscard]] double predict_sequential(const parameters& machine, const problem& what);
 
-/// The choices that are possible, the fastest first. A single pass comes first unless another choice is predicted to
-/// take less than 0.98 of its time.
+/// Returns the choices that are possible, the fastest first. A single pass comes first unless another choice is
+/// predicted to take less than 0.98 of its time.
 [[nodiscard]] std::vector<prediction> choices(const parameters& machine, const problem& what);
 
 /// Non-negative least squares: returns the numbers x[j] >= 0 that minimise the sum of the squared errors of `values[i]
@@ -101,7 +103,7 @@ struct prediction {
 [[nodiscard]] std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& columns,
                                                    const std::vector<double>& values, const std::vector<double>& units);
 
-/// The parameters and the predictions as text, for --explain.
+/// Returns the parameters and the predictions as text, for --explain.
 [[nodiscard]] std::string explain(const parameters& machine, const problem& what);
 
 [[nodiscard]] std::string as_json(const parameters& machine);

@@ -1,5 +1,5 @@
-// Invariants: the arrays that the launches of a run declare order these launches, so the host does not wait between
-// them. After the constructor, only kernels write to a status, except that finish() resets a status that it has
+// The launches of a run are ordered by the arrays that they declare, so the host does not wait between them. After the
+// constructor, only kernels write to the elements of status_, except that finish() resets an element that it has
 // reported.
 
 #include "apps/gather/plan.h"
@@ -70,7 +70,7 @@ std::vector<int> all_unless(std::vector<int> wished) {
 
 shares::shares(std::uint64_t count, std::vector<int> devices)
     : count_(count), each_(count), devices_(std::move(devices)) {
-  // With this size, parts end at granule boundaries, whatever the size of an element.
+  // Parts of this size end at granule boundaries, for every size of an element.
   if (devices_.size() > 1)
     each_ = round_up(std::max<std::uint64_t>((count + devices_.size() - 1) / devices_.size(), 1),
                      granularity() / least_element);
@@ -160,12 +160,13 @@ hpeShape plan::shape(std::size_t device, std::uint64_t count) const {
 void plan::run(void* table, const void* indices, void* values) {
   if (what_.count == 0) return;
   if (table == nullptr || indices == nullptr || values == nullptr)
-    refuse("a table, indices and values are needed, but one of their addresses is null");
+    refuse("the address of the table, the indices or the values is null");
   const auto aligned = [](const void* p, std::size_t unit) { return reinterpret_cast<std::uintptr_t>(p) % unit == 0; };
   const std::size_t unit = std::min<std::size_t>(what_.element, 16);
   if (!aligned(table, unit) || !aligned(values, unit) || !aligned(indices, what_.index))
-    refuse(fmt::format("table and values must lie at multiples of {} bytes, indices at multiples of {}", unit,
-                       what_.index));
+    refuse(fmt::format(
+        "the addresses of table and values must be multiples of {} bytes, and that of the indices a multiple of {}",
+        unit, what_.index));
   if (how_.how == method::partitioned)
     run_partitioned(table, indices, values);
   else
@@ -218,8 +219,8 @@ void plan::run_passes(void* table, const void* indices, void* values) {
       hpe::copy(stage_.data(), chunk, bytes);
       uses[1] = gathers ? in(stage_) : inout(stage_);
     }
-    // Indices count from the beginning of the table. So the kernel gets the address at which the table would begin if
-    // the staged copy were part of the table.
+    // Indices count from the beginning of the table. Therefore, the kernel receives the address at which the table
+    // would begin if the staged copy were part of the table.
     void* const begin = staged ? stage_.data() - from * what_.element : table;
     std::vector<kernels::gather_access_parameters> members;
     for (std::size_t d = 0; d < devices_.size(); ++d) {

@@ -13,9 +13,12 @@ using way = kernels::gather_way;
 
 /// Which element a scatter leaves in the table if several have the same index.
 enum class duplicates {
-  none,  ///< the caller guarantees distinct indices; otherwise an element of 32 bytes may mix parts of several values
-  any,   ///< any one of them, whole; it may differ from run to run. Elements of 32 bytes: the same as `last`
-  last   ///< the last one, on any devices; needs 8 bytes per element of the table and a pass over the indices
+  none,  ///< the caller guarantees that all indices differ; otherwise an element of 32 bytes may mix parts of several
+         ///< values
+  any,  ///< any one of these elements, never a mixture; the choice may differ from run to run. Elements of 32 bytes: as
+        ///< `last`
+  last  ///< the element with the last of the equal indices; needs 8 more bytes for each element of the table, and one
+        ///< more pass over the indices
 };
 
 /// The treatment of indices that are not below the length of the table. Their elements are always skipped: a gather
@@ -45,7 +48,8 @@ struct problem {
 
 enum class method {
   single_pass,  ///< each index is read once and used at once
-  multi_pass,   ///< all indices are read once for each chunk of the table; a pass uses those in its chunk (He et al.)
+  multi_pass,   ///< all indices are read once for each chunk of the table; each pass uses the indices that are in its
+                ///< chunk (He et al.)
   partitioned,  ///< indices, and values to scatter, are first moved to streams, one for each chunk
   staged        ///< multi-pass on one device over a table in other memory: a pass copies its chunk to the device and,
                 ///< after a scatter, back
@@ -70,9 +74,9 @@ class shares {
 
   [[nodiscard]] std::uint64_t begin(std::size_t part) const { return part * each_ < count_ ? part * each_ : count_; }
   [[nodiscard]] std::uint64_t size(std::size_t part) const { return begin(part + 1) - begin(part); }
-  /// The number of elements of a full part.
+  /// Returns the number of elements of a full part.
   [[nodiscard]] std::uint64_t each() const { return each_; }
-  /// The placement of the array if its elements have `bytes` bytes each.
+  /// Returns the placement of the array if its elements have `bytes` bytes each.
   [[nodiscard]] placement where(std::size_t bytes) const;
 
  private:
@@ -80,24 +84,26 @@ class shares {
   std::vector<int> devices_;
 };
 
-/// A gather or scatter of one shape, on one device or several. A plan is made once and run often: it holds the memory
-/// that the method `partitioned` and `duplicates::last` need. One thread at a time.
+/// A gather or scatter of one shape, on one device or several. A plan can run many times, because it owns the memory
+/// that the method `partitioned` and `duplicates::last` need. Only one thread at a time may use a plan.
 class plan {
  public:
-  /// Uses all devices if `devices` is empty. Throws hpe::error for invalid sizes, too many chunks, too little memory,
-  /// and the method `partitioned` if equal indices must keep their order, which only the methods with passes preserve.
+  /// Uses all devices if `devices` is empty. Throws hpe::error for invalid sizes, too many chunks and too little
+  /// memory. Also throws for the method `partitioned` if equal indices must keep their order, because a partition does
+  /// not preserve this order.
   plan(const problem& what, const choice& how, std::vector<int> devices = {});
 
-  /// The best placements of the arrays.
+  /// Returns the best placements of the arrays.
   [[nodiscard]] placement where_table() const { return table_.where(what_.element); }
   [[nodiscard]] placement where_indices() const { return stream_.where(what_.index); }
   [[nodiscard]] placement where_values() const { return stream_.where(what_.element); }
 
-  /// Queues the work, which is ordered like a launch, and returns. Throws hpe::error.
+  /// Queues the gather or scatter and returns at once. Like a launch, it waits for earlier work on the same arrays.
+  /// Throws hpe::error for invalid addresses.
   void run(void* table, const void* indices, void* values);
 
-  /// Waits for the work. Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT), which names the first index out of range,
-  /// unless the plan skips these indices. `indices` are the indices of the last run.
+  /// Waits for the queued runs. Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT), which names the first index out of
+  /// range, unless the plan skips these indices. `indices` are the indices of the last run.
   void finish(const void* indices);
 
   /// Returns the bytes that a plan for this problem allocates, on all devices together.
@@ -139,8 +145,8 @@ class plan {
   kernel<kernels::gather_mark_parameters> mark_;
   kernel<kernels::gather_partition> count_, offsets_;
   kernel<kernels::gather_move_parameters> move_;
-  std::vector<array<kernels::gather_status>> status_;  ///< of each device
-  std::vector<streams> streams_;                       ///< of each device, for the method `partitioned`
+  std::vector<array<kernels::gather_status>> status_;  ///< first index out of range of each device
+  std::vector<streams> streams_;                       ///< streams of each device, for the method `partitioned`
   array<std::uint64_t> winners_;
   array<std::byte> stage_;  ///< method `staged`: a chunk of the table
 };
@@ -149,7 +155,7 @@ class plan {
 class random_indices {
  public:
   explicit random_indices(std::vector<int> devices);
-  /// Queues the work and returns. `index`: bytes of an index.
+  /// Queues the kernels and returns at once. `index`: bytes of an index.
   void fill(void* indices, std::size_t index, const shares& parts, std::uint64_t table, std::uint64_t seed,
             std::uint64_t partitions = 0);
 
@@ -158,7 +164,8 @@ class random_indices {
   kernel<kernels::gather_random_parameters> random_;
 };
 
-/// The path of libhpe-gather-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
+/// Returns the path of libhpe-gather-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not
+/// exist.
 [[nodiscard]] std::string own_module();
 
 /// Returns `wished`, or all devices if it is empty. Throws hpe::error if a device is listed twice or does not exist.

@@ -25,10 +25,10 @@ struct request {
   std::int64_t devices = 0, repeats = 5;
 };
 
-/// The options of `hpe gather` or `hpe scatter`.
+/// Returns the options of `hpe gather` or `hpe scatter`.
 [[nodiscard]] std::vector<command_line::option> options_of(request& r, way direction);
 
-/// The text of --help.
+/// Returns the text of --help.
 [[nodiscard]] std::string help_text(way direction);
 
 }  // namespace hpe::gather

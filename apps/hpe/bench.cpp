@@ -1,4 +1,5 @@
-// A benchmark is a program hpe-bench-NAME beside this one. With --describe it prints a line about its measurements.
+// A benchmark is a program hpe-bench-NAME in the folder of `hpe`. With --describe, a benchmark prints a line about its
+// measurements.
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 
 namespace hpe::cli {
 
-/// Exit statuses of `hpe run`, the same as of shells: the program cannot be run, or it does not exist.
+/// Exit statuses of `hpe run`, as in shells: 126 if the program cannot be run, and 127 if the program does not exist.
 inline constexpr int cannot_run = 126;
 inline constexpr int not_found = 127;
 
@@ -24,7 +24,7 @@ struct command {
   int (*run)(int argc, char** argv);
 };
 
-/// All subcommands, in the order of the help text.
+/// Returns all subcommands, in the order of the help text.
 [[nodiscard]] std::span<const command> commands();
 
 int info(int argc, char** argv);
@@ -34,10 +34,10 @@ int run_program(int argc, char** argv);
 int top(int argc, char** argv);
 
 /// Prints on standard error that `word` is not one of the known words, suggests the known word that was probably meant,
-/// and returns 2. `kind` says what kind of thing the words name, as in "command".
+/// and returns 2. `kind` is what the words name, as in "command".
 int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known);
 
-/// The lines of `hpe info` about one device.
+/// Returns the lines of `hpe info` about one device.
 [[nodiscard]] std::string describe_device(int number, const hpeDeviceInfo& device);
 
 }  // namespace hpe::cli

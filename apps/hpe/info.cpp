@@ -51,7 +51,7 @@ struct feature {
   bool built_in;
 };
 
-/// The optional features of this build, as apps/hpe/CMakeLists.txt lists them: "NAME=ON NAME=OFF ...".
+/// Returns the optional features of this build, as apps/hpe/CMakeLists.txt lists them: "NAME=ON NAME=OFF ...".
 std::vector<feature> features() {
   std::vector<feature> all;
   std::istringstream list(HPE_FEATURES);
@@ -159,7 +159,7 @@ std::string devices_as_text() {
   return text;
 }
 
-/// Returns the part of the output for which the runtime need not start.
+/// Returns the part of the output that does not need a running runtime.
 std::string machine_as_text() {
   const std::string cuda = version_of_cuda(), driver = first_line_of("/sys/module/nvidia/version");
   const std::vector<feature> all = features();
@@ -205,7 +205,7 @@ int info(int argc, char** argv) {
   try {
     static_cast<void>(device_count());
   } catch (const error&) {
-    // A limit may be the reason, so the machine's limits are printed before the error.
+    // A limit of the machine may be the reason for the error, so the limits are printed before the error.
     if (json != "-") fmt::print("{}\n", machine_as_text());
     throw;
   }

@@ -12,23 +12,24 @@ namespace hpe::cli {
 struct installation {
   std::filesystem::path library;                  ///< libhpe.so
   std::filesystem::path mpi;                      ///< wrappers of MPI's functions
-  std::filesystem::path shim;                     ///< intercepts the calls of NVIDIA's driver
+  std::filesystem::path shim;                     ///< intercepts calls of NVIDIA's driver library on GPUs
   std::filesystem::path soft_runtime;             ///< CUDA's runtime library on soft devices, libcudart.so.13
-  std::filesystem::path soft_runtime_of_cuda_12;  ///< the same for CUDA 12
+  std::filesystem::path soft_runtime_of_cuda_12;  ///< CUDA's runtime library on soft devices, libcudart.so.12
   std::filesystem::path soft_driver;              ///< CUDA's driver library on soft devices
 
   [[nodiscard]] static installation own();
 };
 
-/// The value of an environment variable; empty if it is not set.
+/// Returns the value of an environment variable; empty if it is not set.
 [[nodiscard]] std::string variable(const char* name);
 
-/// The file that a program's name means: the name itself if it has a slash, else the first match in PATH; empty if
-/// there is no executable file.
+/// Returns the file that a program's name means: the name itself if it contains a slash, else the first match in PATH.
+/// Returns an empty path if there is no executable file.
 [[nodiscard]] std::filesystem::path program_file(const std::string& name);
 
-/// Whether a program would find a CUDA driver; without a driver, no shim is preloaded. Only asks the shim which file a
-/// program would load, because loading the driver here would take as long as it takes in the program.
+/// Whether a program would find a CUDA driver; without a driver, no shim is preloaded. This function asks the shim
+/// which driver file a program would load. It does not load the driver, because that would delay the start of the
+/// program.
 [[nodiscard]] bool has_driver();
 
 /// Whether there is a driver but no shim, so that CUDA programs would use the driver without hpe.

@@ -25,7 +25,7 @@ std::optional<double> resource(__rlimit_resource_t which) {
   return static_cast<double>(found.rlim_cur);
 }
 
-/// The first number of a file under /proc/sys; nullopt if it cannot be read.
+/// Returns the first number of a file under /proc/sys; nullopt if it cannot be read.
 std::optional<double> setting(const char* path) {
   double value = 0;
   if (!(std::ifstream(path) >> value)) return std::nullopt;

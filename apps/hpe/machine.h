@@ -26,23 +26,23 @@ struct judged {
 };
 [[nodiscard]] limit judge(const judged& j);
 
-/// The limits of this process and its machine; the limits that most often cause trouble come first.
+/// Returns the limits of this process and its machine; the limits that most often cause trouble come first.
 [[nodiscard]] std::vector<limit> limits_of_machine();
 
-/// The version of CUDA that the driver supports, as in "13.0"; empty if there is no driver.
+/// Returns the version of CUDA that the driver supports, as in "13.0"; empty if there is no driver.
 [[nodiscard]] std::string version_of_cuda();
 
 /// A GPU that NVIDIA's kernel module drives, whether hpe uses it or not, and its link to the host. Empty texts and -1
 /// stand for unknown values.
 struct gpu {
   std::string model;
-  std::string bus;         ///< its address on the PCI bus: 0000:17:00.0
+  std::string bus;         ///< the GPU's address on the PCI bus, as in 0000:17:00.0
   std::string link_speed;  ///< present speed of the PCI link: 32.0 GT/s PCIe
   std::string link_width;  ///< number of lanes of the PCI link
   int numa_node;
 };
 
-/// All GPUs, by PCI address. root is the folder that contains proc and sys.
+/// Returns all GPUs, by PCI address. root is the folder that contains proc and sys.
 [[nodiscard]] std::vector<gpu> gpus_of_machine(const std::filesystem::path& root = "/");
 
 }  // namespace hpe::cli

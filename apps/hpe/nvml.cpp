@@ -19,7 +19,7 @@ struct nvml {
   struct memory {
     unsigned long long total, free, used;
   };
-  static constexpr unsigned most_links = 36;  // the largest number that any GPU has so far
+  static constexpr unsigned most_links = 36;  // no GPU has more NVLinks
   static constexpr int remote_gpu = 0, remote_switch = 2;
 
   int (*init)() = nullptr;
@@ -42,7 +42,7 @@ struct nvml {
     if (works_) shutdown();
   }
 
-  /// Opens the library. Returns whether it has all functions and works.
+  /// Opens the library. Returns whether the library has all functions of this struct and can be initialised.
   bool open(const std::string& file) {
     void* const library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) return false;
@@ -61,7 +61,7 @@ struct nvml {
     return works_;
   }
 
-  /// Calls visit(device, its PCI address) for each GPU.
+  /// Calls visit(device, address) for each GPU, with the GPU's PCI address.
   template <class Visit>
   void each_gpu(Visit visit) const {
     unsigned gpus = 0;

@@ -22,7 +22,7 @@ struct nvlinks {
 /// The path on the PCI bus from a GPU to another GPU.
 struct pci_path {
   std::string to;       ///< the other GPU's PCI address
-  std::string through;  ///< the closest component of the machine to which both are connected
+  std::string through;  ///< the closest component of the machine to which both GPUs are connected
 };
 
 struct gpu_links {
@@ -32,8 +32,8 @@ struct gpu_links {
   unsigned architecture = 0;  ///< as in 90 for sm_90; 0: not known
 };
 
-/// The links of all GPUs; empty if the library is missing or finds no GPU. Facts that the library does not know are
-/// left out. library: the file to open.
+/// Returns the links of all GPUs; empty if the library is missing or finds no GPU. Facts that the library does not know
+/// are left out. library: the file to open.
 [[nodiscard]] std::vector<gpu_links> links_of_gpus(const std::string& library = "libnvidia-ml.so.1");
 
 /// The memory of a GPU: the bytes that all processes use, and the total.
@@ -51,7 +51,7 @@ class gpu_memory_reader {
   gpu_memory_reader(const gpu_memory_reader&) = delete;
   gpu_memory_reader& operator=(const gpu_memory_reader&) = delete;
 
-  /// All GPUs whose memory in use NVML reports; empty if the library is missing or finds no GPU.
+  /// Returns all GPUs whose memory in use NVML reports; empty if the library is missing or finds no GPU.
   [[nodiscard]] std::vector<gpu_memory> read() const;
 
  private:
@@ -61,7 +61,7 @@ class gpu_memory_reader {
 /// Returns the entry of a GPU, or an entry without links if `all` lacks this GPU.
 [[nodiscard]] gpu_links links_from(const std::vector<gpu_links>& all, const std::string& bus);
 
-/// The lines of `hpe info` about the links of a GPU.
+/// Returns the lines of `hpe info` about the links of a GPU.
 [[nodiscard]] std::string describe_links(const gpu_links& links);
 
 }  // namespace hpe::cli

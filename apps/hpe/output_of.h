@@ -7,7 +7,7 @@ namespace hpe::cli {
 
 struct program_output {
   std::string text;  ///< the program's standard output
-  int status;        ///< as of waitpid
+  int status;        ///< wait status, as waitpid() stores it
 };
 
 /// Runs a program to its end and discards its standard error. words: the program's file and its arguments. Throws

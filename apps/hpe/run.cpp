@@ -1,12 +1,12 @@
-// The program replaces this process (with --report it is a child, see report/command.h), so its exit status, signals,
-// standard streams and process number are its own. hpe's settings go through the environment, which the children of the
-// program inherit: the ranks of mpirun as well.
+// The program replaces this process, so the caller sees the program's own exit status, signals, standard streams and
+// process number. With --report, the program is a child of this process (report/command.h). hpe passes settings in the
+// environment, which the children of the program inherit, including the ranks of mpirun.
 //
 // For CUDA programs, hpe's libraries are preloaded before NVIDIA's: the shim before the driver, or, to run on soft
 // devices, hpe's own CUDA runtime and driver. The dynamic linker then uses these libraries for every libcudart.so.13,
-// libcudart.so.12 or libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions
-// keep the two runtimes apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for
-// programs that call nvcc to compile kernels; further variables are for Triton and CuPy.
+// libcudart.so.12 or libcuda.so.1 that a program or a library needs, even if RPATH or RUNPATH names another file.
+// Symbol versions distinguish the two runtimes. hpe sets LD_LIBRARY_PATH for programs that open libcudart.so or
+// libcuda.so by dlopen, PATH for programs that call nvcc to compile kernels, and further variables for Triton and CuPy.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -84,8 +84,8 @@ std::string trace_file(std::string name) {
   return name;
 }
 
-/// Throws bad_input if a file cannot be written, because the user would otherwise notice this only when the program has
-/// done its work.
+/// Throws bad_input if a file cannot be written, because the user would otherwise learn of the error only after the
+/// program has run.
 void check_file(const std::string& option, const std::string& file) {
   try {
     command_line::check_outputs({trace_file(file)});
@@ -113,7 +113,7 @@ void check_value(const run_option& o, const std::string& name, const std::string
   if (value_in_help(o) == "FILE" && value.empty()) throw command_line::bad_input(name + " needs the name of a file");
 }
 
-/// Returns the options of a group. Each option sets its variable; the value of --report also goes into `report`.
+/// Returns the options of a group. Each option sets its variable; the value of --report is also stored in `report`.
 std::vector<command_line::option> rows_of(const char* group, std::string& report) {
   std::vector<command_line::option> all;
   for (const run_option& o : run_options) {
@@ -128,7 +128,7 @@ std::vector<command_line::option> rows_of(const char* group, std::string& report
   return all;
 }
 
-/// All options, and --help.
+/// Returns all options, and --help.
 std::vector<command_line::option> rows(bool& help, std::string& report) {
   std::vector<command_line::option> all{command_line::help_option(help)};
   for (const char* const group : {places, modes, records})
@@ -162,7 +162,7 @@ int print_usage() {
   return 0;
 }
 
-/// Two lists of files or folders, joined by a colon unless one is empty.
+/// Returns two lists of files or folders, joined by a colon unless one list is empty.
 std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : fmt::format("{}:{}", first, second);
 }
@@ -186,8 +186,8 @@ void preload(const options& chosen, bool on_soft_devices, bool driver) {
     add(own.soft_driver);
     set_variable("LD_LIBRARY_PATH", joined(folder, variable("LD_LIBRARY_PATH")));
     // Triton has two assemblers; which of them compiles for compute capability 9.0 depends on its version. CuPy's CUB
-    // module contains a CUDA runtime of its own, whose calls fail on soft devices, which CuPy does not notice. So an
-    // empty CUPY_ACCELERATORS makes CuPy do without CUB.
+    // module contains a CUDA runtime of its own, whose calls fail on soft devices, which CuPy does not notice.
+    // Therefore, CUPY_ACCELERATORS is set to an empty value, with which CuPy does not use CUB.
     const std::string assembler = folder / "triton" / "ptxas";
     std::vector<std::pair<const char*, std::string>> for_soft_devices = {{"TRITON_PTXAS_PATH", assembler},
                                                                          {"TRITON_PTXAS_BLACKWELL_PATH", assembler},
@@ -200,7 +200,7 @@ void preload(const options& chosen, bool on_soft_devices, bool driver) {
     }
     for (const auto& [name, value] : for_soft_devices)
       if (variable(name).empty()) set_variable(name, value);
-    // If there is a driver, hpe would choose the GPUs by default.
+    // If there is a driver, hpe would use the GPUs by default.
     if (driver && chosen.devices.empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {
     add(own.shim);
@@ -248,7 +248,7 @@ int prepare_cuda(const options& chosen) {
   return 0;
 }
 
-/// The options of the program. Throws bad_input for a wrong value, before the program runs.
+/// Returns the options of the program that hpe starts. Throws bad_input for a wrong value, before the program runs.
 options options_of_program() {
   try {
     return options::from_environment();

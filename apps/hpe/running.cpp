@@ -111,7 +111,7 @@ running_process read(const status_page& page) {
   return p;
 }
 
-/// The number of the process that a folder of /proc describes; 0 for other folders.
+/// Returns the number of the process that a folder of /proc describes; 0 for other folders.
 pid_t number_of(const fs::path& folder) {
   const std::string name = folder.filename();
   pid_t number = 0;
@@ -119,7 +119,7 @@ pid_t number_of(const fs::path& folder) {
   return failure == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
-/// Whether a process is the ancestor or one of its descendants.
+/// Whether `process` is `ancestor` or a descendant of `ancestor`.
 bool descends_from(pid_t process, pid_t ancestor) {
   while (process > 1 && process != ancestor) {
     const std::string about = contents(fmt::format("/proc/{}/stat", process));
@@ -154,7 +154,7 @@ std::vector<running_process> running_processes() {
   for (const auto& process : fs::directory_iterator("/proc", ignored)) {
     const mapped_page page(status_file_of(process.path()));
     if (page.get() != nullptr && std::to_string(page.get()->process) == process.path().filename())
-      found.push_back(read(*page.get()));  // not the page that a child made by fork inherits
+      found.push_back(read(*page.get()));  // skips a page that a child inherited by fork
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return found;

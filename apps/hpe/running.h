@@ -13,17 +13,18 @@
 
 namespace hpe::cli {
 
-/// The state of a process at one time. Sums count from its start, or from its last hpeResetStatistics.
+/// The state of a process at one time. Sums count from the start of the process, or from its last call of
+/// hpeResetStatistics.
 struct running_process {
   struct device {
     std::string name;
     std::uint64_t memory = 0;  ///< bytes
-    std::uint64_t used = 0;    ///< bytes that back its allocations
+    std::uint64_t used = 0;    ///< bytes of the device that back the process's allocations
   };
 
   pid_t number = 0;
   std::uint64_t started = 0;  ///< distinguishes two processes that had the same number
-  std::string command;        ///< its command line
+  std::string command;        ///< the process's command line
   std::string rank;           ///< rank in its MPI job; empty: the process is not a rank
   std::vector<device> devices;
   std::uint64_t to_device = 0;  ///< bytes
@@ -44,7 +45,7 @@ struct process_rates {
   double given_back = 0;  ///< bytes/s
 };
 
-/// The processes of the calling user that use hpe, by process number.
+/// Returns the processes of the calling user that use hpe, by process number.
 [[nodiscard]] std::vector<running_process> running_processes();
 
 /// The peak of hpe's device memory that a process and its descendants use. The status pages of processes that have
@@ -62,8 +63,8 @@ class device_memory_watch {
   void sample();
 
   struct peak {
-    running_process process;         ///< its state when it was found
-    running_process::device device;  ///< its memory in use is the largest of any sample
+    running_process process;         ///< the process's state when it was found
+    running_process::device device;  ///< `used` is the largest value of all samples
   };
   [[nodiscard]] std::vector<peak> peaks() const;
 
@@ -79,11 +80,11 @@ struct process_and_rates {
   running_process process;
   process_rates rates;
 };
-/// Each process of `now` with its rates since `before`.
+/// Returns each process of `now` with its rates since `before`. seconds: the time between the two lists.
 [[nodiscard]] std::vector<process_and_rates> with_rates(const std::vector<running_process>& before,
                                                         const std::vector<running_process>& now, double seconds);
 
-/// The output of `hpe top`: a table for a terminal of `columns` columns, and a JSON object.
+/// Returns the output of `hpe top`: a table for a terminal of `columns` columns, and a JSON object.
 [[nodiscard]] std::string table_of(const std::vector<process_and_rates>& processes, unsigned columns);
 [[nodiscard]] std::string json_of(const std::vector<process_and_rates>& processes);
 

@@ -1,4 +1,5 @@
-// Convolution of an image in segments of rows that overlap by the reach of the weights. Devices do not communicate.
+// Convolution of an image in segments of rows. Neighbouring segments overlap by the reach of the weights, so devices do
+// not communicate.
 
 #include <fmt/core.h>
 

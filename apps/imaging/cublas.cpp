@@ -12,7 +12,7 @@ namespace {
 
 constexpr int as_it_is = 0;  // CUBLAS_OP_N
 
-/// The functions, as <cublas_v2.h> declares them.
+/// The functions of cuBLAS that this file calls, as <cublas_v2.h> declares them.
 struct library {
   int (*create)(void** handle);
   int (*destroy)(void* handle);
@@ -33,7 +33,8 @@ void* open_library(std::string& words) {
 template <class Function>
 void find(void* opened, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(opened, name));
-  if (function == nullptr) throw error(HPE_ERROR_NOT_SUPPORTED, std::string("this cuBLAS has no ") + name);
+  if (function == nullptr)
+    throw error(HPE_ERROR_NOT_SUPPORTED, std::string("the cuBLAS library lacks the function ") + name);
 }
 
 const library& load() {
@@ -51,7 +52,8 @@ const library& load() {
   return loaded;
 }
 
-/// Queues a call of function(stream) in which `device` is the current device. The accesses determine its order.
+/// Queues a call of function(stream) in which `device` is the current device. The accesses determine for which earlier
+/// work the call waits.
 template <class Function>
 void queue(int device, Function function, std::initializer_list<hpeAccess> accesses) {
   const auto call = [](void* stream, void* self) noexcept { return (*static_cast<Function*>(self))(stream); };
@@ -73,7 +75,7 @@ cublas_handle::cublas_handle(int device) : device_(device) {
 cublas_handle::~cublas_handle() {
   if (handle_ == nullptr) return;
   auto call = [](void*, void* handle) noexcept { return load().destroy(handle); };
-  // Nothing can be done about a failure here.
+  // The error is ignored, because a destructor cannot report it.
   static_cast<void>(hpeEnqueue(device_, call, handle_, nullptr, 0));
 }
 
@@ -83,8 +85,8 @@ void cublas_handle::multiply(const hpe::array<float>& a, const hpe::array<float>
   const auto work = [&](void* stream) {
     if (const int status = cublas.set_stream(handle_, stream)) return status;
     const float one = 1, old = replace ? 0 : 1;
-    // cuBLAS takes these row-major matrices as column-major, that is, transposed: the transpose of a b is the product
-    // of the transposed b and the transposed a.
+    // cuBLAS reads these row-major matrices as column-major, that is, transposed. The operands are exchanged, because
+    // the transpose of a b is the product of the transposed b and the transposed a.
     return cublas.sgemm(handle_, as_it_is, as_it_is, n, n, n, &one, b.data(), n, a.data(), n, &old, c.data(), n);
   };
   queue(device_, work, {in(a), in(b), replace ? out(c) : inout(c)});

@@ -6,7 +6,7 @@
 
 namespace hpe::imaging {
 
-/// A handle of cuBLAS for one device. One thread at a time.
+/// A handle of cuBLAS for one device. Only one thread at a time may use a handle.
 class cublas_handle {
  public:
   /// Whether cuBLAS can be loaded.

@@ -1,5 +1,6 @@
 // Image filters. The image is one array over all devices, and kernels read the rows of neighbouring devices remotely.
-// All threads read the table of weights: each device has a copy, or the weights are stored once (docs/gpu-sm.md).
+// All threads of a kernel read the table of weights. Either each device has a copy of this table, or the table is
+// stored once (docs/gpu-sm.md).
 
 #include <fmt/core.h>
 
@@ -68,8 +69,8 @@ std::vector<command_line::option> options_of(request& r) {
            r.loads,
            {{"plain", load_path::plain}, {"read-only", load_path::read_only}, {"uncached", load_path::uncached}})},
       {"--output", "FILE",
-       "write the result: .png, with values from 0 to 255, or .npy for one channel; a FILE without an ending stands "
-       "for all these formats",
+       "write the result: .png, with values from 0 to 255, or .npy for one channel; if FILE has no ending, "
+       "a file of each of these formats",
        to_text(r.output)},
       devices_option(r.devices),
       repeats_option(r.repeats),

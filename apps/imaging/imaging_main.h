@@ -8,5 +8,5 @@ int tomosynthesis_main(int argc, char** argv);
 int rays_main(int argc, char** argv);
 int multiply_main(int argc, char** argv);
 
-/// `hpe filter`, with the same exit statuses, but always in one process.
+/// The command `hpe filter`. It returns the same exit statuses, but always runs in one process.
 int filter_main(int argc, char** argv);

@@ -42,7 +42,7 @@ std::string help_text() {
   return "Usage: hpe least-squares [options] [PATHS|FILE]\n\n"
          "Uses all devices to compare paths of points in space with a reference path: computes for each path the\n"
          "3 x 3 matrix M = pinv(A) R that brings its points A nearest to the points R of the reference, by least\n"
-         "squares. The matrix is 0 where the points lie in a plane through the origin.\n\n" +
+         "squares. The matrix is 0 if the points are in a plane through the origin.\n\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe least-squares 2^20 --points 64\n"

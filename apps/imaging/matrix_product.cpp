@@ -1,6 +1,6 @@
-// Fox's algorithm on a square of q x q members: each has a block of a and of b, and computes a block of the product. In
-// round s, member (i, (i + s) mod q) broadcasts its block of a along its row, all members add the product of this block
-// and their block of b to their block of the product, and the blocks of b move up by one row.
+// Fox's algorithm on a square of q x q members (team.h). Each member has a block of a and a block of b, and computes a
+// block of the product. In round s, member (i, (i + s) mod q) broadcasts its block of a along its row, all members add
+// the product of this block and their block of b to their block of the product, and the blocks of b move up by one row.
 
 #include <fmt/core.h>
 
@@ -149,7 +149,7 @@ void work(member& me, const request& r, int q, bool by_cublas, matrices& blocks,
     std::swap(b, next);
   };
   for (std::int64_t i = 0; i < r.repeats; ++i) {
-    hpe::copy(b.data(), me.fetch(blocks.right.data(), parts), bytes);  // an earlier run has moved b to other members
+    hpe::copy(b.data(), me.fetch(blocks.right.data(), parts), bytes);  // an earlier run has moved the blocks of b
     hpe::synchronize(me.device());
     me.measure(1, [&] {
       for (int s = 0; s < q; ++s) round(s);

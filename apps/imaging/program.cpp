@@ -19,7 +19,8 @@ std::vector<command_line::option> with_common(std::vector<command_line::option> 
   const std::vector<option> all{
       devices_option(c.devices),
       {"--repeats", "N", "number of runs; the fastest is reported (3)", to_whole(c.repeats, 1)},
-      {"--output", "FILE", output_help + "; a FILE without an ending stands for all these formats", to_text(c.output)},
+      {"--output", "FILE", output_help + "; if FILE has no ending, write a file of each of these formats",
+       to_text(c.output)},
       json_option(c.json),
       quiet_option(c.quiet),
       help_option(c.help)};

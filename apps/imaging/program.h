@@ -16,7 +16,7 @@ namespace hpe::imaging {
 
 using command_line::bad_input;
 
-/// The options that all programs have.
+/// The options that all imaging programs have.
 struct common {
   bool help = false, quiet = false;
   std::int64_t devices = 0, repeats = 3;
@@ -32,7 +32,7 @@ struct common {
 /// Throws bad_input if the leading process has too little memory on the host, or on all of its devices together.
 /// on_host, on_devices: numbers of 4-byte values; floating-point, because products of sizes must not overflow.
 void check_memory(const std::string& what, const team& who, double on_host, double on_devices);
-/// A setter for sizes that are separated by "x", as in 1024x768. Every size is at least 1.
+/// Returns a setter for sizes that are separated by "x", as in 1024x768. Every size is at least 1.
 [[nodiscard]] command_line::setter to_sizes(const std::vector<std::int64_t*>& places);
 
 /// In the leading process: prints the times of a run followed by `more`, and writes the JSON.
@@ -54,12 +54,12 @@ enum class output_kind { image, array };
 [[nodiscard]] command_line::output_files checked_outputs(const std::string& output, const std::string& json,
                                                          output_kind kind, const std::vector<std::string>& inputs = {});
 
-/// The kernels of libhpe-imaging-kernels.so.
+/// Returns the kernels of libhpe-imaging-kernels.so.
 [[nodiscard]] hpe::module kernels();
-/// The grid of a kernel that processes this number of elements.
+/// Returns the grid of a kernel that processes this number of elements.
 [[nodiscard]] hpeShape grid_for(std::uint64_t elements);
 
-/// The programs. They throw bad_input and hpe::error.
+/// The programs. They return the exit status, and throw bad_input and hpe::error.
 int run_convolution(const make_team& make, int argc, char** argv);
 int run_least_squares(const make_team& make, int argc, char** argv);
 int run_tomosynthesis(const make_team& make, int argc, char** argv);

@@ -1,5 +1,5 @@
-// Frames of moving spheres. Device d of n has the rows d, d + n, d + 2 n and so on, which balances the load. After each
-// frame, the host moves the spheres, and each device gets the new state.
+// Frames of moving spheres. Device d of n computes the rows d, d + n, d + 2 n and so on, which balances the load. After
+// each frame, the host moves the spheres and sends the new state to each device.
 
 #include <fmt/core.h>
 

@@ -1,9 +1,9 @@
 // Members that are threads share host memory, so arrays in host memory need no copies. Bytes in device memory are
-// pulled: each member publishes the address of its bytes, all members wait at a barrier, each member copies from the
-// others, and all members wait again.
+// copied by the receiver: each member publishes the address of its bytes, all members wait at a barrier, each member
+// copies bytes of other members, and all members wait at the barrier again.
 //
-// Invariant: a member that fails leaves the barrier for good, so no other member waits for it. The other members see
-// the failure at the next barrier and end.
+// A member that fails leaves the barrier for good, so no other member waits for it. The other members see the failure
+// at the next barrier and end.
 
 #include "apps/imaging/team.h"
 

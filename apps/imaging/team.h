@@ -3,8 +3,8 @@
 /// Programs that run the same code on each of several devices, as threads of one process or as processes of a
 /// distributed job. A *member* is one such thread or process with its device; the members of a run are a *team*.
 ///
-/// The first member has the input and receives the result, in host memory. Work is a sequence of phases, each of which
-/// ends before the next one begins, so the time of a run is the sum of its phases.
+/// The first member has the input and receives the result, in host memory. The work of a member is a sequence of
+/// phases. Each phase ends before the next phase begins, so the time of a run is the sum of the times of its phases.
 
 #include <array>
 #include <chrono>
@@ -51,9 +51,11 @@ class member {
   /// Waits until all members have called this function.
   virtual void wait_for_all() = 0;
 
-  /// Collective. Returns this member's part of `all`, in host memory. Only the first member passes the array `all`.
+  /// Collective: all members call this function. Returns this member's part of `all`, in host memory. Only the first
+  /// member passes the array `all`.
   [[nodiscard]] virtual const std::byte* fetch(const void* all, const division& parts) = 0;
-  /// Returns host memory to which this member writes its part of `all`; valid until the next call.
+  /// Returns host memory to which this member writes its part of `all`. The memory is valid until the next call of
+  /// room().
   [[nodiscard]] virtual std::byte* room(void* all, const division& parts) = 0;
   /// Collective. Copies the parts that members wrote to room() to `all` of the first member.
   virtual void deliver(void* all, const division& parts) = 0;
@@ -78,7 +80,8 @@ class member {
 
  private:
   /// Called before each exchange, so that the wait is timed apart from the transfers. Threads wait here for all
-  /// members, because each exchange needs all of them. Processes do not: MPI may begin with the members that are ready.
+  /// members, because each exchange needs all of them. Processes do not wait here, because MPI may begin with the
+  /// members that are ready.
   virtual void wait_before_exchange() {}
 
   const int rank_, size_, device_;
@@ -94,7 +97,7 @@ class team {
   virtual ~team() = default;
 
   [[nodiscard]] virtual int size() const = 0;
-  /// The number of devices that this process uses.
+  /// Returns the number of devices that this process uses.
   [[nodiscard]] virtual int devices_here() const = 0;
   /// Whether this process runs the first member, which reads the input and writes the result.
   [[nodiscard]] virtual bool leads() const = 0;
@@ -107,7 +110,7 @@ class team {
 /// process.
 using make_team = std::function<std::unique_ptr<team>(std::int64_t devices)>;
 
-/// A team of threads of this process. Throws bad_input for more devices than the machine has.
+/// Returns a team of threads of this process. Throws bad_input for more devices than the machine has.
 [[nodiscard]] std::unique_ptr<team> make_threads(std::int64_t devices);
 
 /// Returns the fastest run, which other programs disturb least. of_members: the times of all runs, by member.

@@ -1,6 +1,6 @@
 // Tomosynthesis by multiplicative corrections. Devices divide the views for the comparison of projections with
-// measurements, and the slices for the correction. Each device has the whole volume and all ratios, and after each half
-// of an iteration, each device gets the new parts of all other devices.
+// measurements, and the slices for the correction. Each device has the whole volume and all ratios. After each half of
+// an iteration, each device receives the new parts of all other devices.
 
 #include <fmt/core.h>
 
@@ -63,7 +63,9 @@ tomography geometry_of(const request& r) {
 std::vector<float> made_up_volume(const request& r) {
   std::vector<float> volume(static_cast<std::size_t>(r.slices * r.rows * r.columns), 40);
   constexpr std::array<std::array<double, 4>, 3> balls{
-      {{0.5, 0.5, 0.5, 0.3}, {0.2, 0.3, 0.25, 0.15}, {0.8, 0.6, 0.75, 0.12}}};  // place and radius
+      {{0.5, 0.5, 0.5, 0.3},
+       {0.2, 0.3, 0.25, 0.15},
+       {0.8, 0.6, 0.75, 0.12}}};  // z, y and x of the centre, and the radius, as fractions of the volume
   for (std::int64_t z = 0; z < r.slices; ++z)
     for (std::int64_t y = 0; y < r.rows; ++y)
       for (std::int64_t x = 0; x < r.columns; ++x)
@@ -104,7 +106,7 @@ std::vector<float> views_of(request& r, bool leads) {
 
 struct result {
   std::vector<float> volume;
-  double distance = 0;  ///< of the last ratios from 1, mean
+  double distance = 0;  ///< mean distance of the ratios of the last iteration from 1
 };
 
 void work(member& me, const request& r, const std::vector<float>& views, result& to) {
@@ -128,8 +130,8 @@ void work(member& me, const request& r, const std::vector<float>& views, result&
                                  ratios.data(),  first_of(by_view), count_of(by_view)};
   const correct_slices correction{geometry_of(r), ratios.data(), volume.data(), first_of(slices), count_of(slices)};
   const auto bytes_of = [](const hpe::array<float>& a) { return reinterpret_cast<std::byte*>(a.data()); };
-  // The volume begins with equal values, each of four of these bytes. Any value above 0 is possible, because the first
-  // correction replaces it.
+  // All values of the initial volume are equal; each consists of four bytes of this value. Any value above 0 would do,
+  // because the first correction replaces it.
   constexpr int bytes_of_gray = 0x3f;
 
   me.measure(r.repeats, [&] {

@@ -1,5 +1,5 @@
-// The imaging programs under mpirun: a member of the team in each process, on one of the devices of its machine. `hpe`
-// becomes this program; argv[0] is the name of the command.
+// The imaging programs under mpirun. Each process is a member of the team, and uses one of the devices of its machine.
+// The command `hpe` replaces itself by this program; argv[0] is the name of the command.
 
 #include <fmt/core.h>
 

@@ -71,8 +71,8 @@ class rank_member final : public member {
   }
 
   /// In each of size() - 1 steps, each rank sends the part that it received last to the next rank. MPI_Allgatherv would
-  /// copy all parts from the device before it sends and back to the device at the end, with the network idle meanwhile;
-  /// a message copies only the part that it carries.
+  /// copy all parts from the device before the first message and to the device after the last message; the network
+  /// would be idle during these copies. A message copies only the part that it carries.
   void all_gather(std::byte* array, const division& parts) override {
     const auto part_of = [&](int step) -> const part& {
       return parts[static_cast<std::size_t>((rank() - step + size()) % size())];
@@ -104,7 +104,7 @@ class rank_member final : public member {
 
  private:
   std::vector<std::byte> received_, room_, shared_;
-  MPI_Comm row_ = MPI_COMM_NULL;  ///< of the members in this one's row of a square
+  MPI_Comm row_ = MPI_COMM_NULL;  ///< the members in this member's row of the square
 };
 
 class ranks final : public team {

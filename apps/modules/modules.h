@@ -1,15 +1,16 @@
 #pragma once
 
-/// The shared objects with kernels of hpe's own applications, in the folder of libhpe.so. Any thread.
+/// The shared objects with kernels of hpe's own applications, in the folder of libhpe.so. Any thread may call these
+/// functions.
 
 #include <string>
 
 namespace hpe::modules {
 
-/// The path of a module, whether it exists or not.
+/// Returns the path of a module, whether it exists or not.
 [[nodiscard]] std::string path_of(const std::string& file);
 
-/// The path of a module. Throws hpe::error (HPE_ERROR_NOT_FOUND) if the file does not exist.
+/// Returns the path of a module. Throws hpe::error (HPE_ERROR_NOT_FOUND) if the file does not exist.
 [[nodiscard]] std::string require(const std::string& file);
 
 }  // namespace hpe::modules

@@ -25,9 +25,10 @@ struct chart {
   std::string unit = {};       ///< unit of the values, shown above the colour bar
   double least = 0, most = 1;  ///< values at the ends of the colour bar
   colour_map colours = blue_to_yellow;
-  bool square = true;  ///< a unit is as long across as down; false: the chart is half as high as wide
-  /// Returns the colour of a sample, by column and row, in place of its value's colour; nullopt: the value's colour.
-  /// May be empty: all samples then have their values' colours.
+  bool square = true;  ///< a unit is as long along the horizontal axis as along the vertical axis; false: the chart is
+                       ///< half as high as wide
+  /// Returns the colour of a sample, by column and row, in place of the colour of its value. If it returns nullopt, or
+  /// if this function is empty, the sample has the colour of its value.
   std::function<std::optional<colour>(std::int64_t, std::int64_t)> over = {};
 };
 

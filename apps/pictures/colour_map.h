@@ -9,11 +9,12 @@ namespace hpe::pictures {
 /// The colour of a value from 0 to 1; other values have the colour of the nearer end.
 using colour_map = colour (*)(double);
 
-/// Dark blue over green to yellow; readable without colours too, because the brightness grows steadily.
+/// Returns a colour from dark blue over green to yellow. The brightness grows steadily, so the map is readable without
+/// colours too.
 [[nodiscard]] colour blue_to_yellow(double value);
-/// White to black.
+/// Returns a grey value from white to black.
 [[nodiscard]] colour white_to_black(double value);
-/// Blue over white to red.
+/// Returns a colour from blue over white to red.
 [[nodiscard]] colour blue_to_red(double value);
 
 }  // namespace hpe::pictures

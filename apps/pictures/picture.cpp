@@ -61,7 +61,7 @@ bool is_black(const std::array<std::uint8_t, 5>& glyph, std::int64_t x, std::int
   return in_corner ? beside : dot(column, row);
 }
 
-/// The values of the ticks on an axis of `pixels` pixels that begins at `from`.
+/// Returns the values of the ticks on an axis of `pixels` pixels that begins at `from`.
 std::vector<double> ticks(std::int64_t pixels, const scale& units, double step) {
   std::vector<double> values;
   const double end = units.from + static_cast<double>(pixels) * units.per_pixel;
@@ -168,7 +168,7 @@ pixels read_png(const std::string& path, bool colour) {
   header.format = colours ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   pixels p{header.width, header.height, colours ? 3 : 1, {}};
   try {
-    // A damaged file may claim to be larger than memory.
+    // The header of a damaged file may state a size that exceeds the memory.
     command_line::check_room(fmt::format("{}, an image of {} x {} pixels", path, p.width, p.height),
                              {.on_devices = 0, .on_host = static_cast<double>(p.width * p.height * p.channels)}, 0);
     p.values.resize(static_cast<std::size_t>(p.width * p.height * p.channels));

@@ -53,7 +53,7 @@ struct scale {
   double per_pixel, from;
 };
 
-/// The width of a text in pixels.
+/// Returns the width of a text in pixels.
 [[nodiscard]] std::int64_t width_of(std::string_view text);
 
 /// Draws a line around the area, and ticks at its upper and its left edge with numbers at round values.
@@ -62,7 +62,7 @@ void draw_axes(picture& p, const area& where, const scale& across, const scale& 
 /// Returns the distance between ticks: the smallest number not below `least` that is 1, 2 or 5 times a power of ten.
 [[nodiscard]] double round_step(double least);
 
-/// Writes a PNG file. Throws std::runtime_error if that fails; an earlier file of that name then stays.
+/// Writes a PNG file. Throws std::runtime_error if that fails; an earlier file of that name then stays unchanged.
 void write_png(const std::string& path, const picture& p);
 
 /// The values of pixels, from 0 to 255; the top row comes first.

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What an application needs when it runs on a given number of devices: the results of the formulas in its
-/// specification. The models use only these data of an application.
+/// The work, transfers and memory of an application on a given number of devices: the values of the formulas in its
+/// specification. The models use no other data about the application.
 
 #include <map>
 #include <string>
@@ -22,16 +22,16 @@ enum class pattern { gather, scatter, broadcast, all_gather, all_reduce, all_to_
 struct transfer {
   std::string name;
   direction where;
-  double bytes;   ///< of one device
+  double bytes;   ///< bytes that one device transfers
   double pieces;  ///< number of copies into which the bytes are divided
   bool pinned;
-  bool each_iteration;  ///< false: once in a run
+  bool each_iteration;  ///< true: in each iteration; false: once in a run
   bool overlap;         ///< the transfer runs at the same time as kernels and all other overlapping work
-  double disk_passes;   ///< how often the bytes cross the disk if they are not in host memory; 2 if they also evict
-                        ///< other bytes
+  double disk_passes;   ///< how often the disk transfers the bytes if they are not in host memory; 2 if they also evict
+                        ///< other bytes to the disk
 };
 
-/// Bytes between devices.
+/// A transfer of bytes between devices.
 struct exchange {
   std::string name;
   pattern how;
@@ -52,7 +52,7 @@ struct demand {
   topology where;
   double iterations;
   double units;    ///< units of work of all devices in an iteration
-  double granule;  ///< units that stay on one device
+  double granule;  ///< number of units that must be on the same device, as in a row of an image
   double block;    ///< units in a block of threads; 0: not known
   double launches;
   double reference_seconds;  ///< time of kernels for reference_units on one device
@@ -75,7 +75,7 @@ enum class resource { kernels, cpu, to_device, to_host, disk, pinning, host_copi
 struct estimate {
   double seconds = 0;
   std::map<resource, double> busy;
-  /// The resource that is busy longest.
+  /// Returns the resource that is busy longest.
   [[nodiscard]] resource bound() const;
   /// Returns the busy time of a resource; 0 if the run does not use the resource.
   [[nodiscard]] double seconds_of(resource r) const;

@@ -68,7 +68,7 @@ class object {
   [[nodiscard]] object part(const std::string& name, std::vector<std::string> known) const {
     return {at(name), path_of(name), std::move(known)};
   }
-  /// The elements of an array, as objects.
+  /// Returns the elements of an array as objects. `known`: the allowed fields of each object.
   [[nodiscard]] std::vector<object> parts(const std::string& name, const std::vector<std::string>& known) const {
     if (!at(name).is_array()) throw bad_input(path_of(name) + ": not an array");
     std::vector<object> all;
@@ -272,7 +272,7 @@ machine_profile profile_of_json(const std::string& text, const std::string& file
                         {"name", "origin", "sources", "commit", "time", "machine", "devices", "links", "host", "peers",
                          "network", "ranks"}});
   } catch (const json::parse_error& wrong) {
-    throw bad_input(fmt::format("{}: no JSON: {}", file, wrong.what()));
+    throw bad_input(fmt::format("{}: not valid JSON: {}", file, wrong.what()));
   }
 }
 

@@ -92,8 +92,8 @@ class machine {
     return shared_ || m_.copy_speeds_on_machines.empty() ? 1 : m_.copy_speeds_on_machines.of_each(devices_);
   }
 
-  /// The connection between two devices: the network, a link between them, or both directions of their links to the
-  /// host.
+  /// Returns the connection between two devices: the network, a link between them, or both directions of their links to
+  /// the host.
   [[nodiscard]] path way(pattern how, bool by_kernels) const {
     if (!shared_) {
       const network& n = *m_.between_nodes;
@@ -161,8 +161,8 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
     const auto waves = [&](double of) { return std::ceil(std::ceil(of / d.block) / m.wave); };
     shares = waves(units) / waves(d.reference_units);
   }
-  // The reference run took at least as long as its bytes take in memory. Devices that work at the same time may slow
-  // down memory more than arithmetic, or the reverse.
+  // The reference run takes at least the time in which memory transfers its bytes. Devices that work at the same time
+  // may slow down memory more than arithmetic, or the reverse.
   const machine_profile::speeds speed =
       d.where == topology::shared ? m.on_one_machine(d.devices) : m.on_machines(d.devices);
   const double in_memory = m.kernel_memory > 0 ? std::min(d.reference_bytes / m.kernel_memory, d.reference_seconds) : 0;
@@ -215,10 +215,10 @@ bool is_independent(const demand& d) {
 
 }  // namespace
 
-// Devices that share only links stay in step: each gets the same part of a link's rate, and their order does not
-// matter. If devices also share processors, some compute while others copy. The time then lies between the time of
-// devices in step and the time of devices that wait for links or for processors, but not for both; the prediction is
-// the mean of the two.
+// Devices that share only links stay in step, because each device gets the same part of a link's rate. If devices also
+// share processors, some devices compute while other devices copy. The time is then between two limits: the time of
+// devices in step, and the time of devices that wait for links or for processors, but not for both. The prediction is
+// the mean of these limits.
 estimate predict(const demand& d, const machine_profile& m) {
   estimate e = devices_in_step(d, m);
   if (d.where == topology::shared && d.devices > 1 && is_independent(d)) {

@@ -1,32 +1,32 @@
 #pragma once
 
 /// D. Schaa and D. Kaeli, Exploring the Multiple-GPU Design Space (IPDPS 2009), equations 1 to 7: the time is the sum
-/// of all parts, none of which overlap. Times are seconds, sizes bytes, rates bytes per second.
+/// of all parts, because no parts overlap. Times are seconds, sizes bytes, rates bytes per second.
 
 #include "apps/predict/demand.h"
 #include "apps/predict/machine_profile.h"
 
 namespace hpe::predict::paper {
 
-/// Equation 3: the time of one element.
+/// Returns the time of one element (equation 3).
 [[nodiscard]] double element_seconds(double reference_seconds, double elements);
 
-/// Equations 4 and 5: the time of `count` elements, or subsets of elements, on `gpus` GPUs.
+/// Returns the time of `count` elements, or subsets of elements, on `gpus` GPUs (equations 4 and 5).
 [[nodiscard]] double gpu_seconds(double seconds_of_one, double count, int gpus);
 
-/// Equation 6: the time that the disk needs to read or write, once, the part of a transfer that does not fit into host
-/// memory. `allocated`: bytes of all data; `transferred`: bytes of the transfer.
+/// Returns the time that the disk needs to read or write, once, the part of a transfer that does not fit into host
+/// memory (equation 6). `allocated`: bytes of all data; `transferred`: bytes of the transfer.
 [[nodiscard]] double paging_seconds(double allocated, double memory, double transferred, double disk);
 
-/// Equation 7 for one transfer of a device: pinned memory adds the time of its allocation, pageable memory the time of
-/// the disk.
+/// Returns the time of one transfer of a device (equation 7). Pinned memory adds the time of its allocation, and
+/// pageable memory adds the time of the disk.
 [[nodiscard]] double gpu_communication_seconds(bool pinned, double pinned_allocation, double disk_seconds,
                                                double bus_seconds);
 
 /// Steps of MPI's broadcast to this number of ranks: the logarithm to base 2, rounded up.
 [[nodiscard]] double broadcast_steps(double ranks);
 
-/// The number of times that the bytes of an exchange cross the network, one time after the other.
+/// Returns how often the bytes of an exchange cross the network, one time after the other.
 [[nodiscard]] double steps(pattern how, double members);
 
 /// Equations 1 and 2: the sum of all parts. Throws bad_input for distributed devices on a machine without a network.

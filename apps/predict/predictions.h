@@ -1,6 +1,6 @@
 #pragma once
 
-/// The predictions of a request: both models, for several numbers of devices and topologies.
+/// The predictions of both models for several numbers of devices and topologies.
 
 #include <optional>
 #include <string>
@@ -29,8 +29,8 @@ struct predictions {
   std::string specification, machine, what_if;
   std::vector<point> points;
 
-  /// The fastest point of a model; of equally fast points, the one with the fewest devices. Each model has at least one
-  /// point.
+  /// Returns the fastest point of a model; of equally fast points, the one with the fewest devices. Each model has at
+  /// least one point.
   [[nodiscard]] const point& best(model which) const;
 };
 
@@ -38,8 +38,8 @@ struct range {
   int first, last;
 };
 
-/// Throws bad_input if the application cannot run on any number of devices in the range, or if a model throws
-/// bad_input.
+/// Returns the predictions of both models. Throws bad_input if the application can run on no number of devices in the
+/// range, or if a model throws bad_input.
 [[nodiscard]] predictions predict(const specification& s, const machine_profile& m, range devices,
                                   const std::vector<topology>& where, const std::string& what_if);
 

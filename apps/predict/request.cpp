@@ -50,7 +50,7 @@ std::vector<command_line::option> options_of(request& r) {
        to_text(r.save_spec)},
       {"--csv", "FILE", "write the predictions as comma-separated values; -: to standard output, without the table",
        to_text(r.csv)},
-      {"--picture", "FILE", "draw the times against the number of devices, as .svg", to_text(r.picture)},
+      {"--picture", "FILE", "draw the times over the number of devices, as .svg", to_text(r.picture)},
       {"--charts", "FILE", "write charts as JSON, for `scripts/measurements draw`", to_text(r.charts)},
       json_option(r.json),
       quiet_option(r.quiet),
@@ -102,7 +102,7 @@ std::string file_of(const std::string& word, const std::string& folder, const st
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(place, none)) names.push_back(entry.path().stem());
   std::sort(names.begin(), names.end());
-  throw bad_input(fmt::format("{}: there is no such file; with hpe come {}", word,
+  throw bad_input(fmt::format("{}: there is no such file; the names that hpe contains are {}", word,
                               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 

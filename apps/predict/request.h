@@ -23,14 +23,15 @@ struct request {
 /// Throws bad_input for an unknown option or a value that is not possible.
 [[nodiscard]] request parse(int argc, char** argv);
 
-/// The text of --help.
+/// Returns the text of --help.
 [[nodiscard]] std::string help_text();
 
 /// Returns the file that a word of the command line means: the word itself as a path, or the file of that name in hpe's
 /// folder `folder` ("machines" or "applications"). Throws bad_input, which lists the possible names.
 [[nodiscard]] std::string file_of(const std::string& word, const std::string& folder, const std::string& ending);
 
-/// The topologies of the request on a machine: auto includes distributed devices only if the machine has a network.
+/// Returns the topologies of the request on a machine: auto includes distributed devices only if the machine has a
+/// network.
 [[nodiscard]] std::vector<topology> topologies(const request& r, const machine_profile& m);
 
 }  // namespace hpe::predict

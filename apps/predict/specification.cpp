@@ -86,7 +86,7 @@ class table {
     return all;
   }
 
-  /// The names of all fields, in the order of the file.
+  /// Returns the names of all fields, in the order of the file.
   [[nodiscard]] std::vector<std::string> fields() const {
     std::vector<std::pair<toml::source_position, std::string>> found;
     for (const auto& [key, value] : values_) found.emplace_back(value.source().begin, key.str());
@@ -118,8 +118,8 @@ transfer_formulas read_transfer(const table& t) {
   const auto where =
       t.one_of<direction>("direction", {{"to_device", direction::to_device}, {"to_host", direction::to_host}});
   const bool pinned = t.flag("pinned", false);
-  // Input that is read from the disk replaces other data in host memory, which is first written to the disk. Output
-  // goes to memory that is already free.
+  // Input that is read from the disk replaces other data in host memory, which is first written to the disk. Output is
+  // written to memory that is already free.
   const char* const passes = !pinned && where == direction::to_device ? "2" : "0";
   return {t.text("name"),
           where,
@@ -223,7 +223,7 @@ specification specification::parse(const std::string& text, const std::string& f
     const toml::table all = toml::parse(text, file);
     return read_table({all, file, "", top_keys});
   } catch (const toml::parse_error& wrong) {
-    throw bad_input(fmt::format("{}:{}: no TOML: {}", file, wrong.source().begin.line, wrong.description()));
+    throw bad_input(fmt::format("{}:{}: not valid TOML: {}", file, wrong.source().begin.line, wrong.description()));
   }
 }
 
@@ -231,7 +231,7 @@ void specification::set(const std::string& assignments) {
   std::istringstream all(assignments);
   for (std::string one; std::getline(all, one, ',');) {
     const std::size_t sign = one.find('=');
-    if (sign == std::string::npos) throw bad_input("--set " + one + ": not NAME=VALUE");
+    if (sign == std::string::npos) throw bad_input("--set " + one + ": expected NAME=VALUE");
     std::vector<std::string> known;
     for (const auto& size : sizes) known.push_back(size.first);
     const std::size_t place = command_line::place_among("--set", one.substr(0, sign), known);

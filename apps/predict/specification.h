@@ -47,7 +47,7 @@ class specification {
   /// have.
   void set(const std::string& assignments);
 
-  /// The work of a run on this number of devices; nullopt if the application cannot run on that number. Throws
+  /// Returns the work of a run on this number of devices; nullopt if the application cannot run on that number. Throws
   /// bad_input with the place of a formula that has no value or an invalid value.
   [[nodiscard]] std::optional<demand> on(int all, topology where) const;
 
@@ -55,7 +55,7 @@ class specification {
   std::string source;   ///< source of the figures
   std::string assumed;  ///< figures without a source; empty: none
 
-  std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; later ones may use earlier ones
+  std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; a size may use earlier sizes
   std::optional<formula> possible;                     ///< nonzero if the application can use this number of devices
   formula devices;                                     ///< number of devices that take part
   formula iterations, units, granule, block, launches, reference_seconds, reference_units, reference_bytes, cpu_seconds;

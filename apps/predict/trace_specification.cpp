@@ -52,7 +52,7 @@ events those(const events& all, const Condition& wanted) {
   return found;
 }
 
-/// The numbers of the processes that stand for devices.
+/// Returns the trace's numbers of the processes that represent devices.
 std::set<double> devices_of(const nlohmann::json& entries) {
   std::set<double> devices;
   for (const auto& e : entries)
@@ -62,7 +62,7 @@ std::set<double> devices_of(const nlohmann::json& entries) {
   return devices;
 }
 
-/// The events of the one device that ran kernels.
+/// Returns the events of the device that ran kernels. Throws bad_input if no device or several devices ran kernels.
 events events_of_device(const nlohmann::json& entries, const std::string& file) {
   const std::set<double> devices = devices_of(entries);
   std::map<double, events> by_device;
@@ -91,8 +91,8 @@ double iterations_of(const events& kernels) {
 }
 
 /// Returns the kernels without the work that only the first launch of a kernel did, such as making a plan of
-/// transforms. If the first launch took longer than all later launches of that kernel together, it counts with their
-/// median.
+/// transforms. If the first launch of a kernel took longer than all its later launches together, the first launch gets
+/// the median time of the later launches.
 events without_preparation(events kernels) {
   std::map<std::string, std::vector<event*>> by_name;
   for (event& e : kernels) by_name[e.name].push_back(&e);
@@ -124,7 +124,7 @@ std::string transfer_text(const std::string& direction, const events& copies, co
       "pieces = \"{2} / P\"\n"
       "per = \"iteration\"\n"
       "pinned = true\n"
-      "overlap = {3}   # {4:.0f} % of their time, no kernel ran\n",
+      "overlap = {3}   # no kernel ran in {4:.0f} % of the time of these copies\n",
       direction, bytes / iterations, static_cast<double>(copies.size()) / iterations, alone < covered(copies) / 2,
       100 * alone / std::max(covered(copies), 1e-9));
 }
@@ -144,7 +144,7 @@ std::string describe(const events& all, const std::string& file) {
   return fmt::format(
              "name = \"{0}\"\n"
              "source = \"a trace of {1:.6g} s on one device, from its first kernel to its last\"\n"
-             "\n[sizes]\nwork = 1   # times as much as in the trace\n"
+             "\n[sizes]\nwork = 1   # factor: 1 is the work of the traced run\n"
              "\n[work]\n"
              "iterations = {2}\n"
              "units = \"work * 1e9\"\n"
@@ -197,7 +197,7 @@ std::string specification_of_profile(const std::string& text, const std::string&
              "source = \"a profile of {:.6g} s on one device\"\n"
              "assumed = \"the time in which no thread waited for data counts as kernel time; a trace would show the "
              "kernel time\"\n"
-             "\n[sizes]\nwork = 1   # times as much as in the profile\n"
+             "\n[sizes]\nwork = 1   # factor: 1 is the work of the profiled run\n"
              "\n[work]\n"
              "iterations = {}\n"
              "units = \"work * 1e9\"\n"

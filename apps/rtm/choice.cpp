@@ -52,7 +52,7 @@ double free_in(const std::string& folder) {
 
 std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / (1 << 30)); }
 
-/// Adds the bytes that `items` items take on devices, on the host or on disk.
+/// Adds to `o` the bytes that `items` items take on devices, on the host or on disk.
 void add_room(keep_option& o, std::int64_t items, const item_bytes& item) {
   const std::int64_t slots = slots_of(o.how.where, items, item.on_devices);
   const double kept = static_cast<double>(items) * static_cast<double>(item.kept);
@@ -154,7 +154,7 @@ keep_rates measure_rates(propagator<float>& wave, const medium<float>& m, const 
     r.disk = static_cast<double>(written) / static_cast<double>(shape.at_once) /
              seconds_of(shape.parts, [&] { file->write(memory.get(), written, 0); });
   } catch (const bad_input&) {
-    r.disk = 0;  // the choice says that the folder has no space
+    r.disk = 0;  // the list of methods then states that the folder has too little space
   }
   if (wanted.zfp && wanted.bits != 0) {
     constexpr std::int64_t edge = 128;

@@ -11,8 +11,8 @@ namespace {
 
 /// Returns the factors g of one axis: `before` and `after` cells of sponge around `cells` cells without damping, padded
 /// with ones to a whole number of vectors, so that the factors of the next axis are aligned. The damping a grows with
-/// the cube of the depth into the sponge. Its integral does not depend on the width, so a wider sponge only damps more
-/// smoothly.
+/// the cube of the depth into the sponge. The integral of a over the sponge does not depend on the sponge's width, so a
+/// wider sponge only damps more smoothly.
 std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t after, double step_ratio) {
   constexpr double integral = 1.0;
   const auto damping = [step_ratio](std::int64_t depth, std::int64_t width) {
@@ -27,8 +27,8 @@ std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t 
 }
 
 /// Appends the rates of the cells of matched layers of one axis. The damping d grows with the square of the depth u
-/// into the layer, so that a wave with the fastest velocity c that crosses the layer and returns has a thousandth of
-/// its amplitude. way is c times the time step, in cells. Velocities and dampings are per time step and cell.
+/// into the layer. A wave with the fastest velocity c that crosses the layer and returns keeps a thousandth of its
+/// amplitude. way is c times the time step, in cells. Velocities and dampings are per time step and cell.
 void append_rates(std::vector<double>& rates, const kernels::layer_ends& ends, double way) {
   constexpr double kept = 1e-3, shift = 1.0 / 16;  // shift: alpha divided by the largest damping
   const auto first = rates.size(), width = static_cast<std::size_t>(ends.width());
@@ -118,7 +118,7 @@ density_potential::density_potential(const volume& density, kernels::y_ends ends
       ends_(ends),
       free_surface_(free_surface),
       radius_(order / 2) {
-  // The scheme becomes unstable at a certain ratio of two densities, which is lowest in order 16: between 8 and 10.
+  // Above a certain ratio of two densities, the scheme is unstable. This ratio is lowest in order 16: between 8 and 10.
   constexpr int most = 8;
   const auto [least, largest] = std::minmax_element(density.values.begin(), density.values.end());
   if (!(*least > 0) || !std::isfinite(*largest) || *largest > most * *least)

@@ -26,7 +26,7 @@ std::unique_ptr<codec> packing_of(const keeping& k, const kept_fields<float>& fi
   return make_zfp(std::move(shapes), k.bits);
 }
 
-/// Keeps every keep_every-th field, in the store that the settings name.
+/// The method `fields`: keeps every keep_every-th field, in the store that the settings name.
 class kept_history final : public source_history {
  public:
   kept_history(const history_shape& shape, const keeping& k)
@@ -168,7 +168,7 @@ class boundary_history final : public computed_history {
     store_->was_read(shape_.steps - 1);
   }
 
-  /// Copies the cells around the model into a slot, or back.
+  /// Copies the cells around the model to a slot, or from the slot if `back` is set.
   void copy(propagator<float>& wave, std::int64_t slot, bool back) {
     for (int d = 0; d < devices(); ++d) {
       const std::vector<kernels::window>& boxes = boxes_[static_cast<std::size_t>(d)];
@@ -190,7 +190,7 @@ class boundary_history final : public computed_history {
     }
   }
 
-  std::vector<std::vector<kernels::window>> boxes_;  ///< by device
+  std::vector<std::vector<kernels::window>> boxes_;  ///< boxes around the model, by device
   std::vector<array<std::uint8_t>> ring_;
   slots slots_;
   std::unique_ptr<field_store> store_;
@@ -250,8 +250,8 @@ class checkpoint_history final : public computed_history {
 
   const revolve_schedule schedule_;
   std::vector<std::vector<array<float>>> slots_;
-  std::size_t saved_ = 0, next_ = 0;  ///< actions done of the schedule's parts
-  std::int64_t here_ = 0;             ///< the state that again_ has
+  std::size_t saved_ = 0, next_ = 0;  ///< number of done actions of schedule_.saves, and of schedule_.back
+  std::int64_t here_ = 0;             ///< number of the state that the propagator again_ has
 };
 
 }  // namespace

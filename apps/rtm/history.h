@@ -1,7 +1,7 @@
 #pragma once
 
-/// The source's wave field between the two passes of a shot: the forward pass computes it forward in time, the imaging
-/// condition uses it backward in time.
+/// The source's wave field between the two passes of a shot. The forward pass computes this field forward in time, and
+/// the imaging condition uses it backward in time.
 
 #include <cstdint>
 #include <memory>
@@ -17,21 +17,22 @@ enum class keep_method {
   automatic,
   fields,      ///< the field at every keep_every-th step
   boundary,    ///< the cells around the model at every step and the last two fields, from which steps run backward
-  checkpoints  ///< the state at few steps, from which the steps between are repeated (Revolve)
+  checkpoints  ///< the state at few steps; all other states are computed again from these states (Revolve)
 };
 
-/// How a migration keeps the source's field. Without zfp, the place of `fields` does not change a bit of the image.
+/// How a migration keeps the source's field. Without zfp, the image has the same bits for every place of `fields`.
 /// Uncompressed `checkpoints` and uncompressed `fields` give the same bits.
 struct keeping {
   keep_method how = keep_method::automatic;
   keep_place where = keep_place::automatic;
   std::int64_t bits = 0;         ///< bits of a cell in kept fields: 4, 8 or 16; 0: uncompressed
   bool zfp = false;              ///< the host compresses with zfp; false: kernels compress (kernels/wave.h)
-  std::int64_t checkpoints = 0;  ///< 0: as many as fit into memory
-  std::string folder = ".";      ///< for keep_place::disk
+  std::int64_t checkpoints = 0;  ///< number of checkpoints; 0: as many as fit into memory
+  std::string folder = ".";      ///< folder of the file for keep_place::disk
 };
 
-/// The field to keep, and the passes that compute and use it. The grid and the decomposition must outlive a history.
+/// The grid, its division among devices, and the steps of a pass, which together determine the size of the kept data.
+/// The grid and the decomposition must outlive a history.
 struct history_shape {
   const grid& cells;
   const decomposition& parts;
@@ -41,7 +42,7 @@ struct history_shape {
   bool cut = false;          ///< the grid is cut over processes; only fields can be kept
   std::int64_t at_once = 1;  ///< number of histories that share the host's memory and the disk
 
-  /// The number of fields that the imaging condition uses.
+  /// Returns the number of fields that the imaging condition uses.
   [[nodiscard]] std::int64_t fields() const { return (steps + keep_every - 1) / keep_every; }
 };
 
@@ -62,12 +63,12 @@ class source_history {
   virtual void correlate(propagator<float>& backward, std::int64_t t, const stack<float>& onto) = 0;
 };
 
-/// Makes a history; neither `how` nor `where` may be automatic. Throws bad_input for a folder that cannot be used, and
-/// hpe::error if memory is lacking.
+/// Makes a history. `how` and `where` must not be automatic. Throws bad_input for a folder that cannot be used, and
+/// hpe::error if there is too little memory.
 [[nodiscard]] std::unique_ptr<source_history> make_history(const history_shape& shape, const keeping& k);
 
-/// Bytes of one item that a method keeps: on the device with the largest part, on all devices together, and at its
-/// final place.
+/// Bytes of one item that a method keeps: on the device with the largest part, on all devices together, and at the
+/// item's final place.
 struct item_bytes {
   std::size_t on_one_device = 0, on_devices = 0, kept = 0;
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-/// Returns a value that rises smoothly from 0 to 1 as x goes from 0 to 1; 0 below, and 1 above.
+/// Returns a value that rises smoothly from 0 to 1 as x rises from 0 to 1. Returns 0 for smaller x, and 1 for larger x.
 double ramp(double x) { return 0.5 - 0.5 * std::cos(pi * std::clamp(x, 0.0, 1.0)); }
 
 std::string number(double value) {
@@ -51,11 +51,11 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
   const int available = device_count();
   if (s.devices < 1 || s.first_device + s.devices > available)
     throw bad_input(std::to_string(s.devices) + " devices: there are " + std::to_string(available) +
-                    "; HPE_DEVICES=soft:N gives N");
+                    "; HPE_DEVICES=soft:N provides N soft devices");
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
-  // With 768^3 points, GPUs lose more time by separate small launches of the rims than by waiting for each other at the
-  // end of a step (bench/waves/rtm.cpp); docs/measurements.md shows a size for which the reverse is true.
+  // For 768^3 points, separate small launches for the rims cost GPUs more time than waiting for each other at the end
+  // of a step (bench/waves/rtm.cpp). docs/measurements.md shows a size for which the reverse is true.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   const neighbours beyond{with.part() > 0, with.part() + 1 < with.parts()};
   return decompose(g.layout, s.devices, sizeof(float),
@@ -86,7 +86,8 @@ std::string estimate(const volume& model, const migration_settings& s, std::size
   const auto cells = static_cast<double>(model.cells()), field = static_cast<double>(g.layout.size());
   const double media = passes == 3 ? 2 : 1, arrays = s.density == nullptr ? 1 : 2;
   const double record = static_cast<double>(receivers) * static_cast<double>(s.steps);
-  // Two fields, the media, the image and the illumination; each sample twice on devices and twice on the host.
+  // Devices hold two fields, the media, the image and the illumination, and each sample twice. The host holds each
+  // sample twice.
   const double on_devices =
       s.at_once * (2 * field + media * arrays * field + (passes > 1 ? 2 * cells : 0) + 2 * record);
   // Host memory must hold this number of arrays of the model's size: the model, a smooth model, the image, its sums,
@@ -99,7 +100,7 @@ std::string estimate(const volume& model, const migration_settings& s, std::size
   if (passes == 1) return text;
   const double bytes = s.keep.bits == 0 ? sizeof(float) : static_cast<double>(s.keep.bits) / 8;
   const std::int64_t count = (s.steps + s.keep_every - 1) / s.keep_every;
-  return text + fmt::format("; {} kept wave fields, if there is room, take {}", count,
+  return text + fmt::format("; {} kept wave fields take {} if there is enough space", count,
                             command_line::in_words(s.at_once * bytes * cells * static_cast<double>(count)));
 }
 
@@ -160,8 +161,8 @@ medium<float> simulation::medium_of(const volume& velocity) const {
   if (velocity.nx != m.nx || velocity.ny != m.ny || velocity.nz != m.nz || velocity.spacing != grid_.spacing)
     throw bad_input("the model for recording and the model for migration must have the same cells");
   if (fastest(velocity) > fastest_)
-    throw bad_input("a velocity of " + number(fastest(velocity)) + " m/s, where at most " + number(fastest_) +
-                    " m/s were expected");
+    throw bad_input("a velocity of " + number(fastest(velocity)) + " m/s exceeds the largest expected velocity, " +
+                    number(fastest_) + " m/s");
   return {grid_, parts_, velocity, settings_.time_step, settings_.density.get()};
 }
 
@@ -204,7 +205,7 @@ traces<float> simulation::receivers_of(const shot& s) const { return {parts_, on
 
 traces<float> simulation::source_of(const shot& s) const {
   std::vector<kernels::point> at{s.source};
-  if (grid_.ends == kernels::y_ends::periodic)  // a line source along y, so that nothing varies along y
+  if (grid_.ends == kernels::y_ends::periodic)  // a line source, so that the wave field does not vary along y
     for (std::int32_t y = 0; y < grid_.whole.ny; ++y)
       if (y != s.source.y) at.push_back({s.source.x, y, s.source.z});
   traces<float> source(parts_, on_grid(at), settings_.steps);
@@ -314,7 +315,7 @@ volume migration::image(condition how) const {
     return v;
   }
   const std::vector<float>& illumination = stacked.illumination;
-  // epsilon (little) keeps the image small in cells that no source illuminates.
+  // epsilon (`little`) keeps the image small in cells that no source illuminates.
   double mean = 0;
   for (std::size_t i = 0; i < v.values.size(); ++i) mean += illumination[i];
   const double little = 1e-3 * mean / static_cast<double>(v.values.size()) + 1e-30;
@@ -331,7 +332,7 @@ volume migration::illumination() const {
 
 volume without_background(const volume& image) {
   volume result = image;
-  // Weights for cells with a depth of 1, because the image has no unit.
+  // The weights are those of cells with a height of 1, because the image has no unit.
   const auto weight = [&](double side) {
     return static_cast<float>(image.spacing.z * image.spacing.z / (side * side));
   };

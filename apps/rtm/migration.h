@@ -15,26 +15,26 @@
 
 namespace hpe::rtm {
 
-/// A Ricker wavelet (negative second derivative of a Gaussian) with the given peak frequency in Hz, one sample for each
-/// of `steps` time steps. Its peak is at ricker_delay(frequency) seconds.
+/// Returns a Ricker wavelet (negative second derivative of a Gaussian) with the given peak frequency in Hz, one sample
+/// for each of `steps` time steps. Its peak is at ricker_delay(frequency) seconds.
 std::vector<float> ricker(double frequency, double time_step, std::int64_t steps);
 double ricker_delay(double frequency);
 
 /// The highest significant frequency of a Ricker wavelet, as a multiple of its peak frequency.
 inline constexpr double highest_of_peak = 2.5;
 
-/// The frequency at which the slowest wave has nine cells per wavelength.
+/// Returns the frequency at which the slowest wave has nine cells per wavelength.
 double default_frequency(double slowest, double longest_side);
 
 /// Throws bad_input for a frequency whose slowest wave has fewer than two cells per wavelength: no grid can represent
 /// it.
 void check_frequency(const volume& velocity, double frequency);
 
-/// Returns a record length in seconds: 1.25 times the two-way time down the slowest column, where the quarter is for
-/// slanted paths, plus the length of the wavelet.
+/// Returns a record length in seconds: 1.25 times the time down and up the slowest column, plus the length of the
+/// wavelet. The factor 1.25 allows for slanted paths.
 double record_length(const volume& velocity, double frequency);
 
-/// Returns the number of steps between kept wave fields with which six fields are kept in a period of the highest
+/// Returns the number of steps between kept wave fields, so that six fields are kept in a period of the highest
 /// frequency.
 std::int64_t default_keep_every(double frequency, double time_step);
 
@@ -55,23 +55,23 @@ enum class preparation {
 struct migration_settings {
   double frequency = 15;        ///< peak frequency of the wavelet, Hz
   double time_step = 0;         ///< seconds
-  std::int64_t steps = 0;       ///< of each pass
+  std::int64_t steps = 0;       ///< number of steps of each pass
   std::int64_t keep_every = 8;  ///< steps between kept wave fields
-  keeping keep = {};            ///< how and where
+  keeping keep = {};            ///< method and place for the source's wave field
   int devices = 1;
-  int first_device = 0;                             ///< the first of these consecutive devices
+  int first_device = 0;                             ///< the first of the consecutive devices that are used
   int at_once = 1;                                  ///< concurrent simulations in this process, on separate devices
   std::shared_ptr<const volume> density = nullptr;  ///< densities of the model's cells, in any unit; null: constant
   boundaries edges;
   std::int64_t order = usual_order;  ///< order of the derivatives in space
   preparation data = preparation::mute;
-  double largest_angle = 90;        ///< angle of incidence on a flat reflector, degrees; the mute fades out larger ones
+  double largest_angle = 90;        ///< degrees of incidence; the mute fades out reflections at larger angles
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
   double delay = 0;                 ///< time of the Ricker wavelet's peak, seconds
 };
 
-/// A sentence about the steps and the memory of a run, and about the free memory. passes: the number of passes for each
-/// shot: 1 to model, 2 to migrate, 3 for both.
+/// Returns a sentence about the steps and the memory of a run, and about the free memory. passes: the number of passes
+/// for each shot: 1 to model, 2 to migrate, 3 for both.
 [[nodiscard]] std::string estimate(const volume& model, const migration_settings& settings, std::size_t receivers,
                                    std::size_t shots, int passes);
 
@@ -82,8 +82,8 @@ class simulation {
   using progress = std::function<void(const std::string& what, double part)>;
 
   /// Makes a simulation for models with the cells of `model` and velocities up to `fastest` m/s. Throws bad_input for
-  /// settings that are not possible: a time step above the longest stable time step, or too many devices. The processes
-  /// of the team share the shots and grids; the team must outlive the simulation.
+  /// invalid settings, such as a time step above the longest stable time step, or too many devices. The processes of
+  /// the team share the shots and grids; the team must outlive the simulation.
   simulation(const volume& model, double fastest, const migration_settings& settings, progress tell,
              team& with = alone());
 
@@ -128,7 +128,7 @@ class simulation {
   [[nodiscard]] std::vector<float> record(const medium<float>& m, const shot& s, const std::string& what);
 
  private:
-  /// Reports the progress at regular intervals. First waits for the steps that it reports, so that the report is true
+  /// Reports the progress at regular intervals. Waits for the steps before it reports them, so that the report is true
   /// and the queue stays short.
   void report(const std::string& what, std::int64_t done);
   [[nodiscard]] std::vector<kernels::point> on_grid(const std::vector<kernels::point>& cells) const;
@@ -143,12 +143,13 @@ class simulation {
   const grid grid_;
   const decomposition parts_;
   propagator<float> wave_;
-  int pass_ = 0, passes_ = 1;  ///< of the present shot
+  int pass_ = 0, passes_ = 1;  ///< the present pass and the number of passes of the present shot
 };
 
 /// The imaging condition.
 enum class condition {
-  normalised,  ///< sum(source * receiver) / (sum(source^2) + epsilon): reflectors at all depths are about as strong
+  normalised,  ///< sum(source * receiver) / (sum(source^2) + epsilon): reflectors at all depths are about equally
+               ///< strong
   correlation  ///< sum(source * receiver)
 };
 
@@ -175,16 +176,16 @@ class migration {
   /// Migrates a shot and adds it to the stack.
   void add(const shot& s, std::vector<float> data) { stacked.add(migrate(s, std::move(data))); }
 
-  /// How the source's wave field is kept.
+  /// Returns the method and the place by which the source's wave field is kept.
   [[nodiscard]] const keeping& kept() const { return keeping_; }
 
   /// The sums over all shots so far; a restarted migration sets them.
   sums stacked;
 
-  /// The stack of all shots so far.
+  /// Returns the stack of all shots so far.
   [[nodiscard]] volume image(condition how = condition::normalised) const;
 
-  /// sum(source^2) over all shots so far.
+  /// Returns sum(source^2) over all shots so far.
   [[nodiscard]] volume illumination() const;
 
  private:
@@ -198,8 +199,8 @@ class migration {
   const std::unique_ptr<source_history> history_;
 };
 
-/// The source of the backward pass, for an image in phase with the reflectors: minus the time derivative of each trace,
-/// faded out towards the end of the record. data is [step][trace].
+/// Returns the source of the backward pass, for an image in phase with the reflectors: minus the time derivative of
+/// each trace, faded out towards the end of the record. data is [step][trace].
 std::vector<float> adjoint_source(const std::vector<float>& data, std::int64_t steps, double time_step);
 
 /// Removes the smooth background that correlation leaves: returns minus the Laplacian of the image.

@@ -36,7 +36,8 @@ place place_of(const kernels::point& cell, const volume& model) {
   return {model.x0 + cell.x * model.spacing.x, model.y0 + cell.y * model.spacing.y, cell.z * model.spacing.z};
 }
 
-/// Returns the nearest cell. A model of one plane represents all values of y.
+/// Returns the cell that is nearest to `p`. A model of one plane represents all values of y. Throws bad_input if `p` is
+/// outside the model; `what` names the point in the message.
 kernels::point cell_of(const place& p, const volume& model, const std::string& what) {
   const double x = (p.x - model.x0) / model.spacing.x, y = model.ny == 1 ? 0 : (p.y - model.y0) / model.spacing.y,
                z = p.depth / model.spacing.z;

@@ -13,13 +13,13 @@ namespace hpe::rtm {
 
 /// A shot of a survey.
 struct placed_shot {
-  std::int64_t number = 0;  ///< the field record number
-  shot where;               ///< in cells of the model
+  std::int64_t number = 0;  ///< field record number in SEG-Y files
+  shot where;               ///< source and receivers, in cells of the model
 };
 
 /// Resamples several traces at once: sample j of trace i is samples[i][j], taken j * interval seconds after `begin`.
 /// Returns [step][trace] for times 0, step, 2 step ..., by band-limited interpolation (a sinc of eight lobes on each
-/// side under a Hann window). Beyond the samples the values are 0.
+/// side under a Hann window). Before the first sample and after the last sample, the values are 0.
 std::vector<float> resample(const std::vector<std::vector<double>>& samples, double interval, double begin, double step,
                             std::int64_t steps);
 
@@ -34,8 +34,8 @@ std::vector<float> resample(const std::vector<std::vector<double>>& samples, dou
                                                         const volume& model);
 
 /// Shots in a SEG-Y file. A shot is a run of traces with one field record number (bytes 9 to 12) and one source. Dead
-/// and auxiliary traces (bytes 29 and 30 from 2 to 8) are left out. Sources and receivers may be anywhere in the model;
-/// each is moved to the nearest cell.
+/// and auxiliary traces, whose bytes 29 and 30 hold a number from 2 to 8, are left out. Sources and receivers may be
+/// anywhere in the model; each is moved to the nearest cell.
 class shot_file {
  public:
   /// Reads the headers of all traces. Throws bad_input for places outside the model and units that are not lengths.
@@ -52,7 +52,7 @@ class shot_file {
  private:
   const files::segy::reader file_;
   std::vector<placed_shot> shots_;
-  std::vector<std::vector<std::uint64_t>> traces_;  ///< of each shot
+  std::vector<std::vector<std::uint64_t>> traces_;  ///< numbers of the traces of each shot
 };
 
 }  // namespace hpe::rtm

@@ -8,7 +8,7 @@
 
 namespace hpe::rtm {
 
-/// The values of the command line. Zero or an empty text means: chosen for the model.
+/// The values of the command line. For a value of zero or an empty text, hpe chooses the value that suits the model.
 struct request {
   bool help = false;
   std::string model = "salt";
@@ -43,7 +43,7 @@ struct request {
 /// Reads the options. Throws bad_input for an unknown option, an invalid value, or more than one file.
 request parse(int argc, char** argv);
 
-/// The text of --help.
+/// Returns the text of --help.
 std::string help_text();
 
 /// Returns the numbers in a text such as "600x1x300" or "0:6000:20". Throws bad_input unless the text has `least` to

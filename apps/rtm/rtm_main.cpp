@@ -71,7 +71,7 @@ std::vector<kernels::point> receivers(const request& r, const volume& v) {
   if (range[0] < 0 || range[1] < range[0] || range[1] > last + 0.5 * v.spacing.x || range[2] <= 0)
     throw bad_input("--receivers " + r.receivers + ": expected positions from 0 to " + std::to_string(last) +
                     " m, in rising order, with a step above 0");
-  // With a smaller step, a cell would have several receivers. A slightly smaller step is allowed, for rounding.
+  // With a smaller step, a cell would have several receivers. The factor allows for rounding.
   if (range[2] < 0.999 * v.spacing.x)
     throw bad_input(
         fmt::format("--receivers {}: the step must not be below the side of a cell, {} m", r.receivers, v.spacing.x));

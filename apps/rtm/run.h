@@ -23,12 +23,13 @@ struct run_settings {
   migration_settings wave;
   double interval = 0;       ///< seconds between samples of a record
   std::int64_t stride = 1;   ///< steps between samples
-  std::int64_t samples = 0;  ///< of a trace
+  std::int64_t samples = 0;  ///< number of samples of a trace
 };
 
-/// Returns the settings for records with this sample interval and length in seconds. 0 means the value that the survey
-/// states, or else a value that hpe chooses. Throws bad_input for an interval that is too long for the wavelet, and for
-/// a wavelet file that cannot be used.
+/// Returns the settings for records with this sample interval and length in seconds. If `interval` is 0, the interval
+/// of the survey is used. The length of the survey, if stated, replaces `length`. Values that are not stated anywhere
+/// are chosen by hpe. Throws bad_input for an interval that is too long for the wavelet, and for a wavelet file that
+/// cannot be used.
 [[nodiscard]] run_settings settings_of(const survey& s, const volume& velocity, std::shared_ptr<const volume> density,
                                        double interval, double length, int devices);
 
@@ -37,7 +38,7 @@ struct run_settings {
 [[nodiscard]] std::string run_mark(const volume& velocity, const run_settings& r, const std::vector<placed_shot>& shots,
                                    const std::string& also = {});
 
-/// The largest number of receivers that a shot has.
+/// Returns the largest number of receivers of a shot.
 [[nodiscard]] std::size_t most_receivers(const std::vector<placed_shot>& shots);
 
 /// Throws bad_input if devices or the host have too little memory for the records of a shot.
@@ -76,8 +77,8 @@ class device_groups {
   command_line::progress progress_;
 };
 
-/// The sums of a migration and the number of shots in them, in a file that is replaced as a whole: a run that is
-/// interrupted at any time leaves the previous file or the new file.
+/// The sums of a migration and the number of shots in them, in a file that is replaced as a whole. If a run is
+/// interrupted, either the previous file or the new file exists.
 class sums_file {
  public:
   sums_file(std::string path, std::string mark);
@@ -88,10 +89,10 @@ class sums_file {
   /// of another run or a damaged file.
   [[nodiscard]] std::int64_t load(sums& to, std::size_t cells) const;
 
-  /// Throws std::runtime_error if the file cannot be written; the previous file then stays.
+  /// Throws std::runtime_error if the file cannot be written; the previous file then stays unchanged.
   void store(const sums& from, std::int64_t shots) const;
 
-  /// Removes the file. Throws bad_input if the file holds anything but the sums of a migration.
+  /// Removes the file. Throws bad_input if the file does not hold the sums of a migration.
   void remove() const;
 
  private:

@@ -34,7 +34,7 @@ struct text {
 };
 struct path {
   std::string* place;
-  std::string word = {};  ///< possible in place of a path
+  std::string word = {};  ///< a word that may replace the path; empty: none
 };
 struct one_of {
   std::string* place;
@@ -48,7 +48,7 @@ struct list {
   std::vector<double>* place;
   std::size_t count;
 };
-/// A name out of `possible`; `take` receives its index.
+/// One of the names in `possible`; `take` receives the index of the name.
 struct named {
   std::vector<std::string> possible;
   std::function<void(std::size_t)> take;
@@ -292,7 +292,7 @@ std::vector<double> places(const std::vector<double>& range, const std::string& 
   return all;
 }
 
-/// Returns the number of the nearest cell, which may lie outside the model.
+/// Returns the index of the nearest cell, which may be outside the model.
 std::int32_t cell_at(double metres, double origin, double side) {
   return static_cast<std::int32_t>(std::lround(std::clamp((metres - origin) / side, -1e9, 1e9)));
 }

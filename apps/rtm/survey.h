@@ -12,14 +12,14 @@
 
 namespace hpe::rtm {
 
-/// The values that a survey file states, in metres, seconds, hertz and metres a second. Zero, an empty text and an
-/// empty list mean: not stated.
+/// The values that a survey file states, in metres, seconds, hertz and metres a second. A value of zero, an empty text
+/// and an empty list mean that the file omits the field.
 struct survey {
   velocity_source model;      ///< velocities in which records are modelled
-  velocity_source migration;  ///< velocities in which records are migrated; if not stated, smoothed `model`
+  velocity_source migration;  ///< velocities in which records are migrated; if omitted, `model`, smoothed
   double smooth = -1;         ///< standard deviation of the Gaussian, metres
   std::string data = "mute";
-  double angle = 90;  ///< degrees
+  double angle = 90;  ///< largest angle of incidence that the mute keeps, degrees
   std::int64_t keep_every = 0;
   keeping keep;
 
@@ -45,7 +45,7 @@ struct survey {
   std::string image;
   std::vector<std::string> image_formats{"sgy", "png"};
   std::string condition = "normalised";
-  std::string illumination;  ///< a file
+  std::string illumination;  ///< file to which the illumination is written
   bool laplacian = true;
   double gain = 0.5;
   std::int64_t width = 1240;

@@ -24,11 +24,12 @@ class halo_exchange {
   /// kernels that write the sent planes, so it returns while other queued kernels run.
   virtual void begin(std::span<float> first, std::span<float> before, std::span<float> last,
                      std::span<float> after) = 0;
-  /// Returns when newly queued kernels can read the received planes. Does nothing if no exchange was begun.
+  /// Waits until kernels that are queued after this call can read the received planes. Does nothing if no exchange was
+  /// begun.
   virtual void finish() = 0;
 };
 
-/// The base class is a team of a single process. All processes of a team make the same calls in the same order.
+/// This base class is a team of a single process. All processes of a team make the same calls in the same order.
 /// Failures throw hpe::error.
 class team {
  public:
@@ -36,8 +37,8 @@ class team {
 
   [[nodiscard]] virtual int part() const { return 0; }    ///< the number of this process's slab
   [[nodiscard]] virtual int parts() const { return 1; }   ///< number of slabs of a grid
-  [[nodiscard]] virtual int group() const { return 0; }   ///< of this process
-  [[nodiscard]] virtual int groups() const { return 1; }  ///< number of shots at once
+  [[nodiscard]] virtual int group() const { return 0; }   ///< number of this process's group
+  [[nodiscard]] virtual int groups() const { return 1; }  ///< number of groups, which compute different shots
   [[nodiscard]] bool first() const { return part() == 0 && group() == 0; }
 
   /// Makes an exchange with the neighbours in this group; null if the grid is not cut.

@@ -187,8 +187,8 @@ int model(const request& r, team& with) {
           file->publish();
         } catch (const std::runtime_error& e) {
           throw std::runtime_error(
-              fmt::format("{}; the file keeps {} of {} shots, and the same command resumes with the others", e.what(),
-                          n, shots.size()));
+              fmt::format("{}; the file keeps {} of {} shots, and the same command resumes with the missing shots",
+                          e.what(), n, shots.size()));
         }
         groups.finish_one();
       });
@@ -206,22 +206,23 @@ int model(const request& r, team& with) {
   return 0;
 }
 
-/// Returns the velocities for migration: those that the survey states, or else the smoothed model.
+/// Returns the velocities for migration: those of [migration] in the survey, or else the smoothed velocities of
+/// [model].
 volume migration_velocities(const survey& s) {
   if (!s.migration.file.empty() || !s.migration.builtin.empty()) return load(s.migration);
   const volume truth = load(s.model);
   return smooth(truth, s.smooth < 0 ? 8 * truth.spacing.z : s.smooth, 6 * truth.spacing.z);
 }
 
-/// Returns the densities for migration. If the survey states no migration velocities, their file has the format of
-/// [model].
+/// Returns the densities for migration. If the survey states no migration velocities, the file of densities has the
+/// format of [model].
 std::shared_ptr<const volume> migration_density(const survey& s, const volume& velocity) {
   velocity_source from = s.migration.file.empty() && s.migration.builtin.empty() ? s.model : s.migration;
   from.density = s.migration.density;
   return load_density(from, velocity);
 }
 
-/// Writes the stack of the shots so far: only the picture during the run, all files at its end.
+/// Writes the stack of all finished shots: only the picture during the run, and all files at the end of the run.
 class image_files {
  public:
   image_files(const survey& s, const request& r) : survey_(s) {
@@ -325,10 +326,10 @@ int migrate(const request& r, team& with) {
           const struct sums made =
               work[g]->migrate(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
           return std::array{made.image, made.illumination};
-        } catch (const std::runtime_error& e) {  // for example, the disk is too full for wave fields
+        } catch (const std::runtime_error& e) {  // for example, because the disk has too little space for wave fields
           if (groups.done() == 0) throw;
           throw std::runtime_error(
-              fmt::format("{}; {} keeps {} of {} shots, and the same command resumes with the others", e.what(),
+              fmt::format("{}; {} keeps {} of {} shots, and the same command resumes with the missing shots", e.what(),
                           sums.path(), groups.done(), shots.size()));
         }
       },

@@ -39,7 +39,7 @@ std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launc
   return rims;
 }
 
-/// Returns the planes [x0, x1) of one device, cut into tiles for this kind of device.
+/// Returns the planes [x0, x1) of one device, cut into tiles that suit the kind of the device.
 template <class T>
 kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
   const hpeDeviceInfo it = device_info(device);

@@ -21,8 +21,8 @@ struct piece {
   std::int64_t x0, x1;
 };
 
-/// Whether a device launches a step as one piece, or first the pieces that neighbours read, so that neighbours do not
-/// wait for the other pieces.
+/// Whether a device launches a step as one piece, or first launches the pieces that neighbours read, so that neighbours
+/// do not wait for the other pieces.
 enum class launch_order { at_once, rims_first };
 
 /// How a group of consecutive devices shares a grid: device d of the group owns the planes [planes[d], planes[d + 1]).
@@ -34,14 +34,14 @@ struct decomposition {
   [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
   [[nodiscard]] std::int64_t first(int d) const { return planes[static_cast<std::size_t>(d)]; }
   [[nodiscard]] std::int64_t last(int d) const { return planes[static_cast<std::size_t>(d) + 1]; }
-  /// The number that launches and placements use for device d of the group.
+  /// Returns the number that launches and placements use for device d of the group.
   [[nodiscard]] int device(int d) const { return first_device + d; }
   [[nodiscard]] std::vector<int> list() const;
   /// Waits for all work on these devices.
   void synchronize() const;
 };
 
-/// The ends of a grid beyond which another process has planes.
+/// Whether another process has planes before or after this process's planes of a grid.
 struct neighbours {
   bool before = false, after = false;
 };
@@ -51,7 +51,7 @@ struct neighbours {
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
                         launch_order order = launch_order::rims_first, neighbours beyond = {}, int first_device = 0);
 
-/// The cells of the model that device d owns; its nx may be 0.
+/// Returns the cells of the model that device d owns. The nx of the window may be 0.
 [[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
 
 /// Bytes of one kept field on the cells of a window. bits: the bits of a cell; 0: uncompressed.
@@ -68,7 +68,7 @@ class traces {
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] std::size_t count() const { return count_; }
 
-  /// All samples, step by step: [step][point], with the points in the given order.
+  /// Returns all samples, step by step: [step][point], with the points in the given order.
   [[nodiscard]] std::vector<T> read() const;
   void write(const std::vector<T>& samples);
 
@@ -96,31 +96,32 @@ class traces {
 /// If the density varies, wave fields are pressure / sqrt(density).
 template <class T>
 struct medium {
-  /// density: null if it is constant.
+  /// density: the densities of the model's cells; null: constant density.
   medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step,
          const volume* density = nullptr);
   array<T> speed;
-  array<T> potential;  ///< empty where the density is constant
+  array<T> potential;  ///< empty if the density is constant
 };
 
-/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: 4, 8 or
-/// 16 bits encode a cell within the range of its block (kernels/wave.h); 0: uncompressed.
+/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: the
+/// number of bits, 4, 8 or 16, that encode a cell within the range of values of its block (kernels/wave.h); 0:
+/// uncompressed.
 template <class T>
 class kept_fields {
  public:
   kept_fields(const grid& g, const decomposition& parts, std::int64_t count, std::int64_t bits = 0);
 
   [[nodiscard]] std::int64_t bits() const { return bits_; }
-  /// The cells of the model that device d owns; its nx may be 0.
+  /// Returns the cells of the model that device d owns. The nx of the window may be 0.
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
-  /// A field's part on device d.
+  /// Returns a field's part on device d.
   [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
-  /// The memory reserved for this part, a multiple of `sector` bytes.
+  /// Returns the memory reserved for a field's part on device d, a multiple of `sector` bytes.
   [[nodiscard]] std::span<std::uint8_t> room(int d, std::int64_t number) const;
-  /// The same part as cells; bits() must be 0.
+  /// Returns a field's part on device d as cells; bits() must be 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
-  /// Returns the bytes for `count` fields on the device that needs the most.
+  /// Returns the bytes of `count` fields on the device that needs the most bytes.
   static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
                                       std::int64_t bits = 0);
 
@@ -131,7 +132,7 @@ class kept_fields {
   array<std::uint8_t> fields_;
 };
 
-/// The image and the illumination of one or more shots, on the model's cells. The host uses them as ordinary arrays.
+/// The image and the illumination of one or more shots, on the model's cells. CPU code may use both as ordinary arrays.
 template <class T>
 struct stack {
   stack(const grid& g, const decomposition& parts);
@@ -146,8 +147,8 @@ struct stack {
 template <class T>
 class propagator {
  public:
-  /// outside: the exchange with the other processes that have slabs of the grid; null: there are none. The outermost
-  /// planes are computed first, so that the exchange runs while the other planes are computed.
+  /// outside: the exchange with the other processes that have slabs of the grid; null: no other process has a slab. The
+  /// outermost planes are computed first, so that the exchange runs while the other planes are computed.
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
              std::unique_ptr<halo_exchange> outside = nullptr);
 
@@ -165,17 +166,17 @@ class propagator {
   /// illumination.
   void correlate(const kept_fields<T>& with, std::int64_t number, const stack<T>& onto);
 
-  /// The present field on all cells of the grid, for the host. Valid until the next step.
+  /// Returns the present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
   /// Exchanges the present field and the previous field. Without damping, steps then go back in time.
   void turn() { std::swap(now_, next_); }
 
-  /// The present field in the memory of devices. Valid until the next step.
+  /// Returns the present field in the memory of devices. Valid until the next step.
   [[nodiscard]] const wave_field<T>& present() const { return now_; }
 
-  /// The memory of device d that determines all further steps. Valid until the next step. Propagators on the same grid
-  /// have lists of the same lengths, so copies of these ranges save and restore a state.
+  /// Returns the memory of device d that determines all further steps. Valid until the next step. Propagators on the
+  /// same grid have lists of the same lengths, so copies of these ranges save and restore a state.
   [[nodiscard]] std::vector<std::span<T>> state(int d) const;
 
  private:
@@ -198,10 +199,10 @@ class propagator {
   const grid grid_;
   const decomposition parts_;
   wave_field<T> now_, next_;
-  std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
-  std::vector<kernels::slab> slabs_;  ///< by device
-  std::vector<kernels::slab> cuts_;   ///< by piece
-  std::vector<layer_part> layers_;    ///< by device; empty where there is a sponge
+  std::vector<array<T>> tapers_;      ///< tapers of x, then y, then z; a copy for each device
+  std::vector<kernels::slab> slabs_;  ///< slab of each device
+  std::vector<kernels::slab> cuts_;   ///< planes of each piece, cut into tiles
+  std::vector<layer_part> layers_;    ///< matched layers, by device; empty if the grid has a sponge
   kernel<kernels::wave_step<T>> step_;
   kernel<kernels::absorb<T>> absorb_;
   kernel<kernels::keep<T>> keep_;

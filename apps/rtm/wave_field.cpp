@@ -1,5 +1,5 @@
 // If the exchange is `copied`, the array of device d holds the planes [first(d) - radius, last(d) + radius). After
-// clear(), no function writes the planes beyond the grid, and only send() writes the other planes beyond the slab.
+// clear(), the planes beyond the grid stay zero, and only send() writes the other planes beyond the slab.
 #include "apps/rtm/wave_field.h"
 
 namespace hpe::rtm {

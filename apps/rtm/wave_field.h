@@ -28,8 +28,8 @@ class wave_field {
   /// Sets all cells to zero.
   void clear() const;
 
-  /// The field's address for kernels of device d, which use its own planes and the planes that the stencil reaches from
-  /// them.
+  /// Returns the field's address for kernels of device d. These kernels may use the device's own planes and the planes
+  /// that the stencil reaches from them.
   [[nodiscard]] T* seen_by(int d) const;
   /// Planes [x0, x1), at the address that kernels of device d use.
   [[nodiscard]] std::span<T> planes(int d, std::int64_t x0, std::int64_t x1) const;
@@ -38,8 +38,8 @@ class wave_field {
   /// Returns at once. Does nothing if the exchange is direct.
   void send() const;
 
-  /// The field on all cells, for the host. If the field is in several arrays, the result is a copy, which each call of
-  /// whole() renews.
+  /// Returns the field on all cells, for the host. If the field is in several arrays, the result is a copy, which each
+  /// call of whole() renews.
   [[nodiscard]] const array<T>& whole();
 
  private:
@@ -50,8 +50,8 @@ class wave_field {
   kernels::field_layout layout_;
   std::vector<std::int64_t> planes_;
   int first_device_;
-  array<T> whole_;               ///< copied: made by the first call of whole()
-  std::vector<array<T>> parts_;  ///< copied: by device, from plane first(d) - radius on; direct: none
+  array<T> whole_;               ///< exchange `copied`: allocated by the first call of whole()
+  std::vector<array<T>> parts_;  ///< `copied`: array of each device, from plane first(d) - radius on; `direct`: none
 };
 
 }  // namespace hpe::rtm

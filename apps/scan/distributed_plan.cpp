@@ -1,5 +1,5 @@
-// Invariant: all ranks make the same calls of ranks_, so that no rank waits for a rank that has thrown. For this
-// reason, values that may differ between ranks are compared first.
+// All ranks make the same calls of ranks_, so that no rank waits for a rank that has thrown. Therefore, values that may
+// differ between ranks are compared first.
 
 #include "apps/scan/distributed_plan.h"
 
@@ -92,10 +92,8 @@ placement distributed_plan::where() const {
 
 std::string distributed_plan::explain() const {
   std::string text = fmt::format(
-      "rank {} of {}: {} problem{}, of each of which this rank has {} elements of {} bytes, {}, {}\nrank 0 scans {} "
-      "sums of chunks of "
-      "each "
-      "problem, {} of them from this rank\n",
+      "rank {} of {}: {} problem{}; this rank has {} elements of {} bytes of each problem, {}, {}\nrank 0 scans {} "
+      "sums of chunks of each problem, {} of these sums from this rank\n",
       ranks_.rank(), sums_.columns.size(), work_.problems, work_.problems == 1 ? "" : "s", work_.length,
       what_.element_size, work_.inclusive ? "inclusive" : "exclusive", what_.suffix, sums_.all_columns(),
       sums_.columns[static_cast<std::size_t>(ranks_.rank())]);

@@ -14,8 +14,8 @@ namespace hpe::scan {
 /// on a device, and scatters them; every rank scans its chunks, each from the prefix that rank 0 sent. Parts may differ
 /// in length and be empty.
 ///
-/// All ranks construct the plan and run it together. One thread at a time. If a rank lacks devices, kernels or memory,
-/// only this rank throws, and all other ranks wait for it: the program must then end with MPI_Abort.
+/// All ranks construct the plan and run it together. Only one thread at a time may use a plan. If a rank lacks devices,
+/// kernels or memory, only this rank throws, and all other ranks wait for it. The program must then end with MPI_Abort.
 class distributed_plan {
  public:
   /// mine.length: elements of each problem that this rank has; mine.problems and mine.inclusive are the same on all
@@ -26,12 +26,12 @@ class distributed_plan {
   distributed_plan(const distributed_plan&) = delete;
   distributed_plan& operator=(const distributed_plan&) = delete;
 
-  /// Scans. input and output are the arrays of this rank: its parts of the problems, one after another. Both are the
-  /// same array, or they do not overlap. Queues this rank's work, which is ordered like a launch, and returns. Throws
-  /// hpe::error; if one rank refuses its arrays, all ranks throw.
+  /// Queues this rank's part of the scan and returns. Like a launch, this work waits for earlier work on the same
+  /// arrays. input and output are the arrays of this rank: its parts of the problems, one after another. They are the
+  /// same array or do not overlap. Throws hpe::error; if one rank refuses its arrays, all ranks throw.
   void run(const void* input, void* output);
 
-  /// The best placement of this rank's input and output.
+  /// Returns the best placement of this rank's input and output.
   [[nodiscard]] placement where() const;
 
   /// Describes the choices, one per line.
@@ -47,8 +47,8 @@ class distributed_plan {
   const kernel_set kernels_;
   const std::vector<device_traits> devices_;
   std::optional<three_stages> local_;  ///< none if this rank has no elements
-  spread_matrix sums_;                 ///< [problem][chunk]
-  array<std::byte> all_sums_;          ///< on rank 0
+  spread_matrix sums_;                 ///< shape of the matrix of sums, [problem][chunk]
+  array<std::byte> all_sums_;          ///< sums of all ranks; allocated only on rank 0
 };
 
 }  // namespace hpe::scan

@@ -18,7 +18,7 @@ struct operation {
 
 enum class built_in : std::uint8_t { sum, min, max };
 
-/// The name of a built-in operator in kernels and on command lines.
+/// Returns the name of a built-in operator in kernels and on command lines.
 [[nodiscard]] std::string name_of(built_in op);
 
 template <class T>

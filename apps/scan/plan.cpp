@@ -35,7 +35,7 @@ void check_sizes(const batch& work, std::size_t element_size) {
 
 std::string default_cache() {
   const auto value = [](const char* name) -> std::string {
-    const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread sets variables
     return text == nullptr ? "" : text;
   };
   if (std::string own = value("HPE_SCAN_CACHE"); !own.empty()) return own;
@@ -82,9 +82,9 @@ void plan::run(const void* input, void* output) {
   if (input == nullptr || output == nullptr)
     throw error(HPE_ERROR_INVALID_ARGUMENT, "a scan needs an input and an output, but one of them is null");
   if (from % what_.element_size != 0 || to % what_.element_size != 0)
-    throw error(
-        HPE_ERROR_INVALID_ARGUMENT,
-        fmt::format("input and output of a scan must be aligned to an element, here of {} bytes", what_.element_size));
+    throw error(HPE_ERROR_INVALID_ARGUMENT,
+                fmt::format("input and output of a scan must be aligned to the size of an element, {} bytes",
+                            what_.element_size));
   if (from != to && from < to + bytes && to < from + bytes)
     throw error(HPE_ERROR_INVALID_ARGUMENT,
                 "input and output of a scan overlap in part; they must be identical or disjoint");
@@ -99,7 +99,7 @@ void plan::queue(const void* input, void* output) {
   }
 }
 
-// Searches for the best K. All teams have the same K, because their numbers of problems are about equal.
+// Searches for the fastest K. All teams use the same K, because the teams have about equal numbers of problems.
 void plan::search(const void* input, void* output) {
   std::vector<three_stages*> teams;
   for (const auto& t : teams_) teams.push_back(static_cast<three_stages*>(t.get()));

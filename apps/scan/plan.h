@@ -19,24 +19,25 @@ struct wishes {
   std::string cache;             ///< the file that keeps K between runs; empty: none. See default_cache().
 };
 
-/// The default file for K: HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these is set.
+/// Returns the default file for K: HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these
+/// is set.
 [[nodiscard]] std::string default_cache();
 
-/// Batched scans of one kind: G problems of N elements, one after another; see kernels/scan.h. A plan is made once and
-/// run often: it holds the memory that launches need. One thread at a time.
+/// Batched scans of one kind: G problems of N elements, one after another; see kernels/scan.h. A plan can run many
+/// times, because it owns the memory that its launches need. Only one thread at a time may use a plan.
 class plan {
  public:
-  /// Throws hpe::error if there are no kernels for the operation, no memory can hold the batch, or an option is not
-  /// possible.
+  /// Throws hpe::error if there are no kernels for the operation, the batch exceeds 2^63 - 1 bytes, or an option is
+  /// invalid.
   plan(const operation& what, const batch& work, wishes wished = {});
 
-  /// Queues the scan, which is ordered like a launch, and returns. input and output are arrays of N G elements, which
-  /// are the same or do not overlap; both are aligned to the size of an element. Throws hpe::error. With three stages,
-  /// the first run searches for the best K unless K is given or in the cache; the search takes as long as some twenty
-  /// scans, and run() waits for it.
+  /// Queues the scan and returns. Like a launch, the scan waits for earlier work on the same arrays. input and output
+  /// are arrays of N G elements, which are the same or do not overlap; both are aligned to the size of an element.
+  /// Throws hpe::error. With three stages, the first run searches for the fastest K unless K is given or in the cache.
+  /// The search takes as long as some twenty scans, and run() waits for it.
   void run(const void* input, void* output);
 
-  /// The best placement of input and output.
+  /// Returns the best placement of input and output.
   [[nodiscard]] placement where() const;
 
   /// Describes the choices and their reasons, one per line.

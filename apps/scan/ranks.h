@@ -25,7 +25,7 @@ class ranks {
  public:
   virtual ~ranks() = default;
 
-  /// The rank of this process.
+  /// Returns the rank of this process.
   [[nodiscard]] virtual int rank() const = 0;
 
   /// Returns the numbers that all processes passed, by rank.
@@ -35,7 +35,8 @@ class ranks {
   /// not use `all`.
   virtual void gather(const spread_matrix& shape, const std::byte* mine, std::byte* all) = 0;
 
-  /// The reverse of gather.
+  /// Scatters the columns of the matrix `all` of rank 0 to the arrays `mine` of all processes, in the layout of
+  /// gather().
   virtual void scatter(const spread_matrix& shape, const std::byte* all, std::byte* mine) = 0;
 };
 

@@ -34,7 +34,7 @@ struct request {
 
 [[nodiscard]] std::string help_text();
 
-/// The operator that the option --operator names.
+/// Returns the operator that the option --operator names.
 [[nodiscard]] built_in operator_named(const std::string& name);
 
 }  // namespace hpe::scan

@@ -37,8 +37,8 @@ batch size_up(const request& r, const files::description& file) {
   const std::uint64_t problems = r.problems != 0 ? r.problems : rows;
   const std::uint64_t length = r.length != 0 ? r.length : elements / problems;
   if (static_cast<double>(problems) * static_cast<double>(length) != static_cast<double>(elements))
-    throw bad_input(fmt::format("{} has {} elements, and {} problem{} of {} are {}", r.file, elements, problems,
-                                problems == 1 ? "" : "s", length,
+    throw bad_input(fmt::format("{} has {} elements, but {} problem{} of {} elements need {}", r.file, elements,
+                                problems, problems == 1 ? "" : "s", length,
                                 static_cast<double>(problems) * static_cast<double>(length)));
   return {length, problems, !r.exclusive};
 }

@@ -39,7 +39,7 @@ int run(const request& r, ranks& all, std::uint64_t size) {
   constexpr std::uint64_t usual = std::uint64_t{1} << 24;
   const auto rank = static_cast<std::uint64_t>(all.rank());
   const batch whole{r.length == 0 ? usual : r.length, std::max<std::uint64_t>(r.problems, 1), !r.exclusive};
-  // All ranks reach the same decision, because a rank that ends alone leaves the others waiting.
+  // This check has the same result on all ranks, because the other ranks would wait for a rank that ends alone.
   constexpr double most = 0x1p46;
   if (static_cast<double>(whole.length) * static_cast<double>(whole.problems) * sizeof(T) > most)
     throw bad_input(fmt::format("{} problems of {} elements of {} bytes are more than 64 TiB", whole.problems,

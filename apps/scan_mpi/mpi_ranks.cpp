@@ -1,5 +1,5 @@
-// Invariant: a message contains the columns of one rank, row by row. On rank 0, a datatype describes the distance of
-// these rows in the whole matrix. Ranks without columns send and receive nothing.
+// A message contains the columns of one rank, row by row. On rank 0, an MPI datatype describes the distance of these
+// rows in the whole matrix. Ranks without columns send and receive nothing.
 
 #include "apps/scan_mpi/mpi_ranks.h"
 

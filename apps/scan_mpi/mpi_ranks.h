@@ -20,7 +20,7 @@ class mpi_ranks final : public ranks {
 
  private:
   enum class way { to_first, from_first };
-  /// Only rank 0 has `all`. The array that is sent does not change.
+  /// Sends the columns of all ranks to rank 0, or back. Only rank 0 uses `all`. The sent array does not change.
   void exchange(const spread_matrix& shape, std::byte* mine, std::byte* all, way which);
 
   MPI_Comm among_;

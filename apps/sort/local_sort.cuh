@@ -42,7 +42,7 @@ int sort_by_merges(const local_range& r, void* cuda_stream) {
 
 }  // namespace detail
 
-/// Less is a type without state whose objects are strict weak orders that host and device can call, like
+/// Less is a stateless function object, callable on host and device, that defines a strict weak order, like
 /// kernels::by_key.
 template <class T, class Less>
 inline constexpr local_sort local_sort_by{detail::sort_by_merges<T, Less>, detail::scratch_of_merges<T, Less>};

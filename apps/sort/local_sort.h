@@ -7,7 +7,7 @@
 namespace hpe::sort {
 
 /// The part of a sort that one GPU performs alone. Input and output are the same or do not overlap. If they are the
-/// same, the workspace is as large as the input; otherwise it is empty. scratch has as many bytes as
+/// same, the workspace is as large as the input; otherwise the workspace is empty. scratch has as many bytes as
 /// local_sort::scratch returns.
 struct local_range {
   int device;
@@ -21,7 +21,8 @@ struct local_range {
 struct local_sort {
   /// Queues a sort on a CUDA stream (cudaStream_t). Returns a cudaError_t.
   int (*queue)(const local_range& range, void* stream);
-  /// The scratch bytes that a sort of count elements needs; in_place: output and input are the same.
+  /// Returns the number of scratch bytes that a sort of `count` elements needs. in_place: input and output are the
+  /// same.
   std::size_t (*scratch)(std::size_t count, bool in_place);
 };
 

@@ -1,4 +1,4 @@
-// For builds without a CUDA toolkit.
+// Replaces local_sort_cuda.cu and repeated_sort.cu in builds without a CUDA toolkit.
 
 #include "apps/sort/local_sort.h"
 #include "apps/sort/repeated_sort.h"

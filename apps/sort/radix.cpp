@@ -1,5 +1,4 @@
-// Invariant: the arrays that the launches of a run declare order these launches, so the host does not wait between
-// them.
+// The launches of a run are ordered by the arrays that they declare, so the host does not wait between them.
 
 #include "apps/sort/radix.h"
 

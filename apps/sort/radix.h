@@ -13,7 +13,7 @@
 
 namespace hpe::sort {
 
-/// The parameters of a radix sort for elements of a type; nullopt for types without a radix order.
+/// Returns the parameters of a radix sort for elements of a type; nullopt for types without a radix order.
 template <class T>
 [[nodiscard]] std::optional<kernels::radix_types> radix_types_of() {
   if constexpr (std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8)) {
@@ -32,8 +32,8 @@ template <class T>
 }
 
 /// Moves elements in the memory of several devices to their ranges of the sorted array, in one exchange between all
-/// devices. The splitters are exact, so ranges have the requested lengths whatever the keys are. Equal elements keep
-/// their order. A partition is made once and run often. One thread at a time.
+/// devices. The splitters are exact, so the ranges have the requested lengths for any keys. Equal elements keep their
+/// order. A partition can run many times. Only one thread at a time may use it.
 class radix_partition {
  public:
   /// The elements of the unsorted array that one device has, and the number of ranges in the device's part of the
@@ -44,8 +44,8 @@ class radix_partition {
     std::uint32_t ranges;
   };
 
-  /// `parts` are in ascending order and without gaps. Throws hpe::error, also for more than most_devices devices or
-  /// most_ranges ranges.
+  /// `parts` are consecutive parts of the array, in ascending order. Throws hpe::error, for example for more than
+  /// most_devices devices or most_ranges ranges.
   radix_partition(const module& kernels, const kernels::radix_types& types, std::vector<part> parts);
 
   static constexpr std::size_t most_devices = kernels::radix_most_devices,
@@ -56,7 +56,7 @@ class radix_partition {
   /// Queues the exchange. Call split() with the same elements first. The arrays must not overlap.
   void move(const std::byte* from, std::byte* to);
 
-  /// The index of the first element of range r in a part of `count` elements that is cut into `ranges` ranges.
+  /// Returns the index of the first element of range r in a part of `count` elements that is cut into `ranges` ranges.
   [[nodiscard]] static std::uint64_t bound(std::uint64_t count, std::uint32_t r, std::uint32_t ranges) {
     return kernels::radix_bound(count, r, ranges);
   }
@@ -70,14 +70,14 @@ class radix_partition {
   const std::vector<part> parts_;
   std::uint64_t count_ = 0;
   std::uint32_t splitter_count_ = 0;
-  std::vector<std::uint32_t> tiles_;  ///< of each part
+  std::vector<std::uint32_t> tiles_;  ///< number of tiles of each part
   kernel<kernels::radix_digits_parameters> count_digits_;
   kernel<kernels::radix_choice_parameters> choose_;
   kernel<kernels::radix_classes_parameters> count_classes_, move_;
   kernel<kernels::radix_offsets_parameters> place_;
   array<kernels::radix_splitters> boundaries_, splitters_;  ///< the initial state of a search, and its result
   std::vector<array<std::uint64_t>> counts_;                ///< counts of each part, by digit and splitter
-  std::vector<array<std::uint64_t>> offsets_;               ///< of each part
+  std::vector<array<std::uint64_t>> offsets_;               ///< target offsets of each part
 };
 
 }  // namespace hpe::sort

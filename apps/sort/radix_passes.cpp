@@ -1,6 +1,6 @@
-// Invariant: each kernel is one launch on all devices, so no device begins a pass before all devices have ended the
-// previous pass. count() clears the counts before it launches the counting kernel. The sums of tiles of a pass are
-// cleared by the launch before that pass.
+// Each kernel is one launch on all devices, so no device begins a pass before all devices have ended the previous pass.
+// count() clears the counts before it launches the counting kernel. The launch before a pass clears the sums of tiles
+// of that pass.
 
 #include "apps/sort/radix_passes.h"
 

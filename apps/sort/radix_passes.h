@@ -14,7 +14,7 @@
 namespace hpe::sort {
 
 /// A stable sort in passes over digits, from the lowest; kernels/radix_passes.h describes how keys move to their final
-/// devices. An object is made once and run often. One thread at a time.
+/// devices. An object can run many times. Only one thread at a time may use it.
 class radix_passes {
  public:
   /// The elements of the unsorted array that one device has. The device's part of the sorted array has about as many
@@ -27,8 +27,8 @@ class radix_passes {
   static constexpr std::size_t most_devices = kernels::radix_most_devices;
   static constexpr std::uint64_t most_elements = kernels::radix_most_elements - 1;
 
-  /// `name`: the type's name in kernels/sort.def. `parts` are in ascending order and without gaps. Throws hpe::error,
-  /// also for too many devices or elements.
+  /// `name`: the type's name in kernels/sort.def. `parts` are consecutive parts of the array, in ascending order.
+  /// Throws hpe::error, for example for too many devices or elements.
   radix_passes(const module& kernels, const std::string& name, const kernels::radix_types& types,
                const std::vector<part>& parts);
 
@@ -47,7 +47,7 @@ class radix_passes {
   [[nodiscard]] std::span<std::byte> all(const std::byte* data) const;
 
   std::vector<int> devices_;
-  std::vector<kernels::radix_pass_parameters> parameters_;  ///< of each device
+  std::vector<kernels::radix_pass_parameters> parameters_;  ///< kernel parameters of each device
   kernels::radix_digits_of_passes digits_;
   kernel<kernels::radix_pass_parameters> sample_, count_, places_, first_pass_, pass_, wide_pass_;
   std::vector<std::uint32_t> counting_blocks_, pass_blocks_;

@@ -47,7 +47,7 @@ class repeated_sort::recording {
     }
     if (!possible_) {
       graph_ = nullptr;
-      static_cast<void>(cudaGetLastError());  // clears the error, which the program did not cause
+      static_cast<void>(cudaGetLastError());  // clears the error, so that the program does not see it
     }
     if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
     if (aside != nullptr) static_cast<void>(cudaStreamDestroy(aside));

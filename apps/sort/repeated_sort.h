@@ -6,9 +6,9 @@
 
 namespace hpe::sort {
 
-/// Runs local sorts on one GPU, ordered like launches of hpe. Queuing the dozen kernels and fills of a sort takes the
-/// host 45 to 75 us, during which the next GPU would wait. So a sort of the same range as the previous sort is recorded
-/// as a CUDA graph; queuing it again then takes 2 us. One thread at a time.
+/// Runs local sorts on one GPU, ordered like launches of hpe. To queue the dozen kernels and fills of a sort takes the
+/// host 45 to 75 us, during which the next GPU would wait. Therefore, a sort of the same range as the previous sort is
+/// recorded as a CUDA graph, which can be queued again in 2 us. Only one thread at a time may use an object.
 class repeated_sort {
  public:
   /// `how` must outlive this object.

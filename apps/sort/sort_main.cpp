@@ -113,7 +113,7 @@ bool same(const T& a, const T& b) {
     return a == b;
 }
 
-/// Returns the elements to sort, in ordinary memory. Each run copies them from there.
+/// Returns the elements to sort, in ordinary memory. Each run begins with a copy of these elements.
 template <class T>
 std::vector<T> given_elements(const request& r, const files::description& file) {
   if (r.input.empty()) return random_elements<T>(r.length);

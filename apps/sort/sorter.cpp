@@ -31,7 +31,7 @@ std::size_t rounds(std::size_t parts) {
 
 bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
-/// Whether each device reaches the memory of all others.
+/// Whether each device reaches the memory of all other devices.
 bool connected(const std::vector<int>& devices) {
   return std::all_of(devices.begin(), devices.end(), [&](int d) {
     const std::uint64_t peers = device_info(d).peers;
@@ -52,7 +52,7 @@ method chosen(method wished, const element& what, std::uint64_t count, const std
     throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs that do not reach each other's memory can sort together only by merges");
   if (wished != method::automatic) return wished;
   if (!what.radix.has_value()) return method::merge;
-  // With fewer elements, the launches of an exchange take longer than a sort by merges.
+  // For fewer elements, the launches of a radix sort take longer than a whole sort by merges.
   constexpr std::uint64_t least_on_soft = 1 << 20, least_on_gpus = 1 << 22;
   const bool pays = on_soft ? devices.size() <= radix_partition::most_devices && count >= least_on_soft
                             : is_pair(what) && devices.size() <= radix_passes::most_devices && count >= least_on_gpus &&
@@ -136,8 +136,7 @@ void sorter::run(void* data) {
 
 std::vector<sorter::step> sorter::steps(void* data) {
   if (count_ == 0) return {};
-  if (data == nullptr)
-    throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, but the address of the data is null");
+  if (data == nullptr) throw error(HPE_ERROR_INVALID_ARGUMENT, "the address of the data to sort is null");
   auto* const given = static_cast<std::byte*>(data);
   return how_ == method::radix ? radix_steps(given) : merge_steps(given);
 }
@@ -222,7 +221,7 @@ void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts
   }
 }
 
-/// Merges the sorted runs between neighbouring cuts, but only those elements that belong into the device's part.
+/// Merges the sorted runs between neighbouring cuts, but only the elements of the result that are in the device's part.
 void sorter::merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts) {
   const std::uint64_t begin = cuts.front(), end = cuts.back();
   const std::span<std::byte> result = part_of(to, cut(device), cut(device + 1));

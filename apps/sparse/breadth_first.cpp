@@ -1,5 +1,5 @@
-// Steps are queued in batches: the host sees only after a batch whether a frontier was empty. All later kernels of the
-// batch then do nothing.
+// The host queues the steps of a search in batches. Only after a batch does the host read whether a frontier was empty;
+// if so, all later kernels of the batch have done nothing.
 
 #include "apps/sparse/breadth_first.h"
 

@@ -5,19 +5,19 @@
 
 namespace hpe::sparse {
 
-/// Breadth-first searches in one graph, on one device. One thread at a time.
+/// Breadth-first searches in one graph, on one device. Only one thread at a time may use an object.
 class breadth_first {
  public:
   /// The graph must outlive the search. Throws hpe::error.
   breadth_first(const compressed_rows<float>& graph, int device);
 
-  /// Searches from a vertex and waits. Throws hpe::error, also for a vertex that does not exist.
+  /// Searches from a vertex and waits for the result. Throws hpe::error, for example for a vertex that does not exist.
   void run(std::uint64_t source);
 
-  /// After run(): the number of edges on a shortest path from the source to each vertex, or kernels::graph_unreached if
-  /// there is no path.
+  /// Returns, after run(), the number of edges on a shortest path from the source to each vertex, or
+  /// kernels::graph_unreached if there is no path.
   [[nodiscard]] const array<std::uint32_t>& levels() const { return levels_; }
-  /// After run(): the greatest level, and the number of vertices that have a level.
+  /// Return, after run(), the greatest level, and the number of vertices that have a level.
   [[nodiscard]] std::uint32_t depth() const { return depth_; }
   [[nodiscard]] std::uint64_t reached() const { return reached_; }
 

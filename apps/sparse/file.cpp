@@ -62,7 +62,7 @@ class words {
     return value;
   }
 
-  /// Returns the rest of the line, and goes to the next line.
+  /// Returns the rest of the line, and moves to the next line.
   [[nodiscard]] std::string_view line() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != '\n') ++at_;
@@ -78,7 +78,7 @@ class words {
     for (skip_space(); at_ < text_.size() && text_[at_] == mark; skip_space()) static_cast<void>(line());
   }
 
-  /// Throws if words are left.
+  /// Throws bad_input if words follow.
   void end() {
     skip_space();
     if (at_ < text_.size()) refuse("the file continues after its last element");
@@ -96,8 +96,8 @@ class words {
   std::uint64_t line_ = 1;
 };
 
-/// Returns the largest allowed number of rows or columns. An empty row or column takes memory but no byte of the file,
-/// so a short file could otherwise demand any amount of memory.
+/// Returns the largest allowed number of rows or columns. Without this limit, a short file could require any amount of
+/// memory, because an empty row or column takes memory but no byte of the file.
 std::uint64_t most_rows(std::string_view text) {
   constexpr std::uint64_t for_each_byte = 64;
   return std::min<std::uint64_t>(for_each_byte * text.size(), std::numeric_limits<std::uint32_t>::max() - 1);
@@ -131,7 +131,8 @@ contents matrix_of(std::string_view text, const std::string& name) {
   contents c;
   c.rows = w.whole("the number of rows", 1, most_rows(text));
   c.columns = w.whole("the number of columns", 1, most_rows(text));
-  if (mirrored && c.rows != c.columns) w.refuse(fmt::format("a {} matrix of {} x {}", symmetry, c.rows, c.columns));
+  if (mirrored && c.rows != c.columns)
+    w.refuse(fmt::format("a {} matrix of {} x {} elements, but such a matrix is square", symmetry, c.rows, c.columns));
   const std::uint64_t count = w.whole("the number of elements", 0, most_elements(text));
   c.elements.reserve(mirrored ? 2 * count : count);
   for (std::uint64_t i = 0; i < count; ++i) {

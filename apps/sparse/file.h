@@ -27,16 +27,16 @@ struct contents {
 };
 
 /// Reads a file in one of two formats, which its first line identifies. Throws bad_input, with file and line, if the
-/// file cannot be read or is malformed. Uses memory in proportion to the file's size.
+/// file cannot be read or is malformed. The memory that the function uses is proportional to the file's size.
 [[nodiscard]] contents read_file(const std::string& path);
 
-/// Parses a Matrix Market file of coordinates with real, integer or no values (which then are 1), in general, symmetric
-/// or skew-symmetric form. Refuses dense and complex matrices.
+/// Parses a Matrix Market file of coordinates, in general, symmetric or skew-symmetric form. Values are real numbers or
+/// integers; if the file has no values, all values are 1. Throws bad_input for dense and complex matrices.
 [[nodiscard]] contents matrix_of(std::string_view text, const std::string& name);
 
 /// Parses a graph in the format of Rodinia's programs: the number of vertices; for each vertex, the index of its first
-/// edge and the number of its edges; the source; the number of edges; for each edge, its target and its cost, which
-/// becomes the value.
+/// edge and the number of its edges; the source; the number of edges; for each edge, its target and its cost. The costs
+/// become the values.
 [[nodiscard]] contents graph_of(std::string_view text, const std::string& name);
 
 }  // namespace hpe::sparse

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t most_entries = std::uint64_t{1} << 30;
 
-/// Returns the number of slots of a level. A level with few entries has many slots for each, so that few levels follow.
+/// Returns the number of slots of a level. A level with few entries has many slots for each entry, so that few levels
+/// follow.
 std::uint64_t slots_for(std::uint64_t entries) {
   return entries < 4096 ? std::max<std::uint64_t>(32 * entries, 64) : 2 * entries;
 }
@@ -50,7 +51,7 @@ hash_table::hash_table(const std::uint64_t* entries, std::uint64_t count, int de
     fill(levels_[at].data(), 0xff, slots * sizeof(std::uint64_t));
     compute_slots(pending, nullptr, count, at);
     const gather::problem scatter{gather::way::scatter, sizeof(std::uint64_t), sizeof(std::uint32_t), slots, count};
-    // A scatter only reads the entries.
+    // const_cast is safe, because a scatter only reads its values.
     gather::plan(scatter, choose(scatter), {device})
         .run(levels_[at].data(), batch_.indices.data(), const_cast<std::uint64_t*>(pending));
     gather_from(at, count, choose);

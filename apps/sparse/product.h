@@ -15,20 +15,20 @@ enum class form {
 };
 
 /// Products of one matrix with vectors. If several devices share a product, each has whole rows, with about the same
-/// number of elements, and a copy of x. An object is made once and run often; one thread at a time.
+/// number of elements, and a copy of x. An object can run many times. Only one thread at a time may use it.
 template <class T>
 class product {
  public:
-  /// form::gathered uses `gather_by`. The matrix must outlive the product. Throws hpe::error.
+  /// gather_by: the method by which form::gathered gathers x. The matrix must outlive the product. Throws hpe::error.
   product(const compressed_rows<T>& matrix, form how, const gather::choice& gather_by, std::vector<int> devices);
 
-  /// The vector x of `columns` elements, on the first device. The caller writes it before run().
+  /// Returns the vector x of `columns` elements, on the first device. The caller writes it before run().
   [[nodiscard]] const array<T>& x() const { return parts_.front().x; }
 
   /// Queues copies of x to the other devices, and the products. Throws hpe::error.
   void run();
 
-  /// Copies y, of `rows` elements, into memory of the caller. Waits for the work.
+  /// Waits for the product, and copies its `rows` elements to y, which is memory of the caller.
   void result(T* y) const;
 
  private:
@@ -43,7 +43,7 @@ class product {
   const row_sharing sharing_;
   kernel<kernels::sparse_multiply_parameters> multiply_;
   std::vector<part> parts_;
-  std::vector<gather::plan> gather_;  ///< none or one
+  std::vector<gather::plan> gather_;  ///< one plan for form::gathered, else empty
   array<T> gathered_;
 };
 

@@ -84,7 +84,7 @@ template compressed_rows<float> random_rows(const random_shape&, bool, int);
 template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
 row_sharing share_rows(const array<std::uint32_t>& first) {
-  // The largest number of elements of the longest row for one thread, because the thread's warp waits for it.
+  // The largest number of elements of a row that one thread processes. Other threads of the warp wait for this thread.
   constexpr std::uint64_t most_of_a_thread = 32;
   const std::uint64_t rows = first.size() - 1, elements = first[rows];
   std::uint64_t longest = 0;

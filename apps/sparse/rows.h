@@ -12,13 +12,13 @@
 
 namespace hpe::sparse {
 
-/// A matrix, or a graph, for which `value` is empty. It has fewer than 2^32 rows, columns and elements.
+/// A matrix, or a graph. It has fewer than 2^32 rows, columns and elements.
 template <class T>
 struct compressed_rows {
   std::uint64_t rows = 0, columns = 0;
-  array<std::uint32_t> first;   ///< rows + 1
-  array<std::uint32_t> column;  ///< of each element
-  array<T> values;              ///< of each element; empty for a graph
+  array<std::uint32_t> first;   ///< index of each row's first element; then the number of elements
+  array<std::uint32_t> column;  ///< column of each element
+  array<T> values;              ///< value of each element; empty for a graph
 
   [[nodiscard]] std::uint64_t elements() const { return column.size(); }
 };
@@ -40,7 +40,7 @@ template <class T>
 template <class T>
 [[nodiscard]] compressed_rows<T> random_rows(const random_shape& shape, bool with_values, int device);
 
-/// The number of elements of a matrix of random_rows(); throws as random_rows().
+/// Returns the number of elements of a matrix that random_rows() makes. Throws the same errors as random_rows().
 [[nodiscard]] std::uint64_t elements_of(const random_shape& shape);
 
 /// Returns random bits, given their index and a seed.
@@ -62,10 +62,11 @@ struct row_sharing {
 /// not exist.
 void check_one_device(std::int64_t devices);
 
-/// The path of libhpe-sparse-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
+/// Returns the path of libhpe-sparse-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not
+/// exist.
 [[nodiscard]] std::string kernels_file();
 
-/// The grid for `count` elements. On GPUs, a tile processes sparse_threads elements.
+/// Returns the grid for `count` elements. On GPUs, a tile processes sparse_threads elements.
 [[nodiscard]] hpeShape shape_for(std::uint64_t count, int device);
 
 }  // namespace hpe::sparse

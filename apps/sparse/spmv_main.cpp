@@ -73,8 +73,8 @@ gather::choice choice_for(const request& r) {
   }
 }
 
-/// Whether y is the product except for rounding, which in each row is limited relative to the sum of the products'
-/// magnitudes.
+/// Whether y is the product m x, within rounding errors. The allowed error of a row is proportional to the sum of the
+/// magnitudes of its products.
 template <class T>
 bool right(const compressed_rows<T>& m, const array<T>& x, const std::vector<T>& y) {
   for (std::uint64_t r = 0; r < m.rows; ++r) {

@@ -320,7 +320,7 @@ TEST_F(segy_file, a_wrong_header_is_refused_with_its_defect) {
       {changed(in_file::trailers, huge, true), "of trailers behind its traces"},
       {changed(in_file::first_trace, -1, true), "ends in its headers"},
       {changed(in_file::first_trace, 5, true), "begins at byte 5, which is within the header"},
-      {changed(in_file::traces, 5, true), "states 5 traces and has 3"},
+      {changed(in_file::traces, 5, true), "states 5 traces, but has 3"},
   };
   for (const auto& [bytes, words] : lies)
     EXPECT_NE(complaint(bytes).find(words), std::string::npos) << complaint(bytes);

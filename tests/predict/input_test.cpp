@@ -130,7 +130,7 @@ TEST(Profile, ErrorsNameTheField) {
             complaint_with("disk_bytes_per", "disk_byte_per"));
   EXPECT_EQ("f: profile.devices.count: expected a number of at least 0",
             complaint_with("\"count\": 8", "\"count\": -8"));
-  EXPECT_NE(std::string::npos, complaint_with("{", "").find("f: no JSON"));
+  EXPECT_NE(std::string::npos, complaint_with("{", "").find("f: not valid JSON"));
   EXPECT_EQ("f: profile.links.pinned_to_device: the first row must be for 1 device",
             complaint_with("\"devices\": 1", "\"devices\": 2"));
 }

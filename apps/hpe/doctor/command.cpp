@@ -29,9 +29,9 @@ constexpr const char* names_of_states[] = {"good", "note", "bad"};
 struct diagnosis {
   machine_check machine;
   std::optional<examined_program> program;
-  std::vector<finding> parts, modes;  ///< of the program
+  std::vector<finding> parts, modes;  ///< findings about the program's files, and about the modes of hpe run
   std::optional<cli::trial> trial;
-  std::vector<finding> run;  ///< what the trial showed
+  std::vector<finding> run;  ///< findings of the trial run
 
   [[nodiscard]] bool is_well() const {
     const auto well = [](const std::vector<finding>& all) {

@@ -11,7 +11,7 @@ struct finding {
   enum class state : std::uint8_t {
     good,
     note,  ///< the subject works, but slower or with fewer resources than possible
-    bad,   ///< something will not work
+    bad,   ///< a feature will not work
   };
   state how = state::good;
   std::string subject;                 ///< "CUDA driver"

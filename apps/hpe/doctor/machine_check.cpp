@@ -26,7 +26,7 @@ finding check_driver(const std::vector<gpu>& gpus) {
   const std::string subject = "CUDA driver";
   if (cuda.empty() && !gpus.empty())
     return {state::bad, subject,
-            fmt::format("libcuda.so.1 is not found, though the kernel drives {} GPU{}", gpus.size(),
+            fmt::format("libcuda.so.1 is not found, although the Linux kernel drives {} GPU{}", gpus.size(),
                         gpus.size() == 1 ? "" : "s"),
             "start the container with its GPUs (docker run --gpus all), or install the driver's libraries"};
   if (cuda.empty()) return {state::note, subject, "none: CUDA programs run on soft devices, without GPUs"};
@@ -82,7 +82,8 @@ void check_devices(machine_check& into) {
   }
 }
 
-/// Docker, Podman and Apptainer create these paths; systemd-nspawn and Podman set the variable "container".
+/// Whether this process runs in a container. Docker, Podman and Apptainer create these paths; systemd-nspawn and Podman
+/// set the environment variable "container".
 bool is_in_container() {
   constexpr std::array marks{"/.dockerenv", "/run/.containerenv", "/.singularity.d"};
   std::error_code ignored;
@@ -91,7 +92,7 @@ bool is_in_container() {
 }
 
 finding check_container() {
-  if (!is_in_container()) return {state::good, "container", "none is noticed"};
+  if (!is_in_container()) return {state::good, "container", "no container is detected"};
   return {state::note, "container",
           "processes that share memory (ranks of MPI, hpe/node.h) must be in one network name space: start them in one "
           "container, or with --network=host"};
@@ -126,8 +127,8 @@ finding describe_mpi(void* library, const std::string& file, state without_wrapp
 }  // namespace
 
 finding check_mpi(const std::string& file) {
-  // The names that MPI programs are linked with: of Open MPI, of libraries with MPICH's ABI, of Debian's MPICH, and of
-  // MPI's standard ABI.
+  // The library names with which MPI programs are linked: of Open MPI, of libraries with MPICH's ABI, of Debian's
+  // MPICH, and of MPI's standard ABI.
   std::vector<std::string> names{"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1",
                                  "libmpi_abi.so.0"};
   if (!file.empty()) names = {file};

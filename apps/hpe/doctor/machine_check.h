@@ -22,10 +22,11 @@ struct machine_check {
   std::vector<finding> findings;
 };
 
-/// Starts the runtime, and copies data to each device, between every two devices, and back.
+/// Starts the runtime, copies data to each device, between every two devices and back, and returns the findings.
 [[nodiscard]] machine_check check_machine();
 
-/// Reports the MPI library that programs of this machine find, or the library in `file`, and how hpe works with it.
+/// Returns a finding about the MPI library in `file`, or about the one that programs on this machine load if `file` is
+/// empty: whether hpe's wrappers support this library.
 [[nodiscard]] finding check_mpi(const std::string& file = "");
 
 }  // namespace hpe::cli

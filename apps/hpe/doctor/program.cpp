@@ -37,8 +37,8 @@ std::string interpreter_of(const std::string& file) {
   return fs::path(program).filename() == "env" ? program_file(first).string() : program;
 }
 
-/// Returns the path of this process's dynamic linker, which lists the libraries of a program without running any of its
-/// code.
+/// Returns the path of this process's dynamic linker. The dynamic linker can list the libraries of a program without
+/// running any code of the program.
 std::string dynamic_linker() {
   Dl_info about{};
   const auto base = ::getauxval(AT_BASE);
@@ -122,8 +122,8 @@ bool has_code(const ptx::cuda_parts& parts) {
   return !parts.ptx_architectures.empty() || !parts.machine_code_architectures.empty();
 }
 
-/// Whether the driver can run the code on the GPU: machine code of the same major version, or PTX, in both cases not
-/// for a newer GPU.
+/// Whether the driver can run the code on the GPU: the code is machine code for the GPU's major version, or PTX. In
+/// both cases, the code must not be for a newer GPU.
 bool has_code_for(const ptx::cuda_parts& parts, unsigned gpu) {
   const auto fits = [gpu](std::uint32_t code) { return code <= gpu; };
   return std::any_of(parts.ptx_architectures.begin(), parts.ptx_architectures.end(), fits) ||
@@ -206,7 +206,7 @@ finding plain_run(const examined_program& p, const machine_facts& machine) {
 
 finding spread_run(const examined_program& p, const machine_facts& machine, const finding& plain) {
   const std::string subject = "hpe run --spread";
-  if (plain.how == state::bad) return {state::bad, subject, "as hpe run"};
+  if (plain.how == state::bad) return {state::bad, subject, "the same problem as with hpe run"};
   const auto with_ptx = std::count_if(p.cuda.begin(), p.cuda.end(), [](const cuda_file& f) { return f.parts.has_ptx; });
   if (p.is_linked_with_hpe)
     return {state::note, subject,
@@ -229,7 +229,7 @@ finding spread_run(const examined_program& p, const machine_facts& machine, cons
 
 finding oversubscribed_run(const examined_program& p, const machine_facts& machine, const finding& plain) {
   const std::string subject = "hpe run --oversubscribe";
-  if (plain.how == state::bad) return {state::bad, subject, "as hpe run"};
+  if (plain.how == state::bad) return {state::bad, subject, "the same problem as with hpe run"};
   if (p.is_linked_with_hpe)
     return {state::good, subject, "even without this option, hpe memory may be larger than a device"};
   if (!p.has_cuda())

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The part of `hpe doctor` about a program: its CUDA runtime, device code and libraries, read from its files, and what
-/// `hpe run` would do with it in each mode. The program itself is not run.
+/// The part of `hpe doctor` about a program. It reads the program's CUDA runtime, device code and libraries from files,
+/// and predicts what `hpe run` would do with the program in each mode. It does not run the program.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ namespace hpe::cli {
 
 /// The kernels of a program and its libraries, as `hpe explain` judges them.
 struct kernel_count {
-  std::size_t kernels = 0;  ///< in PTX
+  std::size_t kernels = 0;  ///< number of kernels in PTX
   std::size_t spreadable = 0;
   std::size_t unreadable_modules = 0;
   /// The reasons why kernels stay on one device, each with the number of its kernels; reasons with the most kernels
@@ -26,7 +26,7 @@ struct kernel_count {
 
 struct cuda_file {
   std::string path;
-  ptx::cuda_parts parts;  // of all code
+  ptx::cuda_parts parts;  // device code in the file
 };
 
 struct examined_program {
@@ -37,12 +37,12 @@ struct examined_program {
   bool is_linked_with_hpe = false;
   bool forks = false;
   std::vector<std::string> libraries;  ///< files of the libraries that the dynamic linker finds
-  std::vector<std::string> missing;    ///< names of the libraries that it does not find
+  std::vector<std::string> missing;    ///< names of the libraries that the dynamic linker does not find
   std::vector<std::string> runtimes;   ///< names of CUDA's runtime libraries, as libcudart.so.13
-  bool uses_driver = false;            ///< is linked with libcuda.so.1
+  bool uses_driver = false;            ///< the program is linked with libcuda.so.1
   std::vector<cuda_file> cuda;         ///< files of program and libraries that nvcc linked; no NVIDIA libraries
   std::vector<std::string> needs_gpu;  ///< NVIDIA's libraries that contain kernels
-  std::string mpi;                     ///< the file of its MPI library
+  std::string mpi;                     ///< the file of the program's MPI library; empty: no MPI library
   kernel_count kernels;
 
   [[nodiscard]] bool has_cuda() const { return !cuda.empty() || !runtimes.empty() || uses_driver; }

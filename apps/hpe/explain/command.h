@@ -1,6 +1,7 @@
 #pragma once
 
-/// `hpe explain`: how the kernels in a file use global memory, and which of them could run on several devices at once.
+/// `hpe explain` prints how the kernels in a file use global memory, and which kernels could run on several devices at
+/// once.
 
 #include <memory>
 #include <string>
@@ -15,7 +16,7 @@ struct explained_module {
   std::shared_ptr<const ptx::program> program;
   std::unique_ptr<spread::module_model> model;
   std::vector<const spread::module_model::kernel*> kernels;  // kernels of the model, in the order of the text
-  std::string error;                                         // why the module could not be read; else empty
+  std::string error;  // the reason why the module cannot be read; empty: no error
 };
 
 struct explained_file {
@@ -28,13 +29,13 @@ struct explained_file {
 /// cannot be read.
 [[nodiscard]] explained_file explain_file(const std::string& path, const std::string& kernels);
 
-/// The explanation as readable text; with_accesses adds each memory access.
+/// Returns the explanation as readable text; with_accesses adds each memory access.
 [[nodiscard]] std::string explanation(const explained_file& file, bool with_accesses);
 
-/// The explanation as JSON, as docs/schemas/explain.json describes it.
+/// Returns the explanation as JSON, as docs/schemas/explain.json describes it.
 [[nodiscard]] std::string explanation_as_json(const explained_file& file);
 
-/// The subcommand.
+/// Runs the subcommand. Returns the exit status.
 int explain(int argc, char** argv);
 
 }  // namespace hpe::cli

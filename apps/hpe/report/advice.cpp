@@ -12,11 +12,12 @@ namespace {
 
 constexpr std::string_view touches = "touches of device memory";
 
-// A rule applies only to records that took at least this part of the time, or that happened at least this often.
+// Most rules apply only to records that took at least this fraction of the process's time. Rules about copies and
+// touches also need a least number of copies or touches.
 constexpr double least_part_of_time = 0.02;
 constexpr std::uint64_t many = 100;
 constexpr std::uint64_t many_touches = 32;
-constexpr std::uint64_t little_memory = 256 << 10;  // bytes of a touch or a copy whose time is mostly latency
+constexpr std::uint64_t little_memory = 256 << 10;  // bytes; the time of smaller touches and copies is mostly latency
 constexpr std::uint64_t tiny = 4 << 10;
 constexpr std::uint64_t large_allocation = 16 << 20;
 
@@ -49,7 +50,7 @@ double seconds_of_touches(const recorded_allocation& a, const recorded_process& 
 
 using results = std::vector<advice>;
 
-// Touches that bring at most `tiny` bytes count as element-wise; larger touches bring whole blocks.
+// Touches that copy at most `tiny` bytes to the host are called element-wise; larger touches copy whole blocks.
 void touches_of_small_pieces(const recorded_process& in, results& to) {
   for (const recorded_place& p : in.places) {
     if (!is_touch(p) || p.calls < many_touches || !matters(p.seconds, in)) continue;
@@ -154,11 +155,12 @@ void high_fault_rate(const recorded_process& in, results& to) {
   constexpr double high_rate = 2000;  // 1/s
   const double rate = in.seconds > 0 ? double(count) / in.seconds : 0;
   if (rate < high_rate || !matters(seconds, in)) return;
-  to.push_back({"high fault rate", "",
-                fmt::format("CPU code waited {:.0f} times a second for device memory, {:.3f} s in all. Each of these "
-                            "waits costs at least some microseconds. Use the memory in larger pieces, or less often.",
-                            rate, seconds),
-                seconds});
+  to.push_back(
+      {"high fault rate", "",
+       fmt::format("CPU code waited {:.0f} times a second for device memory, {:.3f} s in all. Each of these waits "
+                   "costs at least some microseconds. Access more memory at once, or access it less often.",
+                   rate, seconds),
+       seconds});
 }
 
 void mappings_ran_out(const recorded_process& in, results& to) {

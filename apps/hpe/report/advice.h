@@ -1,6 +1,6 @@
 #pragma once
 
-/// The rules that give a report's advice. They depend only on the records of the processes.
+/// The rules that produce the advice in a report. Their results depend only on the records of the processes.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@ namespace hpe::cli {
 
 /// All copies, or all touches, of one kind (trace::way in runtime/trace/profile.h) at one place of the program.
 struct recorded_place {
-  std::string way;    ///< its name in profiles
+  std::string way;    ///< the name of the kind in profiles
   std::string where;  ///< "file:line", or a function
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
@@ -24,11 +24,11 @@ struct recorded_allocation {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::string made_at;        ///< "file:line"; empty: not known
-  std::uint64_t to_host = 0;  ///< bytes moved
+  std::uint64_t to_host = 0;  ///< bytes moved to the host
   std::uint64_t to_device = 0;
   std::uint64_t moves_to_host = 0;
   std::uint64_t moves_to_device = 0;
-  std::uint64_t used_begin = 0;  ///< launches and CPU code used bytes between these offsets only; both 0: not known
+  std::uint64_t used_begin = 0;  ///< launches and CPU code used only bytes in this range; both 0: not known
   std::uint64_t used_end = 0;
 };
 
@@ -52,20 +52,20 @@ struct recorded_process {
 };
 
 struct advice {
-  std::string rule;    ///< its name, for tests and scripts
+  std::string rule;    ///< the name of the rule, for tests and scripts
   std::string where;   ///< the place or the allocation; empty: the whole process
   std::string text;    ///< a paragraph
   double seconds = 0;  ///< time that the process spent on the calls or touches that the advice concerns
 };
 
-/// The advice for one process, the longest time first. Empty if no rule applies.
+/// Returns the advice for one process, the longest time first. Empty if no rule applies.
 [[nodiscard]] std::vector<advice> advise(const recorded_process& process);
 
-/// The allocation that contains the addresses touched at a place; nullptr if none is known.
+/// Returns the allocation that contains the addresses touched at a place; nullptr if none is known.
 [[nodiscard]] const recorded_allocation* allocation_of(const recorded_place& place, const recorded_process& process);
 
-/// Estimate of the bytes that the touches of a place moved to the host: the bytes that the allocation moved to the
-/// host, times the fraction of the allocation's touches that this place made.
+/// Returns an estimate of the bytes that the touches of a place moved to the host: the bytes that the allocation moved
+/// to the host, times the fraction of the allocation's touches that happened at this place.
 [[nodiscard]] std::uint64_t bytes_of_touches(const recorded_place& place, const recorded_process& process);
 
 }  // namespace hpe::cli

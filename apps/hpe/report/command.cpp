@@ -1,5 +1,6 @@
-// In an MPI job (mpirun -n 4 hpe run --report page.html program) the hpe of each rank makes the page anew from all
-// parts that exist, so the last page has all parts. Each rank removes its own parts of an earlier job.
+// In an MPI job (mpirun -n 4 hpe run --report page.html program), the hpe process of each rank writes the page from all
+// parts that exist at that time, so the page of the last rank contains all parts. Each rank first removes the parts
+// that the same rank wrote in an earlier job.
 
 #include "apps/hpe/report/command.h"
 
@@ -55,7 +56,7 @@ class forwarded_signals {
   forwarded_signals(const forwarded_signals&) = delete;
   forwarded_signals& operator=(const forwarded_signals&) = delete;
 
-  /// The signal mask from before the constructor, which the program inherits.
+  /// Returns the signal mask from before the constructor, which the program inherits.
   [[nodiscard]] const sigset_t& mask_of_program() const { return mask_; }
 
   /// Begins to forward signals to the child. The child must not be reaped before the destructor runs, because its
@@ -125,7 +126,7 @@ class page_lock {
   int folder_;
 };
 
-/// Makes the page from the parts. If there are no parts, an earlier page of this name stays.
+/// Makes the page from the parts. If there are no parts, an earlier page of this name stays unchanged.
 void make_page(const std::string& page, const std::string& command, const std::string& ending) {
   const fs::path folder = trace::folder_of_parts(page);
   const page_lock lock(folder);

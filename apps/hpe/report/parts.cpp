@@ -115,9 +115,9 @@ json mpi_of(const recorded_process& process) {
 
 /// Returns the events as short arrays: row, name, category, begin in us since the process began, duration in us, bytes.
 json timeline_of(const json& part) {
-  std::map<std::uint64_t, std::string> groups;                           // by the process's number in the trace
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> named;  // rows
-  std::map<std::pair<std::uint64_t, std::uint64_t>, json> events;        // by row
+  std::map<std::uint64_t, std::string> groups;  // names of processes, by their number in the trace
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> named;  // names of rows, by process and thread
+  std::map<std::pair<std::uint64_t, std::uint64_t>, json> events;        // events, by row
   std::map<std::string, std::size_t> names;
   std::map<std::string, std::size_t> categories;
   const auto number = [](auto& table, const std::string& name) {
@@ -199,14 +199,14 @@ recorded_process process_of(const json& part) {
 }
 
 std::vector<json> read_parts(const std::filesystem::path& folder) {
-  std::vector<std::pair<std::pair<long, long>, json>> found;  // by rank and process
+  std::vector<std::pair<std::pair<long, long>, json>> found;  // parts, by rank and process
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
     if (entry.path().extension() != ".json") continue;
     try {
       std::ifstream file(entry.path());
       json part = json::parse(file);
-      static_cast<void>(shown(part));  // throws unless the part has all values that the page needs
+      static_cast<void>(shown(part));  // throws if the part lacks a value that the page needs
       const std::string rank = part.at("rank");
       long number = -1;
       std::from_chars(rank.data(), rank.data() + rank.size(), number);

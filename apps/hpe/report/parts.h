@@ -22,7 +22,7 @@ namespace hpe::cli {
 [[nodiscard]] std::string page_of(const std::vector<nlohmann::json>& parts, const std::string& command,
                                   const std::string& ending);
 
-/// The text of page.html, with {{DATA}} in place of the data.
+/// Returns the text of page.html, with {{DATA}} in place of the data.
 [[nodiscard]] const char* page_template();
 
 }  // namespace hpe::cli

@@ -21,7 +21,7 @@ class zfp_codec final : public codec {
   void pack(std::size_t d, std::span<const std::uint8_t> part, std::uint8_t* to) const override {
     const call c(*this, d, const_cast<std::uint8_t*>(part.data()), to, packed_bytes(d));
     static_cast<void>(
-        zfp_stream_set_execution(c.coder.get(), zfp_exec_omp));  // if zfp was built without threads, it stays serial
+        zfp_stream_set_execution(c.coder.get(), zfp_exec_omp));  // no effect if zfp was built without threads
     if (zfp_compress(c.coder.get(), c.field.get()) == 0) throw std::runtime_error("zfp cannot compress a wave field");
   }
 

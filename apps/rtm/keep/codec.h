@@ -8,12 +8,12 @@
 
 namespace hpe::rtm {
 
-/// Packs the parts of an item into fewer bytes, on the host. Used by one thread at a time.
+/// Packs the parts of an item into fewer bytes, on the host. Only one thread at a time may use a codec.
 class codec {
  public:
   virtual ~codec() = default;
 
-  /// The largest possible size of the packed part of device d.
+  /// Returns the largest possible size of the packed part of device d.
   [[nodiscard]] virtual std::size_t packed_bytes(std::size_t d) const = 0;
   virtual void pack(std::size_t d, std::span<const std::uint8_t> part, std::uint8_t* to) const = 0;
   virtual void unpack(std::size_t d, const std::uint8_t* from, std::span<std::uint8_t> part) const = 0;

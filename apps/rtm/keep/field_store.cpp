@@ -1,6 +1,6 @@
-// A ring of n slots: item i is in slot i % n. When the last item is written, the ring still holds the last n items, so
+// In a ring of n slots, item i is in slot i % n. After the last item is written, the ring holds the last n items, so
 // these items are not read back. A slot is filled again as soon as the kernels that read its item are queued, because
-// the runtime runs copies, reads and writes of a slot after the kernels that use it.
+// the runtime runs copies, reads and writes of a slot after earlier kernels that use the slot.
 #include "apps/rtm/keep/field_store.h"
 
 #include <algorithm>
@@ -54,10 +54,10 @@ class ring_store : public field_store {
   }
 
  private:
-  /// Begins to move an item out of its slot, or into it.
+  /// out() begins to move an item from its slot to the host or the disk; in() begins to move an item into its slot.
   virtual void out(std::int64_t item) = 0;
   virtual void in(std::int64_t item) = 0;
-  /// Waits until the last move of the item is finished.
+  /// Waits until the last move of the item has ended.
   virtual void wait_for(std::int64_t item) = 0;
 
   const slots memory_;
@@ -94,7 +94,7 @@ class host_store final : public ring_store {
   array<std::uint8_t> kept_;
 };
 
-/// Keeps items in a sink, compressed or not. A separate thread moves them.
+/// Keeps items in a sink, compressed or not. A separate thread moves the items.
 class worker_store final : public ring_store {
  public:
   worker_store(slots memory, store_settings s) : ring_store(std::move(memory)), packing_(std::move(s.packing)) {
@@ -189,7 +189,8 @@ class worker_store final : public ring_store {
     }
   }
 
-  /// Copies the whole part first, because page faults for single accesses would be much slower.
+  /// Packs a part of an item, or unpacks it. Copies the whole part between device memory and host memory at once,
+  /// because page faults for single accesses would be much slower.
   void move_packed(bool out, std::size_t d, std::span<std::uint8_t> part, std::size_t at) {
     const std::size_t bytes = round_up(packing_->packed_bytes(d), sector);
     const std::span<std::uint8_t> cells(part_.data(), part.size());
@@ -205,7 +206,7 @@ class worker_store final : public ring_store {
   }
 
   const std::unique_ptr<codec> packing_;
-  std::vector<std::size_t> places_;  ///< of the devices' parts within an item
+  std::vector<std::size_t> places_;  ///< offsets of the devices' parts within an item, in bytes
   std::size_t item_bytes_ = 0;
   std::unique_ptr<sink> kept_;
   std::vector<std::uint8_t> part_;
@@ -214,7 +215,7 @@ class worker_store final : public ring_store {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<job> jobs_;
-  std::vector<int> moving_;  ///< by slot: jobs that are not finished
+  std::vector<int> moving_;  ///< number of unfinished jobs of each slot
   std::exception_ptr failure_;
   bool ending_ = false;
   std::thread worker_;

@@ -23,13 +23,13 @@ inline constexpr std::size_t sector = 4096;
   return (value + unit - 1) / unit * unit;
 }
 
-/// Device memory for some items: slots[s][d] is device d's part of slot s. Its address and size are multiples of
-/// `sector`; it is empty if the device has no part.
+/// Device memory for some items: slots[s][d] is device d's part of slot s. The address and the size of a part are
+/// multiples of `sector`; the part is empty if the device has no part of items.
 using slots = std::vector<std::vector<std::span<std::uint8_t>>>;
 
-/// Stores items that kernels write in ascending order, from 0 on, and returns them to kernels once, in descending
+/// Stores items that kernels write in ascending order, from 0 on, and returns each item to kernels once, in descending
 /// order. The next series of items may then begin. Items move between slots and the place of storage while kernels run.
-/// One thread at a time.
+/// Only one thread at a time may use a store.
 class field_store {
  public:
   virtual ~field_store() = default;
@@ -40,7 +40,8 @@ class field_store {
   /// To be called when the kernels that write the item are queued.
   virtual void written(std::int64_t item) = 0;
 
-  /// Returns the slot from which kernels read the item. Waits until the item is available. Throws as to_write.
+  /// Returns the slot from which kernels read the item. Waits until the item is available. Throws the same errors as
+  /// to_write.
   virtual std::int64_t to_read(std::int64_t item) = 0;
   /// To be called when the kernels that read the item are queued.
   virtual void was_read(std::int64_t item) = 0;
@@ -49,16 +50,16 @@ class field_store {
 struct store_settings {
   keep_place where = keep_place::device;
   std::int64_t items = 0;
-  std::string folder;  ///< disk: the folder of the file. The file has no name, so a killed process leaves none.
-  std::unique_ptr<codec> packing{};  ///< host and disk: packs the parts of slots; null: they are kept unpacked
+  std::string folder;                ///< disk: the folder of the file, which has no name and thus ends with the process
+  std::unique_ptr<codec> packing{};  ///< host and disk: packs the parts of slots; null: no packing
 };
 
-/// The number of slots of a store: one for each item if the items stay on devices, else a ring that lets copies run
-/// ahead.
+/// Returns the number of slots of a store: one for each item if the items stay on devices, else the length of a ring in
+/// which copies can run ahead of kernels.
 [[nodiscard]] std::int64_t slots_of(keep_place where, std::int64_t items, std::size_t item_bytes);
 
-/// A store over slots_of() slots, which the caller owns. Throws bad_input if the folder has too little space or cannot
-/// be written.
+/// Returns a store over slots_of() slots, which the caller owns. Throws bad_input if the folder has too little space or
+/// cannot be written.
 [[nodiscard]] std::unique_ptr<field_store> make_store(store_settings s, slots memory);
 
 }  // namespace hpe::rtm

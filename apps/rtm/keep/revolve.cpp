@@ -1,6 +1,6 @@
-// The recursion that produces the states [from, to) in descending order, where `from` is saved. If a slot is free:
-// advance from `from` to a state `middle` and save it, produce [middle, to), then [from, middle). If no slot is free:
-// advance from `from` to each state.
+// The recursion that produces the states [from, to) in descending order, where the state `from` is saved. If a slot is
+// free, it advances from `from` to a state `middle`, saves this state, produces [middle, to), and then produces [from,
+// middle). If no slot is free, it advances from `from` to each state.
 #include "apps/rtm/keep/revolve.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace hpe::rtm {
 
 namespace {
 
-/// The number of states that can be produced with `checkpoints` checkpoints if each step is repeated at most `repeats`
-/// times: the binomial coefficient (checkpoints + repeats over checkpoints). 0 for negative numbers.
+/// Returns the number of states that can be produced with `checkpoints` checkpoints if each step is repeated at most
+/// `repeats` times: the binomial coefficient (checkpoints + repeats over checkpoints). 0 for negative numbers.
 std::int64_t reachable(std::int64_t checkpoints, std::int64_t repeats) {
   constexpr std::int64_t enough = std::int64_t{1} << 31;
   if (checkpoints < 0 || repeats < 0) return 0;

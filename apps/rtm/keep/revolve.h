@@ -12,7 +12,7 @@ namespace hpe::rtm {
 /// One action of a schedule.
 struct revolve_action {
   enum class kind {
-    load,     ///< state `number` becomes the present one, from `slot`
+    load,     ///< state `number`, loaded from `slot`, becomes the present state
     advance,  ///< the present state becomes state `number`
     save,     ///< the present state, `number`, is saved in `slot`
     use       ///< the present state, `number`, is used
@@ -28,11 +28,11 @@ struct revolve_schedule {
   std::vector<revolve_action> saves;  ///< actions of the first pass, in ascending order of states; all are of kind save
   std::vector<revolve_action> back;
 
-  /// The number of steps from state to state that `back` repeats.
+  /// Returns the number of steps from state to state that `back` repeats.
   [[nodiscard]] std::int64_t repeated() const;
 };
 
-/// Makes a schedule that uses slots 0 to checkpoints - 1. Needs count >= 1 and checkpoints >= 1.
+/// Makes a schedule that uses slots 0 to checkpoints - 1. `count` and `checkpoints` must be at least 1.
 [[nodiscard]] revolve_schedule revolve(std::int64_t count, std::int64_t checkpoints);
 
 }  // namespace hpe::rtm

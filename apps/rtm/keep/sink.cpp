@@ -23,7 +23,7 @@ using command_line::bad_input;
 
 constexpr const char* advice = "choose another [migration] folder, compress the fields, or keep them elsewhere";
 
-/// Returns the text for errno. Any thread.
+/// Returns the system's message for errno. Any thread may call this function.
 std::string reason() { return std::generic_category().message(errno); }
 
 double gib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
@@ -60,7 +60,7 @@ class file_sink final : public sink {
   }
 
  private:
-  /// The file system may support neither files without a name nor O_DIRECT.
+  /// Opens a file. The file system may lack files without a name, or O_DIRECT, so the function tries all combinations.
   static files::descriptor opened(const std::string& folder) {
     for (const int direct : {O_DIRECT, 0}) {
       files::descriptor unnamed(folder, O_TMPFILE | O_RDWR | direct);

@@ -33,12 +33,12 @@ double step_of(const std::vector<double>& places, const std::string& path, char 
   for (std::size_t i = 0; i < places.size(); ++i)
     if (std::abs(places[i] - places.front() - static_cast<double>(i) * step) > 0.01 * step)
       throw bad_input(
-          fmt::format("{}: the columns of a model must lie at equal distances along {}; after {} m comes {} m", path,
+          fmt::format("{}: the columns of a model must be at equal distances along {}; after {} m comes {} m", path,
                       axis, places[i == 0 ? 0 : i - 1], places[i]));
   return step;
 }
 
-/// Returns the number of the nearest place.
+/// Returns the index in `places` of the place that is nearest to `value`.
 std::int64_t number_of(double value, const std::vector<double>& places, double step) {
   return step > 0 ? std::lround((value - places.front()) / step) : 0;
 }
@@ -60,7 +60,7 @@ volume read_segy(const velocity_source& from, const property& of) {
   std::vector<double> across = distinct(xs), along = distinct(ys);
   sides spacing = from.spacing;
   const bool placed = across.size() > 1 || along.size() > 1 || file.traces() == 1;
-  if (!placed) {  // traces without coordinates lie one beside the other
+  if (!placed) {  // traces without coordinates are consecutive columns along x
     if (spacing.x <= 0)
       throw bad_input(from.file +
                       ": its traces have no coordinates (bytes 181 to 188), so the survey must state the spacing");
@@ -73,7 +73,8 @@ volume read_segy(const velocity_source& from, const property& of) {
     throw bad_input(from.file +
                     " states no sample interval (millimetres in bytes 3217 and 3218, or in 117 and 118 of its first "
                     "trace), so the survey must state the spacing");
-  // Along an axis with a single column the file does not show the cell's side; it is then the side along another axis.
+  // If the model has a single column along an axis, the file does not show the cell's side along this axis. This side
+  // is then set to the side along another axis.
   const double any = x_step > 0 ? x_step : y_step > 0 ? y_step : z_step;
   const std::pair<double, double*> found[] = {{x_step, &spacing.x}, {y_step, &spacing.y}, {z_step, &spacing.z}};
   for (const auto& [step, side] : found) {

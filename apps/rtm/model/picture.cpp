@@ -31,7 +31,7 @@ bool jumps(const volume& velocity, std::int64_t x, std::int64_t z) {
   return std::max(std::abs(at(x + 1, z) - here), std::abs(at(x, z + 1) - here)) > 0.04F * here;
 }
 
-/// Returns the upper end of a colour bar for values of both signs; the lower end is its negative.
+/// Returns the absolute value at both ends of a colour bar: the 98th percentile of the absolute values; 1 if that is 0.
 double clip_of(const std::vector<float>& values) {
   constexpr double share = 0.98;
   const double clip = pictures::percentile_of_sizes(values, share);
@@ -54,7 +54,8 @@ pictures::picture draw_velocities(const volume& velocity, const std::string& tit
 
 namespace {
 
-/// The middle plane of an image, amplified with the depth, and clipped. over: as in a chart.
+/// Draws the middle plane of an image, amplified by the relative depth to the power `gain`, and clipped. c: the title
+/// and the marks of the chart.
 pictures::picture draw_amplified(const volume& image, double gain, std::int64_t width, pictures::chart c) {
   std::vector<float> values = middle_values(image);
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -69,7 +69,7 @@ volume from_axes(const std::string& name, const raw_format& format, const std::v
     throw bad_input("axis order \"" + format.order +
                     "\": it must name x, y and z once each, the fastest in the file first, as in zyx");
   volume v = make_volume(format.nx, format.ny, format.nz, format.spacing);
-  std::int64_t stride[3] = {};  // of x, y, z in the file
+  std::int64_t stride[3] = {};  // distances in the file between neighbours along x, y and z, in values
   std::int64_t step = 1;
   for (const char axis : format.order) {
     stride[axis - 'x'] = step;

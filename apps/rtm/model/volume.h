@@ -19,7 +19,7 @@ struct sides {
   constexpr sides(double along_x, double along_y, double along_z) : x(along_x), y(along_y), z(along_z) {}
 
   friend bool operator==(const sides&, const sides&) = default;
-  /// "12.5" for a cube, else "25 x 25 x 10".
+  /// Returns one number for a cube, as in "12.5", else three, as in "25 x 25 x 10".
   [[nodiscard]] std::string text() const;
 };
 
@@ -28,10 +28,10 @@ struct volume {
   std::int64_t nx = 0, ny = 0, nz = 0;
   sides spacing;
   std::vector<float> values;
-  double x0 = 0, y0 = 0;  ///< place of the first cell in the survey's coordinates, metres
+  double x0 = 0, y0 = 0;  ///< position of the first cell in the survey's coordinates, in metres
 
   [[nodiscard]] std::int64_t cells() const { return nx * ny * nz; }
-  /// "300 x 1 x 200"
+  /// Returns the numbers of cells, as in "300 x 1 x 200".
   [[nodiscard]] std::string shape() const;
   [[nodiscard]] std::size_t index(std::int64_t x, std::int64_t y, std::int64_t z) const {
     return static_cast<std::size_t>((x * ny + y) * nz + z);
@@ -40,18 +40,18 @@ struct volume {
   [[nodiscard]] float& at(std::int64_t x, std::int64_t y, std::int64_t z) { return values[index(x, y, z)]; }
 };
 
-/// A volume of the given size, filled with one value. Throws bad_input for sizes that are not possible.
+/// Returns a volume of the given size, filled with one value. Throws bad_input for an invalid size.
 volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, float value = 0);
 
 /// Returns the longest side of a cell, among the axes along which the volume has more than one cell.
 double longest_side(const volume& v);
 
-/// The largest value.
+/// Returns the largest value.
 float fastest(const volume& velocity);
 
 /// A property of the ground, and the values that it may have.
 struct property {
-  const char* name;  ///< in the plural
+  const char* name;  ///< name in the plural, for messages
   const char* unit;
   double least, most;
 };
@@ -61,13 +61,13 @@ inline constexpr property velocities{"velocities", "m/s", 100, 20000}, densities
 struct raw_format {
   std::int64_t nx = 0, ny = 0, nz = 0;
   sides spacing;
-  double scale = 1;           ///< factor from the file's unit to that of the property
+  double scale = 1;           ///< factor that converts the file's unit to the property's unit
   std::string order = "zyx";  ///< the axes from the fastest in the file to the slowest
   property of = velocities;
 };
 
-/// Turns values whose axes are ordered as in `format` into a volume. Throws bad_input for a value that the property
-/// cannot have; the message calls the values `name`.
+/// Returns a volume of values whose axes are ordered as in `format`. Throws bad_input for a value that the property
+/// cannot have; the message names `name` as the source of the values.
 volume from_axes(const std::string& name, const raw_format& format, const std::vector<float>& values);
 
 /// Reads a property. Throws bad_input if the file's size does not match the format, or for a value that the property
@@ -88,12 +88,12 @@ volume extrude(const volume& section, std::int64_t planes);
 /// travel times. The first `kept` metres of depth do not change, because the velocity of water is known.
 volume smooth(const volume& velocity, double deviation, double kept);
 
-/// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left flank and
-/// a gentler right flank. In models of several planes, the salt body ends before both ends of y. The features keep
-/// their proportions at any size; the model is nx * spacing.x metres wide.
+/// Returns the built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left
+/// flank and a gentler right flank. In models of several planes, the salt body ends before both ends of y. The features
+/// keep their proportions at any size; the model is nx * spacing.x metres wide.
 volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing);
 
-/// A model with one flat reflector, `depth` metres deep, between two velocities in m/s.
+/// Returns a model with one flat reflector, `depth` metres deep, between two velocities in m/s.
 volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, double depth, double above,
                   double below);
 

@@ -12,7 +12,7 @@ std::string times(std::uint64_t count, const char* thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
-/// Returns the teams of devices that share problems if the batch is spread in this way.
+/// Returns the teams of devices, each of which shares problems, if the batch is spread in the way `spread`.
 std::vector<std::vector<int>> teams_of(split spread, const std::vector<device_traits>& devices) {
   std::vector<std::vector<int>> teams;
   if (spread == split::mp_pc) return link_domains(devices);
@@ -30,7 +30,7 @@ split choose_split(const batch& what, const std::vector<device_traits>& devices,
     reasons.emplace_back("there is one device");
     return split::problems;
   }
-  // If whole problems would leave devices idle for more than a tenth of the time, problems are shared.
+  // Devices share problems if whole problems would leave devices idle for more than a tenth of the time.
   const std::uint64_t rounds = (what.problems + count - 1) / count;
   if (what.problems >= count && rounds * count * 9 <= what.problems * 10) {
     reasons.push_back(work + ": each device gets whole problems, and nothing is exchanged");

@@ -36,8 +36,8 @@ struct choice {
 };
 
 /// Decides everything that is `automatic`. single_pass_possible: whether every device has a single-pass kernel. Throws
-/// hpe::error for a request that is not possible: a single pass on devices without its kernel, or shared by devices
-/// that do not reach each other's memory.
+/// hpe::error if a single pass is requested but a device has no kernel for it, or the devices that share a problem do
+/// not reach each other's memory.
 [[nodiscard]] choice choose(const batch& what, const std::vector<device_traits>& devices, bool single_pass_possible,
                             algorithm how, split spread);
 

@@ -6,8 +6,8 @@
 
 namespace hpe::scan {
 
-/// A file of lines "value key" with the results of searches. If the path is empty, no result is stored. A file that
-/// cannot be read or written is ignored; the search is then repeated.
+/// A file with the results of searches, as lines "value key". If the path is empty, no result is stored. If the file
+/// cannot be read or written, find() returns nullopt and keep() has no effect, so the next run searches again.
 class tuning_cache {
  public:
   explicit tuning_cache(std::string path) : path_(std::move(path)) {}

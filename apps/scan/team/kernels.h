@@ -18,14 +18,15 @@ struct kernel_set {
   std::size_t element_size;
   kernel<stage_kernel_parameters> reduce, sums, chunks;
   std::optional<kernel<single_pass_parameters>> single_pass;  ///< empty if a device has no single-pass kernel
-  kernel<nothing> fence;                                      ///< has no effect; its accesses order other launches
+  kernel<nothing> fence;  ///< does nothing; the accesses of its launches order other launches
 };
 
 /// Loads the kernels of an operation. Throws hpe::error if the module or a kernel that every module must have is
 /// missing.
 [[nodiscard]] kernel_set load_kernels(const operation& what);
 
-/// The path of libhpe-scan-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
+/// Returns the path of libhpe-scan-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not
+/// exist.
 [[nodiscard]] std::string own_module();
 
 }  // namespace hpe::scan

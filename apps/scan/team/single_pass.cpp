@@ -1,6 +1,6 @@
-// Invariants: launch_ is the number of the last launch, and marks the totals that it writes; no total in a workspace
-// has a later mark. Tickets are zero between launches. Tiles on several devices wait for each other, so the devices run
-// as a team, whose parts all run at the same time.
+// launch_ is the number of the last launch. Each launch marks the totals that it writes with its number, so no total in
+// a workspace has a mark above launch_. Tickets are zero between launches. Tiles on several devices wait for each
+// other, so the devices run as a team, whose parts all run at the same time.
 
 #include "apps/scan/team/single_pass.h"
 
@@ -25,15 +25,15 @@ struct layout {
   std::size_t totals, chunk_totals, size;
 };
 
-/// Kernels use 32-bit numbers for tiles and tickets (a few more than tiles), because each tile waits for divisions of
-/// these numbers.
+/// Kernels use 32-bit numbers for tiles and tickets, because each tile waits for divisions of these numbers. There are
+/// a few more tickets than tiles.
 constexpr std::uint64_t most_tiles = std::uint64_t{1} << 31;
 
 constexpr std::uint32_t soft_tile_bytes =
     256 * 1024;  // small enough to stay in a second-level cache between the two times that a tile is read
 
-/// Returns the size of a tile. A thread of a soft device has one tile at a time. So the threads of several devices run
-/// concurrently only if the devices get single tiles in turn, that is, if a tile is a granule.
+/// Returns the size of a tile. A thread of a soft device has one tile at a time. Therefore, the threads of several
+/// devices run concurrently only if the devices get single tiles in turn, that is, if a tile is a granule.
 std::uint32_t tile_bytes(const std::vector<device_traits>& team) {
   if (team.front().kind != HPE_DEVICE_SOFT) return kernels::single_pass_tile_bytes;
   return team.size() == 1 ? soft_tile_bytes : static_cast<std::uint32_t>(granularity());
@@ -47,11 +47,11 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
       devices_(std::move(devices)),
       room_(tile_bytes(devices_) / static_cast<std::uint32_t>(with.element_size)) {
   const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with.element_size);
-  // The largest number of tiles, which results from data that begin between two vectors.
+  // The largest possible number of tiles: that of data whose address is not a multiple of a vector's size.
   const kernels::scan_tiling most = kernels::make_tiling(work.length, work.problems, room_, vector, false);
   if (most.count > most_tiles)
     throw error(HPE_ERROR_NOT_SUPPORTED,
-                fmt::format("{} problems of {} elements are {} tiles, and a scan in one pass can count {}",
+                fmt::format("{} problems of {} elements are {} tiles; a scan in one pass can have at most {} tiles",
                             work.problems, work.length, most.count, most_tiles));
   for (const device_traits& d : devices_) {
     workspaces_.emplace_back(layout(most, with.element_size, devices_.size()).size, on_device(d.number));

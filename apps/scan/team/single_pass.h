@@ -22,8 +22,8 @@ class single_pass final : public team_scan {
   const kernel_set& with_;
   const batch work_;
   const std::vector<device_traits> devices_;
-  const std::uint32_t room_;                  ///< the most elements in a tile
-  std::vector<array<std::byte>> workspaces_;  ///< by device; see layout in the .cpp
+  const std::uint32_t room_;                  ///< largest number of elements in a tile
+  std::vector<array<std::byte>> workspaces_;  ///< workspace of each device; single_pass.cpp describes its layout
   std::uint32_t launch_ = 0;
 };
 

@@ -19,7 +19,7 @@ class ranges {
       : input_(const_cast<std::byte*>(where.input) + offset, bytes), output_(where.output + offset, bytes) {}
 
   [[nodiscard]] bool in_place() const { return input_.data() == output_.data(); }
-  /// The bytes that are only read; an empty range if the scan is in place.
+  /// Returns the bytes that are only read; an empty range if the scan is in place.
   [[nodiscard]] hpeAccess read() const { return in(in_place() ? input_.first(0) : input_); }
   [[nodiscard]] hpeAccess written() const { return in_place() ? inout(output_) : out(output_); }
   [[nodiscard]] hpeAccess only_read() const { return in(input_); }
@@ -28,7 +28,7 @@ class ranges {
   std::span<std::byte> input_, output_;
 };
 
-/// Scans the problems of one team. One thread at a time.
+/// Scans the problems of one team. Only one thread at a time may use an object.
 class team_scan {
  public:
   virtual ~team_scan() = default;
@@ -38,7 +38,7 @@ class team_scan {
   [[nodiscard]] virtual std::string explain() const = 0;
 };
 
-/// Soft devices write larger results past the CPU's caches (streaming stores). In bytes.
+/// Bytes. Soft devices write larger results past the CPU's caches, with streaming stores.
 inline constexpr std::size_t too_much_for_caches = std::size_t{8} << 20;
 
 }  // namespace hpe::scan

@@ -1,9 +1,9 @@
-// Invariants: the sums that devices write interleave, and so do the results if each device has a part of several
-// problems; an access, which is a contiguous range, cannot describe them. If the devices reach each other, launches
-// that may run concurrently declare the sums as only read. A launch before them declares a write, so it waits for
-// earlier uses of the arrays; a launch after them declares a write too, and waits for all of them. If the devices do
-// not reach each other, each launch declares all memory that it uses, so that hpe moves the memory, and waits for the
-// previous launch.
+// The sums that several devices write interleave in memory. The results interleave too if each device has a part of
+// several problems. A launch cannot declare such writes exactly, because an access is one contiguous range. If the
+// devices reach each other, launches that may run concurrently declare the sums as only read. A launch before these
+// launches declares a write, and so waits for earlier uses of the arrays. A launch after these launches declares a
+// write too, and waits for all of them. If the devices do not reach each other, each launch declares all memory that it
+// uses, so that hpe moves the memory; each launch then waits for the previous launch.
 
 #include "apps/scan/team/three_stages.h"
 
@@ -71,8 +71,8 @@ hpeShape three_stages::shape(std::size_t d, std::uint64_t blocks) const {
 hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem) {
   constexpr std::uint32_t few = 256, most_threads = 1024, warp = 32, rows = 8;
   if (soft(on)) return shape_for(on, problems, 1);
-  // A problem with many chunks gets a block, and a problem with few chunks a warp (premise 3: several problems in a
-  // block).
+  // In stage 2, a block scans the sums of a problem with many chunks, and a warp those of a problem with few chunks
+  // (premise 3: several problems in a block).
   if (sums_per_problem > few) return shape_for(on, problems, most_threads);
   return {{static_cast<std::uint32_t>((problems + rows - 1) / rows), 1, 1}, {warp, rows, 1}};
 }
@@ -84,7 +84,7 @@ void three_stages::for_shares(const arrays& where, stage_kernel_parameters& p, L
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     p.share = share_of(d);
     const std::uint64_t chunks = p.share.chunks();
-    // A device uses one contiguous range of a single problem, but a part of each of several problems.
+    // If there is one problem, a device uses one contiguous range. Otherwise, a device uses a part of each problem.
     const bool one = work_.problems == 1;
     const ranges used(where, one ? p.share.from * with_.element_size : 0,
                       one ? (p.share.to - p.share.from) * with_.element_size : bytes);

@@ -22,12 +22,12 @@ class three_stages final : public team_scan {
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   [[nodiscard]] const std::vector<std::uint64_t>& candidates() const { return candidates_; }
 
-  /// The number of chunks of each problem.
+  /// Returns the number of chunks of each problem.
   [[nodiscard]] std::uint64_t sums_per_problem() const { return sums_per_problem_; }
 
-  /// Makes `elsewhere` compute the second stage. `elsewhere` receives the sums [problem][chunk] on the first device;
-  /// queued work that declares accesses to them finds them complete. It replaces each sum by the prefix of its chunk.
-  /// It is called while a scan is queued, even if each problem is a single chunk.
+  /// Replaces the second stage by the function `elsewhere`. Each queued scan calls this function, even if each problem
+  /// is a single chunk. The function receives the sums [problem][chunk] on the first device, and replaces each sum by
+  /// the prefix of its chunk. Work that it queues waits for the sums if the work declares accesses to them.
   using second_stage = std::function<void(std::span<std::byte> sums)>;
   void scan_sums_by(second_stage elsewhere) { elsewhere_ = std::move(elsewhere); }
 
@@ -58,7 +58,7 @@ class three_stages final : public team_scan {
   second_stage elsewhere_;
 };
 
-/// The shape of launches of the second stage's kernel.
+/// Returns the shape for a launch of the second stage's kernel.
 [[nodiscard]] hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem);
 
 }  // namespace hpe::scan
