@@ -1,10 +1,8 @@
 // The processor time, on one thread, of the two steps before a launch that hpe spreads over several devices:
-// - reading, analysing and patching a module of 100 kernels (runtime/ptx/analysis and patch), which hpe does once for
-//   each module
+// - reading, analysing and patching a module of 100 kernels (runtime/ptx/analysis and patch), once for each module
 //   that a program loads. The kernels are those of a CUDA course (tests/ptx/programs/course.cu), repeated under other
 //   names.
-// - deciding where a launch runs and where its arrays are placed (runtime/spread), for a stencil: the first time, and
-//   for each
+// - deciding where a launch runs and where its arrays are (runtime/spread), for a stencil: the first time, and for each
 //   later launch.
 
 #include "runtime/ptx/analysis/analysis.h"

@@ -46,8 +46,9 @@ inline std::string name_of(const peer_problem& p) {
                      p.batch > 1 ? " batch " + size(p.batch) : "", p.single ? "" : " double");
 }
 
-/// Adds the ratio of the speeds of `ours` and `other`, both times and, on soft devices, the ratio of their processor
-/// times. Does nothing if `other` is null. bar: the least ratio of the speeds that meets the target; 0: no target.
+/// Adds to t: the ratio of the speeds of `ours` and `other`, both times and, on soft devices, the ratio of their
+/// processor times. Does nothing if `other` is null. bar: the least ratio of the speeds that meets the target; 0: no
+/// target.
 inline void compare(table& t, const std::string& what, peer& ours, peer* other, double bar) {
   constexpr int runs = 5;
   if (other == nullptr) return;
