@@ -52,11 +52,9 @@ int main(int argc, char** argv) {
   }
   if (!e.has_links()) {
     fmt::print(
-        "All results are right. No times are printed, because soft devices whose links have no limits access each "
-        "other's\n"
-        "memory at the speed of host memory. To measure times, limit the links (for example HPE_SOFT_PEER_LINK=1G:5 "
-        "and\n"
-        "HPE_SOFT_HOST_LINK=1G:5), or use GPUs (HPE_DEVICES=cuda).\n");
+        "All results are right. No times are printed, because soft devices whose links have no limits access each\n"
+        "other's memory at the speed of host memory. To measure times, limit the links (for example with\n"
+        "HPE_SOFT_PEER_LINK=1G:5 and HPE_SOFT_HOST_LINK=1G:5), or use GPUs (HPE_DEVICES=cuda).\n");
     return 0;
   }
   const std::string title = fmt::format("remote: {}, {}", hpe::device_info(0).name, hpe::bench::load_of_machine());

@@ -1,6 +1,6 @@
-// The workloads through hpe: the speed-up of several devices, compared with programs written by hand with the copy
+// The workloads through hpe: the speed-up on several devices, compared with hand-written programs that use the copy
 // schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), Figures 5.8 and 5.9, and with
-// libraries for the host's threads.
+// libraries on the host's threads.
 
 #include <fmt/core.h>
 
@@ -19,13 +19,13 @@ namespace {
 
 int soft_bars(const arguments& given) {
   if (on_gpus()) {
-    fmt::print(stderr, "--soft-bars: the devices are GPUs; HPE_DEVICES=soft:2 makes soft ones\n");
+    fmt::print(stderr, "--soft-bars needs soft devices, but the devices are GPUs; set HPE_DEVICES=soft:2\n");
     return 2;
   }
   std::vector<result> rows;
   for (const auto& part : {scans_against_tbb, transforms_against_fftw, sorts_against_boost}) {
     const std::vector<result> some = part(given.repeats);
-    if (some.empty()) fmt::print("fft: left out: hpe was built without FFTW\n");
+    if (some.empty()) fmt::print("fft: left out, because hpe was built without FFTW\n");
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return report(fmt::format("bars of {} soft devices, {}", device_count(), load_of_machine()), rows, given);
