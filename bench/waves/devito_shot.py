@@ -1,8 +1,8 @@
-"""Computes a shot of reverse time migration in Devito: both passes, of order 8 in space and 2 in time, with every k-th field stored.
+"""Computes a shot of reverse time migration in Devito: both passes, of order 8 in space and 2 in time. Stores every k-th field.
 
-Runs in the Python environment of scripts/compare-devito. Prints one line for each repeat: the seconds of both passes together.
-There are no absorbing layers, so that a step accesses as little memory as possible: it reads two fields and the velocities, and writes
-one field.
+Runs in the Python environment of scripts/compare-devito. Prints the seconds of both passes together, a line for each repeat.
+There are no absorbing layers, so that a step accesses as little memory as possible: it reads two fields and the velocities,
+and writes one field.
 """
 
 import argparse
