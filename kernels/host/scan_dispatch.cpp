@@ -1,4 +1,4 @@
-// The scans under their plain names; see dispatch.cpp.
+// Defines the kernels of the scans without suffix of an instruction set, as dispatch.cpp.
 
 #include "kernels/host/variant.h"
 
