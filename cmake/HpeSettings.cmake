@@ -16,7 +16,7 @@ endif()
 
 add_compile_options(-Wall -Wextra -Werror)
 
-# Kernels that are stored on disk name the code that they need by its build id
+# Kernels in the kernel cache identify the code that they call by its build id
 # (runtime/ptx/compiler/objects/link_names).
 add_link_options(-Wl,--build-id=sha1)
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the reference of the command line from what the hpe command prints: its help texts and its table of options.
+"""Generates the reference of the command line from the output of the hpe command: its help texts and its table of options.
 
     manual.py <hpe> man FOLDER          man pages: man1/hpe.1, man1/hpe-COMMAND.1, man7/hpe-options.7
     manual.py <hpe> completion FOLDER   completion: bash/hpe, zsh/_hpe, fish/hpe.fish
     manual.py <hpe> markdown FOLDER     pages of the manual: command-line.md, options.md
 
-A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", "  WORD  text"), a
-heading of such a block ("Devices:"), or, after the line "Examples:", command lines. The values of an option that takes one of
-a few words are in its VALUE, as auto|soft, or in the message with which the command refuses any other word.
+A help text consists of a usage line and of blocks between blank lines. A block is prose, a list of options
+("  --name VALUE  text", "  WORD  text"), the heading of such a list ("Devices:"), or, after the line "Examples:", command
+lines. If an option accepts only a few words, they are in its VALUE (auto|soft), or in the message with which the command
+rejects other words.
 """
 
 import os
@@ -22,7 +23,7 @@ HEADING = re.compile(r"[A-Z][\w,' ]{,60}:$")
 CHOICE = re.compile(r": the possible values are ([\w-]+(?:, [\w-]+)*)$", re.MULTILINE)
 COMMAND = re.compile(r"  ([\w-]+) +(\S.*)$")
 VARIABLE = re.compile(r"  (\w+) \((?:(.*); )?default: (.*)\)$")
-WITHOUT_A_PAGE = {"help", "bench"}  # what bench prints depends on the benchmarks that are installed
+WITHOUT_A_PAGE = {"help", "bench"}  # the output of bench depends on the installed benchmarks
 
 
 class Option(NamedTuple):
@@ -37,7 +38,7 @@ class Option(NamedTuple):
 
 
 class Help(NamedTuple):
-    """A help text, taken apart."""
+    """The parsed help text of a command."""
     name: str
     summary: str
     usage: str
@@ -48,7 +49,7 @@ class Help(NamedTuple):
 
 class Variable(NamedTuple):
     name: str
-    values: str | None  # the possible values, if they are words: "on or off"
+    values: str | None  # the possible values, if they are a few words: "on or off"
     initial: str
     text: str
 
@@ -114,7 +115,7 @@ class Manual:
             return ()
         if re.fullmatch(r"[a-z0-9|-]+", option.value):
             return tuple(option.value.split("|"))
-        # With --help the command does nothing but read its options.
+        # With --help, the command only reads its options.
         match = CHOICE.search(self.run(command, "--help", option.name, "no such word", check=False).stderr)
         return tuple(match[1].split(", ")) if match else ()
 
@@ -122,7 +123,7 @@ class Manual:
 # ---- man pages
 
 def roff(text):
-    """Text for roff: nothing in it is a request or an escape."""
+    """Returns text for roff, with all requests and escapes quoted."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"`([^`]*)`", r"\\fB\1\\fR", text)
     return "\\&" + text if text[:1] in (".", "'") else text
@@ -133,7 +134,7 @@ def paragraphs(texts):
 
 
 def tagged(rows):
-    """Rows of (tag, text) as tagged paragraphs."""
+    """Returns rows of (tag, text) as tagged paragraphs of roff."""
     return "\n".join(f".TP\n{tag}\n{roff(text)}" for tag, text in rows)
 
 
@@ -199,7 +200,7 @@ _hpe() {{
   local -A values=(
 {values}
   )
-  # After any other option that takes a value, bash completes file names.
+  # After any other option that has a value, bash completes file names.
   local with_value=" {with_value} "
   case $command in
     help)
