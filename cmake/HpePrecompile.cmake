@@ -2,7 +2,7 @@
 # project has three precompiled headers: for libraries; for programs, which are compiled with -fPIE; and for tests, with
 # GoogleTest.
 #
-#   HPE_PRECOMPILE   OFF: each file reads its own headers, as scripts/lint and editors need
+#   HPE_PRECOMPILE   OFF: each file includes its headers itself, as scripts/lint and editors need
 option(HPE_PRECOMPILE "Precompile the headers of the standard library and of GoogleTest" ON)
 
 # hpe_precompile() builds the precompiled headers, and makes all targets of the project use them. It must be called

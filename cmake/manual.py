@@ -153,7 +153,7 @@ def option_tag(option):
 
 def exit_statuses(name):
     if name == "doctor":
-        return "0 if all works; 1 if something will not work, or the program of --run failed; 2 for a usage error."
+        return "0 if everything works; 1 if something does not work or the program of --run failed; 2 for a usage error."
     if name == "run":
         return "The exit status of the program; 2 for a usage error, 126 if the program cannot be run, 127 if it is not found."
     return "0; 1 if the command failed; 2 for a usage error."
@@ -172,8 +172,8 @@ def man_pages(manual):
                                                      [("hpe", 1), ("hpe-options", 7)], manual.version)
     yield "man1/hpe.1", man_page("hpe", 1, "one address space for a host and several devices", [
         ("SYNOPSIS", "\\fBhpe\\fR \\fIcommand\\fR [\\fIarguments\\fR]\n.br\n\\fBhpe \\-\\-version\\fR"),
-        ("DESCRIPTION", roff("Runs programs with hpe inside, reports about the machine's devices, and contains "
-                             "applications. Each command has a page, and prints its options with `--help`.")),
+        ("DESCRIPTION", roff("Runs programs with hpe, prints information about the machine's devices, and contains "
+                             "applications. Each command has a man page, and prints its options with `--help`.")),
         ("COMMANDS", tagged((f"\\fB{roff(name)}\\fR", summary) for name, summary in manual.summaries)),
         ("EXIT STATUS", roff(exit_statuses("")))], pages, manual.version)
     yield "man7/hpe-options.7", man_page("hpe-options", 7, "variables of the environment that hpe reads", [
@@ -336,7 +336,7 @@ def completion(manual):
 # ---- pages of the manual
 
 def markdown(manual):
-    lines = ["# The command line", "", "What `hpe help` and `hpe COMMAND --help` print. The same is in the man pages hpe(1) and "
+    lines = ["# The command line", "", "This page contains the output of `hpe help` and `hpe COMMAND --help`, as do the man pages hpe(1) and "
              "hpe-COMMAND(1). The folder docs/schemas describes the JSON that `--json` writes.", "", "| command | |", "|---|---|"]
     pages = {command.name for command in manual.commands}
     lines += [f"| {f'[{name}](#hpe-{name})' if name in pages else name} | {summary} |" for name, summary in manual.summaries]

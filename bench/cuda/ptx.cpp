@@ -251,8 +251,8 @@ std::vector<contest> contests() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments =
-      hpe::bench::parse(argc, argv, "PTX as native code beside the same loops in C++ and beside the interpreter");
+  const auto arguments = hpe::bench::parse(
+      argc, argv, "PTX compiled to native code, compared with the same loops in C++ and with the interpreter");
   std::vector<hpe::bench::result> results;
   for (const contest& c : contests()) {
     kernel_runner native({program(c.file)}, engine_kind::compiler);

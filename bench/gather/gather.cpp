@@ -316,7 +316,7 @@ int main(int argc, char** argv) {
   double largest = 64;
   bool model = false;
   const auto given =
-      hpe::bench::parse(argc, argv, "gather and scatter against Thrust, oneTBB and plain access",
+      hpe::bench::parse(argc, argv, "gather and scatter, compared with Thrust, oneTBB and plain access",
                         {{"--largest", "G", "the largest table in GB, if it fits on the GPU (64; on soft devices 0.5)",
                           hpe::command_line::to_positive(largest)},
                          {"--model", "", "measure only the accuracy of the model", hpe::bench::to_flag(model)}});

@@ -145,9 +145,10 @@ int main(int argc, char** argv) {
   std::string matrix, graph;
   std::uint64_t rows = 0, keys = 0;
   const auto given = hpe::bench::parse(
-      argc, argv, "sparse products beside cuSPARSE, graph searches, and hash tables",
-      {{"--matrix", "FILE", "a matrix too, of Matrix Market", hpe::bench::to_text(matrix)},
-       {"--graph", "FILE", "a graph too, as Rodinia's", hpe::bench::to_text(graph)},
+      argc, argv, "sparse products compared with cuSPARSE, graph searches, and hash tables",
+      {{"--matrix", "FILE", "also measure the matrix in FILE, in the format of Matrix Market",
+        hpe::bench::to_text(matrix)},
+       {"--graph", "FILE", "also measure the graph in FILE, in the format of Rodinia", hpe::bench::to_text(graph)},
        {"--rows", "N", "rows of the random matrix, and vertices of the graph (2^24; on soft devices 2^18)",
         hpe::bench::to_whole(rows, 1)},
        {"--keys", "N", "keys of the largest hash table (2^28; on soft devices 2^20)", hpe::bench::to_whole(keys, 1)}});

@@ -80,7 +80,7 @@ void several_gpus(table& all, int gpus) {
 
 int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
-      argc, argv, "Fourier transforms through hpe, against FFTW, or cuFFT, cufftXt and copies by hand");
+      argc, argv, "Fourier transforms through hpe, compared with FFTW, or with cuFFT, cufftXt and copies by hand");
   const std::string title = "fft, " + hpe::bench::load_of_machine();
   if (!hpe::bench::on_gpus()) {
     return hpe::bench::report(title, hpe::bench::transforms_against_fftw(arguments.repeats), arguments);

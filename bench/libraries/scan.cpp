@@ -147,7 +147,7 @@ struct measurements {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto a = hpe::bench::parse(argc, argv, "batched scans against copies, CUB, oneTBB and one device");
+  const auto a = hpe::bench::parse(argc, argv, "batched scans, compared with copies, CUB, oneTBB and one device");
   measurements m{a.repeats, {}};
   const int devices = hpe::device_count();
   const hpeDeviceInfo first = hpe::device_info(0);

@@ -148,7 +148,7 @@ void add_keys(std::vector<result>& results, unsigned repeats) {
 int main(int argc, char** argv) {
   std::string only;
   const auto a = hpe::bench::parse(
-      argc, argv, "sorts of 32-bit keys against CUB, Boost.Sort and one device",
+      argc, argv, "sorts of 32-bit keys, compared with CUB, Boost.Sort and one device",
       {{"--only", "PART", "on GPUs: keys, methods or merges; default: all of them", hpe::bench::to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only == part; };
   const int devices = hpe::device_count();

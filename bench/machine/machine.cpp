@@ -102,7 +102,7 @@ double disk_rate(const wishes& w) {
     const double write = fastest_seconds(w.repeats, [&] { file.write(aligned, w.bytes, 0); });
     return static_cast<double>(w.bytes) / std::max(read, write);
   }
-  throw hpe::command_line::bad_input("--folder " + w.folder + ": no file can be made there");
+  throw hpe::command_line::bad_input("--folder " + w.folder + ": cannot create a file in this folder");
 }
 
 /// Measures copies between devices and host memory, and between devices, without hpe's runtime.
@@ -153,8 +153,8 @@ int main(int argc, char** argv) {
   const hpe::bench::arguments given = hpe::bench::parse(
       argc, argv, "a profile of this machine for hpe predict: links, peers, launches, host memory, disk, MPI",
       {{"--repeats", "N", "timed runs, of which the fastest counts (7)", to_whole(w.repeats, 1, 1000000)},
-       {"--size", "BYTES", "of each copy (32M)", to_whole(w.bytes, 1 << 20, std::int64_t{1} << 30)},
-       {"--folder", "FOLDER", "where to measure the disk (.)", to_text(w.folder)},
+       {"--size", "BYTES", "the size of each copy (32M)", to_whole(w.bytes, 1 << 20, std::int64_t{1} << 30)},
+       {"--folder", "FOLDER", "a folder on the disk to measure (.)", to_text(w.folder)},
        {"--name", "NAME", "the machine's name in the profile", to_text(w.name)}});
   hpe::bench::ranks all(argv);
   const hpe::bench::message_rates messages = all.messages(w.bytes, w.repeats);

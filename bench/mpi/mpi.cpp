@@ -174,11 +174,12 @@ int main(int argc, char** argv) {
   std::size_t last = largest;
   std::string against = "all";
   const auto arguments = hpe::bench::parse(
-      argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
-      {{"--charts", "FILE", "write latency and bandwidth by size, for scripts/measurements draw",
+      argc, argv, "MPI between two ranks with device memory, compared with host memory and staging by hand",
+      {{"--charts", "FILE", "write charts of latency and bandwidth to FILE, for scripts/measurements draw",
         hpe::bench::to_text(charts_file)},
-       {"--from", "BYTES", "the smallest message (8)", hpe::bench::to_whole(smallest, 1, largest)},
-       {"--to", "BYTES", "the largest message (256M, which is the most)", hpe::bench::to_whole(last, 1, largest)},
+       {"--from", "BYTES", "the size of the smallest message (8)", hpe::bench::to_whole(smallest, 1, largest)},
+       {"--to", "BYTES", "the size of the largest message, at most 256M (256M)",
+        hpe::bench::to_whole(last, 1, largest)},
        {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory",
         hpe::bench::to_word(against, {"all", "pinned"})}});
   if (smallest > last) {

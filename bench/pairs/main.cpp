@@ -129,8 +129,8 @@ int main(int argc, char** argv) {
   pairs::options wanted;
   ::setenv("HPE_DEVICES", "soft:1", 0);
   const arguments given =
-      parse(argc, argv, "CUDA programs on a soft device beside the same programs in OpenMP",
-            {{"--threads", "N", "threads of either side (all cores)", to_whole(wanted.threads)},
+      parse(argc, argv, "CUDA programs on a soft device, compared with the same programs in OpenMP",
+            {{"--threads", "N", "threads of each version (all cores)", to_whole(wanted.threads)},
              {"--only", "WORDS", "only the pairs whose name contains these words", to_text(wanted.only)},
              {"--small", "", "compare the results of small problems, and measure no times", to_flag(wanted.small)}});
   ::setenv("HPE_SOFT_THREADS", std::to_string(wanted.threads).c_str(), 1);

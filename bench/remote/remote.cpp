@@ -31,11 +31,11 @@ int main(int argc, char** argv) {
   for (const part& one : parts) names.emplace_back(one.name);
   const auto given = hpe::bench::parse(
       argc, argv, "kernels that use the memory of another device or of the host: rates, overheads, caches",
-      {{"--size", "BYTES", "the bytes of an array (1G; 4M for soft devices); a multiple of 4M",
+      {{"--size", "BYTES", "the size of an array, a multiple of 4M (1G; 4M for soft devices)",
         hpe::bench::to_whole(bytes, std::size_t{1} << 22, std::int64_t{1} << 36)},
        {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; atomics; filters",
         hpe::bench::to_word(only, names)},
-       {"--charts", "FILE", "write the curves, for scripts/measurements draw", hpe::bench::to_text(charts)}});
+       {"--charts", "FILE", "write the curves to FILE, for scripts/measurements draw", hpe::bench::to_text(charts)}});
   const bool gpus = hpe::bench::on_gpus();
   constexpr std::size_t unit = std::size_t{1} << 22;
   if (bytes == 0) bytes = gpus ? std::size_t{1} << 30 : unit;

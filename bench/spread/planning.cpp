@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   unsigned room = 1;
   const auto arguments = hpe::bench::parse(
       argc, argv,
-      "the time that decisions about launches over several devices take: again, with other numbers or arrays",
+      "the time of decisions about launches over several devices: repeated, and with other numbers or arrays",
       {{"--room", "FACTOR", "multiply the targets by FACTOR, on a machine that other programs use (1)",
         hpe::bench::to_whole(room, 1, 100)}});
   constexpr int count = 20000;

@@ -137,11 +137,12 @@ int main(int argc, char** argv) {
   std::string folder = ".";
   std::string charts_file;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "a file to and from a device, in the page cache and past it, hpe beside code written by hand",
+      argc, argv, "transfers between a file and a device, in the page cache and past it, compared with code by hand",
       {{"--largest", "MIB", "the size of the largest transfer in MiB (256)",
         hpe::bench::to_whole(largest_mib, 1, 16384)},
        {"--folder", "PATH", "the folder of the file (.)", hpe::bench::to_text(folder)},
-       {"--charts", "FILE", "write the speed-ups over the naive way, for scripts/measurements draw",
+       {"--charts", "FILE",
+        "write charts of the speed-ups over the naive scheme to FILE, for scripts/measurements draw",
         hpe::bench::to_text(charts_file)}});
   const std::size_t largest = largest_mib * mebi;
 

@@ -183,10 +183,10 @@ int main(int argc, char** argv) {
   std::size_t largest = 0;
   std::string only;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "throughput of transfers of 4 KiB to 1 GiB, hpe beside copies written by hand, as table and charts",
-      {{"--largest", "SIZE", "the largest transfer, as in 64M (1G; 256M for soft devices)",
+      argc, argv, "throughput of transfers of 4 KiB to 1 GiB, compared with copies by hand, as table and charts",
+      {{"--largest", "SIZE", "the size of the largest transfer, for example 64M (1G; 256M for soft devices)",
         hpe::bench::to_whole(largest, smallest, 16 * gibi)},
-       {"--only", "PART", "without-peers: hpe between two devices, as bare numbers",
+       {"--only", "PART", "without-peers: print only numbers, of hpe between two devices without peer access",
         hpe::bench::to_word(only, {"without-peers"})}});
   const int devices = hpe::device_count();
   const bool gpus = hpe::bench::on_gpus();

@@ -13,12 +13,12 @@ using namespace hpe::bench;
 
 int main(int argc, char** argv) {
   std::string only;
-  const auto arguments =
-      parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
-            {{"--only", "PARTS",
-              "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; now: of first, "
-              "only hpeMalloc and the touches directly after it",
-              to_text(only)}});
+  const auto arguments = parse(
+      argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
+      {{"--only", "PARTS",
+        "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; now: from first, "
+        "only hpeMalloc and the touches directly after hpeMalloc",
+        to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {
     fmt::print("transfers: not measured, because the machine has no GPU\n");

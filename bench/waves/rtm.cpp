@@ -163,7 +163,8 @@ class by_hand {
 
 int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
-      argc, argv, "wave steps of reverse time migration through hpe, against hand-placed halo copies on bare devices");
+      argc, argv,
+      "wave steps of reverse time migration through hpe, compared with halo copies by hand on bare devices");
   const hpe::rtm::volume velocities = model();
   const hpe::rtm::grid grid = hpe::rtm::make_grid(velocities.nx, velocities.ny, velocities.nz, velocities.spacing,
                                                   hpe::rtm::boundaries{.sponge = sponge}, 0.9);

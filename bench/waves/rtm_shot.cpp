@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   using hpe::bench::to_whole;
   request r;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "a shot of reverse time migration, its wave fields kept on devices, on the host and on disk",
+      argc, argv, "a shot of reverse time migration that stores its wave fields on devices, on the host and on disk",
       {{"--size", "CELLS", "cells along each side of the cube (512 on GPUs, else 64)", to_whole(r.size, 16, 4096)},
        {"--steps", "N", "time steps of each pass (1000 on GPUs, else 60)", to_whole(r.steps, 1, 1000000)},
        {"--keep-every", "STEPS", "time steps between two stored fields (10)", to_whole(r.every, 1, 1000000)},

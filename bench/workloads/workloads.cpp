@@ -35,19 +35,20 @@ int run(int argc, char** argv) {
   std::string charts_file, only;
   fft::form how = fft::form::automatic;
   bool bars = false, alone = false;
-  const arguments given = parse(
-      argc, argv,
-      "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
-      "hand and libraries",
-      {{"--charts", "FILE",
-        "write the speed-ups and the shares of time in exchange, which scripts/measurements draw reads",
-        to_text(charts_file)},
-       {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
-        to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
-       {"--form", "FORM", "of fft through hpe, as hpe fft has (automatic)", command_line::to_one_of(how, fft::forms())},
-       {"--alone", "", "only hpe's version on all devices, without comparison, as for traces", to_flag(alone)},
-       {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort",
-        to_flag(bars)}});
+  const arguments given =
+      parse(argc, argv,
+            "wave, RTM step, FFT, scan and sort: speed-up over one device, compared with programs written by "
+            "hand and libraries",
+            {{"--charts", "FILE",
+              "write charts of the speed-ups and of the shares of exchanges to FILE, for scripts/measurements draw",
+              to_text(charts_file)},
+             {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
+              to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
+             {"--form", "FORM", "the form of the FFT through hpe, as for hpe fft (automatic)",
+              command_line::to_one_of(how, fft::forms())},
+             {"--alone", "", "run only hpe's version, on all devices, for example for a trace", to_flag(alone)},
+             {"--soft-bars", "", "on soft devices, compare only scan, FFT and sort with oneTBB, FFTW and Boost.Sort",
+              to_flag(bars)}});
   if (bars) return soft_bars(given);
   std::vector<result> rows;
   std::vector<chart> speed_ups, exchanges;
