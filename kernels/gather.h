@@ -88,8 +88,7 @@ struct gather_access_parameters {
   gather_types types;
   void* table;
   uint64_t table_count, from, to;
-  const uint64_t* winners;  ///< for a scatter: the result of gather_mark; null: of several values for one index, any
-                            ///< may be stored
+  const uint64_t* winners;  ///< scatter: the result of gather_mark; null: of equal indices, any value may be stored
   uint64_t first_place;     ///< place of the first index of the first stream
   gather_status* status;    ///< null: indices that are out of range are not reported
   uint32_t stream_count;

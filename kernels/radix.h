@@ -53,8 +53,7 @@ inline constexpr uint32_t radix_most_devices = 16, radix_most_splitters = 31;
 /// boundaries in the sorted array, in ascending order.
 struct radix_splitters {
   uint64_t key[radix_most_splitters];   ///< results of radix_of, in the upper bits of the word
-  uint64_t rank[radix_most_splitters];  ///< the place of the boundary among the elements with the same upper digits as
-                                        ///< key; 0: key is the splitter itself
+  uint64_t rank[radix_most_splitters];  ///< the boundary's place among elements with these digits; 0: key is complete
 
   /// Returns the first incomplete splitter whose known digits are those of splitter s. The counts for the returned
   /// splitter are also the counts for s.

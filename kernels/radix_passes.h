@@ -89,8 +89,7 @@ struct radix_pass_state {
   uint64_t offsets[1 + radix_most_later_passes][radix_most_bins];
   radix_sequence range;                                ///< this device's range: its part of the sorted array
   radix_sequence runs[radix_most_bins];                ///< the input of pass 1
-  uint32_t run_count, run_tiles[radix_most_bins + 1];  ///< run_tiles: for each run, the number of tiles in all earlier
-                                                       ///< runs
+  uint32_t run_count, run_tiles[radix_most_bins + 1];  ///< run_tiles: for each run, the tiles of all earlier runs
   uint32_t next_tile[1 + radix_most_later_passes];     ///< for each pass
 };
 
@@ -112,8 +111,7 @@ struct radix_pass_parameters {
   const void* from;  ///< for each device, its elements before the pass
   void* to;          ///< for each device, its elements after the pass; used only by passes
   uint32_t pass;
-  uint32_t *sums, *next_sums;  ///< the sums of each tile, for each bin, of this pass and the next; next_sums may be
-                               ///< null
+  uint32_t *sums, *next_sums;  ///< by tile and bin: the sums of this pass and the next; next_sums may be null
 
   [[nodiscard]] HPE_RADIX_BOTH radix_digits_of_passes digits() const { return {types.key, devices}; }
   [[nodiscard]] HPE_RADIX_BOTH uint32_t tile() const { return radix_tile_of(types.element); }

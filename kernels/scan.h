@@ -18,8 +18,7 @@ struct scan_tiling {
   uint64_t problems;           ///< G: number of problems
   uint64_t count;              ///< number of all tiles; the kernels support at most 2^31
   uint64_t tiles_per_problem;  ///< 0: a tile contains several problems
-  uint32_t part;  ///< elements in each tile except the last one of a problem (or of the launch, if tiles contain
-                  ///< several problems)
+  uint32_t part;  ///< elements in each tile except the last of a problem (of the launch if several_problems())
 
   [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
   /// Returns the number of tiles that are dealt out to devices as one sequence: the tiles of a problem, or all tiles if
@@ -136,11 +135,9 @@ struct scan_single_pass {
   uint64_t reciprocal;  ///< if a tile contains several problems: 2^32 / length, rounded up
   uint32_t inclusive;
   uint32_t launch;  ///< the mark of the launch: not 0, and different from the marks of earlier launches
-  uint32_t stream;  ///< on soft devices, 1: the results do not fit into the caches, and the kernel writes them past the
-                    ///< caches
+  uint32_t stream;  ///< soft devices: 1 if the results do not fit into the caches and are written past them
   scan_tickets* tickets;
-  void* totals[scan_devices];  ///< for each device, an array with a word for each tile; a word has twice the size of an
-                               ///< element
+  void* totals[scan_devices];  ///< for each device, one word for each tile; a word has twice the size of an element
   // With several GPUs, which pass the totals of chunks to each other:
   void* chunk_totals[scan_devices];  ///< for each device, an array with a word like those in totals for each chunk
 };
@@ -172,8 +169,7 @@ struct scan_three_stages {
   uint64_t first_sum;
   scan_share share;
   uint32_t inclusive;
-  uint32_t stream;  ///< on soft devices, 1: the results do not fit into the caches, and the kernel writes them past the
-                    ///< caches
+  uint32_t stream;  ///< soft devices: 1 if the results do not fit into the caches and are written past them
 };
 
 /// Kernel scan_fence does nothing; the accesses of its launch order other launches.

@@ -57,8 +57,7 @@ inline constexpr int64_t row_multiple = 16;
 struct field_layout {
   int64_t nx, ny, nz;
   int64_t radius;  ///< number of planes before the first and after the last plane
-  int64_t lead;    ///< elements before the first cell of a row: row_multiple in the layout of make_layout with a free
-                   ///< surface, otherwise 0
+  int64_t lead;    ///< elements before a row's first cell; in make_layout, row_multiple with a free surface, else 0
   int64_t row;     ///< distance from a cell to its neighbour in y
   int64_t plane;   ///< distance from a cell to its neighbour in x
   int64_t origin;  ///< index of cell (0, 0, 0)

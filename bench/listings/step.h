@@ -30,8 +30,7 @@ inline constexpr size_t right_halo = halo + slab;
 /// The parameters of the kernel listings_step.
 struct stencil {
   const float* in;  ///< the field at the current step
-  float* out;       ///< the field of the previous step; the kernel overwrites it with the
-                    ///< field of the next step
+  float* out;       ///< previous field; becomes the next field
   uint64_t cells;   ///< the number of cells to compute: whole planes
 };
 

@@ -12,8 +12,7 @@ namespace hpe::bench::pairs {
 
 /// A version of a program, whose input is already in memory.
 struct version {
-  std::function<void()> run;                    ///< the timed part; may be called repeatedly and returns when the
-                                                ///< result is complete
+  std::function<void()> run;                    ///< the timed part, repeatable; returns when the result is complete
   std::function<std::vector<double>()> result;  ///< returns the result of the last run
 };
 

@@ -19,8 +19,7 @@ namespace hpe::bench::remote {
 namespace {
 
 constexpr std::size_t tile_bytes = tile_elements * sizeof(element);
-constexpr uint32_t resident_blocks = 2048 / tile_elements;  // blocks of remote_pass on a multiprocessor; pass.cu
-                                                            // compiles the kernel for this number
+constexpr uint32_t resident_blocks = 2048 / tile_elements;  // blocks on a multiprocessor, as compiled in pass.cu
 constexpr std::size_t pattern_tiles = 1024;
 // The bytes that empty_caches() accesses; larger than the second-level cache of any device.
 constexpr std::size_t cache_bytes = std::size_t{256} << 20;

@@ -41,8 +41,7 @@ struct single_gpu_program {
   std::vector<int> results;               // the numbers of the arrays that contain the results
   bool is_exact = true;                   // false: the results depend on the order of atomic floating-point additions
   bool are_floats = true;                 // whether the results are floats (false: integers)
-  double bar = 0;                         // the least required speed on two devices, relative to one device; 0: no
-                                          // requirement
+  double bar = 0;                         // least required speed on two devices, relative to one; 0: none
   std::function<void(contents&)> on_cpu;  // computes the results of all launches on the CPU
 };
 

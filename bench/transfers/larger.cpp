@@ -90,8 +90,7 @@ class by_hand {
   }
 
  private:
-  static constexpr std::size_t buffer_count = 3;  // one is being filled, one is used by the kernel, one is being
-                                                  // emptied
+  static constexpr std::size_t buffer_count = 3;  // one is filled, one is used by the kernel, one is emptied
   [[nodiscard]] std::byte* host() const {
     return space_.alias(space_.segment_begin(hpe::memory::segment_kind::device, 0));
   }
@@ -294,9 +293,7 @@ int main(int argc, char** argv) {
     const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
     pass(data, sum, part, true);  // warms up: allocates and pins the pages in host memory
     for (const bool write : {false, true}) {
-      for (int n = 0; n < 2; ++n)
-        pass(data, sum, part, write);  // hpe then knows in which order the passes use the
-                                       // array
+      for (int n = 0; n < 2; ++n) pass(data, sum, part, write);  // hpe then knows the order of the accesses
       std::uint64_t came_in = 0;
       const auto count = [&] { came_in = hpe::statistics().bytes_brought_in; };
       const auto both = hpe::bench::paired_timings(

@@ -54,12 +54,9 @@ struct workload {
   double tolerance;  ///< the largest allowed relative difference of probes; 0: probes must be equal
   std::function<std::unique_ptr<program>(int devices)> through_hpe;
   std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: there is no such version for these devices
-  std::string peer;                                               ///< the name of the fastest library for this
-                                                                  ///< workload; empty: none
-  std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< the workload by this library on `threads` host
-                                                                  ///< threads
-  std::string not_here = {};                                      ///< why this build cannot run the workload; empty: it
-                                                                  ///< can
+  std::string peer;                                               ///< name of the fastest library; empty: none
+  std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< this library on `threads` host threads
+  std::string not_here = {};                                      ///< why this build cannot run it; empty: it can
 };
 
 [[nodiscard]] workload wave_workload();

@@ -101,8 +101,7 @@ __device__ void count_part(const gather_partition& p, uint32_t* counts) {
 constexpr uint32_t move_warps = gather_move_threads / warp_size;
 struct move_memory {
   uint64_t cursors[most_streams];
-  uint32_t of_warp[move_warps][most_streams + 1];  // the last element counts positions beyond the end of the indices'
-                                                   // part
+  uint32_t of_warp[move_warps][most_streams + 1];  // last element: positions beyond the end of the part
 };
 
 /// Moves the elements of one part of the indices to the streams, or back. The position of an element in its stream

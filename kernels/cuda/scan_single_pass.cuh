@@ -46,11 +46,9 @@ struct single_pass_memory {
   barrier loaded[Shape::stages], reduced[Shape::stages], known[Shape::stages], free[Shape::stages];
   slot slots[Shape::stages];
   T totals[Shape::stages][Shape::scanners];          ///< the totals of the segments
-  T before_segment[Shape::stages][Shape::scanners];  ///< for each segment, the combination of the tile's earlier
-                                                     ///< segments
+  T before_segment[Shape::stages][Shape::scanners];  ///< the combination of the tile's earlier segments
   T before_tile[Shape::stages];
-  bool heads[Shape::stages][Shape::scanners];  ///< if a tile has several problems: whether a problem begins in the
-                                               ///< segment
+  bool heads[Shape::stages][Shape::scanners];  ///< several problems: whether one begins in the segment
 };
 
 template <class T, class Op, class Shape, bool several>

@@ -138,8 +138,7 @@ struct segment {
     vector_of<T> v[rows];
     unsigned heads[rows];      // bit i: a problem begins at element i of the vector
     unsigned beginning[rows];  // bit i: a problem begins in the vector of lane i
-    T sum[rows];               // for each row: the combination of the vectors up to this lane's, from the last
-                               // beginning of a problem on
+    T sum[rows];               // by row: the combination from the last beginning of a problem to this lane's vector
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       v[r] = load(r);

@@ -63,8 +63,7 @@ struct place {
   bool reads, writes;          // whether the thread reads its cells, and whether it computes them
   int64_t column;              // index of the thread's first cell in plane 0
   int64_t rim_from[rim_each];  // indices in plane 0 of the rim's quads that the thread loads; below 0: zeros
-  int rim_to[rim_each];        // indices of these quads in the plane in shared memory; below 0: the thread loads
-                               // nothing
+  int rim_to[rim_each];        // their indices in the plane in shared memory; below 0: no load
 
   template <class Layout>
   __device__ place(const Layout& layout, const march_range& range) {
