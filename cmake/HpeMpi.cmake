@@ -1,7 +1,7 @@
 # Finds the MPI libraries for which interpose/mpi generates wrappers from mpi.h.
 #
-#   HPE_MPI            the cache variable: ON, OFF or AUTO (where Open MPI is installed)
-#   HPE_MPICH          the cache variable: ON or OFF (no wrappers for MPICH even where it is installed)
+#   HPE_MPI            the cache variable: ON, OFF or AUTO (ON if Open MPI is installed)
+#   HPE_MPICH          the cache variable: ON or OFF (no wrappers for MPICH, even if it is installed)
 #   HPE_MPI_INCLUDE    the folder of Open MPI's mpi.h; empty: no MPI
 #   HPE_MPICH_INCLUDE  the folder of MPICH's mpi.h, with MPI 4; empty: no wrappers for MPICH
 set(HPE_MPI AUTO CACHE STRING "MPI functions accept device pointers: ON, OFF, or AUTO (if Open MPI is installed)")

@@ -26,7 +26,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "hpe-doc, libcuda1, openmpi-bin")
 
-set(CPACK_COMPONENT_DEV_DESCRIPTION "C and C++ headers, and how CMake (find_package) and pkg-config find hpe.")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "C and C++ headers, and the files by which CMake (find_package) and pkg-config find hpe.")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "hpe (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "hpe-doc, g++, cmake, pkg-config")

@@ -3,7 +3,7 @@
 # folder.
 #
 #   HPE_UNITY   ON: compile libraries and programs in this way. Tests and benchmarks are always compiled file by file
-option(HPE_UNITY "Compile the files of a folder at once: faster complete builds, slower rebuilds" OFF)
+option(HPE_UNITY "Compile the files of a folder together: faster complete builds, slower rebuilds" OFF)
 
 # The largest number of files that are compiled together, so that all cores of a larger machine are busy.
 set(HPE_UNITY_MOST 12)

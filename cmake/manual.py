@@ -196,7 +196,7 @@ _hpe() {{
   local -A options=(
 {options}
   )
-  # The values of options that take one of a few words.
+  # The values of options that accept one of a few words.
   local -A values=(
 {values}
   )

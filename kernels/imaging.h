@@ -18,7 +18,7 @@
 namespace hpe::kernels {
 
 /// A convolution with 7 x 7 weights: target(y, x) is the sum of weights[i][j] source(y + 3 - i, x + 3 - j) over all i
-/// and j. Row y of the target is row y + above of the source. Pixels outside the source count as 0.
+/// and j. Row y of the target has the position of row y + above of the source. Pixels outside the source count as 0.
 inline constexpr int32_t weight_side = 7, weight_reach = 3;
 struct convolve {
   const float* source;

@@ -90,7 +90,7 @@ struct scan_deal {
 };
 inline constexpr uint32_t scan_chunk_tiles = 128;
 
-/// Returns the deal of the first device.
+/// Returns how tiles are dealt out, for the first device; the other devices change only the member `device`.
 [[nodiscard]] constexpr scan_deal make_deal(const scan_tiling& tiling, uint32_t devices, uint32_t chunk) {
   const uint64_t per_problem = (tiling.sequence() + chunk - 1) / chunk;
   const uint64_t chunks = per_problem * (tiling.count / tiling.sequence());

@@ -85,7 +85,7 @@ class Sources:
 
 def check(sources, units, records, run, *more):
     """Calls run(unit), which returns the findings as text, for all units except those without findings in an earlier run, in one thread
-    for each core. Prints the findings; returns the number of findings."""
+    for each core. Prints the findings; returns the number of files with findings."""
     records.mkdir(parents=True, exist_ok=True)
 
     def findings(unit):

@@ -65,7 +65,7 @@ void measure(int allocations, unsigned repeats, std::vector<result>& results) {
   unsigned seen = 0;
   check(cudaMemcpy(&seen, number, sizeof seen, cudaMemcpyDeviceToHost));
   if (seen != launched) {
-    std::fprintf(stderr, "%u launches were made, and %u were counted\n", launched, seen);
+    std::fprintf(stderr, "the program launched %u kernels, but the kernels' counter is %u\n", launched, seen);
     std::exit(EXIT_FAILURE);
   }
   for (unsigned* const each : memory) check(cudaFree(each));

@@ -247,7 +247,7 @@ int main(int argc, char** argv) {
   std::string folder;
   const auto arguments = hpe::bench::parse(
       argc, argv,
-      "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand, wave steps and "
+      "streams over arrays of 1.5, 2 and 4 times device memory, compared with double buffering by hand, wave steps and "
       "scans over twice the memory, and two processes that share a device",
       {{"--part", "N", "MiB of the array that a launch uses (64 on GPUs, 8 on soft devices)",
         hpe::bench::to_whole(part_mebi, 1, 4096)},

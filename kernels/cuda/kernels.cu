@@ -1,4 +1,4 @@
-// All kernels for GPUs.
+// The kernels of libhpe-kernels.so for GPUs.
 
 #include "kernels/cuda/absorb.cuh"
 #include "kernels/cuda/boxes.cuh"

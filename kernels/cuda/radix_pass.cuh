@@ -210,7 +210,7 @@ __device__ __forceinline__ void radix_pass_tile(const radix_pass_parameters& p, 
     const Element e = shared.elements[place];
     const uint64_t offset = shared.offsets[extractor.Digit(e.words[0])];
     if (whole || place < count) to[offset + place] = e;
-    __syncwarp();  // otherwise the compiler holds all elements in registers, which do not suffice
+    __syncwarp();  // otherwise, the compiler needs more registers than a thread has
   }
 }
 

@@ -19,7 +19,7 @@ class ring {
   /// The number of elements of a line, which is the unit of loads.
   static constexpr uint32_t line = vectors ? line_bytes / sizeof(T) : 1;
   static_assert((capacity & (capacity - 1)) == 0 && capacity % line == 0,
-                "places repeat by a mask, and hold whole lines");
+                "the capacity is a power of two and a multiple of a line");
 
   /// Creates a ring buffer in `room` for elements [from, to) of a sequence. Loads may include other elements of the
   /// same lines.

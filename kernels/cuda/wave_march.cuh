@@ -106,11 +106,11 @@ struct march_memory {
   quad planes[depth + 1][tile_y + 2 * radius][my::width];
 };
 
-/// Computes next from now, next, speed and the laplacian of now in the range, with a block of tile_z / 4 * tile_y
-/// threads, which load data `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3],
-/// like the parameters of the steps. point.start(whether the thread computes anything, y, z, its first plane) is called
-/// once, point.plane(x) before each plane, and point.step(i, here, before, speed, laplacian) returns cell i of the
-/// thread's quad.
+/// Computes `next` in the range from now, next, speed and the laplacian of now. A block of tile_z / 4 * tile_y threads
+/// must call it, and loads data `depth` planes ahead. p must have the members now, next, speed, layout, centre and
+/// weights[3], like the parameters of the steps. The function calls point.start(whether the thread computes cells, y,
+/// z, the thread's first plane) once and point.plane(x) before each plane. point.step(i, here, before, speed,
+/// laplacian) must return cell i of the thread's quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
 __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
                       const march_range& range, Point point) {

@@ -17,8 +17,8 @@ struct element {
   Key words[keys];
 };
 
-/// Calls body(element, order): `element` has the type of the sizes in `types`, and `order` is a constant of the type of
-/// types.order.
+/// Calls body(element, order): `element` has the type of the sizes in `types`, and `order` is a constant with the value
+/// of types.order.
 template <class Body>
 void with_types(const radix_types& types, const Body& body) {
   const auto with_order = [&](auto e) {

@@ -88,7 +88,7 @@ inline void stream(T* to, vec<T> v) {
   for (unsigned i = 0; i < sizeof(v) / 16; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, part[i]);
 }
 
-// Moves each lane of v up by `distance` lanes, and fills the first `distance` lanes with the last lanes of `fill`.
+// Moves each lane of v up by `distance` lanes; the first `distance` lanes come from the same lanes of `fill`.
 template <class T, int distance, int... i>
 inline vec<T> move_up(vec<T> v, vec<T> fill, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(fill, v, (i < distance ? i : lanes<T> + i - distance)...);
