@@ -85,7 +85,7 @@ struct fft_butterfly {
 };
 
 /// Computes target[i] = source[reversed(i mod parts)][i div parts] for begin <= i < end. The source has `parts` =
-/// 2^bits rows of `length` elements, and reversed() reverses the order of `bits` bits. This brings the results of
+/// 2^bits rows of `length` elements, and reversed() reverses the order of `bits` bits. The kernel brings the results of
 /// butterflies into natural order.
 template <class T>
 struct fft_interleave {

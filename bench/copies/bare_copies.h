@@ -1,7 +1,7 @@
 #pragma once
 
-/// Copies as a program without hpe writes them. They use the same devices as hpe, opened a second time. The sweep over
-/// transfer sizes and the file transfers are compared with these copies.
+/// Copies as a program without hpe writes them. The copies use the same devices as hpe, opened a second time. The sweep
+/// over transfer sizes and the file transfers are compared with these copies.
 
 #include <cstddef>
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Transfers between a file and a device, as programs without hpe write them. They use the same devices as hpe, opened
-/// a second time.
+/// Transfers between a file and a device, as programs without hpe write them. The transfers use the same devices as
+/// hpe, opened a second time.
 
 #include <sys/types.h>
 

@@ -1,5 +1,6 @@
 // The speed of PTX without a GPU: native code compiled from PTX is compared with the same loops in C++, compiled with
-// -O2 (bench/cuda/ptx_reference.cpp), and with the PTX interpreter. All of them run on one thread.
+// -O2 (bench/cuda/ptx_reference.cpp), and with the PTX interpreter. Native code, C++ loops and interpreter run on one
+// thread.
 //
 // A ratio is the quotient of two medians of the thread's processor time, so that other programs hardly affect it; the
 // two contestants run in turn. The interpreter runs a smaller grid and is compared with native code on the same smaller

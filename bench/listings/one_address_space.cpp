@@ -1,6 +1,6 @@
 // Listing 5.3: one address space. The slabs of a rank are one array over its devices, and
 // the kernel reads the rims of neighbouring slabs directly from the other devices'
-// memory. Messages between ranks still use buffers in host memory.
+// memory. Messages between ranks use buffers in host memory, as in listing 5.1.
 
 #include <semaphore>
 

@@ -1,5 +1,6 @@
 // Listing 5.2: threads share the devices. Each thread copies its halos from the memory of
-// the neighbouring devices. Messages between ranks still use buffers in host memory.
+// the neighbouring devices. Messages between ranks use buffers in host memory, as in
+// listing 5.1.
 
 #include <semaphore>
 

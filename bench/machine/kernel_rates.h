@@ -17,8 +17,8 @@ void measure_launches(predict::machine_profile& m, unsigned repeats);
 /// own device's memory and the memory of other devices. m.devices and m.peers must be set.
 void measure_kernels(predict::machine_profile& m, unsigned repeats);
 
-/// Measures the same speeds while one device on each of several machines runs kernels, and the speed of copies between
-/// these devices and pageable memory. All ranks must call this function together.
+/// Measures the speed of both kinds of kernels while one device on each of several machines runs kernels, and the speed
+/// of copies between these devices and pageable memory. All ranks must call this function together.
 void measure_kernels_on_machines(predict::machine_profile& m, unsigned repeats, ranks& all);
 
 }  // namespace hpe::bench

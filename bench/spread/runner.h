@@ -53,7 +53,8 @@ class running_program {
 /// the host.
 [[nodiscard]] std::uint64_t differences(const running_program& a, const running_program& b,
                                         const single_gpu_program& what, const ptx_module& kernels);
-/// Returns the same number for results in host memory. Sums of floats may differ by rounding.
+/// Returns the number of words or results that differ between a and b, which are in host memory. Sums of floats may
+/// differ by rounding.
 [[nodiscard]] std::uint64_t differences(const contents& a, const contents& b, const single_gpu_program& what);
 
 }  // namespace hpe::bench

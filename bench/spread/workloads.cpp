@@ -34,8 +34,8 @@ std::uint64_t power(double most, double factor) {
   return std::bit_floor(static_cast<std::uint64_t>(std::max(most * factor, 4096.0)));
 }
 
-/// Returns the side of a square or cube: `of` at factor 1, such that the number of elements is proportional to the
-/// factor; a multiple of 64 and at least 64.
+/// Returns the side of a square or cube whose number of elements is proportional to the factor. of: the side for factor
+/// 1. The result is a multiple of 64 and at least 64.
 std::uint32_t side(double of, double factor, double dimensions) {
   return std::max(64U, static_cast<std::uint32_t>(of * std::pow(factor, 1 / dimensions)) / 64 * 64);
 }

@@ -1,6 +1,7 @@
-// The cost of coherence, relative to references on this machine: streams in both directions relative to memcpy, new
-// device memory relative to the rate at which the operating system allocates pages, a launch relative to a bare command
-// of the device, a call stack for the profile relative to glibc's backtrace, and the time to look up an address.
+// Measures the cost of coherence relative to references on this machine. Streams in both directions are compared with
+// memcpy, new device memory with the rate at which the operating system allocates pages, a launch with a bare command
+// of the device, and a call stack for the profile with glibc's backtrace. The time to look up an address is measured
+// too.
 
 #include <execinfo.h>
 #include <fmt/format.h>

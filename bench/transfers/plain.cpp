@@ -57,7 +57,8 @@ link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone) {
   in_ordinary_memory("fill by words", "", result.up,
                      beside(nothing, [&] { write_all(pageable.data(), stream_bytes); }));
   in_ordinary_memory("read", "", result.down, beside(nothing, read));
-  // The threads and the link access host memory at the same time, as when hpe moves data while the program runs on.
+  // The threads and the link access host memory at the same time, as when hpe moves data while the program continues to
+  // run.
   constexpr const char* during_upload = ", during a pinned upload";
   constexpr const char* during_download = ", during a pinned download";
   result.up_while_filling = in_ordinary_memory("memset", during_upload, result.up, beside(queue_up, fill));

@@ -1,6 +1,6 @@
 // A sort of uint32. In the hand-written version, each device sorts its keys (GPUs by CUB); then pairs of sorted groups
-// are merged. The host finds the pivots by copying single keys. Then each device receives the keys that it merges but
-// does not have, and merges. The number of devices must be a power of two.
+// are merged. The host finds the pivots by copying single keys. Then each device copies the keys that it needs from the
+// other devices, and merges. The number of devices must be a power of two.
 
 #include <algorithm>
 #include <boost/sort/parallel_stable_sort/parallel_stable_sort.hpp>

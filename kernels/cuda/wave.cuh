@@ -161,7 +161,7 @@ __device__ void record(const wave_step<T>& p) {
   }
 }
 
-/// Makes the field of the tile's rows odd about z = 0.
+/// Sets the cells at and above z = 0 in the tile's rows, so that the field is odd about z = 0.
 template <class T>
 __device__ void mirror(const wave_step<T>& p, const tile& t) {
   const auto rows = static_cast<int>(t.y1 - t.y0), all = static_cast<int>(t.x1 - t.x0) * rows;

@@ -1,4 +1,5 @@
-// Defines the kernels without suffix: each calls the variant for the best instruction set that the machine supports.
+// Defines the kernels under names without an instruction set; each calls the variant for the best instruction set that
+// the machine supports.
 
 #include "hpe/kernel.h"
 #include "kernels/fft.h"

@@ -1,5 +1,5 @@
-// Defines the kernels without suffix: each calls the variant for the best instruction set that the machine supports.
-// The library also exports all variants, as name_variant, so that tests can compare them.
+// Defines the kernels under names without an instruction set; each calls the variant for the best instruction set that
+// the machine supports. The library also exports all variants, as name_variant, so that tests can compare them.
 
 #include "kernels/absorb.h"
 #include "kernels/fdtd.h"

@@ -108,7 +108,7 @@ void step_tile(const wave_step<T>& p, const box& b) {
     step_box<T, radius, true, with_potential>(p, b);
 }
 
-// Makes the field of one row odd about z = 0.
+// Sets the cells at and above z = 0 in one row, so that the field is odd about z = 0.
 template <class T>
 void mirror_row(T* row, int64_t radius) {
   row[0] = 0;
