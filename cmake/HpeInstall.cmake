@@ -33,7 +33,7 @@ endif()
 # installed programs do. Otherwise, CMake would write a run path that ends in a colon, and the dynamic linker would
 # search the working directory.
 
-# `hpe bench` searches the benchmarks in its own folder.
+# `hpe bench` looks for the benchmarks in the folder of the hpe command.
 set(benchmark_programs "")
 if(HPE_BUILD_BENCH)
   get_property(benchmarks DIRECTORY bench PROPERTY BUILDSYSTEM_TARGETS)

@@ -22,8 +22,8 @@ function(hpe_precompile)
   endif()
   foreach(kind ${kinds})
     add_library(hpe-precompiled-${kind} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
-    # In angle brackets, because CMake would otherwise write an absolute path, and ccache would not find the files of
-    # other clones.
+    # The header's name is in angle brackets, because CMake would otherwise write an absolute path, and ccache would not
+    # find the files of other clones.
     set(header <cmake/precompiled.h>)
     if(kind STREQUAL "test")
       set(header <cmake/precompiled_test.h>)

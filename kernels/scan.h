@@ -65,10 +65,10 @@ struct scan_tile {
   return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
 }
 
-/// The bytes of a tile and the threads of a block of the single-pass kernels on GPUs.
+/// The size of a tile in bytes, and the number of threads in a block, of the single-pass kernels on GPUs.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
 inline constexpr uint32_t single_pass_threads = 864;
-/// The bytes of a vector. Tiles that begin at a multiple of this size are the fastest.
+/// The size of a vector in bytes. Tiles that begin at a multiple of this size are the fastest.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
 /// The largest number of devices that take part in one scan.

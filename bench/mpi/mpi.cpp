@@ -37,7 +37,7 @@ struct scheme {
   end_point* mine;
   bool one_direction = false;
 
-  // The empty reply of a message in one direction takes as long as a small message, but is negligible beside a large
+  // The empty reply to a message in one direction takes as long as a small message, but is negligible beside a large
   // one.
   [[nodiscard]] unsigned messages_of_a_turn(std::size_t bytes) const {
     return one_direction && bytes > short_message ? 1 : 2;

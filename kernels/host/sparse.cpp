@@ -1,5 +1,5 @@
-// The kernels of sparse matrices, graphs and hash tables for soft devices. Memory accesses limit their speed;
-// therefore, the kernels are compiled for one instruction set only.
+// The kernels of sparse matrices, graphs and hash tables for soft devices. Memory accesses limit the speed of these
+// kernels; therefore, they are compiled for one instruction set only.
 
 #include "kernels/sparse.h"
 
