@@ -80,7 +80,7 @@ void use_first(std::int64_t devices) {
   const devices_there all = count_devices();
   if (all.count == 0) return;  // hpe prints the reason when the benchmark starts hpe
   if (devices > all.count)
-    throw command_line::bad_input(fmt::format("--devices {}: hpe has {} devices", devices, all.count));
+    throw command_line::bad_input(fmt::format("--devices {}: there are {} devices", devices, all.count));
   if (devices == all.count) return;
   if (named.find('x') != std::string::npos)
     throw command_line::bad_input(
