@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the steps per second of a PyTorch training loop, with and without `hpe run`. Its batches are in ordinary memory.
+"""Measures the steps per second of a PyTorch training loop whose batches are in ordinary memory, with and without `hpe run`.
 
     bench/training.py [--hpe build/release/bin/hpe] [--pairs N] [--steps N] [--batch N] [--json FILE]
 
-The loop is an ordinary PyTorch program, which knows nothing of hpe: each step takes a batch of random images of
+The loop is an ordinary PyTorch program that does not use hpe. Each step takes a batch of random images of
 3 x 224 x 224 floats, moves the batch to the GPU by .to("cuda") and trains a small convolutional network on it. Each run of the
-loop is a separate process; runs without and with `hpe run` alternate. The table shows the medians over the pairs of runs, and
-the losses, which must agree to the last bit.
+loop is a separate process; runs without and with `hpe run` alternate. The table shows medians over the pairs of runs, and
+compares the losses, which must agree to the last bit.
 Needs a GPU and PyTorch.
 """
 
@@ -82,7 +82,7 @@ if __name__ == "__main__":
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--json", help="keeps the table in this file")
+    parser.add_argument("--json", help="also write the table to this file")
     parser.add_argument("--loop", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     train(given.steps, given.batch) if given.loop else measure(given)

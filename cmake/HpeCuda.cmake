@@ -1,8 +1,9 @@
-# Uses the CUDA toolkit if there is one: its header for GPUs as devices (runtime/device/cuda), and nvcc for kernels.
-# Programs find the driver at run time; nothing links the toolkit's libraries.
-set(HPE_CUDA AUTO CACHE STRING "Build for CUDA devices: AUTO (where the toolkit is found), ON or OFF")
+# Uses the CUDA toolkit if CMake finds one: cuda.h for GPUs as devices (runtime/device/cuda), and nvcc for kernels. hpe
+# loads the CUDA driver at run time; no program links the toolkit's libraries, except CUDA programs of tests and
+# benchmarks.
+set(HPE_CUDA AUTO CACHE STRING "Build for CUDA devices: AUTO (if CMake finds the toolkit), ON or OFF")
 set(HPE_CUDA_CODE "compute_80,code=sm_80;compute_90,code=sm_90;compute_90,code=compute_90" CACHE STRING
-  "What kernels are compiled for, as in nvcc -gencode arch=...; the last one, PTX, serves newer GPUs")
+  "The GPUs for which kernels are compiled, as in nvcc -gencode arch=...; the last entry, PTX, is for newer GPUs")
 
 set(HPE_CUDA_INCLUDE "")
 set(HPE_NVCC "")
@@ -16,7 +17,7 @@ if(NOT HPE_CUDA STREQUAL "OFF")
     set(HPE_NVCC ${HPE_NVCC_PROGRAM})
     find_library(HPE_CUDART_STATIC cudart_static PATHS ${cuda_places} PATH_SUFFIXES lib64 targets/x86_64-linux/lib)
     find_library(HPE_CUDART_SHARED cudart PATHS ${cuda_places} PATH_SUFFIXES lib64 targets/x86_64-linux/lib)
-    # The toolkit's stand-in for the driver, which tests link as CUDA programs do.
+    # The toolkit's stub of the CUDA driver, which tests link as CUDA programs do.
     find_library(HPE_CUDA_STUB cuda PATHS ${HPE_CUDA_INCLUDE}/.. PATH_SUFFIXES lib64/stubs lib/stubs NO_DEFAULT_PATH)
     mark_as_advanced(HPE_CUDART_STATIC HPE_CUDART_SHARED HPE_CUDA_STUB)
   elseif(HPE_CUDA STREQUAL "ON")
@@ -30,9 +31,9 @@ else()
   message(STATUS "CUDA devices: no (HPE_CUDA=${HPE_CUDA})")
 endif()
 
-# hpe_cuda_kernels(<target> [HIDDEN <symbol>] SOURCES <.cu files>): compiles kernels into a shared object of kernels, as
-# the symbol hpe_cuda_image, so that the object serves both GPUs and soft devices. In any other library, HIDDEN names
-# the symbol, and only code of this library sees it. Does nothing if there is no toolkit.
+# hpe_cuda_kernels(<target> [HIDDEN <symbol>] SOURCES <.cu files>) compiles kernels into a library of kernels, as the
+# symbol hpe_cuda_image, so that both GPUs and soft devices can load the library. In any other library, HIDDEN names the
+# symbol, and only code of this library sees the symbol. The function does nothing if there is no toolkit.
 function(hpe_cuda_kernels target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "HIDDEN" "SOURCES")
   if(NOT HPE_NVCC)
@@ -74,8 +75,8 @@ function(hpe_cuda_kernels target)
   target_sources(${target} PRIVATE ${base}.S)
 endfunction()
 
-# hpe_cuda_sources(<target> CUDART <static|shared> SOURCES <.cu files>): lets nvcc compile files of a program, kernels
-# and host code, and links the CUDA runtime. Needs a toolkit (HPE_NVCC).
+# hpe_cuda_sources(<target> CUDART <static|shared> SOURCES <.cu files>) compiles files of a program, with kernels and
+# host code, by nvcc, and links the CUDA runtime. The function needs a toolkit (HPE_NVCC).
 function(hpe_cuda_sources target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "CUDART" "SOURCES")
   list(TRANSFORM HPE_CUDA_CODE PREPEND "-gencode;arch=" OUTPUT_VARIABLE code)

@@ -1,13 +1,14 @@
 include(GoogleTest)
 
-# hpe_discover_tests(<target> [options of gtest_discover_tests]): makes a test of CTest for each test of a GoogleTest
+# hpe_discover_tests(<target> [options of gtest_discover_tests]) defines a CTest test for each test of a GoogleTest
 # program.
 #
-# gtest_discover_tests starts each program once to list its tests, and by default waits at most 5 s. A shared machine can
-# stall for longer, which would fail the whole build.
+# gtest_discover_tests runs each program once to list its tests, and by default waits at most 5 s. A shared machine can
+# stall for longer, and the whole build would then fail; this function waits longer.
 #
-# It also loses all variables of PROPERTIES ENVIRONMENT except the first (CMake 3.25). So several variables are set by a
-# file that CTest includes after the list of tests. This function sets TEST_LIST, so callers must not set it.
+# gtest_discover_tests also loses all variables of PROPERTIES ENVIRONMENT except the first (CMake 3.25). Therefore, a
+# file that CTest includes after the list of tests sets the variables if there are several. This function uses the
+# argument TEST_LIST; callers must not pass it.
 function(hpe_discover_tests target)
   set(environment "")
   set(others "")
@@ -34,9 +35,10 @@ function(hpe_discover_tests target)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
 endfunction()
 
-# hpe_discover_tests_with_clock(<target> <filter> ... PROPERTIES ...): gives the label "clock" to the tests that the
-# filter names. They measure time, or expect work to end in a time that a machine with other users may exceed.
-# `scripts/test --second-try` repeats only these tests. Tests without the label assert no times.
+# hpe_discover_tests_with_clock(<target> <filter> ... PROPERTIES ...) gives the label "clock" to the tests that the
+# filter matches. Tests with this label measure time, or expect an operation to end within a time that a machine with
+# other users may exceed. `scripts/test --second-try` runs only these tests a second time. Tests without the label do
+# not depend on time.
 function(hpe_discover_tests_with_clock target clock)
   hpe_discover_tests(${target} TEST_FILTER "-${clock}" ${ARGN})
   hpe_discover_tests(${target} TEST_FILTER "${clock}" ${ARGN} LABELS clock)

@@ -1,14 +1,15 @@
-# The files that `cmake --install` installs: the headers, the manual, the examples of the tutorial, the schemas of JSON,
-# the library, the hpe command with its benchmarks, and the files by which other projects find them (find_package(hpe),
-# pkg-config hpe). The folders that build hpe-softd and libhpe-kernels.so, which the library starts and loads, also
-# install them.
+# Defines what `cmake --install` installs: the headers, the manual, the examples of the tutorial, the JSON schemas, the
+# library, the hpe command with its benchmarks, and the files by which other projects find hpe (find_package(hpe),
+# pkg-config hpe). hpe-softd and the kernel libraries, which the library starts and loads, are installed by the
+# CMakeLists.txt files that build them.
 #
-# Components: dev, doc, benchmarks, mpi_programs, and runtime for all the rest. HpePackage.cmake makes Debian packages of them.
+# The components are dev, doc, benchmarks, mpi_programs, and runtime for everything else. HpePackage.cmake makes Debian
+# packages of these components.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 install(DIRECTORY docs/examples docs/schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN .clang-format EXCLUDE)
-# The site, if scripts/docs has built it, else the pages from which it is made.
+# Installs the web site if scripts/docs has built it, else the pages from which the site is built.
 install(CODE "set(site \"${PROJECT_SOURCE_DIR}/build/docs/site\")
   set(sources \"${PROJECT_SOURCE_DIR}\")
   set(place \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")" COMPONENT doc)
@@ -23,16 +24,16 @@ install(CODE [[
 
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
 if(TARGET hpe-mpi)
-  # Under the name with which `hpe run` preloads the library.
+  # The file name under which `hpe run` preloads the library.
   install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 endif()
 
 # BUILD_WITH_INSTALL_RPATH, here and elsewhere: programs in the build tree find their libraries in the same way as
-# installed programs. Otherwise CMake would write a path that ends in a colon, and the dynamic linker would search the
-# working folder.
+# installed programs do. Otherwise, CMake would write a run path that ends in a colon, and the dynamic linker would
+# search the working directory.
 
-# `hpe bench` finds the benchmarks beside itself.
+# `hpe bench` looks for the benchmarks in the folder of the hpe command.
 set(benchmark_programs "")
 if(HPE_BUILD_BENCH)
   get_property(benchmarks DIRECTORY bench PROPERTY BUILDSYSTEM_TARGETS)
@@ -48,7 +49,7 @@ set(same_places OFF)
 if(libraries STREQUAL "../lib")
   set(same_places ON)
 endif()
-# Benchmarks that are CUDA programs find hpe's runtime library, not NVIDIA's, also outside of `hpe run`.
+# With this run path, benchmarks that are CUDA programs find hpe's CUDA runtime, not NVIDIA's, also without `hpe run`.
 set_target_properties(hpe-command ${benchmark_programs} PROPERTIES
   INSTALL_RPATH "$ORIGIN/${libraries};$ORIGIN/${libraries}/hpe/cudart" BUILD_WITH_INSTALL_RPATH ${same_places})
 install(TARGETS hpe-command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -1,8 +1,8 @@
 # hpe_layer(<name> SOURCES <files> [SEES <layers>] [LIBRARIES <targets>])
 #
-# One static library hpe-<name> for one folder of the runtime. It links only the layers that it may see, so that a call
-# into another layer does not link; scripts/check-layers checks the includes, because the linker does not notice inline
-# code of another layer.
+# Defines the static library hpe-<name> for a folder of the runtime. The library links only the layers in SEES, so that
+# a call into another layer fails to link. The linker does not notice inline code of another layer; therefore,
+# scripts/check-layers checks the includes.
 function(hpe_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;SEES;LIBRARIES")
   set(target hpe-${name})
@@ -13,8 +13,8 @@ function(hpe_layer name)
   target_link_libraries(${target} PUBLIC ${seen} ${arg_LIBRARIES})
 endfunction()
 
-# For layers that the fault handler calls. In a library that a program loads with dlopen, the first touch of a thread-local
-# variable calls malloc by default, which a signal handler must not.
+# For layers that the page fault handler calls. In a library that a program loads by dlopen, the first access of a
+# thread to a thread-local variable calls malloc by default, which a signal handler must not do.
 function(hpe_no_lazy_thread_locals name)
   target_compile_options(hpe-${name} PRIVATE -ftls-model=initial-exec)
 endfunction()

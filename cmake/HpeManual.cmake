@@ -1,5 +1,5 @@
-# Man pages and completion for bash, zsh and fish, made from the output of the hpe command. Left out if there is no
-# Python, and in builds with sanitizers, which are not installed.
+# Builds man pages and completion for bash, zsh and fish from the output of the hpe command. Builds nothing if there is
+# no Python, or in builds with sanitizers, which are not installed.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(NOT Python3_FOUND OR HPE_SANITIZE)
   return()

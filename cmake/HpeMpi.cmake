@@ -1,12 +1,12 @@
-# Finds MPI: the libraries from whose mpi.h the wrappers in interpose/mpi are generated.
+# Finds the MPI libraries for which interpose/mpi generates wrappers from mpi.h.
 #
-#   HPE_MPI            the cache variable: ON, OFF or AUTO (where Open MPI is installed)
-#   HPE_MPICH          the cache variable: ON or OFF (no wrappers for MPICH even where it is installed)
+#   HPE_MPI            the cache variable: ON, OFF or AUTO (ON if Open MPI is installed)
+#   HPE_MPICH          the cache variable: ON or OFF (no wrappers for MPICH, even if it is installed)
 #   HPE_MPI_INCLUDE    the folder of Open MPI's mpi.h; empty: no MPI
 #   HPE_MPICH_INCLUDE  the folder of MPICH's mpi.h, with MPI 4; empty: no wrappers for MPICH
-set(HPE_MPI AUTO CACHE STRING "Calls of MPI take device pointers: ON, OFF, or AUTO, where Open MPI is installed")
+set(HPE_MPI AUTO CACHE STRING "MPI functions accept device pointers: ON, OFF, or AUTO (if Open MPI is installed)")
 set_property(CACHE HPE_MPI PROPERTY STRINGS AUTO ON OFF)
-option(HPE_MPICH "Wrappers for MPICH beside those for Open MPI, where its headers are installed" ON)
+option(HPE_MPICH "Build wrappers also for MPICH, if its headers are installed" ON)
 
 set(HPE_MPI_INCLUDE "")
 set(HPE_MPICH_INCLUDE "")

@@ -1,6 +1,7 @@
-# Debian packages, made by `cpack` in a build folder (scripts/package): hpe, hpe-dev and hpe-doc, from the components
-# that HpeInstall.cmake names. The packages contain neither the benchmarks, which measure a build and need its
-# compilers' libraries, nor hpe-imaging-mpi, hpe-rtm-mpi and hpe-scan-mpi, which are bound to the build's MPI library.
+# Defines the Debian packages that `cpack` makes in a build folder (scripts/package): hpe, hpe-dev and hpe-doc, from the
+# components that HpeInstall.cmake names. The packages do not contain the benchmarks, which measure a build and need
+# libraries of its compilers. They do not contain hpe-imaging-mpi, hpe-rtm-mpi and hpe-scan-mpi either, which are bound
+# to the MPI library of the build.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hpe)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -20,11 +21,12 @@ set(CPACK_DEBIAN_DOC_PACKAGE_NAME hpe-doc)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The hpe command, its libraries, and soft devices, which run kernels on CPU
 threads where there is no GPU. 'hpe run' puts hpe into CUDA and MPI programs.")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
-# dpkg-shlibdeps finds the packages of the libraries that hpe's files link; hpe's own libraries find each other by $ORIGIN.
+# dpkg-shlibdeps finds the packages of the libraries that hpe's files link. hpe's own libraries find each other by
+# $ORIGIN.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "hpe-doc, libcuda1, openmpi-bin")
 
-set(CPACK_COMPONENT_DEV_DESCRIPTION "C and C++ headers, and how CMake (find_package) and pkg-config find hpe.")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "C and C++ headers, and the files by which CMake (find_package) and pkg-config find hpe.")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "hpe (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "hpe-doc, g++, cmake, pkg-config")
@@ -34,8 +36,8 @@ programs.")
 set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
 
-# A package with a shared library tells dpkg which package contains the library, and that the linker's cache must be
-# renewed.
+# A package with a shared library must tell dpkg which package contains the library, and that dpkg must update the
+# linker's cache.
 set(control ${PROJECT_BINARY_DIR}/debian)
 file(WRITE ${control}/shlibs "libhpe ${PROJECT_VERSION_MAJOR} hpe (>= ${PROJECT_VERSION})\nlibhpe-mpi ${PROJECT_VERSION_MAJOR} hpe (>= ${PROJECT_VERSION})\n")
 file(WRITE ${control}/triggers "activate-noawait ldconfig\n")

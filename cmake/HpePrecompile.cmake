@@ -1,14 +1,15 @@
-# Precompiled headers: half the time of most files goes into reading the standard library. There are three precompiled
-# headers for the whole project: for libraries, for programs, whose code is addressed differently, and for tests, with
+# Precompiled headers: for most files, the compiler spends half of its time on the headers of the standard library. The
+# project has three precompiled headers: for libraries; for programs, which are compiled with -fPIE; and for tests, with
 # GoogleTest.
 #
-#   HPE_PRECOMPILE   OFF: each file reads its own headers, as scripts/lint and editors need
+#   HPE_PRECOMPILE   OFF: each file includes its headers itself, as scripts/lint and editors need
 option(HPE_PRECOMPILE "Precompile the headers of the standard library and of GoogleTest" ON)
 
-# hpe_precompile(): makes the precompiled headers, and makes all targets of the project use them. Must be called last.
+# hpe_precompile() builds the precompiled headers, and makes all targets of the project use them. It must be called
+# after all targets are defined.
 #
-# g++ accepts a precompiled header only under the options with which it made the header. So files and targets with
-# options of their own, such as -mavx2 or -fno-exceptions, use no precompiled header.
+# g++ accepts a precompiled header only under the options with which the header was compiled. Therefore, files and
+# targets with their own options, such as -mavx2 or -fno-exceptions, use no precompiled header.
 function(hpe_precompile)
   if(NOT HPE_PRECOMPILE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
@@ -21,8 +22,8 @@ function(hpe_precompile)
   endif()
   foreach(kind ${kinds})
     add_library(hpe-precompiled-${kind} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
-    # In angle brackets, because CMake would otherwise write an absolute path, and ccache would find no files of other
-    # clones.
+    # The header's name is in angle brackets, because CMake would otherwise write an absolute path, and ccache would not
+    # find the files of other clones.
     set(header <cmake/precompiled.h>)
     if(kind STREQUAL "test")
       set(header <cmake/precompiled_test.h>)
@@ -30,7 +31,7 @@ function(hpe_precompile)
     target_precompile_headers(hpe-precompiled-${kind} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
     target_include_directories(hpe-precompiled-${kind} PRIVATE ${PROJECT_SOURCE_DIR})
     if(NOT kind STREQUAL "library")
-      # The same option as in programs: CMake gives -fPIE only to programs, not to this object library.
+      # The option with which programs are compiled: CMake passes -fPIE to programs, but not to this object library.
       set_target_properties(hpe-precompiled-${kind} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
       target_compile_options(hpe-precompiled-${kind} PRIVATE -fPIE)
     endif()
@@ -48,7 +49,7 @@ function(hpe_precompile)
     if(target MATCHES "^hpe-precompiled-" OR NOT type MATCHES "LIBRARY|EXECUTABLE" OR type STREQUAL "INTERFACE_LIBRARY")
       continue()
     endif()
-    # A target's COMPILE_OPTIONS also contain the options of the whole project; they are removed here. -Wno options are
+    # A target's COMPILE_OPTIONS also contain the options of the whole project, which are removed here. -Wno options are
     # removed too, because g++ accepts a precompiled header whatever warnings are off.
     get_property(common DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTY COMPILE_OPTIONS)
     list(FILTER options EXCLUDE REGEX "NOTFOUND$|-Wno-[a-z-]+>?$")

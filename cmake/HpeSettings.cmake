@@ -16,7 +16,7 @@ endif()
 
 add_compile_options(-Wall -Wextra -Werror)
 
-# Kernels that are stored on disk name the code that they need by its build id
+# Kernels in the kernel cache identify the code that they call by its build id
 # (runtime/ptx/compiler/objects/link_names).
 add_link_options(-Wl,--build-id=sha1)
 
@@ -30,8 +30,8 @@ endif()
 
 find_program(HPE_CCACHE ccache)
 if(HPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # ccache serves files that use a precompiled header only with this sloppiness and with -fpch-preprocess. The paths below
-  # CCACHE_BASEDIR are hashed relative to it, so a second clone finds the objects of the first.
+  # ccache finds files that use a precompiled header only with this CCACHE_SLOPPINESS and with -fpch-preprocess. ccache
+  # hashes paths below CCACHE_BASEDIR relative to this folder, so that a second clone finds the objects of the first.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
                                   CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HPE_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})

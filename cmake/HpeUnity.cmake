@@ -1,14 +1,15 @@
-# Unity builds: the compiler reads the files of a folder at once, so it reads their headers once. A complete build of the product takes
-# about half of the time; a change of one file compiles its whole folder again.
+# Unity builds: the compiler compiles the files of a folder together, and so reads their headers only once. A complete
+# build of libraries and programs then takes about half of the time, but a change of one file recompiles its whole
+# folder.
 #
-#   HPE_UNITY   ON: compile libraries and programs so. Tests and benchmarks are compiled file by file in any case
-option(HPE_UNITY "Compile the files of a folder at once: faster complete builds, slower rebuilds" OFF)
+#   HPE_UNITY   ON: compile libraries and programs in this way. Tests and benchmarks are always compiled file by file
+option(HPE_UNITY "Compile the files of a folder together: faster complete builds, slower rebuilds" OFF)
 
-# The most files that are compiled at once, so that all cores of a larger machine have work.
+# The largest number of files that are compiled together, so that all cores of a larger machine are busy.
 set(HPE_UNITY_MOST 12)
 
-# hpe_unity(): applies HPE_UNITY to all targets. Called last. CMake compiles files with options or definitions of their own, and files with
-# the property SKIP_UNITY_BUILD_INCLUSION, one by one.
+# hpe_unity() applies HPE_UNITY to all targets. It must be called after all targets are defined. CMake compiles files
+# with options or definitions of their own, and files with the property SKIP_UNITY_BUILD_INCLUSION, one by one.
 function(hpe_unity)
   if(NOT HPE_UNITY)
     return()
@@ -43,7 +44,7 @@ function(hpe_unity)
       unset(files_${parent})
     endforeach()
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    # g++ takes an included file for a header, where a class must not contain types of an unnamed namespace.
+    # g++ treats an included .cpp file as a header, in which a class must not contain types of an unnamed namespace.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endforeach()
 endfunction()

@@ -4,10 +4,10 @@
     bundle.py FOLDER
 
 Copies the shared libraries that the programs and libraries below FOLDER need, except those of SYSTEM, to lib/hpe/bundled, each
-under a name of its own: hpe-libfmt.so.9 for libfmt.so.9. hpe is loaded into the processes of other programs, where a library
-under its common name would take the place of the version that the program brings or that its system has. Every file finds the
-copies by a path relative to itself, so the tree may lie anywhere. The licences of the copies, and of the libraries that are
-linked statically or consist of headers, go to share/doc/hpe/licences.
+under its own name: hpe-libfmt.so.9 for libfmt.so.9. hpe is loaded into the processes of other programs, where a library
+under its common name would replace the version of the program or of its system. Every file finds the copies by a path
+relative to itself, so that the tree can be moved. The script writes the licences of the copies, and of the libraries that are
+linked statically or consist of headers, to share/doc/hpe/licences.
 
 Needs Debian's patchelf, dpkg and ldd.
 """
@@ -19,8 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Libraries that are not bundled: every system that runs C++ programs has them, and a process can have one C library and
-# one C++ library only.
+# Libraries that are not copied: every system that runs C++ programs has them, and a process can load only one C library
+# and one C++ library.
 SYSTEM = re.compile(r"(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libgcc_s|libstdc\+\+)\.so\.\d+")
 # Packages whose code is compiled into hpe's files.
 INSIDE = ["libzstd-dev", "liblz4-dev", "libboost1.74-dev", "libcli11-dev", "nlohmann-json3-dev", "libtomlplusplus-dev"]
@@ -42,12 +42,12 @@ def needed_by(file):
 
 
 def places_of(file):
-    """Where the dynamic linker finds the libraries of a file here, by name."""
+    """Returns the paths at which the dynamic linker finds the libraries of a file on this machine, by name."""
     return dict(re.findall(r"^\s*(\S+) => (/\S+)", output_of("ldd", file), re.MULTILINE))
 
 
 def package_of(library):
-    """The Debian package of a library. Debian's database may have the path with or without /usr, because /lib is a link to /usr/lib."""
+    """Returns the Debian package of a library. dpkg may know the path with or without /usr, because /lib is a link to /usr/lib."""
     real = str(library.resolve())
     for path in (real, real.removeprefix("/usr"), "/usr" + real):
         found = subprocess.run(["dpkg-query", "--search", path], capture_output=True, text=True, check=False)
@@ -62,7 +62,7 @@ class Tree:
         self.bundled = root / "lib" / "hpe" / "bundled"
         self.files = [file for file in sorted(root.rglob("*")) if is_elf(file)]
         self.own = {file.name for file in root.rglob("*.so*")}
-        self.copies = {}  # for each library, the file that it was copied from
+        self.copies = {}  # for each copy, the library from which it was copied
 
     def bundle(self):
         self.bundled.mkdir(parents=True)
@@ -74,7 +74,7 @@ class Tree:
                 if name in self.own or name in self.copies or SYSTEM.fullmatch(name):
                     continue
                 if name not in places:
-                    sys.exit(f"bundle.py: {file} needs {name}, which is not here")
+                    sys.exit(f"bundle.py: {file} needs {name}, which is not installed on this machine")
                 copy = self.bundled / f"hpe-{name}"
                 shutil.copy(Path(places[name]).resolve(), copy)
                 copy.chmod(0o644)
@@ -85,7 +85,7 @@ class Tree:
             self.lead(file)
 
     def lead(self, file):
-        """Makes a file find the copies. Each call makes one change, because patchelf 0.14 mixes up the strings of several changes."""
+        """Makes a file load the copies. Each call of patchelf makes one change, because patchelf 0.14 corrupts strings if it makes several."""
         def change(*what):
             subprocess.run(["patchelf", *what, file], check=True)
 
@@ -112,8 +112,8 @@ class Tree:
             version = output_of("dpkg-query", "--show", "--showformat", "${Version}", package)
             shutil.copy(f"/usr/share/doc/{package}/copyright", licences / package)
             lines.append(f"{package} {version}: {', '.join(names)}\n")
-        (licences / "README").write_text("The libraries in lib/hpe/bundled and in hpe's own files come from these packages of Debian. The file\n"
-                                         "of each name has its licence.\n\n" + "".join(lines))
+        (licences / "README").write_text("The libraries in lib/hpe/bundled and in hpe's own files come from these Debian packages. The file\n"
+                                         "with a package's name contains its licence.\n\n" + "".join(lines))
 
 
 def main():

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the reference of the command line from what the hpe command prints: its help texts and its table of options.
+"""Generates the reference of the command line from the output of the hpe command: its help texts and its table of options.
 
     manual.py <hpe> man FOLDER          man pages: man1/hpe.1, man1/hpe-COMMAND.1, man7/hpe-options.7
     manual.py <hpe> completion FOLDER   completion: bash/hpe, zsh/_hpe, fish/hpe.fish
     manual.py <hpe> markdown FOLDER     pages of the manual: command-line.md, options.md
 
-A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", "  WORD  text"), a
-heading of such a block ("Devices:"), or, after the line "Examples:", command lines. The values of an option that takes one of
-a few words are in its VALUE, as auto|soft, or in the message with which the command refuses any other word.
+A help text consists of a usage line and of blocks between blank lines. A block is prose, a list of options
+("  --name VALUE  text", "  WORD  text"), the heading of such a list ("Devices:"), or, after the line "Examples:", command
+lines. If an option accepts only a few words, they are in its VALUE (auto|soft), or in the message with which the command
+rejects other words.
 """
 
 import os
@@ -22,7 +23,7 @@ HEADING = re.compile(r"[A-Z][\w,' ]{,60}:$")
 CHOICE = re.compile(r": the possible values are ([\w-]+(?:, [\w-]+)*)$", re.MULTILINE)
 COMMAND = re.compile(r"  ([\w-]+) +(\S.*)$")
 VARIABLE = re.compile(r"  (\w+) \((?:(.*); )?default: (.*)\)$")
-WITHOUT_A_PAGE = {"help", "bench"}  # what bench prints depends on the benchmarks that are installed
+WITHOUT_A_PAGE = {"help", "bench"}  # the output of bench depends on the installed benchmarks
 
 
 class Option(NamedTuple):
@@ -37,7 +38,7 @@ class Option(NamedTuple):
 
 
 class Help(NamedTuple):
-    """A help text, taken apart."""
+    """The parsed help text of a command."""
     name: str
     summary: str
     usage: str
@@ -48,7 +49,7 @@ class Help(NamedTuple):
 
 class Variable(NamedTuple):
     name: str
-    values: str | None  # the possible values, if they are words: "on or off"
+    values: str | None  # the possible values, if they are a few words: "on or off"
     initial: str
     text: str
 
@@ -114,7 +115,7 @@ class Manual:
             return ()
         if re.fullmatch(r"[a-z0-9|-]+", option.value):
             return tuple(option.value.split("|"))
-        # With --help the command does nothing but read its options.
+        # With --help, the command only reads its options.
         match = CHOICE.search(self.run(command, "--help", option.name, "no such word", check=False).stderr)
         return tuple(match[1].split(", ")) if match else ()
 
@@ -122,7 +123,7 @@ class Manual:
 # ---- man pages
 
 def roff(text):
-    """Text for roff: nothing in it is a request or an escape."""
+    """Returns text for roff, with all requests and escapes quoted."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"`([^`]*)`", r"\\fB\1\\fR", text)
     return "\\&" + text if text[:1] in (".", "'") else text
@@ -133,7 +134,7 @@ def paragraphs(texts):
 
 
 def tagged(rows):
-    """Rows of (tag, text) as tagged paragraphs."""
+    """Returns rows of (tag, text) as tagged paragraphs of roff."""
     return "\n".join(f".TP\n{tag}\n{roff(text)}" for tag, text in rows)
 
 
@@ -152,7 +153,7 @@ def option_tag(option):
 
 def exit_statuses(name):
     if name == "doctor":
-        return "0 if all works; 1 if something will not work, or the program of --run failed; 2 for a usage error."
+        return "0 if everything works; 1 if something does not work or the program of --run failed; 2 for a usage error."
     if name == "run":
         return "The exit status of the program; 2 for a usage error, 126 if the program cannot be run, 127 if it is not found."
     return "0; 1 if the command failed; 2 for a usage error."
@@ -171,8 +172,8 @@ def man_pages(manual):
                                                      [("hpe", 1), ("hpe-options", 7)], manual.version)
     yield "man1/hpe.1", man_page("hpe", 1, "one address space for a host and several devices", [
         ("SYNOPSIS", "\\fBhpe\\fR \\fIcommand\\fR [\\fIarguments\\fR]\n.br\n\\fBhpe \\-\\-version\\fR"),
-        ("DESCRIPTION", roff("Runs programs with hpe inside, reports about the machine's devices, and contains "
-                             "applications. Each command has a page, and prints its options with `--help`.")),
+        ("DESCRIPTION", roff("Runs programs with hpe, prints information about the machine's devices, and contains "
+                             "applications. Each command has a man page, and prints its options with `--help`.")),
         ("COMMANDS", tagged((f"\\fB{roff(name)}\\fR", summary) for name, summary in manual.summaries)),
         ("EXIT STATUS", roff(exit_statuses("")))], pages, manual.version)
     yield "man7/hpe-options.7", man_page("hpe-options", 7, "variables of the environment that hpe reads", [
@@ -195,11 +196,11 @@ _hpe() {{
   local -A options=(
 {options}
   )
-  # The values of options that take one of a few words.
+  # The values of options that accept one of a few words.
   local -A values=(
 {values}
   )
-  # After any other option that takes a value, bash completes file names.
+  # After any other option that has a value, bash completes file names.
   local with_value=" {with_value} "
   case $command in
     help)
@@ -335,7 +336,7 @@ def completion(manual):
 # ---- pages of the manual
 
 def markdown(manual):
-    lines = ["# The command line", "", "What `hpe help` and `hpe COMMAND --help` print. The same is in the man pages hpe(1) and "
+    lines = ["# The command line", "", "This page contains the output of `hpe help` and `hpe COMMAND --help`, as do the man pages hpe(1) and "
              "hpe-COMMAND(1). The folder docs/schemas describes the JSON that `--json` writes.", "", "| command | |", "|---|---|"]
     pages = {command.name for command in manual.commands}
     lines += [f"| {f'[{name}](#hpe-{name})' if name in pages else name} | {summary} |" for name, summary in manual.summaries]

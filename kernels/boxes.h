@@ -1,7 +1,7 @@
 #pragma once
 
-/// The kernel that copies boxes of cells between a wave field and packed memory: the cells around a model from which
-/// the field can be reconstructed.
+/// The kernel that copies boxes of cells between a wave field and packed memory. The boxes hold the cells around a
+/// model from which the wave field can be reconstructed.
 
 #include <stdint.h>
 
@@ -9,11 +9,12 @@
 
 namespace hpe::kernels {
 
-/// The largest number of boxes in a launch: one for each side of a model.
+/// The largest number of boxes in a launch: one box for each side of a model.
 inline constexpr int64_t most_boxes = 6;
 
-/// Copies the cells of the boxes to `packed`, one box after the other with z fastest; with `restore`, copies them back.
-/// Boxes are inside the grid and do not overlap. Tiles and threads share the rows of each box.
+/// Copies the cells of the boxes to `packed`, box after box, with z fastest; if `restore` is not 0, copies them from
+/// `packed` back to the field. Boxes must be inside the grid and must not overlap. The tiles and threads of a launch
+/// divide the rows of each box among them.
 template <class T>
 struct copy_boxes {
   T* packed;
@@ -24,7 +25,7 @@ struct copy_boxes {
   int32_t restore;
 };
 
-/// Returns the shape of a launch of copy_boxes for this number of cells.
+/// Returns the shape of a launch of copy_boxes for boxes of `cells` cells together.
 [[nodiscard]] constexpr hpeShape boxes_shape(int64_t cells, bool soft) {
   constexpr int64_t cells_each = 4096, most = 2048;
   const int64_t tiles = (cells + cells_each - 1) / cells_each;

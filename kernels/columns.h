@@ -1,28 +1,28 @@
 #pragma once
 
-/// How the blocks of a launch divide a box of cells on a GPU: they march along x through columns of tiles
-/// (kernels/cuda/wave_march.cuh).
+/// How the blocks of a launch divide a box of cells on a GPU. The box is cut along y and z into columns of tiles, and
+/// each block marches along x through a column (kernels/cuda/wave_march.cuh).
 
 #include <stdint.h>
 
 namespace hpe::kernels {
 
-/// The tile of a column: march_rows rows of march_cells cells along z. Each thread computes four cells.
+/// The tile of a column has march_rows rows of march_cells cells along z. Each thread computes four cells.
 inline constexpr int64_t march_rows = 16, march_cells = 64;
 inline constexpr int64_t march_threads = march_rows * march_cells / 4;
-/// The number of blocks that run on a multiprocessor at the same time.
+/// The number of blocks that run on a multiprocessor at a time.
 inline constexpr int64_t march_blocks = 2;
 
-/// Each of the columns [0, whole) is computed by one block. The other columns are cut along x into tiles of tile_x
-/// planes.
+/// Each of the columns [0, whole) is computed by one block of threads. Each of the other columns is cut along x into
+/// tiles of tile_x planes, one for each block.
 struct column_cut {
   int64_t whole;
   int64_t tile_x;
 };
 
-/// Blocks run in rounds, each with as many blocks as the device runs at a time. Whole columns fill all rounds but the
-/// last ones; the remaining columns are cut so that they fill the last rounds. A tile also fetches the planes beyond
-/// its ends. This costs as much as `ends` more planes.
+/// Returns a division with little run time. Blocks run in rounds, each of as many blocks as the device runs at a time.
+/// All rounds but the last ones compute whole columns; the remaining columns are cut so that they fill the last rounds.
+/// A block also fetches the planes before and after its tile. These fetches cost as much as `ends` more planes.
 [[nodiscard]] constexpr column_cut cut_columns(int64_t columns, int64_t planes, int64_t multiprocessors) {
   constexpr int64_t ends = 4, most_rounds = 8, least = 8;
   const int64_t at_a_time = march_blocks * multiprocessors;
@@ -40,7 +40,7 @@ struct column_cut {
   return best;
 }
 
-/// The work of one block of a launch: planes [x0, x1) of column `column` of the tiles of y and z.
+/// What one block of a launch computes: planes [x0, x1) of column number `column`.
 struct column_tile {
   int64_t column, x0, x1;
 };
@@ -49,8 +49,8 @@ struct column_tile {
   return uint32_t(cut.whole + (columns - cut.whole) * ((planes + cut.tile_x - 1) / cut.tile_x));
 }
 
-/// Returns tile number n. Tiles with the same range of x are numbered one after the other, so that neighbours in y and
-/// z run at about the same time and find their shared cells in the cache.
+/// Returns the tile of block n. Tiles with the same range of x are numbered one after the other, so that neighbours in
+/// y and z run at about the same time and find their shared cells in the cache.
 [[nodiscard]] constexpr column_tile find_tile(const column_cut& cut, int64_t columns, int64_t planes, int64_t n) {
   if (n < cut.whole) return {n, 0, planes};
   const int64_t left = columns - cut.whole, part = (n - cut.whole) / left, x0 = part * cut.tile_x;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Boxes of the wave stencil (hpe wave): a layout with a rim of the neighbours' cells on each side, for the steps of
-/// kernels/wave.h, and kernels for the faces that boxes exchange.
+/// Boxes of a grid for the wave stencil (hpe wave): a layout with a rim of the neighbours' cells on each side, for the
+/// steps of kernels/wave.h, and the kernels that copy the faces that boxes exchange.
 
 #include <stdint.h>
 
@@ -10,8 +10,8 @@
 
 namespace hpe::kernels {
 
-/// A layout of nx * ny * nz cells, with z fastest in memory and x slowest. On each side, `radius` more cells hold the
-/// neighbours' cells, or zeros at the ends of the grid.
+/// Returns a layout of nx * ny * nz cells, with z fastest in memory and x slowest. On each side, `radius` more cells
+/// hold the neighbours' cells, or zeros at the ends of the grid.
 [[nodiscard]] constexpr field_layout make_box_layout(int64_t nx, int64_t ny, int64_t nz, int64_t radius) {
   const int64_t lead = row_multiple, row = whole_vectors(lead + nz + radius), plane = (ny + 2 * radius) * row;
   return {nx, ny, nz, radius, lead, row, plane, radius * plane + radius * row + lead};
@@ -24,7 +24,8 @@ struct cell_range {
   [[nodiscard]] constexpr int64_t count() const { return (x1 - x0) * (y1 - y0) * (z1 - z0); }
 };
 
-/// Sets the cells that a step computes, and how a launch cuts them. multiprocessors: 0 for soft devices.
+/// Sets the cells that a step computes, and how a launch cuts them into tiles. multiprocessors: those of the GPU; 0 for
+/// soft devices.
 template <class T>
 constexpr void set_cells(wave_step<T>& p, const cell_range& c, int64_t multiprocessors) {
   p.across = {c.y0, c.y1, c.z0, c.z1};
@@ -32,8 +33,8 @@ constexpr void set_cells(wave_step<T>& p, const cell_range& c, int64_t multiproc
                                 : make_cuda_slab(p.across, p.ends, c.x0, c.x1, multiprocessors);
 }
 
-/// Copies the cells of a box between the field and `packed`, in which z is fastest: fdtd_pack copies to `packed`,
-/// fdtd_unpack copies back.
+/// Copies the cells of a box between the field and `packed`, in which z is fastest: kernel fdtd_pack copies to
+/// `packed`, kernel fdtd_unpack copies back.
 template <class T>
 struct fdtd_face {
   T* packed;

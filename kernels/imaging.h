@@ -1,10 +1,10 @@
 #pragma once
 
-/// Convolution, least squares, tomosynthesis, ray tracing and products of matrices: the parameters of the kernels, and
-/// how one element of each result is computed, for soft devices and GPUs alike. Programs and kernel bodies include this
+/// The kernels of convolution, least squares, tomosynthesis, image filters and products of matrices: the parameters,
+/// and how one element of each result is computed on soft devices and GPUs. Programs and kernel bodies include this
 /// header; it needs only <stdint.h> and <math.h>.
 ///
-/// Grids may have any size: tiles divide the elements among them.
+/// A grid may have any size: its tiles divide the elements of the result among them.
 
 #include <math.h>
 #include <stdint.h>
@@ -17,8 +17,8 @@
 
 namespace hpe::kernels {
 
-/// A convolution with 7 x 7 weights: target(y, x) = sum of weights[i][j] source(y + 3 - i, x + 3 - j). Row y of the
-/// target is row y + above of the source. Pixels beyond the source are 0.
+/// A convolution with 7 x 7 weights: target(y, x) is the sum of weights[i][j] source(y + 3 - i, x + 3 - j) over all i
+/// and j. Row y of the target has the position of row y + above of the source. Pixels outside the source count as 0.
 inline constexpr int32_t weight_side = 7, weight_reach = 3;
 struct convolve {
   const float* source;
@@ -58,9 +58,9 @@ struct convolve {
   }
 };
 
-/// How a kernel loads values that all threads read. plain: an ordinary load. read_only: the path for data that no
-/// thread writes (ld.global.nc; soft devices use ordinary loads). uncached: a new load each time, which bypasses the
-/// first-level cache.
+/// How a kernel loads values that all threads read. plain: an ordinary load. read_only: a load by the path for data
+/// that no thread writes (ld.global.nc; on soft devices an ordinary load). uncached: a new load each time, which
+/// bypasses the first-level cache.
 enum class load_path : uint32_t { plain, read_only, uncached };
 struct plain_load {
   HPE_IMAGING_BOTH float operator()(const float* from) const { return *from; }
@@ -76,13 +76,13 @@ struct read_only_load {
 using read_only_load = plain_load;
 #endif
 
-/// An image filter: target(y, x) = sum of weights[i][j] source(y + i - reach, x + j - reach) for each channel. Pixels
-/// beyond the image equal the nearest pixel at its edge. Rows from `first` on are computed; source and target are the
-/// whole image.
+/// An image filter: target(y, x) is the sum of weights[i][j] source(y + i - reach, x + j - reach) over all i and j, for
+/// each channel. A pixel outside the image counts as the nearest pixel of the image. The kernel computes `part` rows
+/// from row `first` on; source and target are whole images.
 struct filter_image {
   const float* source;
   float* target;
-  const float* weights;  // 2 reach + 1 rows and columns
+  const float* weights;  // 2 reach + 1 rows and as many columns
   int32_t rows, columns, channels, reach, first, part;
   load_path loads;
 
@@ -118,12 +118,13 @@ struct filter_image {
 };
 
 /// Computes, for each path of `points` points in space, the matrix M that brings the path nearest to the reference
-/// path: the sum of |p M - r|^2 over all pairs of points p and r is least. M = (A' A)^-1 A' R, where each row of A and
-/// R is a point. M is 0 if all points of the path are in a plane through the origin.
+/// path: M minimises the sum of |p M - r|^2 over all pairs of points p of the path and r of the reference path. M = (A'
+/// A)^-1 A' R, where each row of A and R is a point. M is 0 if all points of the path are in one plane through the
+/// origin.
 struct fit_paths {
-  const float* paths;      // count x points x 3
+  const float* paths;      // paths_count x points x 3
   const float* reference;  // points x 3
-  float* fits;             // count x 3 x 3
+  float* fits;             // paths_count x 3 x 3
   uint64_t paths_count;
   uint32_t points;
 
@@ -147,7 +148,7 @@ struct fit_paths {
       }
   }
 
-  /// Computes the inverse of a matrix, by its adjugate; 0 if the determinant is 0.
+  /// Computes the inverse of a matrix by its adjugate; sets it to 0 if the determinant is 0.
   HPE_IMAGING_BOTH static void invert(const float (&m)[9], float (&inverse)[9]) {
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) {
@@ -160,7 +161,8 @@ struct fit_paths {
   }
 };
 
-/// Tomosynthesis with parallel rays: in view v, slice z appears shifted by (v - (views - 1) / 2) * step * z columns.
+/// The geometry of tomosynthesis with parallel rays: in view v, slice z appears shifted by (v - (views - 1) / 2) * step
+/// * z columns.
 struct tomography {
   int32_t views, slices, rows, columns;
   float step;
@@ -168,14 +170,15 @@ struct tomography {
   [[nodiscard]] HPE_IMAGING_BOTH float shift(int32_t view, int32_t slice) const {
     return (float(view) - 0.5F * float(views - 1)) * step * float(slice);
   }
-  /// Interpolates between two columns of a line. Beyond the ends of the line, returns the value at the nearest end.
+  /// Returns the value of a line at a fractional column, by linear interpolation. Beyond the ends of the line, returns
+  /// the value at the nearest end.
   [[nodiscard]] HPE_IMAGING_BOTH float at(const float* line, float column) const {
     const float within = fminf(fmaxf(column, 0), float(columns - 1));
     const int32_t left = int32_t(within), right = left + 1 < columns ? left + 1 : left;
     const float share = within - float(left);
     return (1 - share) * line[left] + share * line[right];
   }
-  /// Returns the mean of all slices along the ray that hits a pixel of a view.
+  /// Returns the mean of the slices' values along the ray that hits a pixel of a view.
   [[nodiscard]] HPE_IMAGING_BOTH float projection(const float* volume, int32_t view, int32_t y, int32_t x) const {
     float sum = 0;
     for (int32_t z = 0; z < slices; ++z)
@@ -184,11 +187,11 @@ struct tomography {
   }
 };
 
-/// Divides the measured values by the volume's projection, for views from `first` on.
+/// Computes the ratios of measured values to projections of the volume, for `part` views from view `first` on.
 struct compare_views {
   tomography how;
   const float* volume;    // slices x rows x columns
-  const float* measured;  // part x rows x columns: the views from `first` on
+  const float* measured;  // part x rows x columns: the measured views from view `first` on
   float* ratios;          // views x rows x columns
   int32_t first, part;
 
@@ -205,7 +208,8 @@ struct compare_views {
   }
 };
 
-/// Multiplies each value of the slices from `first` on by the mean ratio of the rays through it, over all views.
+/// Multiplies each value of `part` slices from slice `first` on by the mean ratio, over all views, of the rays through
+/// the value.
 struct correct_slices {
   tomography how;
   const float* ratios;
@@ -227,14 +231,14 @@ struct correct_slices {
   }
 };
 
-/// A product of matrices that are stored row by row: c = a b, or c += a b.
+/// A product of matrices that are stored row by row: c = a b, or c += a b if accumulate is not 0.
 struct multiply_matrices {
   const float* a;  // rows x inner
   const float* b;  // inner x columns
   float* c;        // rows x columns
   int32_t rows, inner, columns, accumulate;
 };
-/// On GPUs, a block of threads computes a square of the product with this side. Each square is a tile of the grid.
+/// The side of the square of the product that a block of threads computes on GPUs. Each square is a tile of the grid.
 inline constexpr int32_t multiply_side = 64;
 
 }  // namespace hpe::kernels

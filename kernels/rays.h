@@ -1,7 +1,7 @@
 #pragma once
 
-/// Ray tracing of spheres that move in a room: the state of the scene, its movement, and the colour of a pixel, for
-/// soft devices, GPUs and the host alike. The header needs only <stdint.h> and <math.h>.
+/// Ray tracing of spheres that move in a cube: the state of the scene, its movement, and the colour of a pixel, for
+/// soft devices, GPUs and the host. The header needs only <stdint.h> and <math.h>.
 
 #include "kernels/imaging.h"
 
@@ -21,8 +21,8 @@ struct sphere {
   float radius, mirror, spare;
 };
 
-/// The number of spheres. With it, a scene has 13548 bytes, like the scene of Schaa and Kaeli. Spheres stay in a cube
-/// from -1 to 1.
+/// The number of spheres in a scene. With 282 spheres, a scene has 13548 bytes, like the scene of Schaa and Kaeli. The
+/// spheres stay in the cube from -1 to 1 along each axis.
 inline constexpr int32_t spheres = 282;
 struct scene {
   vector3 light;
@@ -30,7 +30,7 @@ struct scene {
 };
 static_assert(sizeof(scene) == 13548);
 
-/// Computes the pixels of the rows first, first + distance, ... The lowest byte of a pixel is red, the next green, the
+/// Computes `part` rows of pixels: first, first + distance, ... The lowest byte of a pixel is red, the next green, the
 /// third blue.
 struct trace_rays {
   const scene* state;
@@ -50,7 +50,8 @@ struct trace_rays {
     pixels[number] = byte(seen.x) | byte(seen.y) << 8 | byte(seen.z) << 16;
   }
 
-  /// Returns the nearest sphere that a ray hits, and sets distance_to; returns -1 if the ray hits none.
+  /// Returns the number of the nearest sphere that a ray hits, and sets distance_to; returns -1 if the ray hits no
+  /// sphere.
   [[nodiscard]] HPE_IMAGING_BOTH int32_t hit(vector3 from, vector3 ray, float& distance_to) const {
     int32_t nearest = -1;
     for (int32_t i = 0; i < spheres; ++i) {
@@ -68,7 +69,7 @@ struct trace_rays {
     return nearest;
   }
 
-  /// Returns the colour that a ray sees if it hits at most `hits` spheres.
+  /// Returns the colour that a ray sees; the ray is reflected by at most `hits` spheres.
   [[nodiscard]] HPE_IMAGING_BOTH vector3 colour(vector3 from, vector3 ray, int32_t hits) const {
     vector3 seen{0, 0, 0};
     float share = 1;
@@ -91,7 +92,7 @@ struct trace_rays {
   }
 };
 
-/// Makes a scene with spheres at places that the seed determines.
+/// Returns a scene with spheres at pseudo-random places that depend on the seed.
 inline scene first_scene(uint32_t seed) {
   uint32_t state = seed;
   const auto within = [&](float least, float most) {
@@ -110,7 +111,7 @@ inline scene first_scene(uint32_t seed) {
   return s;
 }
 
-/// Moves all spheres for a frame; they bounce off the sides of the cube.
+/// Moves all spheres by one frame; spheres bounce off the sides of the cube.
 inline void move_spheres(scene& s) {
   const auto bounce = [](float& place, float& speed) {
     place += speed;

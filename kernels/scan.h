@@ -1,34 +1,34 @@
 #pragma once
 
-/// Batched scans: the parameters of their kernels and how problems are cut into tiles. Programs and kernel bodies
+/// Batched scans: the parameters of the kernels, and how problems are cut into tiles. Programs and kernel bodies
 /// include this header; it needs only <stdint.h>.
 ///
-/// G problems of N elements each are stored one after the other. Element i of a problem becomes the combination of its
-/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: element 0 becomes the operator's identity). The output may be
-/// the input itself; otherwise the two do not overlap.
+/// G problems of N elements each are stored one after the other. A scan replaces element i of a problem by the
+/// combination of the problem's elements 0 to i (inclusive scan), or 0 to i - 1 (exclusive scan: element 0 becomes the
+/// operator's identity). The output is the input itself or does not overlap it.
 
 #include <stdint.h>
 
 namespace hpe::kernels {
 
-/// How problems are cut into tiles, the parts that one block of threads processes at a time. A tile holds a part of one
+/// How problems are cut into tiles; a block of threads processes one tile at a time. A tile contains a part of one
 /// problem, or several whole problems.
 struct scan_tiling {
-  uint64_t length;             ///< N
-  uint64_t problems;           ///< G
-  uint64_t count;              ///< number of all tiles; kernels count at most 2^31
-  uint64_t tiles_per_problem;  ///< 0: a tile has several problems
-  uint32_t part;  ///< elements in each tile but the last of a problem (of the launch if several problems are in a tile)
+  uint64_t length;             ///< N: elements of a problem
+  uint64_t problems;           ///< G: number of problems
+  uint64_t count;              ///< number of all tiles; the kernels support at most 2^31
+  uint64_t tiles_per_problem;  ///< 0: a tile contains several problems
+  uint32_t part;  ///< elements in each tile except the last of a problem (of the launch if several_problems())
 
   [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
   /// Returns the number of tiles that are dealt out to devices as one sequence: the tiles of a problem, or all tiles if
-  /// a tile has several problems.
+  /// a tile contains several problems.
   [[nodiscard]] constexpr uint64_t sequence() const { return several_problems() ? count : tiles_per_problem; }
 };
 
-/// Makes tiles of at most `room` elements. If tiles may begin at any element, and not only at multiples of `vector`
-/// elements in memory, tiles have up to vector - 1 elements less. Long problems are cut into full tiles, so that tiles
-/// begin at the bounds of granules; short problems are cut into equal tiles.
+/// Returns a division into tiles of at most `room` elements. If a tile may begin at any element, not only at an address
+/// that is a multiple of `vector` elements, tiles have up to vector - 1 elements less. Long problems are cut into full
+/// tiles, so that tiles begin at the bounds of granules; short problems are cut into equal tiles.
 [[nodiscard]] constexpr scan_tiling make_tiling(uint64_t length, uint64_t problems, uint32_t room, uint32_t vector,
                                                 bool input_aligned) {
   if (length == 0 || problems == 0) return {length, problems, 0, 1, 0};
@@ -46,11 +46,11 @@ struct scan_tiling {
   return {length, problems, needed * problems, needed, uint32_t(part)};
 }
 
-/// A tile. begin: the position of its first element, counted from the first element of the first problem.
+/// A tile. begin: the position of the tile's first element, counted from the first element of the first problem.
 struct scan_tile {
   uint64_t begin;
-  uint64_t first;  ///< number of the first tile of its problem
-  uint64_t index;  ///< the tile's place among the tiles of its problem
+  uint64_t first;  ///< number of the first tile of the problem
+  uint64_t index;  ///< the tile's place among the tiles of the problem
   uint32_t count;
 };
 
@@ -65,44 +65,45 @@ struct scan_tile {
   return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
 }
 
-/// The number of bytes of a tile of the single-pass kernels on GPUs, and the number of threads of a block.
+/// The size of a tile in bytes, and the number of threads in a block, of the single-pass kernels on GPUs.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
 inline constexpr uint32_t single_pass_threads = 864;
-/// The number of bytes of a vector. Tiles with this alignment are the fastest.
+/// The size of a vector in bytes. Tiles that begin at a multiple of this size are the fastest.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
 /// The largest number of devices that take part in one scan.
 inline constexpr unsigned scan_devices = 16;
 
-/// How several devices share the tiles of each problem: in chunks of consecutive tiles, dealt out one by one.
+/// How several devices share the tiles of each problem: chunks of consecutive tiles are dealt out to the devices in
+/// turn.
 struct scan_deal {
   uint32_t device, devices;
-  uint32_t chunk;               ///< tiles, at most scan_chunk_tiles
+  uint32_t chunk;               ///< tiles in a chunk, at most scan_chunk_tiles
   uint32_t chunks_per_problem;  ///< the last chunk of a problem may have fewer tiles
   uint32_t chunks_each;         ///< the largest number of chunks that a device has
 
-  /// Returns the place of a chunk's total. The totals that one device writes are adjacent, because writing cache lines
-  /// to which several devices write is slow.
+  /// Returns the index at which a chunk's total is stored. The totals that one device writes are adjacent, because
+  /// cache lines to which several devices write are slow.
   [[nodiscard]] constexpr uint32_t place_of_total(uint32_t chunk) const {
     return chunk % devices * chunks_each + chunk / devices;
   }
 };
 inline constexpr uint32_t scan_chunk_tiles = 128;
 
-/// Returns the deal of the first device.
+/// Returns how tiles are dealt out, for the first device; the other devices change only the member `device`.
 [[nodiscard]] constexpr scan_deal make_deal(const scan_tiling& tiling, uint32_t devices, uint32_t chunk) {
   const uint64_t per_problem = (tiling.sequence() + chunk - 1) / chunk;
   const uint64_t chunks = per_problem * (tiling.count / tiling.sequence());
   return {0, devices, chunk, uint32_t(per_problem), uint32_t((chunks + devices - 1) / devices)};
 }
 
-/// The tile that a ticket of a device stands for.
+/// The tile that belongs to a ticket of a device.
 struct dealt_tile {
   uint64_t number;  ///< the number of the tile
   uint32_t chunk;   ///< the chunk that contains the tile
-  uint32_t place;   ///< the tile's place in the chunk
-  bool none;        ///< the ticket stands for no tile; later tickets may
-  bool last;        ///< neither this ticket nor any later one stands for a tile
+  uint32_t place;   ///< the tile's place within the chunk
+  bool none;        ///< no tile belongs to this ticket, but tiles may belong to later tickets
+  bool last;        ///< no tile belongs to this ticket or to any later one
 };
 
 [[nodiscard]] constexpr dealt_tile tile_for(const scan_tiling& tiling, const scan_deal& deal, uint64_t ticket) {
@@ -116,60 +117,62 @@ struct dealt_tile {
   return {first + index, chunk, place, index >= per_problem, first >= tiling.count};
 }
 
-/// Data that the blocks of a single-pass scan share on a device, besides totals. Zero before the first launch; each
-/// launch resets it to zero.
+/// The counters that the blocks of a single-pass scan share on a device. They must be zero before the first launch;
+/// each launch resets them to zero.
 struct scan_tickets {
-  unsigned long long next;  ///< number of tickets that have been taken
+  unsigned long long next;  ///< number of tickets that blocks have taken
   unsigned long long left;  ///< number of blocks that have taken their last ticket
 };
 
-/// A scan in one pass: any number of blocks take tickets for tiles. Totals carry the mark of the launch, so they need
-/// not be cleared. With several devices, each runs the kernel over its share of the tiles, all at the same time.
+/// A scan in one pass: any number of blocks take tickets for tiles. Totals carry the mark of the launch, so that they
+/// need not be cleared. With several devices, each device runs the kernel on its tiles, all at the same time.
 template <class T>
 struct scan_single_pass {
   const T* input;
   T* output;
   scan_tiling tiling;
   scan_deal deal;
-  uint64_t reciprocal;  ///< several problems in a tile: 2^32 / length, rounded up
+  uint64_t reciprocal;  ///< if a tile contains several problems: 2^32 / length, rounded up
   uint32_t inclusive;
-  uint32_t launch;  ///< the mark of the launch: different from the marks of earlier launches, and not 0
-  uint32_t stream;  ///< soft devices: results do not fit into the caches and are written past them
+  uint32_t launch;  ///< the mark of the launch: not 0, and different from the marks of earlier launches
+  uint32_t stream;  ///< soft devices: 1 if the results do not fit into the caches and are written past them
   scan_tickets* tickets;
-  void* totals[scan_devices];  ///< for each tile a word of twice the element's size, on every device
-  // Several GPUs, which pass each other the totals of chunks:
-  void* chunk_totals[scan_devices];  ///< for each chunk a word like those in totals, on every device
+  void* totals[scan_devices];  ///< for each device, one word for each tile; a word has twice the size of an element
+  // With several GPUs, which pass the totals of chunks to each other:
+  void* chunk_totals[scan_devices];  ///< for each device, an array with a word like those in totals for each chunk
 };
 
-/// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.
+/// What a device computes of a batch: elements [from, to) of each of `problems` problems, in chunks.
 struct scan_share {
-  uint64_t length;    ///< N: distance from one problem to the next
-  uint64_t problems;  ///< of this share
+  uint64_t length;    ///< N: distance from one problem to the next in elements
+  uint64_t problems;  ///< number of problems in this share
   uint64_t from, to;
-  uint64_t chunk;                                                                              ///< elements
-  [[nodiscard]] constexpr uint64_t chunks() const { return (to - from + chunk - 1) / chunk; }  ///< of each problem
+  uint64_t chunk;  ///< elements in a chunk
+  /// chunks of each problem
+  [[nodiscard]] constexpr uint64_t chunks() const { return (to - from + chunk - 1) / chunk; }
 };
 
-/// A scan in three stages (Dieguez et al., section 3.1), with one launch for each stage, all with these parameters.
-/// Kernel scan_reduce sets sums[problem][first_sum + chunk] to the combination of all elements of the chunk. Kernel
-/// scan_sums replaces each row of sums by its exclusive scan; it does not use share.from, to and chunk. Kernel
-/// scan_chunks writes the scan of each chunk to output, and combines each element with the entry of sums that scan_sums
-/// has made for the chunk: the combination of all earlier chunks. If sums is null, each problem has one chunk.
+/// A scan in three stages (Dieguez et al., section 3.1), with one launch for each stage. All launches have these
+/// parameters. Kernel scan_reduce sets sums[problem][first_sum + chunk] to the combination of all elements of the
+/// chunk. Kernel scan_sums replaces each row of sums by the row's exclusive scan; it does not use share.from, share.to
+/// and share.chunk. Kernel scan_chunks scans each chunk, starting from the chunk's element of sums, which is the
+/// combination of all earlier chunks, and writes the result to the output. If sums is null, each problem must have one
+/// chunk.
 ///
-/// The grid may have any size: its tiles have equal parts of the chunks (scan_sums: of the problems).
+/// The grid may have any size: its tiles have equal numbers of chunks (for scan_sums, of problems).
 template <class T>
 struct scan_three_stages {
   const T* input;  ///< element 0 of the share's first problem
   T* output;
-  T* sums;                    ///< of the share's first problem
-  uint64_t sums_per_problem;  ///< distance from one row to the next: the chunks of all shares
+  T* sums;                    ///< the sums of the share's first problem
+  uint64_t sums_per_problem;  ///< distance from one row of sums to the next: the chunks of all shares
   uint64_t first_sum;
   scan_share share;
   uint32_t inclusive;
-  uint32_t stream;  ///< soft devices: results do not fit into the caches and are written past them
+  uint32_t stream;  ///< soft devices: 1 if the results do not fit into the caches and are written past them
 };
 
-/// The kernel scan_fence has no effect itself: its accesses order other launches.
+/// Kernel scan_fence does nothing; the accesses of its launch order other launches.
 struct scan_fence_parameters {
   uint32_t unused;
 };

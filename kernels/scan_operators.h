@@ -1,12 +1,12 @@
 #pragma once
 
-/// Operators of scans, for host and device code alike. An operator is a type without state that has three members. `T
+/// Operators of scans, for host and device code. An operator is a type without state and with three members. `T
 /// operator()(T earlier, T later) const` is associative; T is trivially copyable and has 4 or 8 bytes. `T identity()
-/// const` returns a value that, combined with any x on either side, gives x. `static constexpr bool commutative` says
+/// const` returns a value whose combination with any x, on either side, is x. `static constexpr bool commutative` says
 /// whether the two operands may be exchanged.
 ///
-/// A program's own operators have the same form; cuda/scan.cuh, cuda/scan_hopper.cuh and host/scan_bodies.h make
-/// kernels of them.
+/// A program's own operators must have the same form; cuda/scan.cuh, cuda/scan_hopper.cuh and host/scan_bodies.h define
+/// kernels for them.
 
 #include <stdint.h>
 
@@ -18,7 +18,7 @@
 
 namespace hpe::kernels {
 
-/// The least and the greatest value of a type; infinities for types that have them.
+/// The least and the greatest value of a type; infinities for floating-point types.
 template <class T>
 struct limits;
 template <>
@@ -67,7 +67,7 @@ struct plus {
   }
 };
 
-/// The least so far. The result with NaN is not defined.
+/// The least element. The result for NaN is undefined.
 template <class T>
 struct minimum {
   static constexpr bool commutative = true;
@@ -75,7 +75,7 @@ struct minimum {
   HPE_SCAN_BOTH T operator()(T earlier, T later) const { return later < earlier ? later : earlier; }
 };
 
-/// The greatest so far. The result with NaN is not defined.
+/// The greatest element. The result for NaN is undefined.
 template <class T>
 struct maximum {
   static constexpr bool commutative = true;

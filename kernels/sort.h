@@ -20,8 +20,8 @@ struct sort_pair {
   Value value;
 };
 
-/// The ascending order of keys, and of pairs by their keys. Keys must not be NaN. A program's own order has the same
-/// form: a type without state that is a strict weak order.
+/// The ascending order of keys; pairs are ordered by their keys. Keys must not be NaN. A program's own order must have
+/// the same form: a type without state whose call operator is a strict weak order.
 struct by_key {
   template <class T>
   HPE_SORT_BOTH bool operator()(const T& a, const T& b) const {
@@ -33,8 +33,8 @@ struct by_key {
   }
 };
 
-/// Sorts input into output; equal elements keep their order. The output is the input or does not overlap it. One tile
-/// sorts everything.
+/// Sorts `input` into `output`; equal elements keep their order. The output is the input or does not overlap it. The
+/// grid must have one tile.
 template <class T>
 struct sort_local {
   const T* input;
@@ -42,8 +42,8 @@ struct sort_local {
   uint64_t count;
 };
 
-/// Merges the sorted sequences `left` and `right`, but writes only places [from, to) of the result: output[i] becomes
-/// element i. Of equal elements, those of `left` come first. The grid may have any size.
+/// Merges the sorted sequences `left` and `right`, but writes only places [from, to) of the merged sequence: output[i]
+/// becomes element i. Among equal elements, those of `left` come first. The grid may have any size.
 template <class T>
 struct sort_merge {
   const T* left;
@@ -53,9 +53,9 @@ struct sort_merge {
   uint64_t from, to;
 };
 
-/// Returns how many of the first `place` elements of the merged sequence come from the left. This is the pivot of
-/// Tanasic et al. between two GPUs, found as in their paper by reading single elements in place (the merge path of Odeh
-/// et al.).
+/// Returns how many of the first `place` elements of the merged sequence come from the left sequence. The result is the
+/// pivot of Tanasic et al. between two GPUs. As in their paper, the function finds it by reading single elements in
+/// place (the merge path of Odeh et al.).
 template <class T, class Less>
 HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right, uint64_t right_count, uint64_t place,
                              Less less) {
@@ -70,8 +70,8 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
   return low;
 }
 
-/// Merges sorted runs, of which any may be empty, but writes only places [from, to) of the result: output[i] becomes
-/// element i. Of equal elements, those of earlier runs come first. The grid may have any size.
+/// Merges up to four sorted runs, any of which may be empty, but writes only places [from, to) of the merged sequence:
+/// output[i] becomes element i. Among equal elements, those of earlier runs come first. The grid may have any size.
 inline constexpr uint32_t sort_runs = 4;
 template <class T>
 struct sort_merge_four {
@@ -84,8 +84,8 @@ struct sort_merge_four {
 };
 
 /// Sets split[r] to the number of elements of run r among the first `place` elements of the merged sequence. Each step
-/// of the search takes the middle element of the widest open interval and finds how many elements of each run precede
-/// this element in the merged sequence. If they are fewer than `place` in all, these counts are lower bounds of split,
+/// of the search takes the middle element of the widest open interval, and finds how many elements of each run precede
+/// this element in the merged sequence. If these are together fewer than `place`, the counts are lower bounds of split,
 /// otherwise upper bounds (P. Varman et al., "Merging multiple lists on hierarchical-memory multiprocessors", 1991).
 template <class T, class Less>
 HPE_SORT_BOTH void select_runs(const sort_merge_four<T>& p, uint64_t place, uint64_t (&split)[sort_runs], Less less) {
@@ -125,9 +125,9 @@ HPE_SORT_BOTH void select_runs(const sort_merge_four<T>& p, uint64_t place, uint
   }
 }
 
-/// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device with
-/// `units` compute units: as many as run on the device at once. Each block has a part of both sides, and a few long
-/// parts are read from a peer faster than many short ones.
+/// The number of threads in a block of the merge kernels on GPUs, and a fast number of blocks for `count` outputs on a
+/// device with `units` compute units: as many as the device runs at a time. Each block reads a range of both sequences;
+/// a few long ranges are read from a peer faster than many short ones.
 inline constexpr uint32_t merge_threads = 128;
 [[nodiscard]] constexpr uint32_t merge_blocks(uint64_t count, uint32_t units) {
   constexpr uint64_t least = 4096, each_unit = 5;

@@ -1,10 +1,11 @@
-# Common functions of the scripts, to be sourced. Sets the working directory to the root of the repository.
+# Common functions of the scripts, which source this file. Changes the working directory to the root of the repository.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# The number of compilers that may run at once: one for each core, or fewer if memory is short (1.5 GiB each).
+# Prints the number of compilers that may run at the same time: one for each core, or fewer if memory is short (1.5 GiB for each
+# compiler).
 parallel_jobs() {
   local cores available_mib fitting
   cores=$(nproc)
@@ -14,7 +15,7 @@ parallel_jobs() {
   echo $((fitting < cores ? fitting : cores))
 }
 
-# The C and C++ files of the project with these name endings, one on each line.
+# Prints the C and C++ files of the project with the given file name extensions, one on each line.
 source_files() {
   local names=() ending
   for ending in "$@"; do names+=(-o -name "*.$ending"); done
@@ -35,7 +36,7 @@ install_missing() {
   done
   if ((${#missing[@]} == 0)); then return; fi
   if ((EUID != 0)) && ! command -v sudo >/dev/null; then
-    echo "$0: missing packages, and neither root nor sudo to install them. As root: apt-get install ${missing[*]}" >&2
+    echo "$0: cannot install missing packages without root or sudo. As root, run: apt-get install ${missing[*]}" >&2
     exit 1
   fi
   heading "Installing ${missing[*]}"
@@ -43,8 +44,8 @@ install_missing() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 }
 
-# make_bare_root [--release NAME] <folder> [<Debian packages>]: makes a minimal Debian system, by default bookworm, with
-# these packages, in a folder. Needs root.
+# make_bare_root [--release NAME] <folder> [<Debian packages>]: creates a minimal Debian system (by default bookworm) with these
+# packages in a folder. Needs root.
 make_bare_root() {
   local release=bookworm root packages
   if [[ $1 == --release ]]; then
@@ -58,11 +59,11 @@ make_bare_root() {
   heading "A bare Debian, $release, in $root"
   debootstrap --variant=minbase --include="$packages" "$release" "$root" >"$root.log" || { cat "$root.log"; return 1; }
   cp /etc/resolv.conf "$root/etc"
-  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"  # a mirror of a registry may have a certificate of its own
+  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"  # a mirror of a package registry may use its own certificate
 }
 
-# in_bare_root <folder> <command>...: runs a command in the bare root, with an empty environment. The mounts are in a
-# mount name space that ends with the command.
+# in_bare_root <folder> <command>...: runs a command in the minimal Debian system in this folder, with an empty environment. The
+# mounts are in a mount namespace that ends with the command.
 in_bare_root() {
   env -i HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin unshare --mount bash -c '
     for folder in dev proc sys; do mount --rbind "/$folder" "$1/$folder"; done

@@ -1,8 +1,8 @@
 """Groups source files into units that clang reads at once, because reading their headers takes most of the time.
 
-A unit is a generated file that includes all source files of one folder with the same options of the compiler. Two files of a unit
-can disagree (the same name in both, a missing #include that the file before has), so findings in a unit prove nothing: its
-files are then read one by one, and their findings count. A missing #include shows only there.
+A unit is a generated file that includes all source files of one folder with the same compiler options. Two files of a unit may
+conflict (both define the same name, or the second uses an include of the first). Therefore, a finding in a unit proves nothing:
+clang then reads the unit's files one by one, and only the findings of single files count. Missing includes are found only then.
 """
 
 import concurrent.futures
@@ -14,11 +14,11 @@ import shlex
 from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
-PRECOMPILED = re.compile(r" -Winvalid-pch -include \S+/cmake_pch\.hxx")  # by g++, so clang cannot read it
+PRECOMPILED = re.compile(r" -Winvalid-pch -include \S+/cmake_pch\.hxx")  # made by g++; clang cannot read it
 
 
 class Unit:
-    """Source files with one set of options; `flags` are those of the compiler, without its name, the output and the file."""
+    """Source files with the same options. flags: the arguments of the compiler, without its name, the output and the source file."""
 
     def __init__(self, files, flags, directory):
         self.files, self.flags, self.directory = files, flags, directory
@@ -27,7 +27,7 @@ class Unit:
         return [Unit([file], self.flags, self.directory) for file in self.files]
 
     def written(self, folder):
-        """The file that clang reads: the only one of the unit, or one below folder that includes all."""
+        """Returns the file that clang reads: the unit's only file, or a file below `folder` that includes all files of the unit."""
         if len(self.files) == 1:
             return self.files[0]
         text = "".join(f'#include "{file}"\n' for file in self.files)
@@ -43,12 +43,12 @@ class Sources:
         self.root, self.included = root, {}
         self.entries = {}
         for entry in json.loads((build / "compile_commands.json").read_text()):
-            # Generated code is left out, because its generators are checked.
+            # Generated code is left out, because the checks cover its generators.
             if entry["file"].endswith(".cpp") and not Path(entry["file"]).is_relative_to(build):
                 self.entries[entry["file"]] = entry
 
     def headers(self, file):
-        """The file and all files of the tree that it includes, with names relative to the tree or to include/."""
+        """Returns the file and all files of the tree that it includes, directly or not."""
         found, waiting = {file}, [file]
         while waiting:
             new = set(self._included(waiting.pop())) - found
@@ -64,7 +64,7 @@ class Sources:
         return self.included[file]
 
     def units(self, wanted, chosen=lambda headers: True):
-        """The files at or below the wanted paths for whose headers `chosen` holds, by folder and options."""
+        """Returns units of the files at or below the wanted paths for whose headers `chosen` is true, grouped by folder and options."""
         grouped = {}
         for name, entry in sorted(self.entries.items()):
             file = Path(name)
@@ -76,7 +76,7 @@ class Sources:
         return [Unit(files, list(flags), directory) for (_, flags, directory), files in grouped.items()]
 
     def digest(self, unit, *more):
-        """Names a unit with its contents, its options and `more`."""
+        """Returns a hash of a unit's contents, its options and `more`."""
         found = hashlib.sha256(repr((unit.flags, more)).encode())
         for file in sorted(set().union(*(self.headers(file) for file in unit.files))):
             found.update(str(file).encode() + file.read_bytes())
@@ -84,8 +84,8 @@ class Sources:
 
 
 def check(sources, units, records, run, *more):
-    """Runs `run(unit)`, which returns the findings as text, on all units but those that were clean before, as many at once as there
-    are cores. Prints the findings; returns the number of files that have any."""
+    """Calls run(unit), which returns the findings as text, for all units except those without findings in an earlier run, in one thread
+    for each core. Prints the findings; returns the number of files with findings."""
     records.mkdir(parents=True, exist_ok=True)
 
     def findings(unit):

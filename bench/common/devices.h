@@ -7,15 +7,15 @@
 
 namespace hpe::bench {
 
-/// Whether hpe's devices are GPUs. Calls device_info() once and keeps the result: device_info() makes the driver count
+/// Returns whether hpe's devices are GPUs. Calls device_info() only once, because device_info() makes the driver count
 /// free memory, which is too slow for loops and for timed code.
 [[nodiscard]] inline bool on_gpus() {
   static const bool result = device_info(0).kind == HPE_DEVICE_CUDA;
   return result;
 }
 
-/// Keeps all GPUs busy for half a second. A GPU that was idle raises its clocks in the first tens of milliseconds, in
-/// which its memory has half the rate or less. Does nothing on soft devices.
+/// Writes memory on all GPUs for half a second. An idle GPU raises its clocks only after tens of milliseconds of work;
+/// until then, its memory reaches at most half of its bandwidth. Does nothing on soft devices.
 inline void warm_up_gpus() {
   if (!on_gpus()) return;
   constexpr std::size_t bytes = std::size_t{1} << 28;

@@ -42,7 +42,7 @@ timing summary(std::vector<sample> values) {
   return {middle->seconds, values.front().seconds, values.back().seconds, processor};
 }
 
-/// The terminate handler: ends the benchmark with the exception's message and status 1, as a command of hpe ends.
+/// The terminate handler: prints the exception's message and ends the benchmark with status 1, as hpe's commands do.
 [[noreturn]] void end_with_its_sentence() {
   if (std::current_exception() == nullptr) std::abort();
   std::fflush(stdout);
@@ -74,16 +74,18 @@ devices_there count_devices() {
   return {answer % of_gpus, answer >= of_gpus};
 }
 
-/// Makes HPE_DEVICES name the first `devices` of the devices that it names now.
+/// Sets HPE_DEVICES to the first `devices` of the devices that it names.
 void use_first(std::int64_t devices) {
   const std::string named = options::from_environment().devices;
   const devices_there all = count_devices();
-  if (all.count == 0) return;  // hpe reports the reason when it starts
-  if (devices > all.count) throw command_line::bad_input(fmt::format("--devices {}: there are {}", devices, all.count));
+  if (all.count == 0) return;  // hpe prints the reason when the benchmark starts hpe
+  if (devices > all.count)
+    throw command_line::bad_input(fmt::format("--devices {}: there are {} devices", devices, all.count));
   if (devices == all.count) return;
   if (named.find('x') != std::string::npos)
     throw command_line::bad_input(
-        fmt::format("--devices {} takes a part of HPE_DEVICES={}; name the devices there", devices, named));
+        fmt::format("--devices {} cannot select devices from HPE_DEVICES={}; set HPE_DEVICES to the wanted devices",
+                    devices, named));
   const std::string first = fmt::format("{}:{}", all.gpus ? "cuda" : "soft", devices);
   ::setenv("HPE_DEVICES", first.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
@@ -98,7 +100,7 @@ double median_seconds(unsigned repeats, const std::function<void()>& prepare, co
     prepare();
     const double start = now();
     body();
-    if (i > 0) seconds.push_back(now() - start);  // the first round warms up
+    if (i > 0) seconds.push_back(now() - start);  // the first repeat warms up and is not counted
   }
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   return seconds[seconds.size() / 2];
@@ -130,7 +132,7 @@ std::vector<timing> timings_by_turns(unsigned repeats, const std::vector<contend
     for (std::size_t c = 0; c < contenders.size(); ++c) {
       contenders[c].prepare();
       const sample one = measure(contenders[c].body);
-      if (i > 0) samples[c].push_back(one);  // the first round warms up
+      if (i > 0) samples[c].push_back(one);  // the first repeat warms up and is not counted
     }
   std::vector<timing> result;
   for (std::vector<sample>& of_one : samples) result.push_back(summary(std::move(of_one)));

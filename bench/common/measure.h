@@ -1,7 +1,7 @@
 #pragma once
 
-/// Common parts of the benchmarks: medians of repeated timings, and a table of results with the targets they must
-/// reach.
+/// Functions and types that all benchmarks use: command line, medians of repeated timings, and the table of results and
+/// targets.
 
 #include <cstddef>
 #include <functional>
@@ -25,24 +25,26 @@ using command_line::to_text;
 using command_line::to_whole;
 using command_line::to_word;
 
-/// Returns the seconds of a monotonic clock.
+/// Returns the time of a monotonic clock, in seconds.
 [[nodiscard]] double now();
 
-/// Runs prepare and body once to warm up, then `repeats` times. Returns the median of the seconds that body takes.
+/// Calls prepare() and body() once to warm up, then `repeats` times. Returns the median of the seconds that body()
+/// takes.
 [[nodiscard]] double median_seconds(unsigned repeats, const std::function<void()>& prepare,
                                     const std::function<void()>& body);
 
-/// The result of timed(), which measures as median_seconds() does: the seconds of the median, the fastest and the
-/// slowest repeat.
+/// The result of timed(), which measures as median_seconds() does: the seconds of the median, fastest and slowest
+/// repeat.
 struct timing {
   double median;
   double fastest;
   double slowest;
-  double processor = 0;  ///< median of processor time (bench/common/processor_time.h)
+  double processor = 0;  ///< median of the processor time in seconds (bench/common/processor_time.h)
 };
 [[nodiscard]] timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body);
 
-/// Results of timing two bodies in turn (A B A B ...), so that a drift of the machine's speed affects both equally.
+/// Times two bodies in turn (A B A B ...), so that a drift of the machine's speed affects both equally, and returns the
+/// results.
 struct pair_of_medians {
   double first;
   double second;
@@ -65,33 +67,32 @@ struct contender {
                                              const std::function<void()>& prepare_second,
                                              const std::function<void()>& second);
 
-/// Returns the load average of the last minute (the mean number of runnable threads of all programs) as text for
-/// titles.
+/// Returns the load average of the last minute (the mean number of runnable threads on the machine) as text for titles.
 [[nodiscard]] std::string load_of_machine();
 
-/// A line of the result table.
+/// A line of the table of results.
 using result = command_line::figure;
 
-/// The options of every benchmark. --describe and --help print the sentence about the benchmark, --help also the
-/// options, and end the program.
+/// The values of the options that every benchmark has. --describe prints the sentence about the benchmark and ends the
+/// program; --help also prints the options.
 struct arguments {
-  std::string about;  ///< a sentence about what the benchmark measures
+  std::string about;  ///< a sentence that says what the benchmark measures
   unsigned repeats = 7;
-  std::string json;      ///< the file for the table as JSON; empty: no file; "-": standard output
+  std::string json;      ///< the file to which report() writes the table as JSON; empty: no file; "-": standard output
   bool enforce = false;  ///< report() returns 1 if a result misses its target
-  bool quiet = false;    ///< no table
+  bool quiet = false;    ///< report() prints no table
 };
 
-/// Reads the command line; `more` are the options of this benchmark alone; an option with the name of a common option
-/// replaces it. --devices N changes HPE_DEVICES, so hpe must not have started. If the command line is wrong, ends the
-/// program with an error message and status 2. From then on, an uncaught exception ends the program with its message
-/// and status 1.
+/// Reads the command line. more: the options of this benchmark alone; such an option replaces a common option of the
+/// same name. --devices N changes HPE_DEVICES; therefore, parse() must be called before hpe starts. If the command line
+/// is wrong, prints an error message and ends the program with status 2. After the call, an uncaught exception ends the
+/// program with the exception's message and status 1.
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
                               const std::vector<command_line::option>& more = {});
 
 /// Prints the table and writes its JSON (apps/command_line/report.h), which scripts/measurements reads. Returns the
-/// program's exit status: 1 if targets are enforced and one was missed, else 0. If the JSON file cannot be written,
-/// ends the program with status 1.
+/// exit status for main(): 1 if --enforce is given and a figure misses its target, else 0. If the JSON file cannot be
+/// written, ends the program with status 1.
 [[nodiscard]] int report(const std::string& title, const std::vector<result>& results, const arguments& given);
 
 }  // namespace hpe::bench

@@ -20,7 +20,7 @@ double seconds_on(clockid_t clock) {
 }
 
 // Returns the process that a pidfd refers to; 0 if the descriptor is not a pidfd. description: the descriptor's file in
-// fdinfo.
+// /proc/self/fdinfo.
 pid_t process_behind(const fs::path& description) {
   std::ifstream in(description);
   pid_t process = 0;
@@ -37,8 +37,8 @@ bool is_soft_device(pid_t process) {
 
 }  // namespace
 
-// The operating system does not add the soft devices' time to that of this process, because they are not its children.
-// But this process has a pidfd of each soft device, and so finds their processes.
+// The processor time of this process, as Linux counts it, does not include the soft devices, because they are not its
+// children. This process has a pidfd of each soft device, which names the soft device's process.
 double processor_seconds() {
   double sum = 0;
   std::error_code ignored;

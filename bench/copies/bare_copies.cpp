@@ -48,7 +48,7 @@ device::stream& bare_copies::stream(int device, int lane) const {
 }
 
 void bare_copies::finish(timepoint point) const {
-  // Spins until the copy is done, as the driver's own call does, if there is a free core.
+  // On a GPU, spins until the copy is done, as a synchronous copy of the CUDA driver does.
   while (spins_ && !devices_->reached(point)) __builtin_ia32_pause();
   devices_->wait(point, std::chrono::steady_clock::time_point::max());
 }
@@ -78,7 +78,7 @@ void bare_copies::double_buffered(direction way, int lane, std::byte* pageable, 
   std::byte* const buffers[2] = {pinned(lane), pinned(lane) + chunk};
   timepoint filled[2], emptied[2];
   const std::size_t pieces = (bytes + chunk - 1) / chunk;
-  // Fills piece i while piece i - 1 is emptied.
+  // Fills a buffer with chunk i while the other buffer is emptied of chunk i - 1.
   for (std::size_t i = 0; i <= pieces; ++i) {
     if (i < pieces) {
       const std::size_t at = i * chunk, size = std::min(chunk, bytes - at), b = i % 2;

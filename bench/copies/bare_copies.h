@@ -1,7 +1,7 @@
 #pragma once
 
-/// Copies as a program without hpe writes them, on a second set of the same devices. They are the reference for the
-/// sweep over transfer sizes and for file transfers.
+/// Copies as a program without hpe writes them. The copies use the same devices as hpe, opened a second time. The sweep
+/// over transfer sizes and the file transfers are compared with these copies.
 
 #include <cstddef>
 #include <memory>
@@ -20,25 +20,27 @@ struct direction {
   int to;
 };
 
-/// Each of two lanes has its own memory, so that two threads can copy in opposite directions and share only the links.
+/// Copies on one of two lanes. A lane has its own device memory, pinned memory and streams, so that two threads on
+/// different lanes can copy in opposite directions and share only the links.
 class bare_copies {
  public:
-  /// largest: the bytes of the largest copy, and so of each buffer. specification: the devices, as in HPE_DEVICES.
+  /// largest: the size of each buffer, and thus the largest copy, in bytes. specification: the devices, in the syntax
+  /// of HPE_DEVICES.
   bare_copies(const std::string& specification, std::size_t largest);
 
   [[nodiscard]] unsigned devices() const { return devices_->size(); }
   [[nodiscard]] bool direct(direction way) const;
 
-  /// Copies between a device and pinned memory by the copy engine. This function and the two below return when the data
-  /// has arrived.
+  /// Copies between a device and pinned memory, or between two devices, with one copy of the device. plain(), staged()
+  /// and double_buffered() return when the copy is done.
   void plain(direction way, int lane, std::size_t bytes);
-  /// Copies from or to pageable memory, or between devices, through one pinned buffer as large as the transfer.
+  /// Copies from or to pageable memory, or between devices, through one pinned buffer that is as large as the transfer.
   void staged(direction way, int lane, std::byte* pageable, std::size_t bytes);
-  /// Makes the same copies through two small buffers: one is filled while the other is emptied.
+  /// Copies as staged() does, but through two small pinned buffers: one is filled while the other is emptied.
   void double_buffered(direction way, int lane, std::byte* pageable, std::size_t bytes);
 
-  /// Parts for other schemes: pinned() returns a lane's pinned memory, queue() queues a copy between the device memory
-  /// at offset `at` and pinned memory, and finish() waits for a copy.
+  /// Building blocks for other copy schemes: pinned() returns a lane's pinned memory, queue() queues a copy between the
+  /// device memory at offset `at` and pinned memory, and finish() waits for a queued copy.
   [[nodiscard]] std::byte* pinned(int lane) const;
   [[nodiscard]] timepoint queue(direction way, int lane, std::size_t at, std::byte* pinned, std::size_t bytes) const;
   void finish(timepoint point) const;

@@ -17,7 +17,7 @@ struct driver_copy {
   std::size_t bytes;
 
   static int queue(void* stream, void* self) {
-    using function = int (*)(void*, const void*, std::size_t, void*);  // in the ABI, a CUdeviceptr is a pointer
+    using function = int (*)(void*, const void*, std::size_t, void*);  // CUdeviceptr is passed like a pointer
     static const auto copy =
         reinterpret_cast<function>(::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuMemcpyDtoDAsync_v2"));
     const auto& it = *static_cast<driver_copy*>(self);

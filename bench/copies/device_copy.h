@@ -4,8 +4,8 @@
 
 namespace hpe::bench {
 
-/// Queues a copy between two allocations of device 0 as device work of hpe: on a GPU by a call of the driver, on a soft
-/// device by hpe.
+/// Copies between two allocations on device 0. On a GPU, queues the driver's copy as device work of hpe and returns; on
+/// a soft device, calls hpe::copy().
 void copy_on_device(void* to, const void* from, std::size_t bytes);
 
 }  // namespace hpe::bench

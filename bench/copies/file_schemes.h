@@ -1,6 +1,7 @@
 #pragma once
 
-/// Transfers between a file and a device as programs without hpe write them, on a second set of the same devices.
+/// Transfers between a file and a device, as programs without hpe write them. The transfers use the same devices as
+/// hpe, opened a second time.
 
 #include <sys/types.h>
 
@@ -13,7 +14,7 @@
 
 namespace hpe::bench {
 
-/// An unnamed file of a given size in the page cache, or accessed past the page cache (O_DIRECT).
+/// An unnamed file of a given size. Reads and writes use the page cache, or bypass it (O_DIRECT).
 class disk_file {
  public:
   disk_file(const std::string& folder, std::size_t bytes, bool direct);
@@ -24,7 +25,8 @@ class disk_file {
   [[nodiscard]] bool good() const { return file_ >= 0; }
   [[nodiscard]] const std::string& why() const { return why_; }
 
-  /// Each function makes one system call, and ends the program if the call did not move all bytes.
+  /// Each function makes one system call. If the call does not transfer all bytes, the function ends the program with
+  /// an error message.
   void read(void* p, std::size_t bytes, off_t offset) const;
   void write(const void* p, std::size_t bytes, off_t offset) const;
 
@@ -35,22 +37,25 @@ class disk_file {
 
 class hand_made {
  public:
-  /// largest: the bytes of the largest transfer, and so of each buffer. specification: the devices, as in HPE_DEVICES.
+  /// largest: the size of each buffer, and thus the largest transfer, in bytes. specification: the devices, in the
+  /// syntax of HPE_DEVICES.
   hand_made(const std::string& specification, std::size_t largest);
 
   /// Returns the rate of one copy between pinned memory and the device, in GB/s.
   [[nodiscard]] double link(bool to_device, std::size_t bytes, unsigned repeats);
 
-  /// Reads the whole file into pageable memory, then copies it: by the driver if there is one, else by hpeMemcpy.
+  /// Reads the whole file into pageable memory and then copies it to the device, or the reverse: by the CUDA driver if
+  /// there is one, else by hpeMemcpy.
   void naive_in(const disk_file& file, std::size_t bytes);
   void naive_out(const disk_file& file, std::size_t bytes);
-  /// Makes the same transfers through one pinned buffer that is as large as the transfer.
+  /// The same transfers through one pinned buffer that is as large as the transfer.
   void pinned_in(const disk_file& file, std::size_t bytes);
   void pinned_out(const disk_file& file, std::size_t bytes);
-  /// Uses two small pinned buffers: the file transfer uses one while the device transfer uses the other.
+  /// The same transfers through two small pinned buffers: the file is read or written in one while the device copies
+  /// the other.
   void doubled_in(const disk_file& file, std::size_t bytes);
   void doubled_out(const disk_file& file, std::size_t bytes);
-  /// Transfers between the file and pageable memory only.
+  /// Transfer between the file and pageable memory, without a device.
   void file_in(const disk_file& file, std::size_t bytes) { file.read(pageable_, bytes, 0); }
   void file_out(const disk_file& file, std::size_t bytes) { file.write(pageable_, bytes, 0); }
 
@@ -64,7 +69,7 @@ class hand_made {
   std::vector<std::byte> storage_;
   std::byte* pageable_;  // in storage_, aligned for O_DIRECT
   pageable_copy driver_;
-  void* hpes_ = nullptr;  // memory of a device of hpe, used if there is no driver
+  void* hpes_ = nullptr;  // memory of an hpe device, used if there is no CUDA driver
 };
 
 }  // namespace hpe::bench

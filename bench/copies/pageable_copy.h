@@ -4,15 +4,15 @@
 
 namespace hpe::bench {
 
-/// Copies between pageable memory and GPU 0 by the CUDA driver itself. Each of two lanes has `largest` bytes on the
-/// GPU, so that two threads can copy in opposite directions. pageable_copy.cpp is for builds with CUDA,
-/// pageable_copy_absent.cpp for builds without.
+/// Copies between pageable memory and GPU 0, by the CUDA driver. Has two buffers of `largest` bytes on the GPU, which
+/// the parameter `lane` selects, so that two threads can copy in opposite directions. Builds with CUDA compile
+/// pageable_copy.cpp, other builds pageable_copy_absent.cpp.
 class pageable_copy {
  public:
   explicit pageable_copy(std::size_t largest);
-  /// False if there is no driver.
+  /// False if there is no CUDA driver; the functions below must then not be called.
   [[nodiscard]] bool exists() const { return exists_; }
-  /// Copy to the GPU and from the GPU; return when the data has arrived.
+  /// Copy to the GPU (up) and from the GPU (down); return when the copy is done.
   void up(int lane, const std::byte* pageable, std::size_t bytes);
   void down(int lane, std::byte* pageable, std::size_t bytes);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A second thread, for transfers in both directions at once.
+/// A second thread, with which a benchmark copies in both directions at once.
 
 #include <atomic>
 #include <chrono>
@@ -9,13 +9,13 @@
 
 namespace hpe::bench {
 
-/// The thread is started before the first job. After a job it spins for a while, so that the next job begins at once;
-/// then it sleeps, so that it takes no core from measurements of one thread.
+/// The constructor starts the thread. After a job, the thread spins for 1 ms, so that a next job begins at once. Then
+/// it sleeps, so that it takes no core from measurements of one thread.
 class partner {
  public:
   ~partner() { go(nullptr); }
-  /// Begins a job, which must live until wait() has returned. wait() must be called for each job before go() is called
-  /// again.
+  /// Starts a job, which must exist until wait() has returned. wait() must be called after each go() and before the
+  /// next.
   void go(const std::function<void()>* job) {
     job_ = job;
     begun_.fetch_add(1);

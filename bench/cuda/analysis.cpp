@@ -1,8 +1,8 @@
-// The processor time of one thread for the steps before a spread launch:
+// The processor time, on one thread, of the two steps before a launch that hpe spreads over several devices:
 // - reading, analysing and patching a module of 100 kernels (runtime/ptx/analysis and patch), once for each module
 //   that a program loads. The kernels are those of a CUDA course (tests/ptx/programs/course.cu), repeated under other
 //   names.
-// - deciding where a launch runs and where its arrays lie (runtime/spread), for a stencil: the first time, and for each
+// - deciding where a launch runs and where its arrays are (runtime/spread), for a stencil: the first time, and for each
 //   later launch.
 
 #include "runtime/ptx/analysis/analysis.h"
@@ -26,7 +26,7 @@ constexpr unsigned wanted = 100;
 constexpr double most_milliseconds = 50;
 constexpr double most_microseconds = 3;
 
-/// Repeats the kernels of a PTX text under new names until the text has this many kernels.
+/// Repeats the kernels of a PTX text under new names until the text has `kernels` kernels.
 std::string module_of(const std::string& text, unsigned kernels) {
   const std::size_t first = text.find(".visible");
   if (first == std::string::npos) throw std::runtime_error("there are no kernels in the PTX");
@@ -55,7 +55,7 @@ std::string module_of(const std::string& text, unsigned kernels) {
   return result;
 }
 
-/// Launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over two devices.
+/// Decides launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over two devices.
 class decided_stencil {
  public:
   decided_stencil()

@@ -1,6 +1,6 @@
-// Small CUDA launches on a soft device: the time of the call, launches per second, and how long CPU code waits for a
-// launch whose result it touches. Measured with few and with many allocations, because a launch may use every
-// allocation.
+// Small CUDA launches on a soft device: the time of the call, the launches per second, and how long CPU code waits for
+// a launch whose result it reads. Each is measured with few and with many allocations, because hpe must assume that a
+// launch may access every allocation.
 
 #include "bench/cuda/cuda_launches.h"
 
@@ -38,7 +38,7 @@ void tell(std::vector<result>& results, const std::string& what, const timing& t
 }
 
 void measure(int allocations, unsigned repeats, std::vector<result>& results) {
-  constexpr std::size_t large = std::size_t{4} << 20;  // too large to share a region with other allocations
+  constexpr std::size_t large = std::size_t{4} << 20;  // so large that each allocation has a region of its own
   std::vector<unsigned*> memory(static_cast<std::size_t>(allocations));
   for (unsigned*& each : memory) {
     check(cudaMalloc(reinterpret_cast<void**>(&each), large));
@@ -65,7 +65,7 @@ void measure(int allocations, unsigned repeats, std::vector<result>& results) {
   unsigned seen = 0;
   check(cudaMemcpy(&seen, number, sizeof seen, cudaMemcpyDeviceToHost));
   if (seen != launched) {
-    std::fprintf(stderr, "%u launches were made, and %u were counted\n", launched, seen);
+    std::fprintf(stderr, "the program launched %u kernels, but the kernels' counter is %u\n", launched, seen);
     std::exit(EXIT_FAILURE);
   }
   for (unsigned* const each : memory) check(cudaFree(each));

@@ -4,7 +4,7 @@
 
 namespace hpe::bench {
 
-/// Launches one block, which adds 1 to a number, in the default stream.
+/// Launches, in the default stream, a kernel of one block that adds 1 to *number.
 void launch_add(unsigned* number);
 
 }  // namespace hpe::bench

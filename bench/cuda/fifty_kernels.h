@@ -1,10 +1,10 @@
 #pragma once
 
-/// The part of the benchmark that nvcc compiles.
+/// The CUDA code of the benchmark kernel-cache.
 namespace hpe::bench {
 
-/// The work of a program with fifty kernels: allocates memory, launches each kernel once, and returns the sum of all
-/// results. Throws if CUDA reports an error.
+/// Allocates memory, launches fifty kernels once each, and returns the sum of all results. Throws if CUDA reports an
+/// error.
 double launch_fifty_kernels();
 
 }  // namespace hpe::bench

@@ -1,6 +1,6 @@
-// The time from the start to the end of a CUDA program with fifty kernels on one soft device: without the kernel cache,
-// at the first run with it, and at later runs. The program is this file's program with the option --program, started by
-// hpe run.
+// The time, from start to end, of a CUDA program with fifty kernels on one soft device: without the kernel cache, in
+// the first run with the cache, and in later runs. This benchmark is also that program: it starts itself with the
+// option --program under hpe run.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -24,7 +24,7 @@ using hpe::bench::result;
 using hpe::bench::timed;
 using hpe::bench::timing;
 
-/// A folder for one run of the benchmark.
+/// A temporary folder for the kernel cache; the destructor deletes it.
 class temporary_folder {
  public:
   temporary_folder() : path_((fs::temp_directory_path() / "hpe-kernels-XXXXXX").string()) {

@@ -1,9 +1,10 @@
-// How fast PTX runs without a GPU: native code compared with the same loops in C++ compiled with -O2
-// (bench/cuda/ptx_reference.cpp), and with the interpreter. All run on one thread.
+// The speed of PTX without a GPU: native code compiled from PTX is compared with the same loops in C++, compiled with
+// -O2 (bench/cuda/ptx_reference.cpp), and with the PTX interpreter. Native code, C++ loops and interpreter run on one
+// thread.
 //
-// Ratios are of medians of the thread's processor time, so that other programs hardly affect them; the kernel and the
-// loop run in turn. The interpreter runs a smaller grid; native code runs this grid too, in turn with the interpreter.
-// Compilation is timed separately.
+// A ratio is the quotient of two medians of the thread's processor time, so that other programs hardly affect it; the
+// two contestants run in turn. The interpreter runs a smaller grid and is compared with native code on the same smaller
+// grid. Compilation from PTX to native code is timed separately.
 
 #include <fmt/core.h>
 
@@ -57,12 +58,12 @@ hpe::bench::pair_of_medians paired(unsigned repeats, const std::function<void()>
   return {seconds[0][repeats / 2], seconds[1][repeats / 2]};
 }
 
-/// A kernel, and the loop in C++ that does the same work. `kernel` and `loop` each return a function that does the work
-/// at size `scale`.
+/// A kernel and the C++ loop that computes the same result. `kernel` and `loop` each return a function that computes a
+/// problem of size `scale`.
 struct contest {
   const char* name;
   const char* file;
-  double bar;  // the least speed of native code relative to C++
+  double bar;  // the lowest accepted ratio of the speed of native code to that of C++
   std::function<std::function<void()>(kernel_runner&, unsigned scale)> kernel;
   std::function<std::function<void()>(unsigned scale)> loop;
 };
@@ -224,7 +225,7 @@ std::vector<contest> contests() {
                            y = std::vector<double>(static_cast<std::size_t>(rows)),
                            rows]() mutable { reference::row_sums(a.data(), x.data(), y.data(), rows, n); };
                  }});
-  // Compared with native code that adds f32 in the same way, not with C++.
+  // The loop is native code that adds f32 in the same way, not C++.
   for (const char* const kernel : {"add_halves", "add_pairs"}) {
     const bool in_pairs = std::string(kernel) == "add_pairs";
     all.push_back({in_pairs ? "sums of pairs of f16, beside f32" : "sums of f16, beside f32", "halves", 0.3,
@@ -251,8 +252,8 @@ std::vector<contest> contests() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments =
-      hpe::bench::parse(argc, argv, "PTX as native code beside the same loops in C++ and beside the interpreter");
+  const auto arguments = hpe::bench::parse(
+      argc, argv, "PTX compiled to native code, compared with the same loops in C++ and with the interpreter");
   std::vector<hpe::bench::result> results;
   for (const contest& c : contests()) {
     kernel_runner native({program(c.file)}, engine_kind::compiler);

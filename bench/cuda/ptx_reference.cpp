@@ -10,8 +10,8 @@ void vector_add(const float* a, const float* b, float* c, unsigned n) {
   for (unsigned i = 0; i < n; ++i) c[i] = a[i] + b[i];
 }
 
-// GCC fuses a product and a sum only if the target processor has the fma instruction; the CPU then rounds as a GPU
-// does.
+// GCC compiles __builtin_fma to an instruction only if the target processor has fma; the product and sum are then
+// rounded once, as on a GPU.
 __attribute__((target("fma,avx2"))) void polynomial(const double* x, double* y, unsigned n) {
   for (unsigned i = 0; i < n; ++i) {
     double sum = 0;

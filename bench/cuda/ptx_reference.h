@@ -1,14 +1,14 @@
 #pragma once
 
-/// The kernels of tests/ptx/programs as plain loops, compiled with -O2: a loop over the blocks, and in it, for each
-/// part of a kernel between barriers, a loop over the threads.
+/// The kernels of tests/ptx/programs as plain C++ loops, compiled with -O2. Each is a loop over the blocks; in it, each
+/// section of the kernel between barriers becomes a loop over the threads.
 
 #include <cstdint>
 
 namespace hpe::bench::ptx_reference {
 
 void vector_add(const float* a, const float* b, float* c, unsigned n);
-/// y = p(x) in double precision, for a polynomial p with 32 coefficients.
+/// Computes y = p(x) in double precision, for a polynomial p with 32 coefficients.
 void polynomial(const double* x, double* y, unsigned n);
 void stencil(const float* coefficients, const float* now, float* next, const float* velocity, int nx, int ny, int nz);
 void matmul(const float* a, const float* b, float* c, int n);

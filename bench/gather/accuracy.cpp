@@ -68,7 +68,7 @@ class experiment {
     return clock_.seconds(p, how, indices, repeats_);
   }
 
-  /// Compares predicted with measured times, at sizes between those to which the model was fitted.
+  /// Compares predicted with measured times at table sizes between the sizes that the model was fitted to.
   void by_size(way w, const std::string& name) {
     accuracies in_order, uniform;
     for (double mb = 1.4; mb * 0x1p20 <= static_cast<double>(std::min(largest_, std::size_t{1} << 30)); mb *= 2) {
@@ -100,8 +100,8 @@ class experiment {
     all.report(results_, name + ", passes", 0.86);
   }
 
-  /// Adds the smallest ratio best / chosen over all sizes: the time of the fastest method, divided by the time of the
-  /// method that the model chooses.
+  /// Adds the ratio best / chosen: the time of the fastest method, divided by the time of the method that the model
+  /// chooses. The result is the smallest ratio over all sizes.
   void by_choice(way w, const std::string& name) {
     double least = 1;
     for (std::size_t bytes = std::size_t{1} << 22; bytes <= largest_; bytes *= 4) {
@@ -111,8 +111,8 @@ class experiment {
                               choice{method::partitioned, 256}};
       const auto is_chosen = [&](const choice& c) { return c.how == chosen.how && c.chunks == chosen.chunks; };
       if (std::ranges::none_of(all, is_chosen)) all.push_back(chosen);
-      // Takes the fastest of several sweeps over all methods, because other programs on the machine only add time. In a
-      // single sweep, the best of four noisy times would look better than the best method is.
+      // Takes each method's fastest time in several sweeps over all methods, because other programs on the machine only
+      // add time. In a single sweep, the smallest of several noisy times would understate the time of the best method.
       constexpr int sweeps = 5;
       std::vector<double> times(all.size(), std::numeric_limits<double>::max());
       for (int sweep = 0; sweep < sweeps; ++sweep)

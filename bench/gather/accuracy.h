@@ -6,9 +6,10 @@
 
 namespace hpe::bench {
 
-/// Returns the accuracy of the model of gather and scatter on device 0: 1 - |v - v'| / v for measured v and predicted
-/// v', as B. He et al. report it, at sizes, partitions and passes that were not used for the fit; and the speed of the
-/// chosen method relative to the fastest one. largest: the bytes of the largest table.
+/// Measures how accurately the model predicts gather and scatter on device 0, at sizes, partitions and passes that were
+/// not used to fit the model. The accuracy is 1 - |v - v'| / v for the measured time v and the predicted time v', as B.
+/// He et al. report it. Also measures the speed of the method that the model chooses, relative to the fastest method.
+/// largest: the size of the largest table in bytes. Returns the lines for report().
 [[nodiscard]] std::vector<result> accuracy_of_model(unsigned repeats, double largest);
 
 }  // namespace hpe::bench

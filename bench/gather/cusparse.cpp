@@ -9,10 +9,10 @@ namespace hpe::bench {
 
 namespace {
 
-// Enumerators of <cusparse.h> and <library_types.h>.
+// Values of enumerators in <cusparse.h> and <library_types.h>, which may be absent when hpe is built.
 constexpr int as_it_is = 0, index_32 = 2, base_zero = 0, csr_algorithm_1 = 2, real_32 = 0, real_64 = 1;
 
-/// cuSPARSE's functions, as <cusparse.h> declares them.
+/// The functions of cuSPARSE that the benchmark calls, with the types of <cusparse.h>.
 struct library {
   int (*create)(void** handle);
   int (*destroy)(void* handle);
@@ -67,8 +67,8 @@ const void* zero_of(int type) { return type == real_32 ? static_cast<const void*
 
 bool cusparse_product::installed() { return open_library() != nullptr; }
 
-/// Queues function(stream) as work of the device, ordered by the accesses of its arrays. The device's context is
-/// current during the call.
+/// Queues function(stream) as device work of hpe, ordered after and before other uses of the arrays A, x and y. During
+/// the call, the device's CUDA context is current.
 template <class Function>
 void cusparse_product::queue(Function function) const {
   const auto call = [](void* stream, void* self) noexcept { return (*static_cast<Function*>(self))(stream); };

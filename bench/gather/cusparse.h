@@ -1,18 +1,19 @@
 #pragma once
 
-/// cuSPARSE, loaded when it is first needed.
+/// Products by cuSPARSE, which is loaded at its first use.
 
 #include "apps/sparse/rows.h"
 
 namespace hpe::bench {
 
-/// A product of a matrix and a vector by cuSPARSE. Used by one thread at a time.
+/// A product of a sparse matrix and a vector by cuSPARSE. One thread at a time may use an object.
 class cusparse_product {
  public:
   /// Whether cuSPARSE can be loaded.
   [[nodiscard]] static bool installed();
 
-  /// Prepares the product y = A x on one device; all arrays must outlive this object. Throws hpe::error.
+  /// Prepares the product y = A x on device `device`; a, x and y must outlive this object. Throws hpe::error if
+  /// cuSPARSE cannot be loaded or reports an error.
   template <class T>
   cusparse_product(const sparse::compressed_rows<T>& a, const array<T>& x, const array<T>& y, int device);
   cusparse_product(const cusparse_product&) = delete;

@@ -1,7 +1,8 @@
-// Gather and scatter of 8-byte elements by random indices: each method of hpe compared with references that work on the
-// same arrays. On GPUs: Thrust and a plain kernel on one GPU, plain remote access on two, and plain access to mapped
-// host memory. On soft devices: a plain loop and oneTBB with the same number of threads. The results are poisoned
-// before each timed run, and samples of them are checked after it.
+// Gather and scatter of 8-byte elements by random indices: each method of hpe is compared with references on the same
+// arrays. The references on GPUs are Thrust and a plain kernel on one GPU, plain remote access on two GPUs, and plain
+// access to mapped host memory. The references on soft devices are a plain loop and oneTBB with the same number of
+// threads. Before each timed run, the benchmark overwrites the results with a poison value; after the run, it checks
+// samples of the results.
 
 #include <fmt/core.h>
 
@@ -30,7 +31,8 @@ constexpr std::size_t element = sizeof(std::uint64_t);
 std::string in_words(double bytes) {
   return bytes < 0x1p30 ? fmt::format("{:.0f} MB", bytes / 0x1p20) : fmt::format("{:.0f} GB", bytes / 0x1p30);
 }
-/// Returns the bytes of the last-level cache from Linux's sysfs. sysconf returns 384 MiB on an AMD EPYC with 32 MiB.
+/// Returns the size in bytes of the last-level cache, from Linux's sysfs. sysconf is not used, because it returns 384
+/// MiB on an AMD EPYC with 32 MiB.
 double last_cache() {
   double kilobytes = 0;
   for (int level = 0;; ++level) {
@@ -42,8 +44,8 @@ double last_cache() {
 constexpr std::uint64_t most_indices = std::uint64_t{1} << 29;
 
 /// Returns the device memory, in bytes, that each of `devices` GPUs needs for a table of `table_bytes` bytes: an equal
-/// share of the table, of the indices and values, and of two copies of the indices and values (the streams of two plans
-/// with method `partitioned`), plus 10 %.
+/// share of the table, and of three times the indices and values, plus 10 %. The second and third of these copies are
+/// the streams of two plans with method `partitioned`.
 double room_of(double table_bytes, std::size_t devices) {
   const double count = std::min(table_bytes / element, static_cast<double>(most_indices));
   const double index = table_bytes / element > 0x1p32 ? 8 : 4;
@@ -62,8 +64,8 @@ class arrays {
         indices_(count * what.index, parts_.where(what.index)),
         values_(count, parts_.where(element)),
         random_(devices) {
-    // Each element's content follows from its index. The table is in one piece if there is one device or if it is in
-    // host memory.
+    // The content of each element follows from its index, so that check() can compute it. The table is not split into
+    // shares if there is one device or if the table is in host memory.
     fill_contents(w == way::gather ? table_ : values_, w == way::gather ? table : count);
     random_.fill(indices_.data(), what.index, parts_, table, 1);
     hpe::synchronize();
@@ -82,7 +84,7 @@ class arrays {
     hpe::synchronize();
   }
 
-  /// Throws unless samples from all parts of the result are right.
+  /// Checks samples from all parts of the result; throws std::runtime_error if one is wrong.
   void check(const std::string& who) const {
     constexpr std::uint64_t samples = 48;
     for (std::uint64_t s = 0; s < samples; ++s) {
@@ -102,7 +104,7 @@ class arrays {
   void fill_contents(const hpe::array<std::uint64_t>& to, std::uint64_t size) {
     random_.fill(to.data(), element, hpe::gather::shares(size, devices_), marked, 2);
   }
-  /// Whether a scattered value was written to element x: these values are below `marked`, the poison is not.
+  /// Whether a scattered value was written to element x: scattered values are below `marked`, the poison value is not.
   [[nodiscard]] bool written_by_some(std::uint64_t x) const { return table_[x] < marked; }
 
   static constexpr std::uint64_t marked = std::uint64_t{1} << 48;
@@ -114,7 +116,8 @@ class arrays {
   hpe::gather::random_indices random_;
 };
 
-/// The same arrays in ordinary memory, for the references on the host: in hpe memory, they would cause page faults.
+/// Copies of the same arrays in ordinary memory, for the references on the host: if they used hpe memory, page faults
+/// would slow them down.
 class host_arrays {
  public:
   explicit host_arrays(const movement& of_hpe)
@@ -172,7 +175,7 @@ class program {
     add(what, static_cast<double>(data.what.count) / time / 1e9, "G elements/s");
   }
 
-  /// A method to do the measured movement.
+  /// A method of gather or scatter, with its name and the function that queues it.
   struct named {
     std::string name;
     std::function<void()> queue;
@@ -192,10 +195,10 @@ class program {
     }
     return all;
   }
-  /// Returns the contender for a method that works on `data`, and whose result is checked after each run.
+  /// Returns a contender that runs a method on `data` and checks the result of each run.
   [[nodiscard]] static hpe::bench::contender contender_of(const arrays& data, const named& way) {
     return {[&data, &way, first = std::make_shared<bool>(true)] {
-              // `data` still contains the results of the previous run, which was perhaps by another method.
+              // `data` contains the results of the previous run, possibly by another method.
               if (!*first) data.check("a run before " + way.name);
               *first = false;
               data.poison();
@@ -255,7 +258,7 @@ class program {
   void soft(double table_bytes) {
     const auto table = static_cast<std::uint64_t>(table_bytes / element);
     const unsigned threads = hpe::device_info(0).compute_units;
-    // Tables that fit into a cache have no bar: a launch takes longer than the accesses.
+    // There is no target for tables that fit into a cache, because a launch takes longer than the accesses.
     const double bar = table_bytes > last_cache() ? 1.5 : 0;
     for (const way w : {way::gather, way::scatter}) {
       const arrays data(w, table, table, {0});
@@ -284,7 +287,7 @@ class program {
   std::vector<result> results;
 
  private:
-  /// Returns the times of hpe's methods, followed by the times of the others.
+  /// Returns the times of hpe's methods `ways`, followed by the times of the references `others`.
   [[nodiscard]] std::vector<timing> by_turns(const arrays& data, const std::vector<named>& ways,
                                              const std::vector<hpe::bench::contender>& others) const {
     std::vector<hpe::bench::contender> all;
@@ -298,7 +301,7 @@ class program {
                  const std::vector<timing>& times) {
     for (std::size_t i = 0; i < ways.size(); ++i) add_rate(what + ": " + ways[i].name, data, times[i].median);
   }
-  /// Returns the fastest of the first `count` times.
+  /// Returns the shortest of the first `count` times.
   [[nodiscard]] static timing fastest(const std::vector<timing>& times, std::size_t count) {
     return *std::min_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count),
                              [](const timing& a, const timing& b) { return a.median < b.median; });
@@ -312,11 +315,11 @@ class program {
 int main(int argc, char** argv) {
   double largest = 64;
   bool model = false;
-  const auto given = hpe::bench::parse(
-      argc, argv, "gather and scatter against Thrust, oneTBB and plain access",
-      {{"--largest", "G", "the largest table in GB, if the GPU has room for it (64; on soft devices 0.5)",
-        hpe::command_line::to_positive(largest)},
-       {"--model", "", "only the accuracy of the model", hpe::bench::to_flag(model)}});
+  const auto given =
+      hpe::bench::parse(argc, argv, "gather and scatter, compared with Thrust, oneTBB and plain access",
+                        {{"--largest", "G", "the largest table in GB, if it fits on the GPU (64; on soft devices 0.5)",
+                          hpe::command_line::to_positive(largest)},
+                         {"--model", "", "measure only the accuracy of the model", hpe::bench::to_flag(model)}});
   program p(given);
   const hpeDeviceInfo first = hpe::device_info(0);
   if (model) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The references for gather and scatter, of elements of 8 bytes.
+/// The references with which gather and scatter of 8-byte elements are compared.
 
 #include <cstdint>
 
@@ -8,10 +8,10 @@
 
 namespace hpe::bench {
 
-/// The parameters of a gather or a scatter. Lengths are numbers of elements.
+/// The parameters of a gather or a scatter. The lengths table_count and count are numbers of elements.
 struct movement {
   kernels::gather_way way;
-  std::uint32_t index;  ///< bytes of an index
+  std::uint32_t index;  ///< size of an index in bytes
   std::uint64_t* table;
   std::uint64_t table_count;
   const void* indices;
@@ -19,16 +19,17 @@ struct movement {
   std::uint64_t count;
 };
 
-/// Whether this build has Thrust.
+/// Whether this build contains Thrust.
 [[nodiscard]] bool thrust_there();
 /// Queues thrust::gather or thrust::scatter on a GPU and returns.
 void by_thrust(int device, const movement& m);
-/// Queues a kernel of one line, in which each thread moves one element, and returns.
+/// Queues a kernel of one line, in which each thread moves one element, on a GPU and returns.
 void by_plain_kernel(int device, const movement& m);
 
-/// Runs a plain loop in `threads` threads, each with an equal part, and returns when all are done.
+/// Runs a plain loop in `threads` threads, each of which moves an equal number of elements; returns when all threads
+/// are done.
 void by_loop(unsigned threads, const movement& m);
-/// Does the same by oneTBB's parallel_for.
+/// Runs the loop by oneTBB's parallel_for with `threads` threads; returns when it is done.
 void by_tbb(unsigned threads, const movement& m);
 
 }  // namespace hpe::bench

@@ -1,5 +1,6 @@
-// Applications of gather and scatter: products of sparse matrices, compared with cuSPARSE on one GPU; searches in
-// graphs; hash tables, compared with std::unordered_map. Results are poisoned before each timed run.
+// Applications of gather and scatter: products of sparse matrices and vectors, compared with cuSPARSE on one GPU;
+// searches in graphs; and hash tables, compared with std::unordered_map. Before each timed run, the benchmark
+// overwrites the results with a poison value.
 
 #include <fmt/core.h>
 
@@ -34,7 +35,8 @@ class program {
     const auto nothing = [] { hpe::synchronize(); };
     const double bytes = static_cast<double>(m.elements()) * (4 + sizeof(T)) +
                          static_cast<double>(m.rows) * (4 + sizeof(T)) + static_cast<double>(m.columns) * sizeof(T);
-    // A product of a small matrix takes less time than a launch; a run queues several, as iterative solvers do.
+    // A product of a small matrix takes less time than a launch; therefore, a run queues several products, as iterative
+    // solvers do.
     const auto products = static_cast<int>(std::clamp(0x1p28 / bytes, 1.0, 64.0));
     const auto queue_all = [products](auto& product) {
       for (int i = 0; i < products; ++i) product.run();
@@ -97,7 +99,7 @@ class program {
         },
         [&] { table.find(queries.data(), keys, results.data(), ~0U, choose); });
     for (std::uint64_t i = 0; i < keys; i += keys / 1024 + 1) {
-      // Multiplying a key by the inverse of the odd factor gives the key's index.
+      // Each key is its index times an odd factor; multiplying a key by the factor's inverse yields the index.
       const std::uint32_t place = queries[i] * 0x0e8b2f51U;
       if (results[i] != (place < keys ? place : ~0U))
         throw std::runtime_error(fmt::format("{}: query {} is wrong", what, i));
@@ -143,9 +145,10 @@ int main(int argc, char** argv) {
   std::string matrix, graph;
   std::uint64_t rows = 0, keys = 0;
   const auto given = hpe::bench::parse(
-      argc, argv, "sparse products beside cuSPARSE, graph searches, and hash tables",
-      {{"--matrix", "FILE", "a matrix too, of Matrix Market", hpe::bench::to_text(matrix)},
-       {"--graph", "FILE", "a graph too, as Rodinia's", hpe::bench::to_text(graph)},
+      argc, argv, "sparse products compared with cuSPARSE, graph searches, and hash tables",
+      {{"--matrix", "FILE", "also measure the matrix in FILE, in the format of Matrix Market",
+        hpe::bench::to_text(matrix)},
+       {"--graph", "FILE", "also measure the graph in FILE, in the format of Rodinia", hpe::bench::to_text(graph)},
        {"--rows", "N", "rows of the random matrix, and vertices of the graph (2^24; on soft devices 2^18)",
         hpe::bench::to_whole(rows, 1)},
        {"--keys", "N", "keys of the largest hash table (2^28; on soft devices 2^20)", hpe::bench::to_whole(keys, 1)}});

@@ -1,4 +1,4 @@
-// Thrust and a plain kernel on a GPU.
+// The references on a GPU: Thrust and a plain kernel.
 
 #include <thrust/execution_policy.h>
 #include <thrust/gather.h>
@@ -22,7 +22,7 @@ __global__ void plain(kernels::gather_way way, std::uint64_t* table, const Index
     table[indices[i]] = values[i];
 }
 
-/// Queues body(stream, indices), in which `indices` is a pointer to the index type of `m`.
+/// Queues body(stream, indices) as device work of hpe. `indices` points to 32-bit or 64-bit indices, as m.index says.
 template <class Body>
 void queue(int device, const movement& m, const Body& body) {
   const bool gathers = m.way == kernels::gather_way::gather;

@@ -1,4 +1,4 @@
-# The libraries on this machine with which hpe bench fft compares hpe.
+# Finds the FFT libraries with which hpe bench fft compares hpe.
 set(fft_peers "")
 set(fft_libraries "")
 if(TARGET hpe-fft-fftw)

@@ -1,6 +1,6 @@
-// Fourier transforms through hpe against libraries and against copies written by hand, in turn in one run. Soft
-// devices: FFTW on as many threads as the devices have. GPUs: cuFFT, cufftXt, and a transform with hand-written
-// exchanges between pairs of GPUs, in the copy schemes of the thesis.
+// Fourier transforms through hpe, compared with libraries and with hand-written copies, in turn in one run. The
+// reference on soft devices is FFTW on as many threads as the devices have. The references on GPUs are cuFFT, cufftXt,
+// and a transform with hand-written exchanges between pairs of GPUs, in the copy schemes of the thesis (fft_peers.h).
 
 #include "apps/fft/fft.h"
 
@@ -80,7 +80,7 @@ void several_gpus(table& all, int gpus) {
 
 int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
-      argc, argv, "Fourier transforms through hpe, against FFTW, or cuFFT, cufftXt and copies by hand");
+      argc, argv, "Fourier transforms through hpe, compared with FFTW, or with cuFFT, cufftXt and copies by hand");
   const std::string title = "fft, " + hpe::bench::load_of_machine();
   if (!hpe::bench::on_gpus()) {
     return hpe::bench::report(title, hpe::bench::transforms_against_fftw(arguments.repeats), arguments);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Compares transforms of hpe with those of another library or of hand-written code.
+/// Compares Fourier transforms through hpe with transforms of another library or of hand-written code.
 
 #include <fmt/core.h>
 
@@ -16,7 +16,7 @@
 
 namespace hpe::bench {
 
-/// A transform through hpe; its arrays are distributed as its plan prefers.
+/// A transform through hpe; its arrays are placed on the devices as its plan prefers.
 template <class T>
 class through_hpe final : public peer {
  public:
@@ -46,8 +46,9 @@ inline std::string name_of(const peer_problem& p) {
                      p.batch > 1 ? " batch " + size(p.batch) : "", p.single ? "" : " double");
 }
 
-/// Adds the ratio of the speeds of `ours` and `other`, the times of both and, on soft devices, the ratio of their
-/// processor times. bar: the least ratio of the speeds; 0: none.
+/// Adds to t: the ratio of the speeds of `ours` and `other`, both times and, on soft devices, the ratio of their
+/// processor times. Does nothing if `other` is null. bar: the least ratio of the speeds that meets the target; 0: no
+/// target.
 inline void compare(table& t, const std::string& what, peer& ours, peer* other, double bar) {
   constexpr int runs = 5;
   if (other == nullptr) return;

@@ -1,5 +1,5 @@
-// The references on GPUs, written as in a CUDA program. cuFFT is loaded at its first use, so that the benchmark starts
-// without it.
+// The references on GPUs, written as in a CUDA program without hpe. cuFFT is loaded at its first use, so that the
+// benchmark also starts without cuFFT.
 
 #include <cuda_runtime.h>
 #include <cufft.h>
@@ -119,8 +119,9 @@ class over_several final : public peer {
   cudaLibXtDesc *data_ = nullptr, *sorted_ = nullptr;
 };
 
-// For each pair of parts, the device of the lower part computes a + b, and the device of the upper part (a - b) w.
-// `other` is the copy of the other device's part.
+// Each of two devices holds an array. For each pair of elements a and b, the device of the lower array computes a + b,
+// and the device of the upper array computes (a - b) w. mine: the array of this device; other: a copy of the other
+// device's array.
 __global__ void butterfly(float2* mine, const float2* other, long long count, long long offset, double part,
                           bool upper) {
   for (long long j = blockIdx.x * 256LL + threadIdx.x; j < count; j += gridDim.x * 256LL) {
@@ -220,7 +221,7 @@ class by_hand final : public peer {
     wait_for_all(gpus_);
   }
 
-  /// Copies all parts to host memory, if the scheme copies through host memory.
+  /// Copies the arrays of all devices to host memory, if the scheme copies through host memory.
   void publish() {
     if (copies_ == scheme::peer) return;
     for (int d = 0; d < gpus_; ++d) {
@@ -230,7 +231,7 @@ class by_hand final : public peer {
     wait_for_all(gpus_);
   }
 
-  /// Copies `count` elements of the part of device `from`, beginning with element `first`, to element `to` of the
+  /// Copies `count` elements of the array of device `from`, beginning with element `first`, to element `to` of the
   /// buffer on device d.
   void fetch(int d, int from, std::int64_t first, std::int64_t count, std::int64_t to) {
     one& it = at(d);

@@ -1,17 +1,17 @@
 #pragma once
 
-/// The references for transforms through hpe: libraries that use their own memory, and hand-written code.
+/// The references for transforms through hpe: libraries in their own memory, and hand-written code.
 
 #include <cstdint>
 #include <memory>
 
 namespace hpe::bench {
 
-/// A prepared transform: forward and in single precision unless stated otherwise.
+/// A prepared transform, forward and in single precision unless its maker states otherwise.
 class peer {
  public:
   virtual ~peer() = default;
-  /// Runs the transform `times` times, one after the other, and returns when all are done.
+  /// Runs the transform `times` times in sequence; returns when all are done.
   virtual void run(int times) = 0;
 };
 
@@ -20,7 +20,7 @@ struct peer_problem {
   bool single = true;
 };
 
-/// FFTW on `threads` threads, with measured plans. Null if hpe was built without FFTW.
+/// FFTW on `threads` threads, with plans made by FFTW_MEASURE. Returns null if hpe was built without FFTW.
 std::unique_ptr<peer> make_fftw(const peer_problem& what, int threads);
 
 // The functions below return null if hpe was built without the CUDA toolkit.
@@ -28,11 +28,11 @@ std::unique_ptr<peer> make_fftw(const peer_problem& what, int threads);
 /// cuFFT on GPU 0.
 std::unique_ptr<peer> make_cufft(const peer_problem& what);
 
-/// cuFFT over the first `gpus` GPUs (cufftXt), in one dimension; the length is a power of two. The result is in
-/// cufftXt's order; with `ordered`, the transform also puts it in natural order.
+/// cuFFT over the first `gpus` GPUs (cufftXt), in one dimension. The length must be a power of two. The result is in
+/// cufftXt's own order; if `ordered` is true, the transform also reorders it to natural order.
 std::unique_ptr<peer> make_cufft_over(std::int64_t length, int gpus, bool ordered);
 
-/// A transform over several GPUs with hand-written copies between the GPUs, in the three schemes of J. Cabezas, 2015,
+/// A transform over several GPUs with hand-written copies between them, in the three schemes of J. Cabezas, 2015,
 /// section 5.5: through ordinary host memory, through pinned host memory, or from GPU to GPU. The result is in natural
 /// order.
 enum class scheme { naive, pinned, peer };

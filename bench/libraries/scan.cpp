@@ -1,7 +1,7 @@
-// On one GPU (HPE_DEVICES=cuda:1), the references are a copy within the device's memory, which moves the same bytes,
-// and CUB. On several GPUs, a scan by all GPUs is compared with a scan by the first. On soft devices, the references
-// are oneTBB's parallel_scan with the same number of threads, and a copy by hpe. A timed body queues several scans and
-// waits once, so that the wait hardly counts.
+// On one GPU (HPE_DEVICES=cuda:1), hpe's scans are compared with CUB and with a copy within the device's memory, which
+// reads and writes as many bytes. On several GPUs, a scan by all GPUs is compared with a scan by the first GPU. On soft
+// devices, the references are oneTBB's parallel_scan with the same number of threads, and a copy by hpe. A timed body
+// queues several scans and waits once, so that the time of the wait is negligible.
 
 #include <fmt/core.h>
 
@@ -23,7 +23,7 @@ using hpe::bench::result;
 
 constexpr std::uint64_t gpu_bytes = std::uint64_t{1} << 30, soft_bytes = std::uint64_t{1} << 28;
 
-/// Times `first` and `second` in turn; each body is queued `times` times.
+/// Times `first` and `second` in turn. A timed body calls its function `times` times and then waits for the devices.
 hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
                                     const std::function<void()>& second) {
   const auto queued = [times](const std::function<void()>& body) {
@@ -36,7 +36,7 @@ hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std:
       repeats, [] {}, queued(first), [] {}, queued(second));
 }
 
-/// Copies by the CUDA runtime on GPUs, by hpe on soft devices.
+/// Copies by the CUDA runtime on GPUs, and by hpe on soft devices.
 void reference_copy(void* output, const void* input, std::size_t bytes) {
   if (hpe::bench::on_gpus())
     hpe::bench::device_copy(0, output, input, bytes);
@@ -70,7 +70,8 @@ struct measurements {
   unsigned repeats;
   std::vector<result> results;
 
-  /// Times a scan by one device and a copy of the same bytes; returns the ratio.
+  /// Times a scan by one device and a copy of the same number of bytes; returns the ratio of the copy's time to the
+  /// scan's time.
   template <class T>
   double against_copy(std::uint64_t bytes, std::uint64_t length, const wishes& wished, const std::string& name,
                       double bar) {
@@ -120,8 +121,8 @@ struct measurements {
     cub(std::uint64_t{1} << 20, one);
   }
 
-  /// Times all devices against the first one, each with the placement that its plan prefers. Queues ten scans, because
-  /// the wait for a single one would be a hundredth of the time of four GPUs.
+  /// Compares a scan by all devices with a scan by the first device, each with the placement that its plan prefers.
+  /// Queues ten scans before each wait, because the wait for a single scan would add 1 % to the time on four GPUs.
   template <class T>
   void speed_up(std::uint64_t length, std::uint64_t problems, split spread, const std::string& name, double bar) {
     wishes one, all;
@@ -146,7 +147,7 @@ struct measurements {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto a = hpe::bench::parse(argc, argv, "batched scans against copies, CUB, oneTBB and one device");
+  const auto a = hpe::bench::parse(argc, argv, "batched scans, compared with copies, CUB, oneTBB and one device");
   measurements m{a.repeats, {}};
   const int devices = hpe::device_count();
   const hpeDeviceInfo first = hpe::device_info(0);

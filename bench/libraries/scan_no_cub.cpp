@@ -1,4 +1,4 @@
-// For builds without the CUDA toolkit.
+// Replaces scan_cub.cu in builds without the CUDA toolkit.
 
 #include <stdexcept>
 

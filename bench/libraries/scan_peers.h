@@ -1,22 +1,22 @@
 #pragma once
 
-/// The copy and the libraries (CUB, oneTBB) with which the benchmark compares hpe's scans.
+/// The references for hpe's scans: a copy, CUB and oneTBB.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace hpe::bench {
 
-/// Queues a copy within the memory of a GPU as device work of hpe: by the CUDA runtime, or by hpe in builds without the
-/// toolkit.
+/// Queues a copy within the memory of a device as device work of hpe: by the CUDA runtime, or by hpe in builds without
+/// the CUDA toolkit.
 void device_copy(int device, void* output, const void* input, std::size_t bytes);
 
 /// CUB's inclusive sum of hpe arrays in the memory of one GPU, queued as device work of hpe.
 class cub_sum {
  public:
-  /// Whether this build has CUB.
+  /// Whether this build contains CUB.
   static bool there();
-  /// For `problems` problems of `length` elements. A run makes one call for each problem.
+  /// length: the elements of a problem. problems: the number of problems. run() makes one call of CUB for each problem.
   cub_sum(int device, std::uint64_t length, std::uint64_t problems);
   ~cub_sum();
   cub_sum(const cub_sum&) = delete;

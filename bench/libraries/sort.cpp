@@ -1,6 +1,7 @@
-// Sorts of random 32-bit keys. One GPU is compared with CUB, and two, four and all GPUs with one; the time of each step
-// and of merges alone is measured too. Soft devices are compared with Boost.Sort with the same number of threads. Each
-// run begins with the same keys, which are copied before the timed part.
+// Sorts of random 32-bit keys on GPUs or soft devices. One GPU is compared with CUB, and two, four and all GPUs are
+// compared with one GPU. The time of each step of a sort, and the time of merges alone, are measured too. Soft devices
+// are compared with Boost.Sort on the same number of threads. Each run sorts the same keys, which are copied to the
+// devices before the timed part.
 
 #include <fmt/core.h>
 
@@ -25,7 +26,7 @@ result line(const std::string& what, double value, const std::string& unit, doub
   return {what, value, unit, bar > 0 ? fmt::format(">= {:.2f}", bar) : "", value >= bar};
 }
 
-/// The time of the whole sort, and the time of each step until all devices have ended it.
+/// The seconds of a whole sort, and of each of its steps until all devices have finished the step.
 struct times {
   double all;
   std::vector<std::pair<std::string, double>> steps;
@@ -35,7 +36,7 @@ times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const s
                method how = method::automatic) {
   hpe::sort::sorter work(hpe::sort::element_of<std::uint32_t>(), keys.size(), devices, how);
   const keys_on_devices data(keys, work.where());
-  hpe::bench::warm_up_gpus();  // GPUs were idle for seconds, while the host made random numbers or checked a result
+  hpe::bench::warm_up_gpus();  // GPUs were idle for seconds, while the host drew random numbers or checked a result
   times result{};
   result.all = hpe::bench::median_seconds(
       repeats, [&] { data.reset(); },
@@ -52,7 +53,7 @@ times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const s
       const double begin = hpe::bench::now();
       steps[s].queue();
       hpe::synchronize();
-      if (i > 0) samples[s].push_back(hpe::bench::now() - begin);  // the first run warms up
+      if (i > 0) samples[s].push_back(hpe::bench::now() - begin);  // the first run warms up and is not counted
     }
   }
   for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -80,8 +81,8 @@ double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) 
       });
 }
 
-/// Times merges alone. Each of the first `mergers` GPUs merges two sides of `side` keys: the left side is on the GPU d
-/// itself, the right side on GPU d + `away`.
+/// Times merges alone and returns the median in seconds. Each of the first `mergers` GPUs merges two sorted sequences
+/// of `side` keys: one in its own memory, and one in the memory of GPU d + `away`, where d is the merging GPU.
 double seconds_of_merges(unsigned repeats, std::uint64_t side, int mergers, int away) {
   using parameters = hpe::kernels::sort_merge<std::uint32_t>;
   const hpe::kernel<parameters> merge(hpe::module(hpe::sort::own_module()), "sort_merge_u32");
@@ -95,7 +96,7 @@ double seconds_of_merges(unsigned repeats, std::uint64_t side, int mergers, int 
     hpe::copy(left.back().data(), keys.data(), side * sizeof(std::uint32_t));
     hpe::copy(right.back().data(), keys.data(), side * sizeof(std::uint32_t));
   }
-  // All GPUs of a machine are alike.
+  // All GPUs of the machine are assumed to be of the same model.
   const std::uint32_t blocks = hpe::kernels::merge_blocks(2 * side, hpe::device_info(0).compute_units);
   return hpe::bench::median_seconds(
       repeats, [] { hpe::synchronize(); },
@@ -117,7 +118,7 @@ void add_merges(std::vector<result>& results, unsigned repeats) {
   results.push_back(line(what + "one on a peer, by both", 1e3 * seconds_of_merges(repeats, side, 2, 1), "ms", 0));
 }
 
-/// Sorts 2^28 keys: one GPU is compared with CUB; two, four and all GPUs with one GPU, with the times of the steps of
+/// Sorts 2^28 keys. Compares one GPU with CUB, and two, four and all GPUs with one GPU. Adds the times of the steps of
 /// both methods.
 void add_keys(std::vector<result>& results, unsigned repeats) {
   const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
@@ -147,7 +148,7 @@ void add_keys(std::vector<result>& results, unsigned repeats) {
 int main(int argc, char** argv) {
   std::string only;
   const auto a = hpe::bench::parse(
-      argc, argv, "sorts of 32-bit keys against CUB, Boost.Sort and one device",
+      argc, argv, "sorts of 32-bit keys, compared with CUB, Boost.Sort and one device",
       {{"--only", "PART", "on GPUs: keys, methods or merges; default: all of them", hpe::bench::to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only == part; };
   const int devices = hpe::device_count();

@@ -17,7 +17,8 @@ inline std::vector<std::uint32_t> random_keys(std::size_t count) {
   return keys;
 }
 
-/// The keys with which every run begins, and the array that is sorted; both are in device memory.
+/// `original` holds the keys with which every run begins; `sorted` is the array that is sorted. Both are in device
+/// memory.
 struct keys_on_devices {
   keys_on_devices(const std::vector<std::uint32_t>& keys, const placement& where)
       : original(keys.size(), where), sorted(keys.size(), where) {

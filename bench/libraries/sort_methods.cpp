@@ -15,8 +15,8 @@ namespace hpe::bench {
 
 namespace {
 
-/// Compares radix sort with merge sort, for one type of keys. The measured time is that of the devices; the input is
-/// copied before.
+/// Compares radix sort with merge sort for keys of type T and for key-value pairs. The input is copied to the devices
+/// before the timed part.
 template <class T>
 void radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
                           const std::vector<int>& devices) {
@@ -64,7 +64,7 @@ void radix_against_merges(std::vector<result>& results, unsigned repeats, std::s
 
 void add_radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
                               const std::vector<int>& devices) {
-  // One GPU sorts keys by CUB whatever the method.
+  // With either method, one GPU sorts keys without values by CUB.
   if (devices.size() > 1 || !on_gpus()) {
     radix_against_merges<std::uint32_t>(results, repeats, count, devices);
     radix_against_merges<std::uint64_t>(results, repeats, count, devices);

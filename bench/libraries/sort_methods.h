@@ -1,6 +1,6 @@
 #pragma once
 
-/// Compares the two methods of hpe's sorts in turn.
+/// Compares hpe's two sorting methods in turn: radix sort and merge sort.
 
 #include <cstddef>
 #include <vector>
@@ -9,8 +9,9 @@
 
 namespace hpe::bench {
 
-/// Adds the speed of radix sort relative to merge sort, for key-value pairs and, on several devices, for keys. Also
-/// adds whether the sorter chooses the faster method. Throws std::runtime_error if results differ.
+/// Adds the speed of radix sort relative to merge sort to `results`, for key-value pairs and, on several devices, for
+/// keys. Also adds the speed of the method that the sorter chooses, relative to the faster method. Throws
+/// std::runtime_error if results differ.
 void add_radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
                               const std::vector<int>& devices);
 

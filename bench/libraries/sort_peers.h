@@ -1,16 +1,16 @@
 #pragma once
 
-/// The references for sorts.
+/// The reference for sorts: CUB.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace hpe::bench {
 
-/// Whether this build has CUB.
+/// Whether this build contains CUB.
 [[nodiscard]] bool cub_there();
 
-/// CUB's radix sort of keys on one GPU. CUB leaves the result in one of two arrays; its scratch memory is allocated
+/// CUB's radix sort of keys on one GPU. CUB stores the result in one of two arrays. Its scratch memory is allocated
 /// before the timed part.
 class cub_sort {
  public:

@@ -1,8 +1,8 @@
-// Listing 5.4: one address space that is kept coherent. MPI takes pointers to device
-// memory, and the exchange between ranks runs while devices compute the cells between the
-// rims. The thesis has a thread for each device, because its launches wait for their
-// kernel. Launches of hpe return at once, and hpe orders launches and messages by the
-// ranges that they use. So one thread queues everything, without semaphores.
+// Listing 5.4: one coherent address space. MPI functions get pointers to device memory.
+// Ranks exchange halos while devices compute the cells between the rims. The thesis uses
+// a thread for each device, because its launches return only when the kernel has ended.
+// Launches of hpe return at once, and hpe orders launches and messages by the ranges that
+// they use. Therefore, one thread queues all launches and messages, without semaphores.
 
 #include "bench/listings/experiment.h"
 
@@ -11,7 +11,7 @@ using namespace hpe::bench::listings;
 namespace {
 
 void simulate(const experiment& e, hpe::array<float>& in, hpe::array<float>& out) {
-  const std::size_t last = (e.devices - 1) * slab;  // begin of the last device's slab
+  const std::size_t last = (e.devices - 1) * slab;  // where the last device's slab begins
 
   for (int step = 0; step < steps; ++step) {
     for (int id = 0; id < e.devices; ++id) {
@@ -19,7 +19,7 @@ void simulate(const experiment& e, hpe::array<float>& in, hpe::array<float>& out
       e.launch_stencil(id, &out[id * slab + right_rim], &in[id * slab + right_rim], halo);
     }
 
-    MPI_Request requests[4];  // A message to MPI_PROC_NULL does nothing.
+    MPI_Request requests[4];  // a message to MPI_PROC_NULL is not sent
     MPI_Isend(&out[last + right_rim], halo, MPI_FLOAT, e.right, 0, MPI_COMM_WORLD,
               &requests[0]);
     MPI_Irecv(&out[last + right_halo], halo, MPI_FLOAT, e.right, 1, MPI_COMM_WORLD,

@@ -11,8 +11,8 @@ namespace hpe::bench::listings {
 
 namespace {
 
-/// All cells have random values, so that the results differ from the host's if a halo
-/// arrives a step late.
+/// Draws random values for all cells, so that the results differ from the host's if a
+/// halo arrives a step late.
 std::vector<float> random_field(std::size_t slabs) {
   std::vector<float> field(slabs * slab + 2 * halo);
   std::minstd_rand numbers;

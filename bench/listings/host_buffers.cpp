@@ -1,6 +1,7 @@
-// Listing 5.1: without HPE. A thread uses only the memory of its own device, as in CUDA
-// 3. Neighbours exchange halos through host memory: one thread fills a buffer and the
-// other thread empties it, ordered by semaphores.
+// Listing 5.1: the program without the HPE model. A thread uses only the memory of its
+// own device, as in CUDA
+// 3. Threads exchange halos through buffers in host memory: one thread fills a buffer,
+// and its neighbour empties it. Semaphores order the two.
 
 #include <semaphore>
 
@@ -10,12 +11,13 @@ using namespace hpe::bench::listings;
 
 namespace {
 
-/// The state of a thread that the threads of the neighbouring slabs also use.
+/// The buffers and semaphores of a thread, which the threads of the neighbouring slabs
+/// also use.
 struct shared {
   std::vector<float> left_rim_host = std::vector<float>(halo),
                      right_rim_host = std::vector<float>(halo);
   std::binary_semaphore left_halo_full{0},
-      right_halo_full{0};  // the neighbour's buffer is filled
+      right_halo_full{0};  // the neighbour has filled its buffer
   std::binary_semaphore left_rim_taken{0},
       right_rim_taken{0};  // the neighbour has emptied this thread's buffer
 };
@@ -32,7 +34,7 @@ void simulate(experiment& e, int id, std::vector<shared>& of) {
     e.launch_stencil(id, &out[right_rim], &in[right_rim], halo);
     e.launch_stencil(id, &out[between], &in[between], inner);
 
-    // Rims to the host (1a, 1b)
+    // Copy the rims to the host (1a, 1b)
     hpe::copy(of[id].left_rim_host.data(), &out[left_rim], halo * sizeof(float));
     hpe::copy(of[id].right_rim_host.data(), &out[right_rim], halo * sizeof(float));
     if (!first)

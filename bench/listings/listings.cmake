@@ -1,4 +1,5 @@
-# The listings of chapter 5 of J. Cabezas's thesis as programs, one for each way to program several devices under MPI.
+# Builds the listings of chapter 5 of J. Cabezas's thesis as programs; each shows a way to program several devices under
+# MPI.
 add_library(hpe-listings-kernels MODULE listings/step.cpp)
 target_include_directories(hpe-listings-kernels PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(hpe-listings-kernels PRIVATE -O2 -ffp-contract=off)
@@ -8,7 +9,7 @@ function(hpe_listing number source)
   add_executable(hpe-listing-${number} listings/experiment.cpp listings/${source})
   target_include_directories(hpe-listing-${number} PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(hpe-listing-${number} SYSTEM PRIVATE ${HPE_MPI_INCLUDE})
-  # The library with the wrappers must precede the MPI library.
+  # hpe-mpi, which contains the wrappers of MPI functions, must precede the MPI library.
   target_link_libraries(hpe-listing-${number} PRIVATE hpe-app-modules hpe-mpi hpe ${MPI_C_LIBRARIES})
   target_compile_options(hpe-listing-${number} PRIVATE -ffp-contract=off)
   target_compile_definitions(hpe-listing-${number} PRIVATE OMPI_SKIP_MPICXX)

@@ -1,6 +1,6 @@
-// Listing 5.3: one address space. The slabs of a rank are one array over its devices,
-// and the kernel reads the rims of the neighbouring devices where they are. Messages
-// between ranks still pass through buffers of the host.
+// Listing 5.3: one address space. The slabs of a rank are one array over its devices, and
+// the kernel reads the rims of neighbouring slabs directly from the other devices'
+// memory. Messages between ranks use buffers in host memory, as in listing 5.1.
 
 #include <semaphore>
 
@@ -10,9 +10,9 @@ using namespace hpe::bench::listings;
 
 namespace {
 
-/// Each semaphore is released when the neighbour has queued its step; a neighbour that is
-/// ahead has queued two. The thesis has one semaphore for both neighbours, and so cannot
-/// tell two steps of one neighbour from one step of each.
+/// A thread releases a neighbour's semaphore when it has queued a step; it may queue two
+/// steps before the neighbour queues one. The thesis uses one semaphore for both
+/// neighbours, which cannot distinguish two steps of one neighbour from one step of each.
 struct shared {
   std::counting_semaphore<2> left_ready{0}, right_ready{0};
 };

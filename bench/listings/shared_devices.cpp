@@ -1,6 +1,6 @@
-// Listing 5.2: threads share the devices. A thread copies its halos from the memory of
-// the neighbouring devices. Messages between ranks still pass through buffers of the
-// host.
+// Listing 5.2: threads share the devices. Each thread copies its halos from the memory of
+// the neighbouring devices. Messages between ranks use buffers in host memory, as in
+// listing 5.1.
 
 #include <semaphore>
 
@@ -10,11 +10,12 @@ using namespace hpe::bench::listings;
 
 namespace {
 
-/// A device's fields, which all threads use, and the semaphores of its thread.
+/// The fields on a device, which all threads use, and the semaphores of the device's
+/// thread.
 struct shared {
   hpe::array<float> in, out;
   std::binary_semaphore left_halo_ready{0},
-      right_halo_ready{0};  // the neighbour has queued its rims
+      right_halo_ready{0};  // the neighbour has queued the computation of its rims
   std::binary_semaphore left_rim_taken{0},
       right_rim_taken{0};  // the neighbour has queued its copy of this rim
 };

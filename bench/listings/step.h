@@ -1,8 +1,8 @@
 #pragma once
 
-/// The grid of the listings and its step in time: the wave equation with a stencil of
-/// order 8, as in the kernels of the thesis. The host, soft devices and GPUs compute the
-/// same bits, because each fused operation is written as a call of fma.
+/// The grid of the listings and its time step: the wave equation with a stencil of order
+/// 8, as in the kernels of the thesis. The host, soft devices and GPUs compute the same
+/// bits, because the code calls fma for each fused operation.
 
 #include <math.h>
 #include <stddef.h>
@@ -12,14 +12,15 @@ namespace hpe::bench::listings {
 
 inline constexpr int steps = 20;
 inline constexpr size_t side =
-    32;  ///< cells of a plane along each of its axes, which are periodic
-inline constexpr size_t plane = side * side;  ///< cells; 4 KiB
-inline constexpr size_t halo =
-    4 * plane;  ///< the neighbour's cells that the stencil reads; also the size of a rim
-inline constexpr size_t slab = 32 * plane;        ///< cells of each device
+    32;  ///< cells along each axis of a plane; both axes are periodic
+inline constexpr size_t plane = side * side;  ///< cells of a plane; 4 KiB
+inline constexpr size_t halo = 4 * plane;     ///< cells that the stencil reads from the
+                                           ///< neighbouring slab; a rim has the same size
+inline constexpr size_t slab = 32 * plane;        ///< cells of each device's slab
 inline constexpr size_t inner = slab - 2 * halo;  ///< cells of a slab between its rims
 
-/// Where the parts of a device's slab begin. Its left halo comes first.
+/// The offsets, in cells, of the regions of a device's field: left halo, left rim, inner
+/// cells, right rim and right halo. The slab lies between the two halos.
 inline constexpr size_t left_halo = 0;
 inline constexpr size_t left_rim = halo;
 inline constexpr size_t between = 2 * halo;
@@ -28,10 +29,9 @@ inline constexpr size_t right_halo = halo + slab;
 
 /// The parameters of the kernel listings_step.
 struct stencil {
-  const float* in;  ///< the field at the present step
-  float* out;       ///< the field of the previous step; the kernel overwrites it with the
-                    ///< field of the next step
-  uint64_t cells;   ///< whole planes
+  const float* in;  ///< the field at the current step
+  float* out;       ///< previous field; becomes the next field
+  uint64_t cells;   ///< the number of cells to compute: whole planes
 };
 
 #ifdef __CUDACC__

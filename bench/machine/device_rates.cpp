@@ -11,7 +11,7 @@ namespace hpe::bench {
 namespace {
 
 constexpr std::size_t few_bytes = 64;
-constexpr int lanes = 2;  // separate memory for copies to a device and for copies from it
+constexpr int lanes = 2;  // a device has separate memory for copies to the device and for copies from it
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The links of all devices, measured on a second set of the same devices, with copies that bypass hpe's runtime.
+/// Measures the links of all devices with copies that bypass hpe's runtime. The copies use the same devices as hpe,
+/// opened a second time.
 
 #include <cstddef>
 #include <functional>
@@ -17,18 +18,18 @@ namespace hpe::bench {
 
 class device_rates {
  public:
-  /// bytes: the size of a copy. repeats: the number of measurements of each rate; the fastest one counts.
-  /// specification: the devices, as in HPE_DEVICES.
+  /// bytes: the size of a copy. repeats: the number of measurements of each rate, of which the fastest counts.
+  /// specification: the devices, in the syntax of HPE_DEVICES.
   device_rates(const std::string& specification, int devices, std::size_t bytes, unsigned repeats);
 
   enum class way { to_device, to_host, both };
-  /// For 1, 2, 4, ... and all devices: the bytes per second of each device while that many devices copy at the same
-  /// time, each from or to its own pinned memory.
+  /// Returns, for 1, 2, 4, ... and all devices, the bytes per second of each device while that many devices copy at the
+  /// same time, each from or to its own pinned memory.
   [[nodiscard]] predict::rate_table pinned(way which);
-  /// Returns the seconds of a synchronous copy of a few bytes to a device.
+  /// Returns the seconds of a copy of a few bytes to a device and of the wait for the copy.
   [[nodiscard]] double latency();
-  /// Returns the latency and the copy rates between all pairs of devices that reach each other; nullopt if there is no
-  /// such pair.
+  /// Returns the latency and the copy rates between all pairs of devices that can access each other; nullopt if there
+  /// is no such pair.
   [[nodiscard]] std::optional<predict::peer_links> peers();
 
  private:
@@ -37,8 +38,8 @@ class device_rates {
   timepoint queue(way which, int device, std::size_t bytes);
   void finish(const std::vector<timepoint>& points);
   [[nodiscard]] double seconds_of(way which, int devices);
-  /// For devices that all reach each other: for 1, 2, 4, ... and all devices, the rate of each device while that many
-  /// copy from their neighbours at the same time.
+  /// Returns, for 1, 2, 4, ... and all devices, the bytes per second of each device while that many devices copy from
+  /// their neighbours at the same time. All devices must be able to access each other.
   [[nodiscard]] predict::rate_table peers_together();
   [[nodiscard]] double seconds_between(int from, int to, std::size_t bytes);
 
@@ -50,12 +51,12 @@ class device_rates {
   std::vector<device::stream*> streams_;  // two for each device: one for copies to it, one for copies from it
 };
 
-/// Runs prepare and then body `repeats` times, and returns the fewest seconds that body took. Other programs disturb
-/// the fastest run the least, and a profile describes an idle machine.
+/// Runs prepare() and then body() `repeats` times, and returns the shortest time of body() in seconds. The fastest run
+/// counts, because other programs disturb it the least and a profile describes an idle machine.
 [[nodiscard]] double fastest_seconds(
     unsigned repeats, const std::function<void()>& body, const std::function<void()>& prepare = [] {});
 
-/// Returns 1, 2, 4, ... and `all`.
+/// Returns the numbers of devices to measure with: 1, 2, 4, ... and `all`.
 [[nodiscard]] std::vector<int> numbers_of_devices(int all);
 
 }  // namespace hpe::bench

@@ -18,8 +18,8 @@ namespace {
 
 using predict::rate_table;
 
-/// Kernels that copy cells on each device, from memory and not from caches. On GPUs a kernel takes far longer than its
-/// launch, so the host does not limit the rate.
+/// Kernels that copy cells on each device, from and to memory rather than caches. On GPUs, a kernel takes far longer
+/// than its launch, so that the host does not limit the rate.
 class copying_kernels {
  public:
   explicit copying_kernels(int devices) {
@@ -29,7 +29,8 @@ class copying_kernels {
     }
   }
 
-  /// Runs kernels on the first `devices` devices and waits for them. Device d reads the memory of device source(d).
+  /// Runs kernels on the first `devices` devices and waits for the kernels. Device d reads the memory of device
+  /// source(d).
   void run_on(int devices, const std::function<int(int)>& source) {
     for (int i = 0; i < launches_; ++i)
       for (int d = 0; d < devices; ++d) {
@@ -44,7 +45,7 @@ class copying_kernels {
     run_on(devices, [](int d) { return d; });
   }
 
-  /// The number of bytes that the kernels of a device read; they write the same number.
+  /// The number of bytes that the kernels of one device read; they write as many bytes.
   [[nodiscard]] double bytes_read() const {
     return sizeof(float) * static_cast<double>(launches_) * static_cast<double>(side_ * side_ * side_);
   }
@@ -59,7 +60,7 @@ class copying_kernels {
   std::vector<array<float>> fields_, kept_;
 };
 
-/// A ray tracer on each device. Arithmetic limits its speed, because its data fits into caches.
+/// A ray tracer on each device, whose data fits into caches. Arithmetic limits its speed.
 class tracing_kernels {
  public:
   explicit tracing_kernels(int devices) {
@@ -89,12 +90,12 @@ class tracing_kernels {
   std::vector<array<std::uint32_t>> pixels_;
 };
 
-/// Measures the speed of kernels on several devices at once, relative to one device. It is below 1 if the devices share
-/// resources, as soft devices share the cores and the memory of the host. Runs on one and on several devices alternate,
-/// so that other load on the machine affects both.
+/// Measures the speed of kernels that run on several devices at once, relative to one device. The ratio is below 1 if
+/// the devices share resources, as soft devices share the cores and memory of the host. Runs on one device and runs on
+/// several devices alternate, so that other programs affect both equally.
 template <class Kernels>
 rate_table speeds_together(int all, unsigned repeats, Kernels& kernels) {
-  if (all == 1) return {};  // empty: there is one device only
+  if (all == 1) return {};  // no rows: there is only one device
   std::vector<predict::shared_rate> rows{{1, 1}};
   for (const int devices : numbers_of_devices(all)) {
     if (devices == 1) continue;

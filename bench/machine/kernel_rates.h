@@ -1,24 +1,24 @@
 #pragma once
 
-/// Rates of kernels for a profile. Each function fills the part of the profile that it measures. Each figure is the
-/// fastest of the repeats.
+/// Measures the rates of kernels for a machine profile. Each function fills in the fields of the profile that it
+/// measures. The fastest of `repeats` measurements counts.
 
 #include "apps/predict/machine_profile.h"
 #include "bench/machine/ranks.h"
 
 namespace hpe::bench {
 
-/// Measures the time of a launch of an empty kernel with the wait for it, and the time of each of many launches in a
-/// row.
+/// Measures the time of a launch of an empty kernel together with the wait for the kernel, and the time for each launch
+/// of many launches in a row.
 void measure_launches(predict::machine_profile& m, unsigned repeats);
 
-/// Measures the speed of kernels on several devices of this machine at the same time: of kernels limited by arithmetic,
-/// and of kernels limited by memory. Also measures the rates at which the latter read their own device's memory and
-/// that of other devices. m.devices and m.peers must be set.
+/// Measures the speed of kernels on several devices of this machine at the same time, both for kernels limited by
+/// arithmetic and for kernels limited by memory. Also measures the rates at which kernels limited by memory read their
+/// own device's memory and the memory of other devices. m.devices and m.peers must be set.
 void measure_kernels(predict::machine_profile& m, unsigned repeats);
 
-/// Measures the same speeds while one device of each of several machines runs kernels, and the speed of copies between
-/// these devices and pageable memory. Collective.
+/// Measures the speed of both kinds of kernels while one device on each of several machines runs kernels, and the speed
+/// of copies between these devices and pageable memory. All ranks must call this function together.
 void measure_kernels_on_machines(predict::machine_profile& m, unsigned repeats, ranks& all);
 
 }  // namespace hpe::bench

@@ -1,5 +1,5 @@
-// Measures a machine's profile for `hpe predict`: links in both directions with 1, 2, 4 and all devices, links between
-// devices, launches, host memory, the disk and, if mpirun started several ranks, MPI messages.
+// Measures a machine's profile for `hpe predict`: links in both directions with 1, 2, 4, ... and all devices, links
+// between devices, launches, host memory, the disk and, if mpirun started several ranks, MPI messages.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -35,14 +35,15 @@ struct wishes {
   unsigned repeats = 7;
 };
 
-/// Measures copies by hpe between memory from malloc and devices, with a thread for each device.
+/// Measures copies by hpe between devices and memory from malloc. Each device has a thread of its own.
 rate_table pageable(bool to_device, int all, const wishes& w) {
   std::vector<hpe::predict::shared_rate> rows;
   std::vector<hpe::array<std::byte>> there;
   std::vector<std::vector<std::byte>> here(static_cast<std::size_t>(all), std::vector<std::byte>(w.bytes));
   for (int d = 0; d < all; ++d) there.emplace_back(w.bytes, hpe::on_device(d));
   for (const int devices : hpe::bench::numbers_of_devices(all)) {
-    // The device writes the arrays, because hpe would otherwise find valid copies in host memory and copy nothing.
+    // The device writes the arrays before each copy, because hpe would otherwise find valid copies in host memory and
+    // copy nothing.
     const auto make_new = [&] {
       for (const auto& array : there) hpe::fill(array.data(), 1, w.bytes);
       hpe::synchronize();
@@ -63,7 +64,7 @@ rate_table pageable(bool to_device, int all, const wishes& w) {
   return rate_table(std::move(rows));
 }
 
-/// Returns the seconds of a copy of a few bytes to a device, including the wait for it.
+/// Returns the seconds of a copy of a few bytes from pageable memory to a device and of the wait for the copy.
 double pageable_latency(const wishes& w) {
   constexpr std::size_t few_bytes = 64;
   const hpe::array<std::byte> there(few_bytes, hpe::on_device(0));
@@ -88,7 +89,8 @@ void measure_host(machine_profile& m, const wishes& w) {
       std::max(0.0, allocation(w.bytes) - m.pinned_allocation) / static_cast<double>(w.bytes - small);
 }
 
-/// Returns the lower of the rates of reading and of writing a file, past the page cache if the file system allows that.
+/// Returns the rate of reading or of writing a file, whichever is lower. The transfers bypass the page cache if the
+/// file system supports O_DIRECT.
 double disk_rate(const wishes& w) {
   for (const bool direct : {true, false}) {
     const hpe::bench::disk_file file(w.folder, w.bytes, direct);
@@ -100,10 +102,10 @@ double disk_rate(const wishes& w) {
     const double write = fastest_seconds(w.repeats, [&] { file.write(aligned, w.bytes, 0); });
     return static_cast<double>(w.bytes) / std::max(read, write);
   }
-  throw hpe::command_line::bad_input("--folder " + w.folder + ": no file can be made there");
+  throw hpe::command_line::bad_input("--folder " + w.folder + ": cannot create a file in this folder");
 }
 
-/// Measures copies on the devices' links, without hpe's runtime.
+/// Measures copies between devices and host memory, and between devices, without hpe's runtime.
 void measure_links(machine_profile& m, const wishes& w) {
   using way = hpe::bench::device_rates::way;
   hpe::bench::device_rates links((hpe::bench::on_gpus() ? "cuda:" : "soft:") + std::to_string(m.devices), m.devices,
@@ -151,8 +153,8 @@ int main(int argc, char** argv) {
   const hpe::bench::arguments given = hpe::bench::parse(
       argc, argv, "a profile of this machine for hpe predict: links, peers, launches, host memory, disk, MPI",
       {{"--repeats", "N", "timed runs, of which the fastest counts (7)", to_whole(w.repeats, 1, 1000000)},
-       {"--size", "BYTES", "of each copy (32M)", to_whole(w.bytes, 1 << 20, std::int64_t{1} << 30)},
-       {"--folder", "FOLDER", "where to measure the disk (.)", to_text(w.folder)},
+       {"--size", "BYTES", "the size of each copy (32M)", to_whole(w.bytes, 1 << 20, std::int64_t{1} << 30)},
+       {"--folder", "FOLDER", "a folder on the disk to measure (.)", to_text(w.folder)},
        {"--name", "NAME", "the machine's name in the profile", to_text(w.name)}});
   hpe::bench::ranks all(argv);
   const hpe::bench::message_rates messages = all.messages(w.bytes, w.repeats);

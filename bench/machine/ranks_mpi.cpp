@@ -16,13 +16,14 @@ namespace hpe::bench {
 
 namespace {
 
-/// Times messages between the ranks with the lowest numbers.
+/// Times messages between the first ranks.
 class messenger {
  public:
   messenger(int rank, std::size_t bytes, unsigned repeats)
       : rank_(rank), repeats_(repeats), out_(bytes, 1), in_(bytes) {}
 
-  /// Returns the seconds of a message from rank 0 to rank 1: half of the time of a message there and one back.
+  /// Returns the seconds of a message from rank 0 to rank 1: half of the time of a message and its reply of the same
+  /// size.
   [[nodiscard]] double one_way(std::size_t bytes) {
     return seconds_of_a_turn([&] {
              const int count = static_cast<int>(bytes);
@@ -32,9 +33,9 @@ class messenger {
            }) /
            2;
   }
-  /// Returns the seconds in which each of the first `ranks` ranks sends a message to the next rank and receives one.
-  /// The ranks wait for each other before each turn, as in programs that compute between messages; otherwise the queues
-  /// of the network would never be empty.
+  /// Returns the seconds in which each of the first `ranks` ranks sends a message to the next rank and receives one
+  /// from the previous rank. The ranks wait for each other before each turn, as in programs that compute between
+  /// messages; otherwise, messages of consecutive turns would overlap.
   [[nodiscard]] double around(int ranks, std::size_t bytes) {
     MPI_Comm these = MPI_COMM_NULL;
     MPI_Group all = MPI_GROUP_NULL, first = MPI_GROUP_NULL;
@@ -125,7 +126,7 @@ message_rates ranks::messages(std::size_t bytes, unsigned repeats) {
 
 double ranks::seconds_on(int machines, unsigned repeats, const std::function<void()>& body) {
   double fastest = 0;
-  // The first run is a warm-up and is not counted.
+  // The first run warms up and is not counted.
   for (unsigned i = 0; i <= repeats; ++i) {
     wait_for_all();
     const double begin = now();

@@ -6,7 +6,7 @@
 
 namespace hpe::bench {
 
-/// Returns a profile as text for people: a line for each figure.
+/// Returns a profile as text for people, with one line for each figure.
 [[nodiscard]] std::string as_table(const predict::machine_profile& m);
 
 }  // namespace hpe::bench

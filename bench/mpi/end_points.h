@@ -1,8 +1,8 @@
 #pragma once
 
-/// One rank's side of an exchange between two ranks: how it sends and receives a message. A message counts as received
-/// when its data is in device memory. Messages use the first bytes of an end point's memory; the constructor sets the
-/// size of the memory.
+/// One rank's side of an exchange between two ranks: send() and receive() transfer one message. receive() returns when
+/// the data is in device memory. The constructor allocates the end point's memory. A message uses the first bytes of
+/// this memory.
 
 #include <cstddef>
 #include <vector>
@@ -36,7 +36,7 @@ class host_memory final : public end_point {
   std::vector<std::byte> memory_;
 };
 
-/// Passes hpe's device memory to MPI.
+/// Passes pointers to hpe's device memory to MPI.
 class device_memory final : public end_point {
  public:
   device_memory(int device, std::size_t bytes);
@@ -47,7 +47,7 @@ class device_memory final : public end_point {
   hpe::array<std::byte> memory_;
 };
 
-/// Messages from one kind of memory to another. The rank whose `sender` is true sends the data and receives an empty
+/// Sends messages from one kind of memory to another. The rank whose `sender` is true sends data and receives an empty
 /// message.
 class one_direction final : public end_point {
  public:
@@ -61,7 +61,7 @@ class one_direction final : public end_point {
   end_point& to_;
 };
 
-/// The code of a program without hpe: a copy between device and host memory, and MPI on host memory.
+/// Stages as a program without hpe does: copies between device and host memory, and passes host memory to MPI.
 class staged_by_hand final : public end_point {
  public:
   staged_by_hand(by_hand& device, std::byte* staging) : device_(device), staging_(staging) {}
@@ -73,7 +73,7 @@ class staged_by_hand final : public end_point {
   std::byte* staging_;
 };
 
-/// Sends a message there and back `turns` times. Both ranks call it.
+/// Sends a message to the other rank and back `turns` times. Both ranks must call this function.
 void exchange(end_point& mine, std::size_t bytes, unsigned turns);
 
 }  // namespace hpe::bench

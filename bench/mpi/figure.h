@@ -1,6 +1,6 @@
 #pragma once
 
-/// The table and the charts of the times of messages between two ranks.
+/// Collects the times of messages between two ranks for a table and for charts.
 
 #include <cstddef>
 #include <string>
@@ -13,13 +13,14 @@ namespace hpe::bench {
 
 class figure {
  public:
-  /// Adds the time of one message in one direction: in microseconds for up to 4 KiB, as a rate in GB/s for more.
+  /// Adds the time of one message in one direction: in microseconds for messages of up to 4 KiB, and as a rate in GB/s
+  /// for larger ones.
   void add(std::size_t bytes, const char* scheme, const timing& one_message);
-  /// Adds a ratio as a detail of the last line. bar: the least ratio that is required; 0: none.
+  /// Adds a ratio as a sub-line of the last line. bar: the least ratio that meets the target; 0: no target.
   void compare(const std::string& what, double ratio, double bar);
 
-  /// Prints the table and returns the exit status. charts_file: the file for the charts of latency and bandwidth;
-  /// empty: no file.
+  /// Prints the table and returns the exit status for main(). charts_file: the file to which the charts of latency and
+  /// bandwidth are written; empty: no file.
   [[nodiscard]] int finish(const std::string& title, const arguments& given, const std::string& charts_file) const;
 
  private:

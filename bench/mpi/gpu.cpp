@@ -1,4 +1,4 @@
-// Each copy first makes its context current, because hpe makes other contexts current in the same thread.
+// Each function first makes its CUDA context current, because hpe makes other contexts current on the same thread.
 #include "bench/common/driver.h"
 #include "bench/mpi/by_hand.h"
 
@@ -17,7 +17,7 @@ class gpu_memory {
     CALL(cuMemsetD8, memory_, 1, bytes);
     CALL(cuCtxSynchronize);
   }
-  // The context lives until the program ends, like those of hpe.
+  // The context exists until the program ends, as hpe's contexts do.
   ~gpu_memory() {
     use();
     CALL(cuMemFree, memory_);
@@ -29,7 +29,7 @@ class gpu_memory {
   [[nodiscard]] CUcontext context() const { return context_; }
   [[nodiscard]] CUdeviceptr data() const { return memory_; }
 
-  /// Lets the context of this GPU access the memory of another GPU, if the machine allows such access.
+  /// Lets this GPU access the memory of another GPU, if the machine allows peer access.
   void reach(const gpu_memory& other) const {
     int can = 0;
     CALL(cuDeviceCanAccessPeer, &can, device_, other.device_);

@@ -1,7 +1,7 @@
-// Latency and bandwidth between two ranks, measured as the OSU benchmarks do: device memory passed to MPI is compared
+// Latency and bandwidth between two ranks, measured as the OSU benchmarks do. Device memory passed to MPI is compared
 // with plain MPI on host memory and with hand-written staging through pageable and through pinned memory (the three
-// schemes of Cabezas, 2015, section 5.3.6). Between ranks on two GPUs, large messages are also compared with the
-// driver's peer copy. If the program is not started by mpirun, it starts itself under mpirun.
+// schemes of Cabezas, 2015, section 5.3.6). If the ranks use two GPUs, large messages are also compared with the
+// driver's peer copy. If mpirun did not start the program, the program starts itself under mpirun.
 
 #define OMPI_SKIP_MPICXX
 #include <fmt/core.h>
@@ -31,20 +31,21 @@ constexpr std::size_t short_message = 4096;
 
 void together() { MPI_Barrier(MPI_COMM_WORLD); }
 
-// A scheme by which data moves between the two ranks.
+// A way to send messages between the two ranks.
 struct scheme {
   const char* name;
   end_point* mine;
   bool one_direction = false;
 
-  // The empty message that comes back costs as much as a small message, and little compared with a large one.
+  // The empty reply to a message in one direction takes as long as a small message, but is negligible beside a large
+  // one.
   [[nodiscard]] unsigned messages_of_a_turn(std::size_t bytes) const {
     return one_direction && bytes > short_message ? 1 : 2;
   }
 };
 
-// Returns a number of round trips that take about 20 ms; both ranks get the same number. The ranks' different start
-// times are then negligible.
+// Returns the number of round trips that take about 20 ms; both ranks get the same number. In 20 ms, the difference
+// between the ranks' start times is negligible.
 unsigned turns_of(const scheme& s, std::size_t bytes) {
   hpe::bench::exchange(*s.mine, bytes, 1);
   together();
@@ -59,7 +60,7 @@ timing divided(const timing& all, unsigned n) {
   return {all.median / n, all.fastest / n, all.slowest / n, all.processor / n};
 }
 
-// Times one message in one direction, by two schemes in turn, so that a drift of the machine's speed affects both
+// Times one message in one direction, for two schemes in turn, so that a drift of the machine's speed affects both
 // equally.
 hpe::bench::pair_of_timings one_way(const scheme& first, const scheme& second, std::size_t bytes, unsigned repeats) {
   const unsigned turns[] = {turns_of(first, bytes), turns_of(second, bytes)};
@@ -70,7 +71,7 @@ hpe::bench::pair_of_timings one_way(const scheme& first, const scheme& second, s
           divided(both.second, turns[1] * second.messages_of_a_turn(bytes))};
 }
 
-// Times a message, and a peer copy that rank 0 makes by the driver while rank 1 waits.
+// Times a message, and a copy between GPUs that rank 0 makes by the driver while rank 1 waits.
 hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_copy* copy, std::size_t bytes,
                                               unsigned repeats) {
   constexpr unsigned copies = 20;
@@ -97,7 +98,7 @@ hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_
   std::exit(1);
 }
 
-// The device of each rank: two different devices if there are two.
+// The device of each rank: different devices if the machine has two.
 struct devices {
   std::array<int, 2> of_rank{};
   std::string title = "MPI between two ranks";
@@ -173,11 +174,12 @@ int main(int argc, char** argv) {
   std::size_t last = largest;
   std::string against = "all";
   const auto arguments = hpe::bench::parse(
-      argc, argv, "MPI between two ranks: device memory, host memory, staging by hand",
-      {{"--charts", "FILE", "write latency and bandwidth by size, for scripts/measurements draw",
+      argc, argv, "MPI between two ranks with device memory, compared with host memory and staging by hand",
+      {{"--charts", "FILE", "write charts of latency and bandwidth to FILE, for scripts/measurements draw",
         hpe::bench::to_text(charts_file)},
-       {"--from", "BYTES", "the smallest message (8)", hpe::bench::to_whole(smallest, 1, largest)},
-       {"--to", "BYTES", "the largest message (256M, which is the most)", hpe::bench::to_whole(last, 1, largest)},
+       {"--from", "BYTES", "the size of the smallest message (8)", hpe::bench::to_whole(smallest, 1, largest)},
+       {"--to", "BYTES", "the size of the largest message, at most 256M (256M)",
+        hpe::bench::to_whole(last, 1, largest)},
        {"--against", "WHAT", "all, or pinned: only staging by hand through pinned memory",
         hpe::bench::to_word(against, {"all", "pinned"})}});
   if (smallest > last) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Error checks and device arrays for those versions of the benchmarks that are written in CUDA.
+/// Error checks and device arrays for the CUDA versions of the programs.
 
 #include <cuda_runtime.h>
 

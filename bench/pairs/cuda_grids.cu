@@ -94,7 +94,7 @@ version jacobi(int n) {
           }};
 }
 
-// A step of Jacobi's method for a x = b: each warp adds up one row, and a block has eight warps.
+// A step of Jacobi's method for a x = b. Each warp computes one row, and a block has eight warps.
 __global__ void system_kernel(const float* a, const double* b, const double* x, double* next, double* change, int n) {
   const int lane = threadIdx.x, row = blockIdx.x * blockDim.y + threadIdx.y;
   __shared__ double changes[8];
@@ -113,7 +113,7 @@ __global__ void system_kernel(const float* a, const double* b, const double* x, 
   if (lane == 0) atomicAdd(change, sum);
 }
 
-// The steps, with fills and copies, are the nodes of a CUDA graph. n is a multiple of 8.
+// The steps, fills and copies are the nodes of a CUDA graph. n must be a multiple of 8.
 version linear_system(int n) {
   auto a = make<float>(system_matrix(n));
   auto b = make<double>(std::vector<double>(n, 2.0 * n)), x = make<double>(n), next = make<double>(n),
@@ -134,7 +134,7 @@ version linear_system(int n) {
   check(cudaGraphDestroy(captured));
   const std::shared_ptr<CUgraphExec_st> graph(made, cudaGraphExecDestroy);
   const std::shared_ptr<CUstream_st> queue(stream, cudaStreamDestroy);
-  const auto used = std::make_tuple(a, b, next);  // the arrays that the graph's nodes use
+  const auto used = std::make_tuple(a, b, next);  // keeps the arrays alive that the graph's nodes use
   return {[=] {
             static_cast<void>(used);
             check(cudaGraphLaunch(graph.get(), queue.get()));
@@ -281,7 +281,7 @@ version mandelbrot(int n) {
           [=] { return out->values(); }};
 }
 
-// Newton's method for z^3 = 1, with complex numbers in double precision.
+// Newton's method for z^3 = 1, with complex numbers in double precision, in each thread.
 __global__ void complex_roots_kernel(double2* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n * n) return;

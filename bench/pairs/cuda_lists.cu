@@ -41,7 +41,7 @@ version reduction(int n) {
           [=] { return sum->values(); }};
 }
 
-// Inclusive prefix sums of a block's part, by the method of Hillis and Steele.
+// Inclusive prefix sums of the 256 elements of each block, by the method of Hillis and Steele.
 __global__ void scan_kernel(const int* in, int* out, int* totals, int n) {
   __shared__ int part[2][256];
   int i = blockIdx.x * 256 + threadIdx.x, t = threadIdx.x, from = 0;
@@ -80,7 +80,7 @@ version scan(int n) {
           [=] { return out->values(); }};
 }
 
-// One transform of 1024 points in each block, by Stockham's method.
+// Each block computes one Fourier transform of 1024 points, by Stockham's method.
 __global__ void fft_kernel(const float2* in, float2* out) {
   __shared__ float2 data[2][fft_points];
   int t = threadIdx.x, from = 0;
@@ -143,7 +143,7 @@ version n_body(int n) {
           [=] { return force->values(); }};
 }
 
-// Each thread simulates random paths of a price, with its own random generator.
+// Each thread simulates random paths of a price, with its own random number generator.
 __global__ void monte_carlo_kernel(float* payoff, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -186,7 +186,7 @@ __global__ void bitonic_global_kernel(unsigned* data, int j, int k) {
   }
 }
 
-// The steps of a bitonic sort that compare elements of the same tile of 512 elements.
+// The steps of a bitonic sort that compare elements within the same tile of 512 elements.
 __global__ void bitonic_shared_kernel(unsigned* data, int first_k, int last_k, int j) {
   __shared__ unsigned tile[512];
   int i = blockIdx.x * blockDim.x + threadIdx.x, t = threadIdx.x;
@@ -224,7 +224,8 @@ version bitonic_sort(int n) {
           [=] { return data->values(); }};
 }
 
-// Sorts keys of 24 bits, 4 bits at a time: counts for each tile, prefix sums of the counts, and a stable scatter.
+// Sorts 24-bit keys, 4 bits at a time: counts the digits of each tile, computes prefix sums of the counts, and scatters
+// the keys stably.
 __global__ void radix_count_kernel(const unsigned* in, unsigned* counts, int shift, int n) {
   __shared__ unsigned bins[16];
   if (threadIdx.x < 16) bins[threadIdx.x] = 0;
@@ -348,7 +349,7 @@ version black_scholes(int n) {
           }};
 }
 
-// Finds the nearest of 16 cluster centres for each point of four coordinates.
+// Finds the nearest of 16 cluster centres for each point, which has four coordinates.
 __global__ void k_means_kernel(const float4* points, const float4* centres, int* nearest, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;

@@ -1,7 +1,7 @@
-// CUDA programs on a soft device, compared with the same programs in OpenMP on the same cores.
+// CUDA programs on a soft device, compared with the same programs in OpenMP on the same number of cores.
 //
-// The two versions of a program run alternately. OpenMP's threads spin for a while after their work, so the CUDA
-// version starts after a pause in which they go to sleep.
+// The two versions of a program run alternately. OpenMP's threads spin for a while after each parallel region; the CUDA
+// version starts after a pause in which they fall asleep.
 
 #include <fmt/core.h>
 #include <omp.h>
@@ -51,7 +51,7 @@ namespace {
 
 constexpr auto until_asleep = std::chrono::milliseconds(20);
 
-// The root mean square of a - b, relative to that of b; infinite if a and b have different lengths.
+// Returns the root mean square of a - b, relative to that of b; infinity if a and b have different lengths.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double apart = 0, size = 0;
@@ -129,10 +129,10 @@ int main(int argc, char** argv) {
   pairs::options wanted;
   ::setenv("HPE_DEVICES", "soft:1", 0);
   const arguments given =
-      parse(argc, argv, "CUDA programs on a soft device beside the same programs in OpenMP",
-            {{"--threads", "N", "threads of either side (all cores)", to_whole(wanted.threads)},
+      parse(argc, argv, "CUDA programs on a soft device, compared with the same programs in OpenMP",
+            {{"--threads", "N", "threads of each version (all cores)", to_whole(wanted.threads)},
              {"--only", "WORDS", "only the pairs whose name contains these words", to_text(wanted.only)},
-             {"--small", "", "compare results of small programs, and measure no times", to_flag(wanted.small)}});
+             {"--small", "", "compare the results of small problems, and measure no times", to_flag(wanted.small)}});
   ::setenv("HPE_SOFT_THREADS", std::to_string(wanted.threads).c_str(), 1);
   omp_set_num_threads(static_cast<int>(wanted.threads));
   return report(

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Helpers of the OpenMP versions.
+/// Helpers for the OpenMP versions of the programs.
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,8 @@ std::vector<double> as_doubles(const std::vector<T>& values) {
   return {values.begin(), values.end()};
 }
 
-// Returns a version whose arrays are members of an object of type T, which has run() and the vector `output`.
+// Wraps an object of type T, which holds the arrays, as a version: T::run() is the timed part, and the vector T::output
+// is the result.
 template <class T>
 version of(std::shared_ptr<T> program) {
   return {[program] { program->run(); }, [program] { return as_doubles(program->output); }};

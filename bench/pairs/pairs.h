@@ -1,7 +1,7 @@
 #pragma once
 
-/// Programs of the kinds found in public benchmark suites, each written twice: in CUDA and in OpenMP. Both versions use
-/// the same input and the usual style of their language.
+/// Programs of the kinds found in public benchmark suites, each written twice: in CUDA and in OpenMP. Both versions
+/// compute the same problem in the usual style of their language.
 
 #include <cmath>
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace hpe::bench::pairs {
 
-/// A version of a program whose input is already in memory.
+/// A version of a program, whose input is already in memory.
 struct version {
-  std::function<void()> run;                    ///< the timed part; may be repeated, ends when the result is complete
+  std::function<void()> run;                    ///< the timed part, repeatable; returns when the result is complete
   std::function<std::vector<double>()> result;  ///< returns the result of the last run
 };
 
-/// Makes one version of a program; `n` is its size.
+/// Creates one version of a program; `n` is the size of the problem.
 using maker = version (*)(int n);
 
 struct pair {
   const char* name;
   maker cuda, openmp;
-  int size;          ///< the size for measurements
-  int small;         ///< a size for tests
-  double tolerance;  ///< the largest difference of the results that is allowed, as a relative root mean square
+  int size;          ///< problem size for measurements
+  int small;         ///< problem size for tests
+  double tolerance;  ///< the largest allowed difference of the results, as a relative root mean square
 };
 
-/// The pairs, in the order of the table.
+/// Returns all pairs of programs, in the order of the table.
 [[nodiscard]] const std::vector<pair>& all();
 
 /// Returns element i of a program's input: a number in [0, 1), from a hash of i.
@@ -53,7 +53,7 @@ struct pair {
   return values;
 }
 
-/// Returns keys of 24 bits.
+/// Returns `count` keys of 24 bits.
 [[nodiscard]] inline std::vector<unsigned> input_keys(std::size_t count) {
   std::vector<unsigned> values(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -61,7 +61,8 @@ struct pair {
   return values;
 }
 
-/// A sparse matrix in rows (CSR): each row has 4 to 28 elements, in a band around the diagonal and in random columns.
+/// A sparse matrix in compressed rows (CSR). Each row has 4 to 28 elements, in a band around the diagonal and in random
+/// columns.
 struct sparse_matrix {
   std::vector<int> first, column;
   std::vector<double> value;
@@ -93,7 +94,7 @@ constexpr int filter_radius = 3;
 constexpr int most_iterations = 256;
 constexpr int paths_per_thread = 64;
 
-/// The matrix of a linear system of n unknowns: each element of the diagonal is larger than the sum of the other
+/// Returns the matrix of a linear system of n unknowns. Each diagonal element is larger than the sum of the other
 /// elements of its row.
 [[nodiscard]] inline std::vector<float> system_matrix(int n) {
   const auto rows = static_cast<std::size_t>(n);
@@ -102,7 +103,7 @@ constexpr int paths_per_thread = 64;
   return a;
 }
 
-/// The (2 r + 1)^2 weights of the image filter, whose radius is r.
+/// Returns the (2 r + 1)^2 weights of the image filter of radius r = filter_radius.
 [[nodiscard]] inline std::vector<float> filter_weights() {
   constexpr int width = 2 * filter_radius + 1;
   std::vector<float> weights(static_cast<std::size_t>(width * width));
@@ -114,7 +115,7 @@ constexpr int paths_per_thread = 64;
   return weights;
 }
 
-// Declares the CUDA versions (cuda_*.cu) and the OpenMP versions (openmp_*.cpp).
+// Declares the CUDA version (cuda_*.cu) and the OpenMP version (openmp_*.cpp) of a program.
 #define HPE_PAIR(name)               \
   namespace cuda {                   \
   [[nodiscard]] version name(int n); \

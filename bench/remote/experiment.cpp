@@ -19,9 +19,9 @@ namespace hpe::bench::remote {
 namespace {
 
 constexpr std::size_t tile_bytes = tile_elements * sizeof(element);
-constexpr uint32_t resident_blocks = 2048 / tile_elements;  // on a multiprocessor; as in pass.cu
+constexpr uint32_t resident_blocks = 2048 / tile_elements;  // blocks on a multiprocessor, as compiled in pass.cu
 constexpr std::size_t pattern_tiles = 1024;
-// The bytes that empty_caches() uses; larger than the second-level cache of any device.
+// The bytes that empty_caches() accesses; larger than the second-level cache of any device.
 constexpr std::size_t cache_bytes = std::size_t{256} << 20;
 
 int other(int device) { return 1 - device; }
@@ -36,8 +36,8 @@ element computed(element e, uint32_t steps) {
   return e;
 }
 
-/// Returns the PTX module if the links of soft devices have limits. HPE_REMOTE_PTX is the module's file; empty if there
-/// is no nvcc.
+/// Returns the PTX module if the links of soft devices have limits; else nullopt. HPE_REMOTE_PTX is the path of the
+/// module's file; empty if hpe was built without nvcc.
 std::optional<hpe::ptx_module> ptx_for_links() {
   const options chosen = options::from_environment();
   const std::string file = HPE_REMOTE_PTX;
@@ -57,7 +57,8 @@ bool same_bits(const element& a, const element& b) {
 
 }  // namespace
 
-/// The arrays of one device's pass. The arrays in far memory are allocated when an experiment first needs them.
+/// The arrays of the pass on one device. The arrays in far memory (another device's, or the host's) are allocated when
+/// an experiment first uses them.
 struct experiment::side {
   int device = 0;
   hpe::array<element> near_in, near_out;
@@ -274,8 +275,8 @@ experiment::look_up_result experiment::look_up_seconds(target where, std::size_t
   side& mine = side_of(0);
   const auto entries = static_cast<uint32_t>(table_bytes / sizeof(element));
   const hpe::array<element> table = random_array(place_of(where), entries, far);
-  // On GPUs, enough reads that the time to fetch a table into the cache does not count. Over a link, large tables take
-  // 35 ms.
+  // On GPUs, each thread reads often enough that the time to load the table into the cache is negligible. Over a link
+  // of limited rate, a large table takes 35 ms.
   const uint32_t reads = on_gpus() ? 256 : 4, grid = blocks(occupancy);
   const auto run = [&] {
     launch_on(0, look_up_, "remote_look_up", grid,
@@ -302,7 +303,8 @@ experiment::look_up_result experiment::look_up_seconds(target where, std::size_t
 
 experiment::adding_result experiment::adding_seconds(target where, uint32_t entries) {
   const hpe::array<uint32_t> counters(entries, place_of(where));
-  // A link carries only about a million additions a second, so each thread makes few additions in host memory.
+  // A link carries only about a million additions per second; therefore, each thread makes few additions in host
+  // memory.
   const uint32_t grid = blocks(1), adds = !on_gpus() ? 4 : where == target::host ? 1 : 64;
   const auto run = [&] {
     launch_on(0, adding_, "remote_add", grid, adding{counters.data(), entries, adds}, hpe::inout(counters));
@@ -312,7 +314,8 @@ experiment::adding_result experiment::adding_seconds(target where, uint32_t entr
   run();
   const uint64_t all = uint64_t{grid} * tile_elements * adds;
   const uint64_t counted = std::accumulate(counters.begin(), counters.end(), uint64_t{0});
-  if (counted != all) throw std::runtime_error(fmt::format("{} additions were made, {} arrived", all, counted));
+  if (counted != all)
+    throw std::runtime_error(fmt::format("the threads made {} additions, but the counters contain {}", all, counted));
   return {timed(
               repeats_, [&] { empty_caches(); }, run),
           static_cast<double>(all)};
@@ -334,7 +337,7 @@ timing experiment::filter_seconds(uint32_t side, uint32_t reach, target where, w
   std::mt19937 random(std::random_device{}());
   const auto pixel = [&](std::size_t i) { return patterns_[near][i / 4 % patterns_[near].size()].at[i % 4]; };
   for (int sample = 0; sample < 64; ++sample) {
-    // The first four samples are the image's corners.
+    // The first four samples are the corners of the image.
     const std::size_t place =
         sample < 4 ? (sample & 1) * (side - 1U) + (sample >> 1) * (pixels - side) : random() % pixels;
     const auto y = static_cast<int64_t>(place / side), x = static_cast<int64_t>(place % side), r = int64_t{reach};

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Times passes over near and far memory, and checks their results.
+/// Times passes of kernels over arrays in near memory (the device's own) and far memory (another device's or the
+/// host's), and checks the results.
 
 #include <memory>
 #include <optional>
@@ -14,54 +15,55 @@
 
 namespace hpe::bench::remote {
 
-/// Where far memory is, as seen from the device that runs the pass.
+/// Where far memory is, relative to the device that runs the pass.
 enum class target { own, peer, host };
 
 struct setting {
   target where = target::own;
-  double far_reads = 0, far_writes = 0;  ///< shares of all elements, from 0 to 1
-  bool in_columns = true;                ///< the far elements are columns, not rows
+  double far_reads = 0, far_writes = 0;  ///< shares of all elements that are in far memory, from 0 to 1
+  bool in_columns = true;                ///< the elements in far memory are columns (true) or rows (false)
   uint32_t steps = 0;
   bool reads = true, writes = true;
-  double occupancy = 1;  ///< share of the threads that a device can hold
-  bool on_both = false;  ///< devices 0 and 1 both run the pass; each one's peer is the other
+  double occupancy = 1;  ///< share of the threads that the device can run at a time
+  bool on_both = false;  ///< devices 0 and 1 both run the pass; for each, the other is the peer
 };
 
-/// The rates over the time of a pass, which is divided into equal spans. A tile is counted in the span in which it
-/// ended, as near or far bytes depending on the memory that it read.
+/// The rates during a pass, whose time is divided into equal spans. A tile counts in the span in which its processing
+/// ended: as near bytes if it was read from near memory, else as far bytes.
 struct time_line {
   double seconds_a_span = 0;
-  std::vector<double> near_bytes, far_bytes;  ///< bytes per second, for each span
+  std::vector<double> near_bytes, far_bytes;  ///< bytes per second in each span
 };
 
 class experiment {
  public:
-  /// bytes: the size of one array, a multiple of the bytes of 1024 tiles. Arrays hold random numbers.
+  /// bytes: the size of one array, which must be a multiple of the size of 1024 tiles. The arrays contain random
+  /// numbers.
   experiment(std::size_t bytes, unsigned repeats);
   ~experiment();
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// Whether the times of kernels show the cost of far memory: true for GPUs, and for soft devices whose links have
-  /// limits. Such soft devices run PTX kernels, because only PTX kernels take time on links.
+  /// Whether far memory costs time: true for GPUs, and for soft devices whose links have limits (HPE_SOFT_PEER_LINK,
+  /// HPE_SOFT_HOST_LINK). Soft devices with such links run the kernels as PTX, because hpe simulates links only for PTX
+  /// kernels.
   [[nodiscard]] bool has_links() const noexcept { return on_gpus() || ptx_.has_value(); }
 
-  /// The memories that device 0 can use: its own, that of device 1 if the devices reach each other, and that of the
-  /// host.
+  /// The memories that device 0 can access: its own, device 1's if the devices can access each other, and the host's.
   [[nodiscard]] const std::vector<target>& targets() const noexcept { return targets_; }
-  /// The far memory for experiments that use one far memory: the peer's if there is a peer, else the host's.
+  /// The far memory of experiments that use only one: the peer's if there is a peer, else the host's.
   [[nodiscard]] target usual_target() const noexcept { return targets_[1]; }
 
-  /// Returns the seconds of a pass. The caches of both devices are emptied before each pass. Checks the results of the
-  /// first run, and throws std::runtime_error if one is wrong.
+  /// Returns the seconds of a pass with the setting s. The caches of both devices are emptied before each timed pass.
+  /// The results of the first run are checked; throws std::runtime_error if one is wrong.
   [[nodiscard]] timing seconds(const setting& s);
   [[nodiscard]] time_line progress(const setting& s, std::size_t spans);
-  /// Returns the seconds of a copy of one array from the memory `where` to near memory.
+  /// Returns the seconds of a copy of one array from the memory `where` to the device's own memory.
   [[nodiscard]] timing seconds_of_copy(target where);
 
   struct look_up_result {
     timing time;
-    std::size_t bytes;  ///< the number of bytes that all threads together read
+    std::size_t bytes;  ///< the bytes that all threads together read
   };
   /// Times a kernel in which all threads of device 0 read a table of `table_bytes` bytes (a power of two, at least 64).
   [[nodiscard]] look_up_result look_up_seconds(target where, std::size_t table_bytes, double occupancy, bool read_only);
@@ -70,11 +72,12 @@ class experiment {
     timing time;
     double adds;
   };
-  /// Times a kernel in which all threads of device 0 add to `entries` counters (a power of two) by atomic operations of
-  /// system scope.
+  /// Times a kernel in which all threads of device 0 add to `entries` counters (a power of two) in the memory `where`,
+  /// by atomic operations of system scope.
   [[nodiscard]] adding_result adding_seconds(target where, uint32_t entries);
 
-  /// Returns the seconds of filtering an image of side x side pixels in near memory with weights in the memory `where`.
+  /// Returns the seconds of a filter of an image of side x side pixels in near memory, with the filter's weights in the
+  /// memory `where`.
   [[nodiscard]] timing filter_seconds(uint32_t side, uint32_t reach, target where, weight_path path);
 
  private:
@@ -84,13 +87,13 @@ class experiment {
   [[nodiscard]] const hpe::array<element>& far_in(side& s, target where);
   [[nodiscard]] const hpe::array<element>& far_out(side& s, target where);
   [[nodiscard]] hpe::array<element> random_array(const hpe::placement& place, std::size_t count, near_or_far which);
-  /// The placement of an array in the memory `where`, as seen from a device.
+  /// Returns the placement of an array in the memory `where`, relative to a device.
   [[nodiscard]] static hpe::placement place_of(target where, int device = 0);
   [[nodiscard]] uint32_t blocks(double occupancy) const;
   void launch(int device, const setting& s, uint64_t* stamps);
   void check(int device, const setting& s);
   void empty_caches();
-  /// Queues a kernel; `name` is its name in the PTX module.
+  /// Queues a kernel on a device; `name` is the kernel's name in the PTX module.
   template <class Parameters, class... Accesses>
   void launch_on(int device, const hpe::kernel<Parameters>& kernel, const char* name, uint32_t blocks,
                  const Parameters& parameters, const Accesses&... accesses) const;
@@ -104,7 +107,7 @@ class experiment {
   const hpe::kernel<adding> adding_;
   const hpe::kernel<filter> filter_;
   std::optional<hpe::ptx_module> ptx_;
-  std::vector<element> patterns_[2];  // near arrays repeat the first, far arrays the second
+  std::vector<element> patterns_[2];  // near arrays repeat the first pattern, far arrays the second
   std::vector<target> targets_;
   std::vector<hpe::array<std::byte>> caches_;
   std::unique_ptr<side> sides_[2];

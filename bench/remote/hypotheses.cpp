@@ -27,7 +27,7 @@ const char* words(bool in_columns) { return in_columns ? "spread" : "batch"; }
 
 result number(std::string what, double value, const char* unit) { return {std::move(what), value, unit}; }
 
-/// The setting of a pass that reads or writes (or both) all elements in the memory `where`.
+/// Returns the setting of a pass in which all elements that are read (or written, or both) are in the memory `where`.
 setting whole(target where, bool reads, bool writes) {
   setting s;
   s.where = where;
@@ -41,7 +41,7 @@ setting whole(target where, bool reads, bool writes) {
 struct rates {
   double local;   ///< bytes per second, read plus written, of a pass in the device's own memory
   double remote;  ///< bytes per second that a pass reads from far memory
-  double step;    ///< seconds of one multiplication and addition for each float of an array
+  double step;    ///< seconds that one multiplication and addition for each float of an array take
 };
 
 rates measured_rates(experiment& e) {
@@ -53,9 +53,9 @@ rates measured_rates(experiment& e) {
           e.seconds(computing).median / many};
 }
 
-/// A lower bound of the time of a pass that reads the fraction `share` of its elements from far memory. in_columns
-/// ("spread"): memory, link and arithmetic work at the same time. Otherwise ("batch"): the far elements are processed
-/// first, at the speed of the link.
+/// Returns a lower bound, in seconds, of the time of a pass that reads the fraction `share` of its elements from far
+/// memory. If in_columns ("spread"), memory, link and arithmetic work at the same time. Otherwise ("batch"), the pass
+/// processes the far elements first, at the rate of the link, and then the near elements.
 double bound(const rates& r, double bytes, double share, uint32_t steps, bool in_columns) {
   const double computing = r.step * steps;
   if (in_columns) return std::max({(2 - share) * bytes / r.local, share * bytes / r.remote, computing});
@@ -244,7 +244,8 @@ answer filters(experiment& e) {
       a.lines.push_back(number(name + "in the parameters", copied.median / micro, "us"));
       for (const target where : e.targets())
         for (const weight_path path : {weight_path::plain, weight_path::read_only}) {
-          // Each load that misses the caches crosses the link by itself, so larger images would take minutes.
+          // With path `plain`, each weight is loaded over the link again for each pixel, so that larger images would
+          // take minutes.
           if (side > 128 && where != target::own && path == weight_path::plain) continue;
           a.lines.push_back(
               number(fmt::format("  in {}{}", words(where), path == weight_path::read_only ? ", read-only path" : ""),

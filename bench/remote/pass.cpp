@@ -1,4 +1,4 @@
-// The kernels of `hpe bench remote` for soft devices. A tile of the launch is a block of threads.
+// The kernels of `hpe bench remote` for soft devices. A tile of the launch computes one block of threads.
 
 #include "bench/remote/pass.h"
 

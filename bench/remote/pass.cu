@@ -91,7 +91,8 @@ __device__ void filter_with(const filter& p, Weight weight) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(tile_elements) remote_filter(const __grid_constant__ filter p) {
-  // The load is volatile so that the compiler does not move it out of the loop: each pixel must load the weights.
+  // The load is volatile, so that the compiler does not move it out of the loop: each pixel must load the weights
+  // itself.
   switch (p.path) {
     case weight_path::plain:
       filter_with(p, [&](int k) { return *static_cast<const volatile float*>(p.weights + k); });

@@ -1,5 +1,5 @@
-// Measures the time that kernels take if they use the memory of another device or of the host. This repeats, with
-// today's devices, the study of GPU-SM in J. Cabezas's thesis, chapter 6.
+// Measures the time of kernels that access the memory of another device or of the host. The program repeats, on current
+// devices, the study of GPU-SM in J. Cabezas's thesis, chapter 6.
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@ using namespace hpe::bench::remote;
 struct part {
   const char* name;
   answer (*measure)(experiment&);
-  bool needs_gpus = false;  ///< a soft device adds the time on its links at the end of a kernel, not during it
+  bool needs_gpus = false;  ///< a soft device adds the time on its links after a kernel, not during the kernel
 };
 
 constexpr part parts[] = {{"H1", bandwidth},     {"H2", progress_over_time, true},
@@ -31,11 +31,11 @@ int main(int argc, char** argv) {
   for (const part& one : parts) names.emplace_back(one.name);
   const auto given = hpe::bench::parse(
       argc, argv, "kernels that use the memory of another device or of the host: rates, overheads, caches",
-      {{"--size", "BYTES", "the bytes of an array (1G; 4M for soft devices); a multiple of 4M",
+      {{"--size", "BYTES", "the size of an array, a multiple of 4M (1G; 4M for soft devices)",
         hpe::bench::to_whole(bytes, std::size_t{1} << 22, std::int64_t{1} << 36)},
        {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; atomics; filters",
         hpe::bench::to_word(only, names)},
-       {"--charts", "FILE", "write the curves, for scripts/measurements draw", hpe::bench::to_text(charts)}});
+       {"--charts", "FILE", "write the curves to FILE, for scripts/measurements draw", hpe::bench::to_text(charts)}});
   const bool gpus = hpe::bench::on_gpus();
   constexpr std::size_t unit = std::size_t{1} << 22;
   if (bytes == 0) bytes = gpus ? std::size_t{1} << 30 : unit;
@@ -52,9 +52,9 @@ int main(int argc, char** argv) {
   }
   if (!e.has_links()) {
     fmt::print(
-        "All results are right. Soft devices whose links have no limit use each other's memory at the speed of host\n"
-        "memory, so times of their kernels tell nothing about remote memory, and none is printed. For times, give the\n"
-        "links limits (HPE_SOFT_PEER_LINK=1G:5, HPE_SOFT_HOST_LINK), or use GPUs (HPE_DEVICES=cuda).\n");
+        "All results are right. No times are printed, because soft devices whose links have no limits access each\n"
+        "other's memory at the speed of host memory. To measure times, limit the links (for example with\n"
+        "HPE_SOFT_PEER_LINK=1G:5 and HPE_SOFT_HOST_LINK=1G:5), or use GPUs (HPE_DEVICES=cuda).\n");
     return 0;
   }
   const std::string title = fmt::format("remote: {}, {}", hpe::device_info(0).name, hpe::bench::load_of_machine());

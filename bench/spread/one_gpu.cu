@@ -1,11 +1,11 @@
-// The programs of workloads.h as a CUDA program for one GPU, which knows nothing of hpe: it uses cudaMalloc, launches
-// and copies. scripts/gpu-check --group spread runs it alone and under `hpe run --spread`.
+// The programs of workloads.h as a CUDA program for one GPU that does not use hpe: it calls cudaMalloc, launches
+// kernels and copies. scripts/gpu-check --group spread runs the program without hpe and under `hpe run --spread`.
 //
 //   one-gpu [--times FILE] FACTOR [NAME...]
 //
-// For each program, prints a line with a number that depends on all results; if rounding depends on the order of
-// additions, the number is the sum of the results in few digits. Writes a line into FILE with the median time of seven
-// runs in milliseconds and the program's name.
+// For each workload, prints a line with a checksum of all results. If rounding depends on the order of additions, the
+// line contains the sum of the results with few digits instead. With --times, also writes a line to FILE: the median
+// time of seven runs in milliseconds, and the workload's name.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,7 +19,7 @@
 #include "tests/interpose/programs/check.h"
 #include "tests/ptx/programs/single_gpu.cu"
 
-// Adds up a hash of each word and its index.
+// Adds a hash of each word and its index to *sum.
 __global__ void add_words(unsigned long long* sum, const unsigned* words, unsigned long long n) {
   const unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
   unsigned mine = i < n ? scrambled(i ^ ((unsigned long long)words[i] << 32)) : 0;
@@ -101,7 +101,7 @@ class program {
     for (const int n : what_.results) {
       const std::uint64_t words = what_.arrays[(std::size_t)n].words;
       all = all * 0x100000001b3ULL + sum_of_all((const unsigned*)arrays_[(std::size_t)n], words);
-      // The host copies all of a small array, and slices of a large one.
+      // The host copies all words of a small array, and three slices of a large one.
       const std::uint64_t slice = std::min<std::uint64_t>(words, 1U << 20U);
       for (const std::uint64_t at : {std::uint64_t{0}, (words - slice) / 2, words - slice}) {
         std::vector<std::uint32_t> copied(slice);
@@ -132,7 +132,8 @@ double run_ms(program& p) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Returns the median of seven runs, after 1.5 s of runs: hpe has then loaded code for all GPUs and moved the arrays.
+/// Returns the median time of seven runs, which follow 1.5 s of other runs: by then, hpe has loaded code for all GPUs
+/// and moved the arrays.
 double median_ms(program& p) {
   double before = 0;
   for (int n = 0; n < 5 || before < 1500; ++n) before += run_ms(p);
@@ -160,7 +161,7 @@ int main(int argc, char** argv) {
     if (!is_wanted(each.name)) continue;
     const single_gpu_program what = each.make();
     program p(what);
-    // Prints the results of a single run, because some programs change their input.
+    // Prints the results after one run, because some workloads change their input.
     p.fill();
     p.run();
     p.print();

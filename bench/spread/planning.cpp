@@ -1,6 +1,6 @@
-// The time that decisions about launches take on the launching thread (runtime/spread/planner.h), for typical launches:
-// the same launch again, with a counter among the parameters, with arrays that swap, and with a temporary array that is
-// allocated for each launch. Also the share of the time that planning takes if nearly every launch has a new shape.
+// The time that decisions about launches (runtime/spread/planner.h) take on the launching thread: for a repeated
+// launch, with a counter among the parameters, with arrays that swap, and with a temporary array that is allocated for
+// each launch. Also measures the share of the time that planning takes if nearly every launch has a new shape.
 
 #include <fmt/core.h>
 
@@ -17,7 +17,7 @@ using namespace hpe::spread;
 
 constexpr double most_microseconds_again = 0.1, most_microseconds_other = 5;
 
-/// Launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over four devices.
+/// Decides launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over four devices.
 class launches {
  public:
   explicit launches(when_planned when)
@@ -58,8 +58,8 @@ class launches {
   allocation arrays_[3];
 };
 
-/// Makes launches that nearly all have a new shape. Returns the planning time beyond the allowance as a fraction of the
-/// time since the first launch; the largest such fraction counts.
+/// Decides launches of which nearly all have a new shape. Returns the planning time beyond the allowance, as a fraction
+/// of the time since the first launch. Of all such fractions during the run, the largest counts.
 double share_of_plans() {
   using clock = std::chrono::steady_clock;
   launches all(when_planned::in_time);
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   unsigned room = 1;
   const auto arguments = hpe::bench::parse(
       argc, argv,
-      "the time that decisions about launches over several devices take: again, with other numbers or arrays",
+      "the time of decisions about launches over several devices: repeated, and with other numbers or arrays",
       {{"--room", "FACTOR", "multiply the targets by FACTOR, on a machine that other programs use (1)",
         hpe::bench::to_whole(room, 1, 100)}});
   constexpr int count = 20000;

@@ -8,7 +8,7 @@ namespace hpe::bench {
 
 namespace {
 
-constexpr std::uint32_t poison = 0x7fc0dead;  // a NaN
+constexpr std::uint32_t poison = 0x7fc0dead;  // a NaN, as a float
 
 placement place_of(std::uint64_t bytes, way how, const std::vector<int>& devices) {
   if (how != way::spread || bytes < granularity() * devices.size()) return on_device(0);

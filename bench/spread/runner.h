@@ -1,6 +1,6 @@
 #pragma once
 
-/// Runs a program that was written for one GPU: unchanged on one device, with patched kernels on one device, or spread
+/// Runs a program for one GPU in three ways: unchanged on one device, with patched kernels on one device, or spread
 /// over all devices.
 
 #include <memory>
@@ -13,26 +13,26 @@
 namespace hpe::bench {
 
 enum class way : std::uint8_t {
-  as_it_is,  // device 0, arrays in its memory
-  patched,   // device 0, arrays in its memory, with patched kernels, which can run a part of a grid
-  spread,    // all devices; hpe::ndarray and hpeLaunchOver place the arrays
+  as_it_is,  // on device 0, with all arrays in its memory
+  patched,   // on device 0, with all arrays in its memory, with patched kernels, which can compute a part of a grid
+  spread,    // on all devices; hpe::ndarray and hpeLaunchOver place the arrays
 };
 
 class running_program {
  public:
-  /// `kernels` is the module of single_gpu.cu. Both must outlive the object.
+  /// kernels: the module of single_gpu.cu. `what` and `kernels` must outlive the object.
   running_program(const single_gpu_program& what, const ptx_module& kernels, way how, int devices);
 
-  /// Fills all arrays with their initial values, and result arrays with NaNs.
+  /// Fills all arrays with their initial values, and the result arrays with NaNs.
   void fill();
-  /// Queues all steps.
+  /// Queues all launches of the program.
   void run();
   [[nodiscard]] contents results() const;
   /// Returns the result arrays, for comparisons on a device.
   [[nodiscard]] const std::vector<array<std::uint32_t>>& arrays() const { return arrays_; }
 
-  /// spread_steps() returns the number of steps of the last run that ran on several devices; reason() returns why the
-  /// first of the other steps ran on one device.
+  /// spread_steps() returns how many launches of the last run used several devices. reason() returns why the first
+  /// other launch ran on one device.
   [[nodiscard]] unsigned spread_steps() const { return spread_steps_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
@@ -48,11 +48,13 @@ class running_program {
   std::string reason_;
 };
 
-/// Returns the number of words of the results that differ, counted on device 0. For results that are floats and not
-/// exact, returns the number that differ by more than the rounding of sums can explain, counted on the host.
+/// Returns the number of words of the results that differ between a and b, counted on device 0. For inexact results of
+/// type float, returns the number of results whose difference is larger than the rounding of sums explains, counted on
+/// the host.
 [[nodiscard]] std::uint64_t differences(const running_program& a, const running_program& b,
                                         const single_gpu_program& what, const ptx_module& kernels);
-/// Does the same for results in host memory. Sums of floats may be rounded differently.
+/// Returns the number of words or results that differ between a and b, which are in host memory. Sums of floats may
+/// differ by rounding.
 [[nodiscard]] std::uint64_t differences(const contents& a, const contents& b, const single_gpu_program& what);
 
 }  // namespace hpe::bench

@@ -35,7 +35,7 @@ std::uint32_t scrambled(std::uint64_t i) {
 /// A sparse matrix in compressed rows (CSR).
 struct matrix {
   std::uint32_t rows = 0;
-  words first, columns, values;  // values: bits of floats
+  words first, columns, values;  // values: the bits of floats
 
   [[nodiscard]] std::uint32_t length(std::uint32_t row) const { return first[row + 1] - first[row]; }
   [[nodiscard]] std::uint32_t elements() const { return first.back(); }
@@ -64,8 +64,8 @@ std::shared_ptr<const matrix> make_matrix(std::uint32_t rows) {
   return m;
 }
 
-/// A matrix in the format HYB: the first `width` elements of each row are stored column by column, with zeros at the
-/// end of short rows; the other elements are stored row by row.
+/// A matrix in the format HYB: the first `width` elements of each row are stored column by column, and short rows are
+/// filled up with zeros; the other elements are stored row by row.
 struct by_columns {
   words values, columns;
   words rest_values, rest_columns, rest_rows;
@@ -104,7 +104,7 @@ step zero_step(int y, std::uint64_t count) {
   return {"fill_word", {blocks(count, 256), 1, 1}, {256, 1, 1}, {array(y), number(count), number(0)}};
 }
 
-/// Array 0 is y, array 1 is x; the arrays of the format follow.
+/// Makes programs that compute y = A x: array 0 is y, array 1 is x, and the arrays of the matrix format follow.
 class spmv_maker {
  public:
   explicit spmv_maker(std::uint32_t rows) : m_(make_matrix(rows)) {}
@@ -189,8 +189,8 @@ class spmv_maker {
   std::shared_ptr<const matrix> m_;
 };
 
-/// A search in a random graph with 8 edges from each node. The number of launches follows from the number of levels of
-/// the search.
+/// Returns a search in a random graph with 8 edges from each node. The number of launches depends on the number of
+/// levels of the search.
 single_gpu_program bfs(std::uint32_t nodes) {
   constexpr std::uint32_t degree = 8;
   words first, edges, cost(nodes, ~0U);
@@ -211,7 +211,7 @@ single_gpu_program bfs(std::uint32_t nodes) {
     frontier = std::move(next);
   }
   words begin(nodes / 4);
-  begin[0] = 1;  // node 0, a byte
+  begin[0] = 1;  // the first byte, node 0
   cost[0] = 0;
   single_gpu_program p{"BFS",
                        fmt::format("2^{} nodes, {} edges", std::bit_width(nodes) - 1, nodes * std::uint64_t{degree}),

@@ -1,5 +1,5 @@
-// Programs that were written for one GPU, spread over all devices. The reference is the unchanged program, with all of
-// its arrays in the memory of one device; the program with patched kernels on that device is measured too.
+// Measures programs for one GPU that hpe spreads over all devices. The reference is the unchanged program with all
+// arrays in the memory of one device; the program with patched kernels on one device is measured too.
 
 #include <fmt/core.h>
 
@@ -21,13 +21,13 @@ using hpe::bench::way;
 
 struct wishes {
   std::string only;
-  double factor = 0;  // 0: on GPUs the sizes of the thesis and 8 times larger ones, on soft devices small ones
+  double factor = 0;  // 0: on GPUs, the sizes of the thesis and sizes 8 times larger; on soft devices, small sizes
 };
 
-/// Runs a program until hpe moves its arrays no more, that is until, for eight runs and half a second, each run has
-/// moved as many arrays and copied as many bytes between devices as the run before. hpe moves an array only if the move
-/// pays, so a short program may have to run hundreds of times. Returns the number of runs until the last change, and
-/// the seconds that they took.
+/// Runs a program until hpe stops moving its arrays: until, for eight runs and half a second, each run has moved as
+/// many arrays and copied as many bytes between devices as the run before. hpe moves an array only if the move saves
+/// time, so a short program may need hundreds of runs. Returns the number of runs up to the last change, and the
+/// seconds that these runs took.
 std::pair<unsigned, double> settle(running_program& p) {
   constexpr unsigned quiet_runs = 8;
   constexpr double quiet_seconds = 0.5, most_seconds = 4;
@@ -59,7 +59,7 @@ std::pair<unsigned, double> settle(running_program& p) {
 void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_module& kernels, int devices,
              unsigned repeats, std::vector<hpe::bench::result>& lines) {
   const std::string name = fmt::format("{} {}", program.name, program.size);
-  const bool on_gpus = hpe::bench::on_gpus();  // soft devices share the cores, so they have no bars
+  const bool on_gpus = hpe::bench::on_gpus();  // soft devices share the cores of the host and have no targets
   const auto seconds = [&](running_program& p) {
     for (int n = 0; n < 3; ++n) p.run();
     hpe::synchronize();
@@ -75,7 +75,7 @@ void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_modul
   const timing plain = seconds(one);
   lines.push_back({name + ", one device", plain.median * 1e3, "ms", "", true,
                    fmt::format("({:.3f}..{:.3f})", plain.fastest * 1e3, plain.slowest * 1e3)});
-  // Returns the spread of a ratio: the reference's median divided by the slowest and by the fastest repeat.
+  // Returns the spread of the ratio as text: the reference's median divided by the slowest and by the fastest repeat.
   const auto span = [&](const timing& t) {
     return fmt::format("({:.3f}..{:.3f})", plain.median / t.slowest, plain.median / t.fastest);
   };
@@ -108,8 +108,8 @@ void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_modul
   lines.push_back({"  words of the results that differ", different, "", "0", different == 0});
 }
 
-/// Measures how much longer queuing a launch takes if hpe may spread it. The program's launches are so small that all
-/// stay on one device, and hpe has already decided this in earlier runs.
+/// Measures how much longer it takes to queue a launch if hpe may spread the launch. All launches of the program are so
+/// small that hpe keeps them on one device; hpe made this decision in earlier runs.
 void measure_decision(const hpe::bench::single_gpu_program& program, const hpe::ptx_module& kernels, int devices,
                       unsigned repeats, std::vector<hpe::bench::result>& lines) {
   running_program one(program, kernels, way::as_it_is, 1), spread(program, kernels, way::spread, devices);

@@ -29,12 +29,13 @@ std::uint32_t blocks(std::uint64_t count, std::uint32_t each) {
   return static_cast<std::uint32_t>((count + each - 1) / each);
 }
 
-/// Returns the largest power of two that is at most `most` times the factor; at least 4096.
+/// Returns the largest power of two that is at most `most` * `factor`; at least 4096.
 std::uint64_t power(double most, double factor) {
   return std::bit_floor(static_cast<std::uint64_t>(std::max(most * factor, 4096.0)));
 }
 
-/// Returns the side of a square or cube whose number of elements is proportional to the factor; a multiple of 64.
+/// Returns the side of a square or cube whose number of elements is proportional to the factor. of: the side for factor
+/// 1. The result is a multiple of 64 and at least 64.
 std::uint32_t side(double of, double factor, double dimensions) {
   return std::max(64U, static_cast<std::uint32_t>(of * std::pow(factor, 1 / dimensions)) / 64 * 64);
 }
@@ -233,7 +234,7 @@ single_gpu_program transpose(double factor) {
 }
 
 single_gpu_program fft1D(double factor) {
-  const std::uint64_t n = power(0x1p28, factor / 2);  // complex numbers of two words
+  const std::uint64_t n = power(0x1p28, factor / 2);  // complex numbers, each of two words
   single_gpu_program p{"fft1D",
                        fmt::format("2^{} complex", std::bit_width(n) - 1),
                        {random_floats(2 * n), result(2 * n)},

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The programs for one GPU of tests/ptx/programs/single_gpu.cu as data: arrays, launches and results, so that the
-/// benchmark and the tests run the same programs on one device, spread, and on the CPU.
+/// Describes the programs of tests/ptx/programs/single_gpu.cu as data: arrays, launches and results. The benchmark and
+/// the tests run the same descriptions on one device, spread over devices, and on the CPU.
 
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hpe::bench {
 
-/// The parameter of a kernel: a pointer to the array with number `array`, or, if `array` is -1, the number `bits`.
+/// A kernel argument: a pointer to the array number `array`, or, if `array` is -1, the value `bits`.
 struct argument {
   int array = -1;
   std::uint64_t bits = 0;
@@ -23,7 +23,7 @@ struct step {
   std::vector<argument> arguments;
 };
 
-/// An array of words of 4 bytes.
+/// An array of 4-byte words and its initial content.
 struct memory {
   std::uint64_t words = 0;
   enum class content : std::uint8_t { random_floats, zeros, given, result };
@@ -31,27 +31,29 @@ struct memory {
   std::vector<std::uint32_t> given;
 };
 
-/// The words of each array of a program.
+/// The contents of all arrays of a program, in words.
 using contents = std::vector<std::vector<std::uint32_t>>;
 
 struct single_gpu_program {
   std::string name, size;
   std::vector<memory> arrays;
   std::vector<step> steps;
-  std::vector<int> results;               // the numbers of the arrays with the results
-  bool is_exact = true;                   // false: depends on the order of atomic floating-point additions
-  bool are_floats = true;                 // whether the results are floats
-  double bar = 0;                         // the least required speed on two devices, relative to one
-  std::function<void(contents&)> on_cpu;  // computes the results of the steps
+  std::vector<int> results;               // the numbers of the arrays that contain the results
+  bool is_exact = true;                   // false: the results depend on the order of atomic floating-point additions
+  bool are_floats = true;                 // whether the results are floats (false: integers)
+  double bar = 0;                         // least required speed on two devices, relative to one; 0: none
+  std::function<void(contents&)> on_cpu;  // computes the results of all launches on the CPU
 };
 
-/// A program that is built on demand, because the arrays of large programs take seconds to compute.
+/// The name of a program, and a function that makes it. Programs are made on demand, because computing the arrays of
+/// large programs takes seconds.
 struct named_program {
   std::string name;
   std::function<single_gpu_program()> make;
 };
 
-/// Returns all programs at the sizes of the thesis times a factor. A factor below 0.01 gives small programs for tests.
+/// Returns all programs, at the sizes of the thesis multiplied by `factor`. A factor below 0.01 yields small programs
+/// for tests.
 [[nodiscard]] std::vector<named_program> single_gpu_programs(double factor);
 
 }  // namespace hpe::bench

@@ -1,6 +1,7 @@
-// The cost of coherence on this machine: streams in both directions compared with memcpy, new device memory with the
-// rate at which the operating system makes pages, a launch with a bare command of the device, and a call stack for the
-// profile with glibc's backtrace; and the time of the look-up of an address.
+// Measures the cost of coherence relative to references on this machine. Streams in both directions are compared with
+// memcpy, new device memory with the rate at which the operating system allocates pages, a launch with a bare command
+// of the device, and a call stack for the profile with glibc's backtrace. The time to look up an address is measured
+// too.
 
 #include <execinfo.h>
 #include <fmt/format.h>
@@ -35,7 +36,8 @@ std::uint64_t sum_of(const void* p, std::size_t bytes) {
   return std::accumulate(data, data + bytes / sizeof(std::uint64_t), std::uint64_t{0});
 }
 
-// Maps memory of the kind that backs a soft device. The flag MAP_POPULATE makes its pages at once.
+// Maps memory of the kind that soft devices use. With the flag MAP_POPULATE, the operating system allocates all pages
+// during the call.
 std::byte* device_like_memory(int more_flags) {
   const auto file = hpe::os::create_memory_file("bench", stream_bytes);
   void* p = ::mmap(nullptr, stream_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | more_flags, file.get(), 0);
@@ -43,8 +45,8 @@ std::byte* device_like_memory(int more_flags) {
   return static_cast<std::byte*>(p);
 }
 
-// The first kernel that writes new memory of a device waits for the pages. For comparison, one thread makes the
-// operating system allocate the same number of pages of a file.
+// The first kernel that writes new device memory waits until the operating system has allocated the pages. For
+// comparison, one thread lets the operating system allocate as many pages of a file.
 void new_pages(unsigned repeats, std::vector<result>& results) {
   std::unique_ptr<hpe::array<std::uint32_t>> a;
   const auto allocate = [&] {
@@ -97,7 +99,7 @@ void streams(unsigned repeats, std::vector<result>& results) {
     hpe::launch(test_kernel().nothing, hpe::grid(1), {nullptr}, hpe::in(a));
     hpe::synchronize();
   };
-  // The host already has a valid copy, so hpe fetches nothing before the timed stores.
+  // The host has a valid copy, so that hpe transfers nothing before the timed stores.
   const auto both_have_it = [&] {
     a[0] = ++seed;
     host_writes_kernel_reads();
@@ -105,8 +107,8 @@ void streams(unsigned repeats, std::vector<result>& results) {
   const auto write = hpe::bench::paired_medians(repeats, both_have_it, host_writes_kernel_reads, poison, plain_copy);
   results.push_back({"host writes 256 MiB that a kernel reads: rate / rate of memcpy", write.second / write.first, "x",
                      ">= 0.7", write.second / write.first >= 0.7});
-  // Times the same loop over the program's own memory, alone and while another thread copies as many bytes as hpe
-  // uploads. hpe's transfers can overlap with this loop, but cannot make it shorter.
+  // Times the same loop over ordinary memory, alone and while another thread copies as many bytes as hpe uploads. hpe's
+  // uploads can overlap with this loop, but cannot shorten it.
   auto* const plain = reinterpret_cast<std::uint32_t*>(destination.data());
   const auto stores = [&] {
     for (std::size_t i = 0; i < words; ++i) plain[i] = seed;
@@ -151,7 +153,7 @@ void streams(unsigned repeats, std::vector<result>& results) {
 
 void launches(unsigned repeats, std::vector<result>& results) {
   constexpr int count = 2000;
-  // A bare command goes to the same device process and ring, without coherence and order.
+  // A bare command goes through the same ring to the same device process, without coherence and ordering.
   const hpe::memory::uvas space(0, std::size_t{1} << 30, 1);
   const auto bare = hpe::device::open_devices("soft:1", space.layout());
   const auto nothing = bare->find_kernel(bare->load_module(test_kernels_path()), "nothing");
@@ -211,12 +213,12 @@ void look_ups(unsigned repeats, std::vector<result>& results) {
   results.push_back({"address -> region, random over 8 GiB", each, "ns", "<= 10", each <= 10});
 }
 
-// Runs body below `calls` nested calls, to time a call stack of this depth. A profile records a call stack for every
-// copy and touch.
+// Calls body() below `calls` nested calls, so that a call stack of this depth can be timed. A profile records a call
+// stack for every copy and every touch.
 [[gnu::noinline]] void at_depth(int calls, const std::function<void()>& body) {
   if (calls == 0) return body();
   at_depth(calls - 1, body);
-  sink = sink + 1;  // keeps the recursive call from being a tail call, so that each call has a frame
+  sink = sink + 1;  // prevents a tail call, so that each call has a stack frame
 }
 
 void stacks(unsigned repeats, std::vector<result>& results) {

@@ -1,5 +1,5 @@
-// Memory of another process: copies from this memory are compared with copies between two devices of one process, and a
-// small message is timed. On soft devices, all of these are copies in host memory.
+// Copies from the memory of another process are compared with copies between two devices of one process; a small
+// message is timed too. On soft devices, all of these copies are copies in host memory.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ using hpe::bench::result;
 
 constexpr std::size_t large = std::size_t{64} << 20;
 constexpr std::size_t small = 8;
-constexpr int rounds = 200;  // the repetitions of bodies that take microseconds
+constexpr int rounds = 200;  // repetitions of bodies that take microseconds
 
 void check(hpeStatus status) {
   if (status == HPE_SUCCESS) return;
@@ -33,7 +33,7 @@ void fill(void* p, std::size_t bytes) {
   check(hpeMemcpy(p, words.data(), bytes));
 }
 
-// The other process: exports memory, and ends when its input ends.
+// The other process: exports memory, and exits when its input is closed.
 [[noreturn]] void export_one(int handles, int input) {
   void* p = nullptr;
   check(hpeMallocOn(&p, large, 1));
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
   int handles[2];
   int input[2];
   if (::pipe(handles) != 0 || ::pipe(input) != 0) return EXIT_FAILURE;
-  // fork() must come before hpe starts in either process.
+  // fork() must be called before hpe starts in either process.
   const pid_t other = ::fork();
   if (other == 0) {
     ::close(input[1]);

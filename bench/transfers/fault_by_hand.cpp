@@ -1,7 +1,7 @@
-// A page fault on data of a GPU, handled by a program with the least possible work. Its time is a lower bound for hpe's
-// page faults; the parts of the time are measured too. Two mappings of one memory file are the host copy of the data:
-// the view, which the program touches, and the alias, into which the GPU copies. A signal handler must not call the
-// driver, so the handler passes the address to a thread that spins.
+// A page fault on data of a GPU that a program without hpe handles with as little work as possible. The time is a lower
+// bound for hpe's page faults; the benchmark also measures its parts. The program maps a memory file twice. The program
+// touches the first mapping, the view; the GPU copies into the second, the alias. A signal handler must not call the
+// CUDA driver; therefore, the handler passes the address to a thread that spins.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ std::byte* map_shared(int file) {
   return static_cast<std::byte*>(p);
 }
 
-/// The moments of one fault, in order.
+/// The events of one fault whose times are recorded, in order.
 enum moment : std::uint8_t { touched, in_handler, in_thread, queued, arrived, opened, back, moments };
 constexpr std::array<const char*, moments> part_before{
     "", "the signal", "waking the thread", "queuing the copy", "the copy", "mprotect", "return from the signal"};
@@ -67,7 +67,7 @@ class faults_by_hand {
   faults_by_hand& operator=(const faults_by_hand&) = delete;
 
   void close() const { ::mprotect(view_, region, PROT_NONE); }
-  /// Touches the block and returns the moments of the fault.
+  /// Touches the block at offset `at` and returns the times of the fault's events.
   std::array<clock::time_point, moments> touch(std::size_t at) {
     now(touched);
     const volatile std::byte* const p = view_ + at;
@@ -137,7 +137,7 @@ double median_of(std::vector<double> values) {
 
 void faults_in_parts(table& t, const raw_gpu& gpu, std::size_t block) {
   faults_by_hand by_hand(gpu, block);
-  // Every fifth block, in an order that no prefetch recognises, as in faults().
+  // Touches every fifth block, in an order that no prefetch recognises, as faults() does.
   std::vector<std::size_t> offsets;
   for (std::size_t b = 0; b < region / block; b += 5) offsets.push_back(b * block + 8);
   std::shuffle(offsets.begin(), offsets.end(), std::mt19937(fresh_seed()));

@@ -1,6 +1,6 @@
-// Transfers between a file and a device: hpe's read and write on device memory against code written by hand, as in
-// Figure 5.10 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). The file is in the page
-// cache, or is accessed past it (O_DIRECT).
+// Transfers between a file and a device: read() and write() on hpe's device memory, compared with hand-written code, as
+// in Figure 5.10 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). Reads and writes use
+// the page cache, or bypass it (O_DIRECT).
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ struct figure {
   bool direct;
 };
 
-// The rate of each scheme at each size, in GB/s.
+// The rates of each scheme in GB/s, with a point for each size.
 using rates = std::vector<hpe::bench::line>;
 
 double rate_of(const rates& all, const std::string& name) {
@@ -49,7 +49,7 @@ rates measure(const std::vector<scheme>& schemes, std::size_t largest, unsigned 
   rates all;
   for (const scheme& s : schemes) all.push_back({s.name, {}});
   for (std::size_t bytes = mebi; bytes <= largest; bytes *= 4) {
-    // All schemes run in each round, so that a drift of the machine's speed affects all equally.
+    // Each round runs all schemes, so that a drift of the machine's speed affects all equally.
     std::vector<std::vector<double>> seconds(schemes.size());
     for (unsigned round = 0; round <= repeats; ++round)
       for (std::size_t i = 0; i < schemes.size(); ++i) {
@@ -84,14 +84,15 @@ void report(const figure& f, const rates& all, double link, double memory, std::
   results.push_back({f.name + ", hpe", mine, "GB/s", "", true});
   for (const auto& l : all)
     if (l.name != "hpe") results.push_back({"  " + l.name, l.points.back().second, "GB/s", "", true});
-  // The operating system's copy into the page cache is slower than memcpy, because it includes page management.
+  // There is no target in the page cache, because the operating system's copy includes page management and is slower
+  // than memcpy.
   ratio("the same call on ordinary memory", rate_of(all, "file alone"), f.direct ? ">= 0.95" : "", f.direct ? 0.95 : 0);
   if (!f.direct) ratio("the link or memcpy, whichever is slower", std::min(link, memory), ">= 0.85", 0.85);
   ratio("naive", rate_of(all, "naive"), "2.4 to 2.9", 2.4);
   ratio("double-buffered by hand", rate_of(all, "double-buffered"), "", 0);
 }
 
-// Returns libc's own function, to measure the overhead of hpe's interposed function on ordinary memory.
+// Returns libc's function `name`, to measure what hpe's interposed function adds for ordinary memory.
 template <class Function>
 Function* of_libc(const char* name) {
   static void* const libc = ::dlopen("libc.so.6", RTLD_NOW);
@@ -136,10 +137,12 @@ int main(int argc, char** argv) {
   std::string folder = ".";
   std::string charts_file;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "a file to and from a device, in the page cache and past it, hpe beside code written by hand",
-      {{"--largest", "MIB", "the largest transfer (256)", hpe::bench::to_whole(largest_mib, 1, 16384)},
-       {"--folder", "PATH", "where the file is made (here)", hpe::bench::to_text(folder)},
-       {"--charts", "FILE", "write the speed-ups over the naive way, for scripts/measurements draw",
+      argc, argv, "transfers between a file and a device, in the page cache and past it, compared with code by hand",
+      {{"--largest", "MIB", "the size of the largest transfer in MiB (256)",
+        hpe::bench::to_whole(largest_mib, 1, 16384)},
+       {"--folder", "PATH", "the folder of the file (.)", hpe::bench::to_text(folder)},
+       {"--charts", "FILE",
+        "write charts of the speed-ups over the naive scheme to FILE, for scripts/measurements draw",
         hpe::bench::to_text(charts_file)}});
   const std::size_t largest = largest_mib * mebi;
 
@@ -162,10 +165,10 @@ int main(int argc, char** argv) {
         figure{"disk to device (O_DIRECT)", true, true}, figure{"device to disk (O_DIRECT)", false, true}}) {
     const disk_file file(folder, largest, f.direct);
     if (!file.good()) {
-      fmt::print("{}: not here ({})\n", f.name, file.why());
+      fmt::print("{}: left out, because the file cannot be opened: {}\n", f.name, file.why());
       continue;
     }
-    // Before each transfer, the device writes the memory, so that only the device has valid data.
+    // Before each transfer, the device writes the memory, so that only the device has a valid copy.
     const auto prepare = [&] {
       hpe::fill(data.data(), 3, largest);
       hpe::synchronize();

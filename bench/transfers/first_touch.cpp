@@ -1,5 +1,5 @@
-// The first access of the host to memory whose host pages are new (no earlier allocation used them), compared with the
-// rate at which the operating system makes huge pages; and the cost of preparing such pages.
+// The host's first access to memory whose host pages are new (no earlier allocation used the pages), compared with the
+// rate at which the operating system allocates huge pages. Also measures what it costs to prepare such pages.
 #include <fmt/core.h>
 #include <sys/mman.h>
 
@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t words = stream_bytes / sizeof(std::uint32_t);
 using words_array = hpe::array<std::uint32_t>;
 
-/// Calls body(memory) with anonymous memory that has no pages yet.
+/// Calls body(memory) with anonymous memory for which no pages are allocated yet.
 template <class Body>
 void with_new_memory(std::size_t bytes, Body body) {
   constexpr std::size_t huge_page = 2 * mebi;
@@ -34,8 +34,8 @@ void with_new_memory(std::size_t bytes, Body body) {
   ::munmap(p, all);
 }
 
-/// Allocates and frees as many pages as the benchmark uses. A virtual machine gets memory from its host at the first
-/// use, which takes longer than all times measured here.
+/// Allocates and frees as many pages as the benchmark uses later. A virtual machine gets memory from its host when it
+/// first uses the memory, which takes longer than all times measured here.
 void wake_memory(std::size_t bytes) {
   with_new_memory(bytes, [&](std::byte* p) {
     in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) {
@@ -44,7 +44,8 @@ void wake_memory(std::size_t bytes) {
   });
 }
 
-/// The time in which four threads make huge pages; four are the fastest on the hosts of H200s.
+/// Returns the time in which four threads allocate huge pages. Four threads are the fastest number on the hosts of
+/// H200s.
 timing make_pages(unsigned repeats) {
   constexpr unsigned threads = 4;
   constexpr std::size_t chunk = 16 * mebi;
@@ -71,8 +72,8 @@ namespace {
 using body = std::function<void()>;
 using seconds = std::chrono::seconds;
 
-/// Arrays that the GPU writes one after the other. Earlier arrays are not freed, so that no array reuses the pages of
-/// another.
+/// A new array for each repeat, which the GPU writes. Earlier arrays are not freed, so that no array reuses the host
+/// pages of another array.
 class new_arrays {
  public:
   void allocate() { all_.push_back(std::make_unique<words_array>(words)); }
@@ -107,7 +108,7 @@ void measure_first_touches(table& t, const link_rates& is, bool later_too) {
                t.repeats, [&] { arrays.allocate_and_fill(seconds(1)); }, touches),
            is.down, "of the link", 0.85);
   }
-  // During the call, the threads that prepare pages are still busy with the previous array.
+  // During each call, hpe's threads are still preparing the pages of the previous array.
   t.time("hpeMalloc of 1 GiB",
          timed(
              t.repeats, [] {}, [&] { arrays.allocate(); }),
@@ -122,7 +123,7 @@ void touches_at_once(table& t, const link_rates& is) { measure_first_touches(t, 
 
 void work_without_touches() {
   const words_array a(words);
-  // These launches take about two seconds on an H200.
+  // On an H200, these launches take about two seconds.
   for (int i = 0; i < 6000; ++i)
     hpe::launch(test_kernel().fill, hpe::grid(1024), {a.data(), a.size(), fresh_seed()}, hpe::out(a));
   hpe::synchronize();

@@ -1,12 +1,13 @@
-// Streams over arrays that are larger than device memory: each pass over the array makes one launch for each part of
-// it. The reference is double buffering as in a program without hpe: copies to buffers on the device and back overlap
-// with the kernels, because they are in separate streams. The reference reads every byte over the link, and the stream
-// that writes also sends every byte back. hpe leaves a part of the array on the device, because the passes repeat
-// themselves. So the rate of hpe counts the bytes that hpe brings in.
+// Streams over arrays that are larger than device memory: a pass over an array launches a kernel for each part of the
+// array. The reference is double buffering as in a program without hpe: copies to buffers on the device and back are in
+// other streams than the kernels, and overlap with them. The reference copies every byte over the link to the device
+// and, in the stream that writes, every byte back. hpe leaves a part of the array on the device, because the passes
+// repeat. Therefore, hpe's rate counts only the bytes that hpe copies to the device.
 //
-// Then applications whose data is twice as large as the device's memory (larger_workloads.h), and two processes that
-// share the device, each with data that fills 0.75 of the memory (two_processes.h). The two processes run alternate
-// phases, or run at once; the reference is all phases of one process followed by all phases of the other.
+// The program also measures applications whose data is twice as large as device memory (larger_workloads.h), and two
+// processes that share the device, each with data that fills 0.75 of device memory (two_processes.h). The two processes
+// run phases in turn, or all phases at the same time; the reference is all phases of one process followed by all phases
+// of the other.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -43,7 +44,7 @@ constexpr std::uint32_t tiles_on_gpu = 1024;
 
 hpeShape grid() { return hpe::grid(hpe::bench::on_gpus() ? tiles_on_gpu : test_tiles); }
 
-/// Double buffering by hand on a second set of the same devices.
+/// Double buffering by hand, on the same devices as hpe, opened a second time.
 class by_hand {
  public:
   by_hand(std::size_t part_bytes, std::size_t source_bytes)
@@ -63,12 +64,12 @@ class by_hand {
     work_ = &device.create_stream(priority::launch);
     kernel_ = devices_->find_kernel(devices_->load_module(test_kernels_path()), "increment");
     std::memset(host(), 0, source_);
-    pass(source_, true);  // warms up: pins the pages
+    pass(source_, true);  // warms up, and lets the driver pin the pages
   }
 
-  /// Streams `bytes` bytes through the buffers; returns when all copies and kernels are done.
+  /// Streams `bytes` bytes through the buffers; returns when all copies and kernels have finished.
   void pass(std::size_t bytes, bool write) {
-    std::vector<timepoint> free(buffer_count);  // for each buffer, the timepoint from which it may be filled
+    std::vector<timepoint> free(buffer_count);  // for each buffer, the timepoint from which it may be filled again
     hpe::device::shape shape;
     shape.grid[0] = grid().grid[0];
     shape.block[0] = grid().block[0];
@@ -103,7 +104,7 @@ class by_hand {
   hpe::device::kernel_id kernel_;
 };
 
-/// Makes the same pass with hpe: one launch for each part.
+/// Makes the same pass with hpe: one launch for each part of the array.
 void pass(const hpe::array<std::uint32_t>& data, const hpe::array<std::uint32_t>& sum, std::size_t part, bool write) {
   for (std::size_t at = 0; at + part <= data.size(); at += part) {
     const std::span some(data.data() + at, part);
@@ -117,14 +118,14 @@ void pass(const hpe::array<std::uint32_t>& data, const hpe::array<std::uint32_t>
   hpe::synchronize();
 }
 
-/// Measures two processes on one device. Must be called before hpe starts in this process.
+/// Measures two processes that share one device. Must be called before hpe starts in this process.
 void compare_two_processes(std::size_t memory, std::size_t part, double seconds, unsigned repeats,
                            std::vector<hpe::bench::result>& lines) {
   const std::string group = fmt::format("bench-larger-{}", ::getpid());
   hpe::bench::sharing_process a(group.c_str(), memory, part);
   hpe::bench::sharing_process b(group.c_str(), memory, part);
-  // Determines the number of passes of a phase. First each process copies its data to the device; process b runs last,
-  // so its data is in device memory.
+  // Determines the number of passes in a phase. First, each process copies its data to the device; process b runs last,
+  // so that its data is in device memory.
   a.run(1);
   b.run(2);
   constexpr unsigned some = 4;
@@ -132,7 +133,7 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   b.run(some);
   const double pass = (hpe::bench::now() - began) / some;
   const auto passes = static_cast<unsigned>(std::max(1.0, seconds / pass));
-  constexpr unsigned phases = 4;  // phases of each process
+  constexpr unsigned phases = 4;  // number of phases of each process
   const auto in_turn = [&] {
     for (unsigned i = 0; i < phases; ++i) {
       a.run(passes);
@@ -162,11 +163,10 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   add("both at once", together, false);
 }
 
-/// The rates of a disk in bytes per second, measured with transfers of the size that hpe uses, and with as many at a
-/// time.
+/// The rates of a disk in bytes per second, measured with as many concurrent transfers, of the same size, as hpe makes.
 struct disk_rates {
   double read = 0;
-  double both = 0;  // the rate of each direction if equal numbers of bytes are read and written
+  double both = 0;  // the rate of each direction while equal amounts are read and written
 };
 
 disk_rates measure_disk(const std::string& folder, std::size_t bytes, std::size_t at_once) {
@@ -175,7 +175,7 @@ disk_rates measure_disk(const std::string& folder, std::size_t bytes, std::size_
   hpe::os::spill_file file(folder, size);
   std::vector<std::uint32_t> extents(2 * count);
   for (std::uint32_t& e : extents) e = file.take();
-  // Calls transfer(extent, buffer) for `count` extents, in `at_once` threads.
+  // Calls transfer(extent, buffer) for `count` extents from number `from` on, in `at_once` threads.
   const auto in_threads = [&](std::size_t from, const std::function<void(std::uint32_t, std::byte*)>& transfer) {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < at_once; ++t)
@@ -200,7 +200,8 @@ disk_rates measure_disk(const std::string& folder, std::size_t bytes, std::size_
   return {moved / (between - begin), moved / (hpe::bench::now() - between)};
 }
 
-/// Measures streams over an array of four times the limit of host memory, and compares them with the rates of the disk.
+/// Measures streams over an array that is four times as large as the limit of host memory, and compares their rates
+/// with those of the disk.
 std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t host_mebi, std::size_t part_mebi,
                                           unsigned repeats) {
   constexpr std::size_t times = 4;
@@ -209,7 +210,7 @@ std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t
   const hpe::array<std::uint32_t> sum(part);
   const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
   pass(data, sum, part, true);
-  // The number of disk transfers that hpe makes at a time (work::host_memory).
+  // The number of disk transfers that hpe makes concurrently (work::host_memory).
   const std::size_t at_once = std::clamp<std::size_t>(host_mebi * mebi / 8 / hpe::granule_size, 1, 8);
   std::vector<hpe::bench::result> lines;
   for (const bool write : {false, true}) {
@@ -246,7 +247,7 @@ int main(int argc, char** argv) {
   std::string folder;
   const auto arguments = hpe::bench::parse(
       argc, argv,
-      "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand, wave steps and "
+      "streams over arrays of 1.5, 2 and 4 times device memory, compared with double buffering by hand, wave steps and "
       "scans over twice the memory, and two processes that share a device",
       {{"--part", "N", "MiB of the array that a launch uses (64 on GPUs, 8 on soft devices)",
         hpe::bench::to_whole(part_mebi, 1, 4096)},
@@ -290,9 +291,9 @@ int main(int argc, char** argv) {
     const std::size_t bytes =
         static_cast<std::size_t>(times * static_cast<double>(memory / mebi)) / part_mebi * part_mebi * mebi;
     const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
-    pass(data, sum, part, true);  // warms up: makes and pins the pages in host memory
+    pass(data, sum, part, true);  // warms up: allocates and pins the pages in host memory
     for (const bool write : {false, true}) {
-      for (int n = 0; n < 2; ++n) pass(data, sum, part, write);  // hpe then knows the cycle
+      for (int n = 0; n < 2; ++n) pass(data, sum, part, write);  // hpe then knows the order of the accesses
       std::uint64_t came_in = 0;
       const auto count = [&] { came_in = hpe::statistics().bytes_brought_in; };
       const auto both = hpe::bench::paired_timings(

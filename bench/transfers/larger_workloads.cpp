@@ -15,16 +15,17 @@ namespace hpe::bench {
 
 namespace {
 
-/// The bytes that one run moves over the link.
+/// The bytes that one run must move over the link.
 struct traffic {
   double up_alone = 0;
-  double both_ways = 0;  // bytes in each direction
+  double both_ways = 0;  // bytes in each direction, both at the same time
 };
 
-/// Steps of a field of three arrays: the values of this step, the values of the next step, and the speed.
+/// Time steps of a wave field in three arrays: the values at the current step, the values at the next step, and the
+/// wave speed.
 class wave_field {
  public:
-  /// bytes: the size of the three arrays together. part: the bytes that one launch uses.
+  /// bytes: the size of the three arrays together. part: the bytes that one launch accesses.
   wave_field(std::size_t bytes, std::size_t part) {
     const auto plane_bytes = static_cast<std::size_t>(layout_of(1).plane) * sizeof(float);
     layout_ = layout_of(static_cast<std::int64_t>(bytes / arrays / plane_bytes) - 2 * kernels::usual_radius);
@@ -63,7 +64,7 @@ class wave_field {
   }
 
   [[nodiscard]] std::size_t bytes() const { return arrays * now_.size() * sizeof(float); }
-  /// All three arrays are uploaded, and one is downloaded.
+  /// A step uploads all three arrays and downloads one; the download overlaps with an upload of the same size.
   [[nodiscard]] traffic moved() const {
     const auto one = static_cast<double>(now_.size() * sizeof(float));
     return {2 * one, one};
@@ -89,7 +90,7 @@ class wave_field {
                                             fmt::format("wave_step_{}_f32", 2 * kernels::usual_radius).c_str()};
 };
 
-/// Scans of a batch of problems, with one launch for each problem.
+/// Scans of a batch of problems in place, with one launch for each problem.
 class batch_of_scans {
  public:
   batch_of_scans(std::size_t bytes, std::size_t part)
@@ -116,7 +117,7 @@ class batch_of_scans {
   scan::plan plan_;
 };
 
-/// Returns the median time of a run, in seconds, after two runs that make and pin the pages in host memory.
+/// Returns the median time of a run in seconds. Two untimed runs first allocate and pin the pages in host memory.
 template <class Run>
 double seconds_of(unsigned repeats, const Run& run) {
   const auto nothing = [] {};
@@ -128,7 +129,7 @@ double seconds_of(unsigned repeats, const Run& run) {
 template <class Work, class Run>
 void measure(const char* what, std::size_t memory, std::size_t part, const link_rates& link, unsigned repeats,
              const Run& run, std::vector<result>& lines) {
-  // Times the kernels alone: data that fills half of the device memory stays in device memory.
+  // Times the kernels alone, on data that fills half of the device memory and therefore stays there.
   double kernels_per_byte = 0;
   {
     Work resident(memory / 2, part);

@@ -1,4 +1,4 @@
-// The cost of single faults and launches.
+// The times of single page faults and single launches.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ void random_touches(table& t, const raw_gpu& gpu) {
 }
 
 void launches(table& t, const raw_gpu& gpu) {
-  constexpr int count = 500;  // so few that the driver queues all without waiting
+  constexpr int count = 500;  // so few that the driver queues all of them without waiting
   const hpe::array<std::uint32_t> a(mebi);
   const hpe::array<std::uint32_t> b(mebi);
   const hpe::array<std::uint32_t> c(mebi);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The parts of the benchmark. Each adds lines to the table.
+/// The measurements of hpe-bench-transfers. Each function adds lines to the table t.
 
 #include <algorithm>
 #include <atomic>
@@ -13,9 +13,9 @@
 
 namespace hpe::bench {
 
-/// The rates of the driver's copies of pinned memory, in GB/s: alone, and while eight threads use ordinary memory. On
-/// machines where CPU threads and the link share the bandwidth of host memory, the rates beside the eight threads are
-/// the upper bound for hpe.
+/// The rates of the driver's copies of pinned memory in GB/s: alone, and while eight threads access ordinary memory. If
+/// CPU threads and the link share the bandwidth of host memory, the rates measured beside the eight threads are the
+/// upper bounds for hpe.
 struct link_rates {
   double up;
   double down;
@@ -25,22 +25,22 @@ struct link_rates {
   double down_while_copying = 0;
 };
 
-/// Measures copies without hpe. links_alone: measures only copies of pinned memory, the only reference that most parts
-/// need.
+/// Measures copies without hpe. links_alone: measures only copies of pinned memory, which are the only reference that
+/// most of the functions below need.
 link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone);
-/// Measures managed memory, with and without prefetch.
+/// Measures CUDA's managed memory, with and without prefetch.
 void managed_memory(table& t, const raw_gpu& gpu, const link_rates& is);
 
-/// Measures the first access of the host to memory whose host pages are new (no earlier allocation used them).
+/// Measures the host's first access to memory whose host pages are new (no earlier allocation used the pages).
 void first_touches(table& t, const link_rates& is);
-/// Measures only hpeMalloc and such accesses directly after it.
+/// Measures only hpeMalloc, and first accesses directly after hpeMalloc.
 void touches_at_once(table& t, const link_rates& is);
-/// Measures the time of a program that never touches its memory, with and without prepared pages. The program is this
-/// benchmark with the option --only untouched, which calls work_without_touches().
+/// Measures the time of a program whose CPU code never touches its hpe memory, with and without prepared pages. The
+/// program is this benchmark with the option --only untouched, which runs work_without_touches().
 void untouched_programs(table& t);
 void work_without_touches();
 
-/// Measure access of the host and the GPU through one pointer.
+/// Measure accesses by the host and the GPU through one pointer.
 void host_reads(table& t, const link_rates& is);
 void host_writes(table& t, const link_rates& is);
 /// Measures hpeMemcpy from and to pageable memory.
@@ -48,16 +48,16 @@ void pageable_copies(table& t, const link_rates& is);
 
 /// Measures the latency of page faults.
 void faults(table& t, const raw_gpu& gpu);
-/// Measures the time of a page fault that the program handles itself, and the parts of this time.
+/// Measures the time of a page fault that a program without hpe handles itself, and the parts of this time.
 void faults_in_parts(table& t, const raw_gpu& gpu, std::size_t block);
 void random_touches(table& t, const raw_gpu& gpu);
 void launches(table& t, const raw_gpu& gpu);
 
-/// Measure copies between two GPUs: directly, or through the host if they do not reach each other.
+/// Measure copies between two GPUs: directly, or through the host if the GPUs cannot access each other.
 void peers(table& t, const raw_gpu& first, const raw_gpu& second);
 void staged_exchange(table& t, const raw_gpu& first, const raw_gpu& second);
 
-/// Divides `bytes` bytes into chunks and calls body(offset, size) for each chunk, in `crowd` threads.
+/// Divides `bytes` bytes into chunks of `chunk` bytes and calls body(offset, size) for each chunk, in `crowd` threads.
 template <class Body>
 void in_crowd(std::size_t bytes, std::size_t chunk, Body body, unsigned crowd = 8) {
   std::atomic<std::size_t> next{0};
@@ -68,15 +68,15 @@ void in_crowd(std::size_t bytes, std::size_t chunk, Body body, unsigned crowd = 
     });
 }
 
-/// Access one byte of each page, in the calling thread.
+/// Access one byte of each page, on the calling thread.
 void touch_pages(const std::byte* data, std::size_t bytes);
 void write_pages(std::byte* data, std::size_t bytes);
-/// Access every byte, in eight threads.
+/// Access every byte, on eight threads.
 void read_all(const std::byte* data, std::size_t bytes);
 void write_all(std::byte* data, std::size_t bytes);
 void fill_all(std::byte* data, std::size_t bytes);
 void copy_all(std::byte* to, const std::byte* from, std::size_t bytes);
-/// Launches, through hpe, a kernel that writes a whole array, and waits for the kernel.
+/// Launches, through hpe, a kernel that writes all elements of an array, and waits for the kernel.
 void launch_fill(const hpe::array<std::uint32_t>& a);
 
 }  // namespace hpe::bench

@@ -17,7 +17,8 @@ struct exchange {
   hpe::array<std::uint32_t> d{words, hpe::on_device(1)};
 
   exchange() {
-    // Only its own device writes each array, because hpe would migrate an array to another device that cannot reach it.
+    // Each array is written only by the device on which it is allocated, because hpe would migrate it to a writing
+    // device that cannot access it.
     int device = 0;
     for (const auto* each : {&a, &b, &c, &d}) {
       hpe::launch_on(device, test_kernel().fill, hpe::grid(1024), {each->data(), words, fresh_seed()}, hpe::out(*each));
@@ -31,7 +32,7 @@ struct exchange {
 
 void peers(table& t, const raw_gpu& first, const raw_gpu& second) {
   const exchange x;
-  // Copies the memory of the same arrays by a call of the driver.
+  // Copies between the memory of the same arrays by the CUDA driver.
   const auto raw = [&](const raw_gpu& gpu, const hpe::array<std::uint32_t>& to, const hpe::array<std::uint32_t>& from) {
     gpu.use();
     CALL(cuMemcpyAsync, as_device(to.data()), as_device(from.data()), stream_bytes, gpu.stream);
@@ -89,7 +90,7 @@ void staged_exchange(table& t, const raw_gpu& first, const raw_gpu& second) {
       },
       [] {},
       [&] {
-        // The upper bound that the two links set: each link carries the data of both directions.
+        // The upper bound that the two links to the host set: each link carries the data of both directions.
         std::byte* at = pinned.data();
         for (const auto& [out, in] : {std::pair{&first, &first_too}, std::pair{&second, &second_too}}) {
           out->use();

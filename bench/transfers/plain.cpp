@@ -1,4 +1,5 @@
-// The references without hpe: copies by the driver, hand-written copies, host memory, and managed memory.
+// The references without hpe: copies by the CUDA driver, hand-written copies, accesses to host memory, and managed
+// memory.
 #include "bench/transfers/parts.h"
 
 namespace hpe::bench {
@@ -9,7 +10,7 @@ link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone) {
   const auto queue_up = [&] { gpu.up(gpu.memory, pinned.data(), stream_bytes); };
   const auto queue_down = [&] { gpu.down(pinned.data(), gpu.memory, stream_bytes); };
   const auto nothing = [] {};
-  // Times a copy on the link and a body on the host that run at the same time.
+  // Times a copy on the link and body() on the host, which run at the same time.
   const auto beside = [&](const std::function<void()>& queue, const std::function<void()>& body) {
     return timed(t.repeats, nothing, [&] {
       queue();
@@ -43,7 +44,7 @@ link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone) {
        [&] { gpu.up_by_hand(gpu.memory, pageable.data(), stream_bytes, two); });
   line("double buffering by hand, GPU to host", result.down,
        [&] { gpu.down_by_hand(pageable.data(), gpu.memory, stream_bytes, two); });
-  // The rate of eight threads in ordinary memory: if the link is faster, this rate limits transfers.
+  // Measures the rate at which eight threads access ordinary memory; if the link is faster, this rate limits transfers.
   const auto in_ordinary_memory = [&](const char* what, const char* link_is, double link, const timing& time) {
     t.rate(std::string(what) + " of pageable memory, 8 threads" + link_is, stream_bytes, time, link, "of the link");
     return rate_of(stream_bytes, time.median);
@@ -56,7 +57,8 @@ link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone) {
   in_ordinary_memory("fill by words", "", result.up,
                      beside(nothing, [&] { write_all(pageable.data(), stream_bytes); }));
   in_ordinary_memory("read", "", result.down, beside(nothing, read));
-  // The threads and the link use host memory at the same time, as when hpe moves data while the program continues.
+  // The threads and the link access host memory at the same time, as when hpe moves data while the program continues to
+  // run.
   constexpr const char* during_upload = ", during a pinned upload";
   constexpr const char* during_download = ", during a pinned download";
   result.up_while_filling = in_ordinary_memory("memset", during_upload, result.up, beside(queue_up, fill));

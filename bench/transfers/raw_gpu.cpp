@@ -27,7 +27,7 @@ raw_gpu::raw_gpu(int number) {
   for (CUevent& e : copied_) CALL(cuEventCreate, &e, CU_EVENT_DISABLE_TIMING);
   void* const kernels = ::dlopen(test_kernels_path(), RTLD_NOW);
   if (kernels == nullptr) {
-    std::fprintf(stderr, "%s (HPE_TEST_KERNELS tells where libhpe-test-kernels.so is)\n", ::dlerror());
+    std::fprintf(stderr, "%s (HPE_TEST_KERNELS is the path of libhpe-test-kernels.so)\n", ::dlerror());
     std::exit(EXIT_FAILURE);
   }
   CUmodule module = nullptr;

@@ -1,6 +1,6 @@
-// Throughput by the size of a transfer, in one direction and in both, and the time until the call returns, as in
-// Figures 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe is compared
-// with copies written by hand.
+// The throughput of transfers by size, in one direction and in both directions at once, and the time until the call
+// returns, as in Figures 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe
+// is compared with hand-written copies.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ constexpr std::size_t kibi = 1024, mebi = kibi * kibi, gibi = mebi * kibi;
 constexpr std::size_t smallest = 4 * kibi;
 constexpr int host = direction::host;
 
-/// A scheme to move bytes. begin() returns when the calling thread may continue, finish() when the data has arrived.
+/// A way to copy bytes. begin() returns when the calling thread may continue, and finish() when the copy is done.
 struct scheme {
   std::string name;
   std::function<void(direction, int lane, std::size_t bytes)> begin;
@@ -41,7 +41,7 @@ struct scheme {
 };
 
 struct sample {
-  double seconds;  ///< until the data has arrived
+  double seconds;  ///< until the copy is done
   double held;     ///< until the calling thread may continue
 };
 
@@ -63,7 +63,7 @@ sample median(const scheme& s, direction way, bool both_ways, std::size_t bytes,
   std::vector<double> seconds, held;
   for (std::size_t i = 0; i <= times; ++i) {
     const sample it = once(s, way, both_ways, bytes, second);
-    if (i == 0) continue;  // warm-up
+    if (i == 0) continue;  // the first copy warms up
     seconds.push_back(it.seconds);
     held.push_back(it.held);
   }
@@ -106,7 +106,7 @@ void measure(figure& f, const scheme& s, direction way, std::size_t largest, uns
     add(f, s.name, bytes, median(s, way, false, bytes, repeats, second), median(s, way, true, bytes, repeats, second));
 }
 
-/// Arrays of hpe and ordinary memory for two lanes.
+/// Arrays of hpe, and ordinary memory, for each of two lanes (bare_copies.h).
 class arrays {
  public:
   explicit arrays(std::size_t largest) {
@@ -149,7 +149,7 @@ void print(const figure& f) {
   }
 }
 
-/// Prints the output that the parent process reads: a line for each size.
+/// Prints the figures that the parent process reads: one line for each size.
 void print_raw(const figure& f) {
   for (std::size_t i = 0; i < f.charts.front().lines.front().points.size(); ++i) {
     for (const chart& c : f.charts) fmt::print("{:.17g} ", c.lines.front().points[i].second);
@@ -157,8 +157,8 @@ void print_raw(const figure& f) {
   }
 }
 
-/// Measures hpe between devices that cannot reach each other, in a child process, because a process opens its devices
-/// once.
+/// Measures hpe between devices without peer access. Runs in a child process, because a process can open its devices
+/// only once.
 void measure_without_peers(figure& f, bool gpus, std::size_t largest, unsigned repeats) {
   char self[4096] = "";
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return;
@@ -183,10 +183,10 @@ int main(int argc, char** argv) {
   std::size_t largest = 0;
   std::string only;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "throughput of transfers of 4 KiB to 1 GiB, hpe beside copies written by hand, as table and charts",
-      {{"--largest", "SIZE", "the largest transfer, as in 64M (1G; 256M for soft devices)",
+      argc, argv, "throughput of transfers of 4 KiB to 1 GiB, compared with copies by hand, as table and charts",
+      {{"--largest", "SIZE", "the size of the largest transfer, for example 64M (1G; 256M for soft devices)",
         hpe::bench::to_whole(largest, smallest, 16 * gibi)},
-       {"--only", "PART", "without-peers: hpe between two devices, as bare numbers",
+       {"--only", "PART", "without-peers: print only numbers, of hpe between two devices without peer access",
         hpe::bench::to_word(only, {"without-peers"})}});
   const int devices = hpe::device_count();
   const bool gpus = hpe::bench::on_gpus();

@@ -1,5 +1,5 @@
-// Transfers between the host and GPUs through one pointer, compared with the code of a program without hpe: copies of
-// pinned and pageable memory, and managed memory. Every ratio divides two medians that were measured in this run.
+// Transfers between the host and GPUs through one pointer, compared with what a program without hpe does: copies of
+// pinned and pageable memory, and managed memory. Every ratio is the quotient of two medians from the same run.
 
 #include <fmt/core.h>
 
@@ -13,22 +13,22 @@ using namespace hpe::bench;
 
 int main(int argc, char** argv) {
   std::string only;
-  const auto arguments =
-      parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
-            {{"--only", "PARTS",
-              "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; now: of first, "
-              "only hpeMalloc and the touches directly after it",
-              to_text(only)}});
+  const auto arguments = parse(
+      argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
+      {{"--only", "PARTS",
+        "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; now: from first, "
+        "only hpeMalloc and the touches directly after hpeMalloc",
+        to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {
-    fmt::print("transfers: there are no GPUs\n");
+    fmt::print("transfers: not measured, because the machine has no GPU\n");
     return 0;
   }
   if (only == "untouched") {
     work_without_touches();
     return 0;
   }
-  // hpe starts before the driver is used, so that the addresses that hpe needs are free.
+  // Starts hpe before the first call of the driver, so that the addresses that hpe needs are free.
   const int devices = hpe::device_count();
   const bool direct = hpe::options::from_environment().cuda_peers;
   table t(arguments.repeats);

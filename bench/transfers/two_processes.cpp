@@ -27,8 +27,8 @@ void pass(const hpe::array<std::uint32_t>& data, std::size_t part) {
   }
 }
 
-// The child process: reads orders, runs each phase, and answers with 1 byte after it. Each pass adds 1 to the data, so
-// the data is right if it equals the number of passes.
+// The child process reads the number of passes of each phase from a pipe, makes the passes, and then writes 1 byte as
+// the answer. Each pass adds 1 to every element, so that every element must equal the number of passes.
 void work(std::size_t memory, std::size_t part_bytes, int orders, int answers) {
   const std::size_t part = part_bytes / sizeof(std::uint32_t);
   const hpe::array<std::uint32_t> data(memory / 4 * 3 / part_bytes * part);
@@ -47,10 +47,10 @@ void work(std::size_t memory, std::size_t part_bytes, int orders, int answers) {
 
 sharing_process::sharing_process(const char* group, std::size_t memory, std::size_t part) {
   int to[2], from[2];
-  if (::pipe(to) != 0 || ::pipe(from) != 0) throw std::runtime_error("no pipes for a child process");
+  if (::pipe(to) != 0 || ::pipe(from) != 0) throw std::runtime_error("cannot create the pipes for a child process");
   std::fflush(nullptr);
   pid_ = ::fork();
-  if (pid_ < 0) throw std::runtime_error("no child process");
+  if (pid_ < 0) throw std::runtime_error("cannot create a child process");
   orders_ = to[1];
   answers_ = from[0];
   if (pid_ != 0) {

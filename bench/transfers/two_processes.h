@@ -1,6 +1,6 @@
 #pragma once
 
-/// Two processes that share a device (HPE_SHARE), each with data that fills three quarters of the device's memory.
+/// Child processes that share a device (HPE_SHARE), each with data that fills three quarters of the device's memory.
 
 #include <sys/types.h>
 
@@ -8,20 +8,20 @@
 
 namespace hpe::bench {
 
-/// A child process that works on its data when the parent starts a phase.
+/// A child process that makes passes over its data when the parent starts a phase.
 class sharing_process {
  public:
-  /// Must be made before hpe starts in the parent. memory: the bytes of device memory that all processes of `group`
-  /// share. part: the bytes that one launch uses.
+  /// The object must be created before hpe starts in the parent. group: the value of HPE_SHARE. memory: the device
+  /// memory, in bytes, that all processes of the group share. part: the bytes that one launch accesses.
   sharing_process(const char* group, std::size_t memory, std::size_t part);
   sharing_process(const sharing_process&) = delete;
   sharing_process& operator=(const sharing_process&) = delete;
-  /// Ends the process.
+  /// Ends the child process.
   ~sharing_process();
 
-  /// Starts a phase: `passes` passes over the data, with a launch for each part.
+  /// Starts a phase of `passes` passes over the data, with a launch for each part of the data.
   void start(unsigned passes);
-  /// Waits for the end of the phase. Throws if the process failed.
+  /// Waits until the phase has ended. Throws std::runtime_error if the child process failed.
   void finish();
   void run(unsigned passes) {
     start(passes);

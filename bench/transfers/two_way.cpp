@@ -1,5 +1,5 @@
-// hpeMemcpy of pageable memory in both directions at once, by two threads, relative to each direction alone. Links
-// carry both directions at full rate, so any slowdown comes from the threads.
+// hpeMemcpy of pageable memory in both directions at once, on two threads, relative to each direction alone. A link
+// carries both directions at full rate; therefore, any slowdown comes from the threads.
 
 #include <fmt/core.h>
 
@@ -40,8 +40,7 @@ int main(int argc, char** argv) {
   std::vector<hpe::bench::result> lines;
   hpe::bench::partner second;
   for (const std::size_t bytes : {mebi, 4 * mebi, 16 * mebi, 64 * mebi}) {
-    // Makes several copies in a row, so that neither idle threads, an idle link nor a single delay determines the
-    // result.
+    // Copies several times in a row, so that idle threads, an idle link or a single delay do not determine the result.
     constexpr int in_a_row = 4;
     const std::function<void()> up = [&] {
       for (int i = 0; i < in_a_row; ++i) hpe::copy(target.data(), sent.data(), bytes);
@@ -65,7 +64,7 @@ int main(int argc, char** argv) {
     line("to the device", moved, alone.first);
     line("to the host", moved, alone.second);
     line("both concurrently", 2 * moved, both);
-    // At best, both directions together take as long as the slower direction alone.
+    // At best, both directions at once take as long as the slower direction alone.
     const auto of = [&](auto which) { return std::max(alone.first.*which, alone.second.*which) / both.*which; };
     const double value = of(&timing::median);
     lines.push_back({"  of twice the slower direction alone", value, "x", bytes == 4 * mebi ? ">= 0.9" : "",

@@ -1,8 +1,8 @@
-"""Computes a shot of reverse time migration in Devito: both passes, order 8 in space and 2 in time; every k-th field is stored.
+"""Computes a shot of reverse time migration in Devito: both passes, of order 8 in space and 2 in time. Stores every k-th field.
 
-Runs in the Python environment of scripts/compare-devito. For each repeat, prints a line with the seconds of both passes.
-There are no absorbing layers, so a step makes as few accesses as possible: it reads two fields and the velocities, and writes
-one field.
+Runs in the Python environment of scripts/compare-devito. Prints the seconds of both passes together, a line for each repeat.
+There are no absorbing layers, so that a step accesses as little memory as possible: it reads two fields and the velocities,
+and writes one field.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def shot():
     return time.perf_counter() - begin
 
 
-# Devito finds the best block sizes of its loops by itself.
+# Devito measures and selects the block sizes of its loops.
 forward.data[:] = 0
 first.apply(time_m=1, time_M=request.steps, dt=step, autotune=("aggressive", "runtime"))
 second.apply(time_m=1, time_M=request.steps, dt=step, autotune=("aggressive", "runtime"))

@@ -1,7 +1,7 @@
-// The wave steps of reverse time migration through hpe, compared with the same kernels on devices without hpe's
-// runtime, with a hand-written halo exchange: local arrays with rims, a copy of four planes to each neighbour after
-// each step, events between streams. Shows the cost of coherence for an application, and the speed-up of several
-// devices.
+// The wave steps of reverse time migration through hpe, compared with a hand-written program that runs the same kernels
+// on the same devices without hpe's runtime. The hand-written program has local arrays with rims, copies four planes to
+// each neighbour after each step, and orders streams by events. The benchmark shows the cost of coherence for an
+// application, and the speed-up of several devices.
 
 #include <sys/mman.h>
 
@@ -29,31 +29,31 @@ namespace kernels = hpe::kernels;
 constexpr float speed_everywhere = 0.05F;
 constexpr std::int64_t sponge = 20;
 
-/// Returns the kernel module of this build, or the module that HPE_KERNELS names.
+/// Returns the path of this build's kernel module, or the path that HPE_KERNELS names.
 std::string kernel_module() {
   const std::string elsewhere = hpe::options::from_environment().kernels;
   return elsewhere.empty() ? HPE_KERNEL_MODULE : elsewhere;
 }
 
-/// The number of steps of a run: enough that the first launches, on idle devices, hardly affect the result.
+/// Returns the number of steps of a run: so many that the first launches, on idle devices, hardly affect the result.
 int steps() { return on_gpus() ? 100 : 20; }
 
-/// Returns the model. On GPUs, the grid, which includes the sponge on all sides, is a cube with 768 cells along each
-/// side.
+/// Returns the velocity model. On GPUs, the grid, which includes the sponge on all sides, is a cube with 768 cells
+/// along each side.
 hpe::rtm::volume model() {
   constexpr std::int64_t cube = 768 - 2 * sponge;
   const std::int64_t x = on_gpus() ? cube : 240, y = on_gpus() ? cube : 160, z = x;
   return {x, y, z, 10, std::vector<float>(static_cast<std::size_t>(x * y * z), 2000.F)};
 }
 
-// One device's part as a separate array: the planes of the slab and four on either side.
+// The slab of one device as a separate array, with four planes of the neighbouring slab on either side.
 struct local_part {
   kernels::field_layout layout;
   float* fields[2];
   float* speed;
   float* tapers;
   hpe::device::stream* work;
-  timepoint done;      // the end of this part's last step
+  timepoint done;      // the end of the slab's last step
   timepoint received;  // the arrival of the last halo
 };
 
@@ -62,7 +62,7 @@ class by_hand {
   by_hand(const hpe::rtm::grid& grid, unsigned devices)
       : grid_(grid),
         space_(0, std::size_t{1} << 35, devices),
-        // The same number of devices as hpe uses, so that soft devices have the same number of threads.
+        // Opens as many devices as hpe uses, so that soft devices have the same number of threads.
         devices_(hpe::device::open_devices((on_gpus() ? "cuda:" : "soft:") + std::to_string(hpe::device_count()),
                                            space_.layout())) {
     kernel_ = devices_->find_kernel(devices_->load_module(kernel_module()), "wave_step_8_f32");
@@ -143,7 +143,7 @@ class by_hand {
       right.received = right.work->copy(start_of_right - rim, end_of_left - rim, rim * sizeof(float));
       left.received = left.work->last();
     }
-    // A step may overwrite a device's planes only after the neighbour's copy of them has ended.
+    // A step may overwrite a device's planes only after the neighbour has copied them.
     for (std::size_t d = 0; d + 1 < parts_.size(); ++d) {
       parts_[d].work->wait(parts_[d + 1].received);
       parts_[d + 1].work->wait(parts_[d].received);
@@ -163,7 +163,8 @@ class by_hand {
 
 int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
-      argc, argv, "wave steps of reverse time migration through hpe, against hand-placed halo copies on bare devices");
+      argc, argv,
+      "wave steps of reverse time migration through hpe, compared with halo copies by hand on bare devices");
   const hpe::rtm::volume velocities = model();
   const hpe::rtm::grid grid = hpe::rtm::make_grid(velocities.nx, velocities.ny, velocities.nz, velocities.spacing,
                                                   hpe::rtm::boundaries{.sponge = sponge}, 0.9);
@@ -203,8 +204,8 @@ int main(int argc, char** argv) {
           std::to_string(devices) + (devices == 1 ? " device: " : std::string(" devices, ") + words + ": ");
       results.push_back({name + "time through hpe, of by hand", ratio, "x", "<= 1.05", ratio <= 1.05});
       results.push_back({name + "points a second through hpe", points / times.first / 1e6, "M/s", "", true});
-      // The source is added only in this last, untimed run, because CPU cores are slow with the denormal numbers at the
-      // front of a wave.
+      // Only this last, untimed run adds the source, because CPU cores are slow with the denormal numbers at the front
+      // of a wave.
       run(&source);
       if (devices == 1) {
         field_of_one.assign(waves.field().begin(), waves.field().end());

@@ -1,6 +1,6 @@
-// A whole shot of reverse time migration, both passes, with the history of the source's wave field on devices, on the
-// host and on disk. Measured are the time that the bytes alone would take relative to the whole time, the time that
-// disk I/O adds, and a naive scheme, which waits for each field.
+// A whole shot of reverse time migration, both passes, with the history of the source's wave field stored on devices,
+// on the host or on disk. The benchmark measures the ratio of the time that the memory accesses alone need to the time
+// of the shot, the time that disk I/O adds, and a naive scheme that waits for each stored field.
 
 #include <fmt/core.h>
 
@@ -26,7 +26,7 @@ struct request {
   bool only_devices = false;
 };
 
-/// The naive scheme: copies a field, waits, writes it to the file, and only then continues.
+/// The naive scheme: copies a field, waits for the copy, writes the field to the file, and only then continues.
 class waiting_history final : public source_history {
  public:
   waiting_history(const history_shape& shape, const request& r)
@@ -75,7 +75,8 @@ class waiting_history final : public source_history {
   const std::unique_ptr<sink> file_;
 };
 
-/// Times both passes of a shot. `naive` uses waiting_history instead of the history that k describes.
+/// Returns the time of both passes of a shot. naive: store the fields by waiting_history, not by the history that k
+/// describes.
 hpe::bench::timing time_of(const request& r, int devices, const keeping& k, bool naive, unsigned repeats) {
   const volume ground = make_volume(r.size, r.size, r.size, 10, 2000);
   migration_settings s;
@@ -85,7 +86,7 @@ hpe::bench::timing time_of(const request& r, int devices, const keeping& k, bool
   s.keep_every = r.every;
   s.keep = k;
   s.devices = devices;
-  s.edges.sponge = 0;  // so the history contains all cells of the grid
+  s.edges.sponge = 0;  // so that the history contains all cells of the grid
   simulation on(ground, 2000, s, nullptr);
   const medium<float> m = on.medium_of(ground);
   const auto middle = static_cast<std::int32_t>(r.size / 2);
@@ -104,7 +105,8 @@ hpe::bench::timing time_of(const request& r, int devices, const keeping& k, bool
       });
 }
 
-/// Returns the rate of a copy within the memory of the first device: bytes read plus bytes written, per second.
+/// Returns the rate of a copy within the memory of the first device in bytes per second; a copied byte counts as read
+/// and as written.
 double copy_rate(std::size_t bytes, unsigned repeats) {
   const hpe::array<float> from(bytes / sizeof(float), hpe::on_device(0)), to(from.size(), hpe::on_device(0));
   const double seconds = hpe::bench::median_seconds(
@@ -123,7 +125,7 @@ int main(int argc, char** argv) {
   using hpe::bench::to_whole;
   request r;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "a shot of reverse time migration, its wave fields kept on devices, on the host and on disk",
+      argc, argv, "a shot of reverse time migration that stores its wave fields on devices, on the host and on disk",
       {{"--size", "CELLS", "cells along each side of the cube (512 on GPUs, else 64)", to_whole(r.size, 16, 4096)},
        {"--steps", "N", "time steps of each pass (1000 on GPUs, else 60)", to_whole(r.steps, 1, 1000000)},
        {"--keep-every", "STEPS", "time steps between two stored fields (10)", to_whole(r.every, 1, 1000000)},

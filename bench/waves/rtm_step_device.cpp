@@ -1,6 +1,6 @@
-// The wave step on a GPU: order 8 at several sizes; every order with a sponge, which costs no extra time, and with
+// The wave step on a GPU: order 8 at several sizes; every order with a sponge (which costs no extra time) and with
 // matched layers of 20 cells within the grid; and steps with a varying density. Launches follow each other without a
-// pause; the reference is the driver's copy between two arrays of the wave field.
+// pause. The reference is the driver's copy between two arrays of the wave field's size.
 
 #include <algorithm>
 #include <string>
@@ -102,7 +102,7 @@ class stepper {
   hpe::kernel<absorb<float>> absorb_{hpe::module(), "absorb_f32"};
 };
 
-/// The rates of copies and of steps in bytes per second; a point of a step counts 16 bytes.
+/// The rates of copies and of steps in bytes per second; a step counts 16 bytes for each point.
 struct rates {
   double copied, stepped;
 };

@@ -1,6 +1,6 @@
-// The wave step on the cores of this machine, without a runtime. The reference is memcpy of arrays as large as the wave
-// field: each thread copies its own part. Threads divide the grid as a soft device does, into ranges of the launch's
-// tiles.
+// The wave step on the cores of this machine, without a runtime. The reference is memcpy between arrays as large as the
+// wave field, of which each thread copies its own share. The threads divide the grid as the threads of a soft device
+// do, into ranges of the launch's tiles.
 
 #include <sys/mman.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 using namespace hpe::kernels;
 
-/// Zeroed memory, on huge pages if the machine has them.
+/// Returns zeroed memory, on huge pages if the machine has them.
 float* allocate(std::size_t count) {
   const std::size_t bytes = count * sizeof(float);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -43,7 +43,7 @@ float* allocate(std::size_t count) {
   return static_cast<float*>(memory);
 }
 
-/// Runs work(thread) in `threads` threads at once, and waits for all.
+/// Calls work(i) in threads i = 0, 1, ... `threads` - 1 at the same time, and waits for all threads.
 void together(unsigned threads, const std::function<void(unsigned)>& work) {
   std::vector<std::jthread> team;
   for (unsigned i = 0; i < threads; ++i) team.emplace_back([&work, i] { work(i); });

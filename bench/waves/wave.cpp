@@ -1,6 +1,6 @@
 // The wave stencil of `hpe wave`: the fraction of the copy rate that each order reaches on one device, and the speed-up
-// of several devices for each way to cut the grid. A point counts 16 bytes, and a copied byte counts twice, as read and
-// as written; see bench/waves/rtm_step.h.
+// of several devices for each way to cut the grid. A step counts 16 bytes for each point, and a copied byte counts
+// twice, as read and as written; see bench/waves/rtm_step.h.
 
 #include <algorithm>
 #include <string>
@@ -30,8 +30,8 @@ void run(hpe::fdtd::field& f) {
   hpe::synchronize();
 }
 
-/// Compares slabs whose kernels read their neighbours' cells in place with slabs whose faces are copied, as in figure
-/// 6.12 of J. Cabezas's thesis, and both with one device.
+/// Compares slabs whose kernels read neighbours' cells in place with slabs whose faces are copied, as in figure 6.12 of
+/// J. Cabezas's thesis, and compares both with one device.
 void compare_exchanges(std::vector<result>& results, const std::vector<std::int64_t>& sides,
                        const std::vector<std::int64_t>& orders, unsigned repeats) {
   using hpe::fdtd::exchange;

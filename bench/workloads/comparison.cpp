@@ -30,7 +30,7 @@ timing time_of(program& p, unsigned repeats) {
       repeats, [&] { p.reset(); }, [&] { p.run(); });
 }
 
-/// Times hpe and another version in alternating runs.
+/// Times hpe and another version in turn.
 pair_of_timings times_of(program& ours, program& theirs, unsigned repeats) {
   return paired_timings(
       repeats, [&] { ours.reset(); }, [&] { ours.run(); }, [&] { theirs.reset(); }, [&] { theirs.run(); });
@@ -51,7 +51,7 @@ class measurement {
   }
 
  private:
-  /// Prints on standard error which version is about to run, so that a user sees which part is slow.
+  /// Prints to standard error which version runs next, so that a user sees which version is slow.
   void tell(int devices, const std::string& version) {
     fmt::print(stderr, "{:6.1f} s: {}, {} device{}, {}\n", now() - began_, what_.name, devices, devices == 1 ? "" : "s",
                version);
@@ -103,8 +103,8 @@ class measurement {
     if (soft) row(where + "of the best by hand, by processor time", best_by_processor, "x");
   }
 
-  /// Adds the fraction of its time that the hand-written program saves if it copies nothing. The runs with and without
-  /// copies alternate.
+  /// Adds the share of its time that the hand-written program spends in exchanges: the share that it saves if it copies
+  /// nothing. Runs with and without copies alternate.
   void share_of_exchange(int devices, copy_scheme scheme, hand_written& theirs, const std::string& where) {
     std::vector<double> shares;
     for (unsigned i = 0; i < repeats_; ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Measures a workload: through hpe on 1, 2 and 4 devices, by hand with each scheme, and the strongest peer.
+/// Measures a workload in all its versions: through hpe and by hand with each copy scheme, on 1, 2 and 4 devices, and
+/// by the fastest library.
 
 #include <map>
 #include <string>
@@ -13,8 +14,8 @@ namespace hpe::bench {
 
 struct comparison {
   std::vector<result> rows;
-  chart speed_up;  ///< relative to one device through hpe, by number of devices: Figure 5.8 of the thesis
-  chart exchange;  ///< the fraction of its time that a program saves if it copies nothing: Figure 5.9
+  chart speed_up;  ///< the speed-up relative to one device through hpe, by number of devices: Figure 5.8 of the thesis
+  chart exchange;  ///< the share of its time that the hand-written program saves if it copies nothing: Figure 5.9
 };
 
 /// Measures one workload. Throws std::runtime_error if the results of two versions differ.

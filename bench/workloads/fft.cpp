@@ -1,6 +1,6 @@
-// One transform in single precision. The hand-written version follows the FFT of the thesis on W devices (a power of
-// two): in each of log2 W steps, pairs of devices exchange their parts; then each device transforms its part (by cuFFT
-// on GPUs), and all devices exchange pieces to put the elements in order.
+// A Fourier transform in single precision. The hand-written version follows the FFT of the thesis on W devices (a power
+// of two). In each of log2 W steps, pairs of devices exchange their elements. Then each device transforms its elements
+// (by cuFFT on GPUs), and all devices exchange elements to put them in order.
 
 #include "apps/fft/fft.h"
 
@@ -111,7 +111,7 @@ class written_by_hand final : public on_team {
  private:
   struct part {
     number *given, *data, *brought;
-    fft::cufft::handle plan = 0;  ///< only on GPUs
+    fft::cufft::handle plan = 0;  ///< used only on GPUs
   };
   part& at(int device) { return parts_[static_cast<std::size_t>(device)]; }
   [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(part_); }
@@ -121,7 +121,8 @@ class written_by_hand final : public on_team {
     return grid(static_cast<std::uint32_t>(kernels::parts_of(n, kernels::tile_elements)));
   }
 
-  /// Computes this device's half of the sums and differences, and discards the other half of the kernel's results.
+  /// Computes the sums (or the differences) that this device keeps; the kernel computes both, and the other half is
+  /// discarded.
   void combine(int d, int distance, const number* own) {
     const bool upper = (d & distance) != 0;
     kernels::fft_butterfly<float> p{};
@@ -189,7 +190,7 @@ class written_by_hand final : public on_team {
   std::vector<part> parts_;
 };
 
-/// The peers of bench/libraries/fft_peers.h, which return no results to compare.
+/// Wraps a reference of bench/libraries/fft_peers.h, which returns no results to compare.
 class other_peer final : public program {
  public:
   explicit other_peer(std::unique_ptr<peer> it) : it_(std::move(it)) {}

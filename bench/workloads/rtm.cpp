@@ -1,5 +1,5 @@
-// Steps of reverse time migration. The hand-written version is that of bench/waves/rtm.cpp: local arrays with rims, and
-// copies of four planes to each neighbour after each step.
+// Time steps of reverse time migration. The hand-written version works as that of bench/waves/rtm.cpp: local arrays
+// with rims, and copies of four planes to each neighbour after each step.
 
 #include <algorithm>
 

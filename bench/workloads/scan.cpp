@@ -1,5 +1,5 @@
-// One inclusive sum of int32. The hand-written version has three stages; between them, the sums of all chunks are
-// copied to every device, which scans them.
+// An inclusive prefix sum of int32. The hand-written version has three stages. Between stages, it copies the sums of
+// all chunks to every device, and every device scans these sums.
 
 #include "apps/scan/choice/premises.h"
 #include "apps/scan/plan.h"
@@ -113,7 +113,7 @@ class written_by_hand final : public on_team {
   struct part {
     std::int32_t *input, *output, *sums;
   };
-  /// Returns the shape of the launches that have a block for each chunk.
+  /// Returns the shape of launches that have one block for each chunk.
   hpeShape shape_of_chunks(std::uint64_t chunks) const {
     if (!team_.on_gpus()) return grid(4 * team_.units());
     const unsigned threads = 1U << scan::by_premises(scan::data_centre_gpu, sizeof(std::int32_t)).l;

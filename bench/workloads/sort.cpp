@@ -1,6 +1,6 @@
-// A sort of uint32. In the hand-written version, each device sorts its part (GPUs by CUB), then groups of parts are
-// merged in pairs. The host finds the pivots by copying single keys; then each device receives the keys that it does
-// not have, and merges. The number of devices is a power of two.
+// A sort of uint32. In the hand-written version, each device sorts its keys (GPUs by CUB); then pairs of sorted groups
+// are merged. The host finds the pivots by copying single keys. Then each device copies the keys that it needs from the
+// other devices, and merges. The number of devices must be a power of two.
 
 #include <algorithm>
 #include <boost/sort/parallel_stable_sort/parallel_stable_sort.hpp>
@@ -95,7 +95,7 @@ class written_by_hand final : public on_team {
   using key = std::uint32_t;
   struct part {
     key *keys, *merged, *brought;
-    std::span<std::byte> scratch;  ///< only on GPUs
+    std::span<std::byte> scratch;  ///< used only on GPUs
   };
   part& at(int device) { return parts_[static_cast<std::size_t>(device)]; }
   static std::size_t bytes(std::uint64_t n) { return n * sizeof(key); }
@@ -111,7 +111,8 @@ class written_by_hand final : public on_team {
     team_.enqueue(d, [&](void* stream) { return on_gpus_->queue(range, stream); });
   }
 
-  /// Reads key number `place` of a group's sequence from the device that has it. first: the group's first device.
+  /// Reads key number `place` of a group's sorted sequence from the device that holds it. first: the group's first
+  /// device.
   key look_up(int first, std::uint64_t place) {
     const int device = first + static_cast<int>(place / each_);
     key k = 0;
@@ -119,7 +120,7 @@ class written_by_hand final : public on_team {
     return k;
   }
 
-  /// Does the same as kernels::pivot, but reads keys by copies of single keys.
+  /// Returns what kernels::pivot returns, but reads the keys by copies of single keys.
   std::uint64_t pivot(int left, int right, std::uint64_t side, std::uint64_t place) {
     if (team_.left_out()) return place / 2;
     std::uint64_t low = place > side ? place - side : 0, high = std::min(place, side);
@@ -133,8 +134,9 @@ class written_by_hand final : public on_team {
     return low;
   }
 
-  /// Returns the address at which a device finds keys [from, to) of a group. If the keys are not all on the device,
-  /// this is `place`, and the function adds transfers that copy the keys to `place`.
+  /// Returns the address at which a device finds keys [from, to) of a group's sorted sequence. If the device does not
+  /// hold all of these keys, the address is `place`, and the function adds transfers to `all` that copy the keys to
+  /// `place`.
   const key* bring(std::vector<transfer>& all, int device, int first, std::uint64_t from, std::uint64_t to,
                    key* place) {
     if (from / each_ == (to - 1) / each_ && first + static_cast<int>(from / each_) == device)
@@ -211,7 +213,7 @@ workload sort_workload() {
           "Boost parallel_stable_sort",
           [](unsigned threads) -> std::unique_ptr<program> { return std::make_unique<by_boost>(threads); },
           on_gpus() && sort::find_local_sort("u32") == nullptr
-              ? "hpe was built without the CUDA toolkit, and so without "
+              ? "hpe was built without the CUDA toolkit and therefore without "
                 "CUB, which sorts on GPUs"
               : ""};
 }

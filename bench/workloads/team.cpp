@@ -1,6 +1,6 @@
-// Invariants: the pinned buffer of a transfer is the alias of its source, so two transfers share a buffer only if they
-// copy the same bytes to several devices. Streams of copies and streams of work wait for each other only at points that
-// are already queued.
+// Invariants: the pinned buffer of a transfer is the alias of the transfer's source; therefore, two transfers share a
+// buffer only if they copy the same bytes to different devices. Streams of copies and streams of launches wait for each
+// other only at timepoints whose work is already queued.
 
 #include "bench/workloads/team.h"
 
@@ -97,7 +97,7 @@ timepoint team::enqueue(int device, const std::function<int(void*)>& function) {
 timepoint team::last(int device) const { return parts_[static_cast<std::size_t>(device)].work->last(); }
 
 void team::wait(timepoint point) {
-  // Spins until the point is reached, as the driver's own call does, if there is a free core.
+  // On a GPU, spins until the point is reached, as a synchronous copy of the CUDA driver does.
   while (on_gpus_ && !devices_->reached(point)) __builtin_ia32_pause();
   devices_->wait(point, forever);
 }
@@ -143,7 +143,7 @@ void team::double_buffered(const transfer& t) {
   }
   at(t.from).work->wait(down.last());
   at(t.to).work->wait(up.last());
-  down.wait(up.last());  // the next transfer may use the same buffer
+  down.wait(up.last());  // the next transfer may use the same pinned buffer
 }
 
 void team::through_host(const std::vector<transfer>& all) {
@@ -167,8 +167,8 @@ void team::through_host(const std::vector<transfer>& all) {
     for (const timepoint p : points) wait(p);
     return;
   }
-  // Copies of pageable memory are synchronous, so each transfer begins after the one before has ended. As a driver
-  // does, each transfer goes through a pinned buffer.
+  // Copies of pageable memory are synchronous: each transfer begins after the previous one has ended. As in the driver,
+  // each transfer goes through a pinned buffer.
   for (const transfer& t : all) {
     std::vector<std::byte>& own = at(t.from).pageable;
     if (own.size() < t.bytes) own.resize(t.bytes);

@@ -1,6 +1,6 @@
-// The wave stencil of order 8 in slabs. Like the FDTD of J. Cabezas's thesis (2015), the hand-written version first
-// computes the four outer planes on each side of a slab, and computes the other cells while it copies these planes to
-// the neighbours.
+// The wave stencil of order 8 on slabs. Like the FDTD of J. Cabezas's thesis (2015), the hand-written version first
+// computes the four outer planes on each side of a slab, and then copies these planes to the neighbours while it
+// computes the other cells.
 
 #include <cmath>
 
@@ -21,7 +21,7 @@ float speed() {
   return result;
 }
 
-/// The initial wave: a hill in the middle of x without denormal numbers, which are slow on CPU cores.
+/// Returns the initial wave: a hill in the middle of x without denormal numbers, which are slow on CPU cores.
 float hill(std::int64_t x) {
   const double distance = 16 * (static_cast<double>(x) / static_cast<double>(cells()) - 0.5);
   return static_cast<float>(1 + std::exp(-distance * distance));
@@ -118,7 +118,7 @@ class written_by_hand final : public on_team {
     std::vector<float> values(static_cast<std::size_t>(b.layout.size()));
     for_rows(
         b, [&](float* row, std::int64_t x) { std::fill_n(row, b.cells[2], hill(x)); }, values);
-    // Also fills the planes of the neighbours.
+    // Also fills the rims with the planes of the neighbouring slabs.
     for (const int side : {0, 1})
       if (b.neighbour[static_cast<std::size_t>(side)] >= 0)
         for (std::int64_t k = 0; k < radius; ++k) {

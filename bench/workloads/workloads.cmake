@@ -1,4 +1,4 @@
-# Compares the workloads with hand-written programs and with the peers of the single benchmarks.
+# hpe-bench-workloads compares workloads with hand-written programs and with the libraries of the other benchmarks.
 set(workload_peers libraries/scan_tbb.cpp libraries/fft_fftw_absent.cpp)
 set(workload_libraries "")
 if(TARGET hpe-fft-fftw)

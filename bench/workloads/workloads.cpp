@@ -1,6 +1,6 @@
-// The workloads through hpe: the speed-up of several devices, compared with programs written by hand with the copy
+// The workloads through hpe: the speed-up on several devices, compared with hand-written programs that use the copy
 // schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), Figures 5.8 and 5.9, and with
-// libraries for the host's threads.
+// libraries on the host's threads.
 
 #include <fmt/core.h>
 
@@ -19,13 +19,13 @@ namespace {
 
 int soft_bars(const arguments& given) {
   if (on_gpus()) {
-    fmt::print(stderr, "--soft-bars: the devices are GPUs; HPE_DEVICES=soft:2 makes soft ones\n");
+    fmt::print(stderr, "--soft-bars needs soft devices, but the devices are GPUs; set HPE_DEVICES=soft:2\n");
     return 2;
   }
   std::vector<result> rows;
   for (const auto& part : {scans_against_tbb, transforms_against_fftw, sorts_against_boost}) {
     const std::vector<result> some = part(given.repeats);
-    if (some.empty()) fmt::print("fft: left out: hpe was built without FFTW\n");
+    if (some.empty()) fmt::print("fft: left out, because hpe was built without FFTW\n");
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return report(fmt::format("bars of {} soft devices, {}", device_count(), load_of_machine()), rows, given);
@@ -35,19 +35,20 @@ int run(int argc, char** argv) {
   std::string charts_file, only;
   fft::form how = fft::form::automatic;
   bool bars = false, alone = false;
-  const arguments given = parse(
-      argc, argv,
-      "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
-      "hand and libraries",
-      {{"--charts", "FILE",
-        "write the speed-ups and the shares of time in exchange, which scripts/measurements draw reads",
-        to_text(charts_file)},
-       {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
-        to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
-       {"--form", "FORM", "of fft through hpe, as hpe fft has (automatic)", command_line::to_one_of(how, fft::forms())},
-       {"--alone", "", "only hpe's version on all devices, without comparison, as for traces", to_flag(alone)},
-       {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort",
-        to_flag(bars)}});
+  const arguments given =
+      parse(argc, argv,
+            "wave, RTM step, FFT, scan and sort: speed-up over one device, compared with programs written by "
+            "hand and libraries",
+            {{"--charts", "FILE",
+              "write charts of the speed-ups and of the shares of exchanges to FILE, for scripts/measurements draw",
+              to_text(charts_file)},
+             {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
+              to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
+             {"--form", "FORM", "the form of the FFT through hpe, as for hpe fft (automatic)",
+              command_line::to_one_of(how, fft::forms())},
+             {"--alone", "", "run only hpe's version, on all devices, for example for a trace", to_flag(alone)},
+             {"--soft-bars", "", "on soft devices, compare only scan, FFT and sort with oneTBB, FFTW and Boost.Sort",
+              to_flag(bars)}});
   if (bars) return soft_bars(given);
   std::vector<result> rows;
   std::vector<chart> speed_ups, exchanges;

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The body of the kernel of kernels/absorb.h for GPUs. The first blocks process the rows that are entirely in a layer
-/// of x or y: a warp processes a row, so that its lanes use neighbouring cells and the rates of both axes stay in
-/// registers. The other blocks process the ends of all other rows, which are in layers of z.
+/// The body for GPUs of the kernel of kernels/absorb.h. The first blocks process the rows that are entirely in a layer
+/// of x or y. Each warp processes a row, so that its lanes process neighbouring cells and keep the rates of both axes
+/// in registers. The other blocks process the ends of all other rows, which are in layers of z.
 ///
-/// The operations of a cell and their order are those of kernels/host/absorb_bodies.h.
+/// The operations at a cell, and their order, are those of kernels/host/absorb_bodies.h.
 
 #include "kernels/absorb.h"
 #include "kernels/cuda/wave_arithmetic.cuh"
@@ -12,7 +12,7 @@
 namespace hpe::kernels::cuda {
 namespace {
 
-/// The rates of a cell of a layer.
+/// The rates of a cell in a layer, for one axis.
 template <class T>
 struct cell_rates {
   T r[layer_rates];
@@ -26,8 +26,8 @@ struct cell_rates {
   }
 };
 
-/// Returns the value of `next` at a cell with the terms of the layer of one axis added. `now` and `memory` point to the
-/// cell.
+/// Updates the memories of a cell for one axis, and returns `next` minus speed times the terms of the layer of this
+/// axis. `now` and `memory` point to the elements of the cell; `apart` is the distance between the cell's memories.
 template <int radius, int axis, class T>
 __device__ T absorbed(const absorb<T>& p, const T* __restrict__ now, int64_t stride, T* memory, int64_t apart,
                       const cell_rates<T>& rates, T speed, T next) {
@@ -51,7 +51,7 @@ __device__ T absorbed(const absorb<T>& p, const T* __restrict__ now, int64_t str
   return multiply_add(-speed, first, next);
 }
 
-/// Adds the terms of all layers at the cells of a row, with one warp.
+/// Applies all layers to the cells of one row, by one warp.
 template <int radius, bool in_x, bool in_y, class T>
 __device__ void absorb_row(const absorb<T>& p, int64_t x, int64_t y) {
   const int64_t row = p.layout.index(x, y, 0), plane = p.layout.plane, width = p.layout.row;
@@ -81,8 +81,7 @@ __device__ void absorb_row(const absorb<T>& p, int64_t x, int64_t y) {
   }
 }
 
-/// Processes the rows of CUDA block `block`, among all rows that are in a layer of x or y. Rows in layers of x come
-/// first.
+/// Processes the rows of block `block`, out of all rows that are in a layer of x or y. Rows in layers of x come first.
 template <int radius, class T>
 __device__ void absorb_rows(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
   const auto ny = static_cast<uint32_t>(p.layout.ny), wide_y = static_cast<uint32_t>(p.ends[1].width());
@@ -101,7 +100,7 @@ __device__ void absorb_rows(const absorb<T>& p, const absorb_blocks& blocks, uin
   absorb_row<radius, false, true>(p, p.first_other_plane() + n / wide_y, p.ends[1].cell(n % wide_y));
 }
 
-/// Processes the cells of CUDA block `block`, among all cells at the ends of rows that are in no layer of x or y.
+/// Processes the cells of block `block`, out of all cells of layers of z in rows that are in no layer of x or y.
 template <int radius, class T>
 __device__ void absorb_ends(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
   const auto wide = static_cast<uint32_t>(p.ends[2].width()), each = static_cast<uint32_t>(absorb_block_cells);

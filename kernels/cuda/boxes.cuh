@@ -1,6 +1,6 @@
 #pragma once
 
-/// The body of the kernel of kernels/boxes.h for GPUs. All threads share the cells of each box.
+/// The body for GPUs of the kernel of kernels/boxes.h. All threads of the launch share the cells of each box.
 
 #include "kernels/boxes.h"
 

@@ -1,21 +1,22 @@
 #pragma once
 
-/// Asynchronous bulk copies into shared memory, and the barriers that signal their end (Hopper and later; PTX ISA:
+/// Asynchronous bulk copies into shared memory, and the barriers that signal when they end (Hopper and later; PTX ISA:
 /// mbarrier, cp.async.bulk).
 
 #include <stdint.h>
 
 namespace hpe::kernels::gpu {
 
-/// A barrier in shared memory. A phase ends when the number of arrivals given to `begin` and all announced bytes have
-/// arrived. Phases are distinguished by their parity; the first phase has parity 0.
+/// A barrier in shared memory. A phase of the barrier ends when as many threads as given to begin() have arrived and
+/// all announced bytes have been copied. Phases are distinguished by their parity; the first phase has parity 0.
 class barrier {
  public:
-  /// Initialises the barrier. Called by one thread; the other threads may use the barrier after a __syncthreads.
+  /// Initialises the barrier. One thread calls this function; the other threads may use the barrier after a
+  /// __syncthreads.
   __device__ __forceinline__ void begin(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
-  /// Makes barriers visible to the copy engine. Call this after begin.
+  /// Makes initialised barriers visible to the copy engine. Must be called after begin().
   static __device__ __forceinline__ void publish() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -23,12 +24,12 @@ class barrier {
   __device__ __forceinline__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  /// Arrives, and announces the number of bytes that copies will deliver.
+  /// Arrives, and announces that copies will deliver `bytes` bytes.
   __device__ __forceinline__ void arrive_expecting(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
   }
-  /// Waits for the end of the phase with this parity. The caller then sees the writes that other threads made before
-  /// they arrived.
+  /// Waits until the phase with this parity has ended. The caller then sees what other threads wrote before they
+  /// arrived.
   __device__ __forceinline__ void wait(unsigned parity) {
     unsigned done;
     do {
@@ -47,8 +48,8 @@ class barrier {
   uint64_t state_;
 };
 
-/// Starts a bulk copy of `bytes` from device memory. The thread must already have announced the bytes to `done`.
-/// Addresses and bytes are multiples of 16.
+/// Starts a bulk copy of `bytes` bytes from device memory to shared memory. The thread must have announced the bytes to
+/// the barrier `done` before. Addresses and `bytes` must be multiples of 16.
 __device__ __forceinline__ void bulk_load(void* to_shared, const void* from, unsigned bytes, const barrier& done) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(to_shared))),

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The bodies, for GPUs, of the kernels for compressed wave fields (kernels/wave.h). A warp processes a row, several
-/// blocks at a time; a lane processes two neighbouring cells of a block.
+/// The bodies for GPUs of the kernels for compressed wave fields (kernels/wave.h). A warp processes a row, several
+/// compressed blocks at a time; each lane processes two neighbouring cells of a block.
 
 #include "kernels/cuda/warp.cuh"
 #include "kernels/cuda/wave.cuh"
@@ -13,7 +13,7 @@ inline constexpr int cells_of_lane = 2, cells_of_warp = cells_of_lane * static_c
 inline constexpr int lanes_of_block = static_cast<int>(block_cells) / cells_of_lane;
 static_assert(gpu::warp_size % lanes_of_block == 0, "the lanes of a warp share whole blocks");
 
-/// A row, and what this lane processes of it.
+/// The addresses of a compressed row, and the lane that processes a part of it.
 template <class T, class Byte>
 struct compressed_part {
   Byte* ranges;
@@ -27,11 +27,11 @@ struct compressed_part {
         blocks((nz + block_cells - 1) / block_cells),
         lane(static_cast<int>(threadIdx.x % gpu::warp_size)) {}
 
-  /// Returns the block of this lane if the warp's first cell is `begin`.
+  /// Returns the number of the block that this lane processes if the first cell of the warp is `begin`.
   __device__ int64_t block(int64_t begin) const { return begin / block_cells + lane / lanes_of_block; }
 };
 
-/// Store and load two integers, which have 1, 2 or 4 bytes in memory.
+/// Store and load two integers, each of which has 4, 8 or 16 bits in memory.
 __device__ inline void store_pair(uint8_t* integers, int lane, int64_t bits, uint32_t first, uint32_t second) {
   if (bits == 4)
     integers[lane] = static_cast<uint8_t>(first | second << 4);
@@ -64,7 +64,8 @@ __device__ void run(const keep_compressed<T>& p) {
   for_rows(p, [&](int64_t row, int64_t field) {
     const compressed_part<T, uint8_t> part(p.kept + row * compressed_row<T>(nz, p.bits), nz);
     for (int64_t begin = 0; begin < nz; begin += cells_of_warp) {
-      // Lanes after the row's end repeat the first cell of their block, or the last cell of the row.
+      // Lanes beyond the row's end repeat the first cell of their block, or the last cell of the row, so that they do
+      // not change the block's range.
       const int64_t block = part.block(begin), i = begin + cells_of_lane * part.lane;
       const int64_t spare = min(block * block_cells, nz - 1);
       const T* const cells = p.field + field;

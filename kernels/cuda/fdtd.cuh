@@ -1,13 +1,13 @@
 #pragma once
 
-/// The bodies of the kernels of kernels/fdtd.h for GPUs.
+/// The bodies for GPUs of the kernels of kernels/fdtd.h.
 
 #include "kernels/fdtd.h"
 
 namespace hpe::kernels::cuda {
 namespace {
 
-/// Calls cell(place in the packed cells, place in the field) for each cell of the face.
+/// Calls cell(index in the packed cells, index in the field) for each cell of the face.
 template <class Cell>
 __device__ void for_face(const fdtd_face<float>& p, Cell cell) {
   const cell_range& c = p.cells;

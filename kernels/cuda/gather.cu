@@ -1,4 +1,4 @@
-// Gather and scatter for GPUs.
+// The kernels of gather and scatter for GPUs.
 
 #include "kernels/cuda/warp.cuh"
 #include "kernels/gather.h"
@@ -11,7 +11,7 @@ struct two_uint4 {
   uint4 low, high;
 };
 
-/// Calls body(element, index) with values of the types that have these sizes.
+/// Calls body(element, index), whose arguments have the types of the sizes in `types`.
 template <class Body>
 __device__ __forceinline__ void with_types(const gather_types& types, const Body& body) {
   const auto with_index = [&](auto index) {
@@ -101,12 +101,13 @@ __device__ void count_part(const gather_partition& p, uint32_t* counts) {
 constexpr uint32_t move_warps = gather_move_threads / warp_size;
 struct move_memory {
   uint64_t cursors[most_streams];
-  uint32_t of_warp[move_warps][most_streams + 1];  // the last element counts positions after the end of the part
+  uint32_t of_warp[move_warps][most_streams + 1];  // last element: positions beyond the end of the part
 };
 
-/// Moves one part. The position of an element in its stream follows from the part's indices alone: a part is processed
-/// in tiles, and in each step each warp takes a row of 32 indices of the tile. So moving values back finds the
-/// positions to which they were moved.
+/// Moves the elements of one part of the indices to the streams, or back. The position of an element in its stream
+/// depends only on the indices of the part: a part is processed in tiles, and in each step, each warp takes 32
+/// consecutive indices of the tile. Therefore, a later call that moves values back finds the positions to which an
+/// earlier call moved them.
 template <class Element, class Index>
 __device__ __forceinline__ void move_part(const gather_move_parameters& m, move_memory& shared) {
   constexpr uint32_t each = gather_move_each(sizeof(Element)), warps = move_warps;
@@ -142,8 +143,8 @@ __device__ __forceinline__ void move_part(const gather_move_parameters& m, move_
       __syncwarp();
     }
     __syncthreads();
-    // Replace the counts by the offsets of warps. Each thread keeps the totals of its streams until all threads have
-    // used the cursors.
+    // Replaces the counts by the offsets of warps. Each thread keeps the totals of its streams in registers until all
+    // threads have used the cursors.
     constexpr uint32_t own = (most_streams + gather_move_threads - 1) / gather_move_threads;
     uint32_t total[own];
 #pragma unroll
@@ -212,7 +213,7 @@ extern "C" __global__ void gather_count(const gather_partition p) {
 }
 
 extern "C" __global__ void __launch_bounds__(gather_offsets_threads) gather_offsets(const gather_partition p) {
-  // Each thread adds up a sequence of consecutive counts.
+  // Each thread adds up consecutive counts.
   __shared__ uint64_t sums[gather_offsets_threads];
   const uint64_t all = (uint64_t{p.chunks.count} + 1) * p.parts, run = (all + blockDim.x - 1) / blockDim.x;
   const uint64_t begin = threadIdx.x * run < all ? threadIdx.x * run : all, end = begin + run < all ? begin + run : all;

@@ -1,4 +1,4 @@
-// All kernels for GPUs.
+// The kernels of libhpe-kernels.so for GPUs.
 
 #include "kernels/cuda/absorb.cuh"
 #include "kernels/cuda/boxes.cuh"
@@ -9,10 +9,11 @@
 namespace hpe::kernels::cuda {
 namespace {
 
-/// The number of blocks that run on a multiprocessor at a time, which limits the registers of a thread.
+/// The number of blocks that run on a multiprocessor at a time; the compiler limits the registers of a thread
+/// accordingly.
 template <class Parameters>
 inline constexpr int blocks_at_once = march_blocks;
-/// Three blocks hide the latency of memory better than two, and do not need to spill registers.
+/// Three blocks hide the latency of memory better than two, without spilled registers.
 template <>
 inline constexpr int blocks_at_once<absorb<float>> = 3;
 

@@ -1,13 +1,13 @@
 #pragma once
 
-/// The exchange of totals between the tiles of a single-pass scan: each tile publishes its total once, and a later tile
-/// combines the totals of all tiles before it. Value and mark are one word that is written and read as a whole, so no
-/// fences are needed (Liu and Aluru, LightScan, section 4.3).
+/// How the tiles of a single-pass scan exchange totals: each tile publishes its total once, and a later tile combines
+/// the totals of all tiles before it. The total and the mark of the launch are in one word, which is written and read
+/// as a whole, so that no fences are needed (Liu and Aluru, LightScan, section 4.3).
 ///
 /// Unlike in the decoupled look-back of Merrill and Garland, no tile waits for the prefix of another tile. A tile waits
-/// only for totals, which depend only on the data of their own tiles. A block keeps the prefix of its previous tile and
-/// adds the totals of the tiles in between. Totals are combined in groups with fixed bounds, so that the result for a
-/// tile does not depend on the block that computes it: rounding is the same in every run.
+/// only for totals, which depend only on the elements of their own tiles. A block keeps the prefix of its previous tile
+/// and adds the totals of the tiles between that tile and its current one. Totals are combined in groups with fixed
+/// bounds, so that a tile's result is rounded in the same way in every run, whichever block computes it.
 
 #include <stdint.h>
 
@@ -58,11 +58,11 @@ struct alignas(16) tile_total_word<8> {
 template <class T>
 using tile_total = tile_total_word<sizeof(T)>;
 
-/// The number of tiles of a problem whose totals a warp combines together; each lane combines four.
+/// The number of tiles of a problem whose totals a warp combines together; each lane combines four totals.
 inline constexpr unsigned tiles_per_group = scan_chunk_tiles;
 static_assert(tiles_per_group == 4 * warp_size, "each lane takes four");
 
-/// Finds the prefixes of tiles for one warp, which must ask for tiles in ascending order. `totals` contains the totals
+/// Finds the prefixes of tiles for one warp, which must request tiles in ascending order. `totals` contains the totals
 /// of all tiles of a launch.
 template <class T, class Op>
 class look_back {
@@ -70,9 +70,9 @@ class look_back {
   __device__ look_back(const tile_total<T>* totals, unsigned launch, Op op)
       : totals_(totals), launch_(launch), op_(op), before_(op.identity()) {}
 
-  /// Returns the combination of everything before tile `index` of a problem; `first` is the number of the problem's
-  /// first tile. All lanes make the call and receive the result. Waits for tiles that have not published their totals
-  /// yet.
+  /// Returns the combination of all elements before tile `index` of a problem. first: the number of the problem's first
+  /// tile. All lanes of the warp must make the call, and all receive the result. Waits for tiles that have not
+  /// published their totals yet.
   __device__ T prefix(uint64_t first, uint64_t index, unsigned lane) {
     if (first != first_) {
       first_ = first;
@@ -94,8 +94,8 @@ class look_back {
   }
 
  private:
-  /// Combines the totals of tiles before `end` in group `group_` (near) and in the next group (far), which it loads
-  /// together.
+  /// Combines the totals of tiles before `end` in group `group_` (near) and in the next group (far); loads the totals
+  /// of both groups together.
   __device__ __forceinline__ void combine(uint64_t first, uint64_t end, unsigned lane, T& near, T& far) const {
     constexpr unsigned each = tiles_per_group / warp_size;
     bits_of<T> value[2][each];
@@ -128,8 +128,8 @@ class look_back {
   T before_;
 };
 
-/// Combines the totals of `count` tiles from `first` on, in order; count is at most tiles_per_group. Waits for the
-/// totals. Called by a whole warp.
+/// Returns the combination of the totals of `count` tiles from `first` on, in order; count is at most tiles_per_group.
+/// Waits for the totals. A whole warp must call this function.
 template <class T, class Op>
 __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned count, unsigned launch, Op op,
                                            unsigned lane) {
@@ -149,8 +149,8 @@ __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned 
   return warp_reduce(sum, op);
 }
 
-/// Like look_back, for tiles that are dealt out among devices: combines totals of whole chunks, from all devices, and
-/// totals of tiles in the tile's own chunk.
+/// Finds prefixes as look_back does, for tiles that are dealt out among devices. It combines the totals of whole chunks
+/// from all devices, and the totals of earlier tiles in the tile's own chunk.
 template <class T, class Op>
 class look_back_over_chunks {
  public:
@@ -158,15 +158,16 @@ class look_back_over_chunks {
                                    unsigned launch, Op op)
       : tiles_(tiles), chunks_(chunks), deal_(deal), launch_(launch), op_(op), before_(op.identity()) {}
 
-  /// Returns the combination of everything before tile `place` of chunk `index` of a problem. first_chunk: the number
-  /// of the problem's first chunk; first_tile: the number of the chunk's first tile.
+  /// Returns the combination of all elements before tile `place` of chunk `index` of a problem. first_chunk: the number
+  /// of the problem's first chunk. first_tile: the number of the chunk's first tile.
   __device__ T prefix(uint32_t first_chunk, uint32_t index, uint64_t first_tile, unsigned place, unsigned lane) {
     if (first_chunk != first_) {
       first_ = first_chunk;
       known_ = 0;
       before_ = op_.identity();
     }
-    // The totals of the own chunk's tiles and of chunks are loaded together, with one latency instead of two.
+    // Loads the totals of the tiles of the own chunk together with the totals of chunks, so that the warp waits for one
+    // latency instead of two.
     bits_of<T> of_tile[each], of_chunk;
     unsigned count;
     bool all;
@@ -196,7 +197,7 @@ class look_back_over_chunks {
  private:
   static constexpr unsigned each = tiles_per_group / warp_size;
 
-  /// Adds the totals of the next `count` chunks, of which each lane has one.
+  /// Adds the totals of the next `count` chunks; lane i holds the total of the i-th of them.
   __device__ __forceinline__ void add(bits_of<T> value, unsigned count) {
     for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
     known_ += count;

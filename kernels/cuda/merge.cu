@@ -1,4 +1,4 @@
-// The merges of sort.def for GPUs.
+// The merge kernels for GPUs, for the types of sort.def.
 
 #include "kernels/cuda/merge.cuh"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernels sort_merge_<name> and
-/// sort_merge_four_<name>. kernels/cuda/merge.cu uses the macro for hpe's own types; a program uses it in a module of
-/// its own to merge another type or order.
+/// sort_merge_four_<name>. kernels/cuda/merge.cu uses the macro for hpe's own types; a program can use it in its own
+/// module to merge another type or order.
 
 #include "kernels/cuda/merge_four.cuh"
 #include "kernels/cuda/merge_near.cuh"
@@ -12,9 +12,9 @@
 
 namespace hpe::kernels::gpu {
 
-/// The sizes of a merge in steps. While a block merges one step, it loads the next. All elements of a step may come
-/// from one side, so each side has memory for two steps. Each thread's number of outputs is odd, to avoid bank
-/// conflicts in shared memory.
+/// The sizes of a merge in steps of a fixed number of outputs. While a block merges one step, it loads the elements of
+/// the next. All elements of a step may come from one sequence, so shared memory holds two steps of each sequence. Each
+/// thread's number of outputs is odd, which avoids bank conflicts in shared memory.
 template <class T>
 struct merge_shape {
   static_assert(sizeof(T) <= 32, "elements of merges on GPUs have at most 32 bytes");
@@ -28,15 +28,15 @@ struct merge_shape {
 template <class T>
 struct merge_memory {
   using shape = merge_shape<T>;
-  // The arrays are bytes, because variables in shared memory cannot have constructors.
+  // These arrays are bytes, because variables in shared memory cannot have constructors.
   alignas(16) unsigned char sides[2 * shape::capacity * sizeof(T)];
   alignas(16) unsigned char merged[shape::step * sizeof(T)];
   uint64_t bounds[2];
   uint32_t from_left;
 };
 
-/// Computes kernels::pivot with the lanes of a warp, which read 32 places at once: this takes six memory latencies for
-/// 2^27 elements instead of 27.
+/// Computes kernels::pivot by a warp, whose lanes read 32 elements at a time: for 2^27 elements, this takes six memory
+/// latencies instead of 27.
 template <class T, class Less>
 __device__ uint64_t warp_pivot(const sort_merge<T>& p, uint64_t place, Less less) {
   const unsigned lane = lane_number();
@@ -55,8 +55,8 @@ __device__ uint64_t warp_pivot(const sort_merge<T>& p, uint64_t place, Less less
   return low;
 }
 
-/// Merges one step: the next `count` elements of the merged sequence. whole: the step is a full step, and each side has
-/// at least as many elements left, so that neither side ends before the step does.
+/// Merges one step: the next `count` elements of the merged sequence. whole: the step has the full size, and each
+/// sequence has at least as many elements left, so that neither sequence ends within the step.
 template <bool whole, class T, class Less>
 __device__ __forceinline__ void merge_step(const typename merge_shape<T>::side& left,
                                            const typename merge_shape<T>::side& right, uint32_t count,
@@ -71,8 +71,8 @@ __device__ __forceinline__ void merge_step(const typename merge_shape<T>::side& 
                                       reinterpret_cast<T*>(shared.merged), shared.from_left, less);
 }
 
-/// Each block computes one part of the outputs: it finds the matching parts of both sides once, and streams these parts
-/// through shared memory.
+/// Each block computes one range of the outputs: it finds the matching ranges of both sequences once, and streams these
+/// ranges through shared memory.
 template <class T, class Less>
 __device__ void merge_part(const sort_merge<T>& p, merge_memory<T>& shared) {
   const Less less{};
@@ -114,7 +114,7 @@ __device__ void merge_part(const sort_merge<T>& p, merge_memory<T>& shared) {
     load();
     write_step<shape>(reinterpret_cast<const T*>(shared.merged), p.output + begin, step);
     begin += step;
-    wait_for_loads<1>();  // waits for all but the last loads, which the next step does not need
+    wait_for_loads<1>();  // waits for all loads but the last group, which the next step does not need
     __syncthreads();
   }
 }

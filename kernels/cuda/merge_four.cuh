@@ -1,6 +1,6 @@
 #pragma once
 
-/// Merges up to four sorted runs on a GPU, reading each run once.
+/// Merges up to four sorted runs on a GPU, and reads each run only once.
 
 #include <string.h>
 
@@ -11,8 +11,9 @@
 
 namespace hpe::kernels::gpu {
 
-/// Like merge_shape. The first two runs are merged into one half, the last two into the other, and the halves into the
-/// outputs. Each half is a ring, and each step adds as many elements to the halves as the previous step took from them.
+/// The sizes of a merge of four runs, as merge_shape. The first two runs are merged into one half, the last two runs
+/// into the other half, and the two halves into the outputs. Each half is a ring buffer. Each step adds as many
+/// elements to the halves as the previous step took from them.
 template <class T>
 struct merge_four_shape {
   static_assert(sizeof(T) <= 32, "elements of merges on GPUs have at most 32 bytes");
@@ -26,14 +27,14 @@ struct merge_four_shape {
 template <class T>
 struct merge_four_memory {
   using shape = merge_four_shape<T>;
-  // The rings of the runs, followed by the rings of the halves.
+  // The ring buffers of the runs, followed by the ring buffers of the halves.
   alignas(16) unsigned char near[(sort_runs * shape::capacity + 2 * shape::half) * sizeof(T)];
   alignas(16) unsigned char merged[shape::step * sizeof(T)];
   uint64_t bounds[2][sort_runs];
   uint32_t from_half, from_run[2];
 };
 
-/// Returns the value that `value` has in another lane.
+/// Returns the value that `value` has in lane `lane`.
 template <class T>
 [[nodiscard]] __device__ __forceinline__ T element_of_lane(const T& value, unsigned lane) {
   unsigned words[(sizeof(T) + 3) / 4] = {};
@@ -45,10 +46,10 @@ template <class T>
   return result;
 }
 
-/// Computes kernels::select_runs with the lanes of a warp: sets split[r] to the number of elements of run r among the
-/// first `place` elements of the merged sequence. Eight lanes read places of one run at a time. The elements that are
-/// read in the other runs bound the number of elements that precede a lane's element; these bounds usually show on
-/// which side of the split the element is.
+/// Computes kernels::select_runs by a warp: sets split[r] to the number of elements of run r among the first `place`
+/// elements of the merged sequence. Each group of eight lanes reads elements of one run. The elements that the lanes
+/// read in the other runs bound the number of elements that precede a lane's element. These bounds usually show on
+/// which side of the split the lane's element is.
 template <class T, class Less>
 __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less less, uint64_t* split) {
   constexpr unsigned looks = warp_size / sort_runs, of_run = (1U << looks) - 1;
@@ -61,11 +62,11 @@ __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less le
     const bool there = at < high;
     T mine;
     if (there) mine = p.runs[run][at];
-    uint64_t least = at, most = at;  // bounds of the number of elements that precede mine
+    uint64_t least = at, most = at;  // bounds of the number of elements of the merged sequence that precede `mine`
 #pragma unroll
     for (unsigned r = 0; r < sort_runs; ++r) {
       const unsigned looked = __popc(__ballot_sync(all_lanes, there) >> r * looks & of_run);
-      unsigned before = 0;  // number of elements read in run r that precede mine
+      unsigned before = 0;  // number of elements read in run r that precede `mine`
 #pragma unroll
       for (unsigned more = looks; more > 0; more /= 2) {
         const unsigned next = before + more;
@@ -89,13 +90,13 @@ __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less le
   if (number == 0) split[run] = low;
 }
 
-/// The contents of the two halves; all threads have the same values.
+/// The first element and the number of elements of each half; the values are the same in all threads.
 struct halves_of_four {
   uint32_t begin[2], count[2];
 };
 
-/// Adds elements to the halves until each half has `wanted` elements, or its runs have no more. endless: each run has
-/// enough elements left for this step.
+/// Adds elements to the halves until each half has `wanted` elements, or its two runs are used up. endless: each run
+/// has enough elements left for this step, so that its end is not tested.
 template <bool endless, class T, class Less>
 __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&runs)[sort_runs],
                                             halves_of_four& halves, uint32_t wanted, merge_four_memory<T>& shared,
@@ -115,8 +116,8 @@ __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&
     const uint32_t missing = wanted > halves.count[h] ? wanted - halves.count[h] : 0;
     added[h] = endless || missing < there ? missing : there;
   }
-  // The first threads add to the first half, the next threads to the second. Usually each thread adds elements only
-  // once.
+  // The first threads add elements to the first half, the next threads to the second half. Usually each thread makes
+  // one iteration.
   const uint32_t first = (added[0] + each - 1) / each, both = first + (added[1] + each - 1) / each;
   for (uint32_t i = threadIdx.x; i < both; i += merge_threads) {
     const uint32_t h = i < first ? 0 : 1, place = (h == 0 ? i : i - first) * each;
@@ -141,8 +142,8 @@ __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&
   }
 }
 
-/// Merges the next `count` outputs from the halves. whole: the step is a full step, and each half has at least as many
-/// elements.
+/// Merges the next `count` outputs from the halves. whole: the step has the full size, and each half has at least as
+/// many elements.
 template <bool whole, class T, class Less>
 __device__ __forceinline__ void merge_halves(halves_of_four& halves, uint32_t count, merge_four_memory<T>& shared,
                                              Less less) {
@@ -161,7 +162,7 @@ __device__ __forceinline__ void merge_halves(halves_of_four& halves, uint32_t co
   }
 }
 
-/// Does for four runs what merge_part does for two.
+/// Computes one range of the outputs from four runs, as merge_part does from two sequences.
 template <class T, class Less>
 __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T>& shared) {
   const Less less{};
@@ -196,7 +197,7 @@ __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T
     else
       fill_halves<false>(runs, halves, step, shared, less);
     load();
-    // merge_halves<true> requires that every thread writes `each` outputs, and that no half ends within the step.
+    // merge_halves<true> requires that every thread writes `each` outputs and that neither half ends within the step.
     constexpr bool of_all_threads = shape::step == shape::each * merge_threads;
     if (of_all_threads && step == shape::step && halves.count[0] >= step && halves.count[1] >= step)
       merge_halves<true>(halves, step, shared, less);
@@ -204,7 +205,7 @@ __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T
       merge_halves<false>(halves, step, shared, less);
     write_step<shape>(reinterpret_cast<const T*>(shared.merged), p.output + begin, step);
     begin += step;
-    wait_for_loads<1>();  // waits for all but the last loads, which the next step does not need
+    wait_for_loads<1>();  // waits for all loads but the last group, which the next step does not need
     __syncthreads();
   }
 }

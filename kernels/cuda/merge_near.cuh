@@ -1,6 +1,6 @@
 #pragma once
 
-/// Code that both merges use: the division among blocks, and merges within shared memory.
+/// Code for merges of two and of four sequences: the division among blocks, and merges within shared memory.
 
 #include <stdint.h>
 
@@ -18,8 +18,8 @@ struct output_range {
   uint64_t begin, end;
 };
 
-/// Returns the part of outputs [from, to) that this block computes; it may be empty. The lengths of all parts but the
-/// last are multiples of `unit`.
+/// Returns the range of the outputs [from, to) that this block computes; the range may be empty. The lengths of all
+/// ranges but the last one are multiples of `unit`.
 [[nodiscard]] __device__ __forceinline__ output_range part_of_block(uint64_t from, uint64_t to, uint32_t unit) {
   const uint64_t count = to - from;
   const uint64_t part = ((count + gridDim.x - 1) / gridDim.x + unit - 1) / unit * unit, before = part * blockIdx.x;
@@ -27,7 +27,8 @@ struct output_range {
   return {from + before, count - before < part ? to : from + before + part};
 }
 
-/// `count` elements in shared memory, from place `begin` on, in a ring of mask + 1 places that begins at `base`.
+/// A sequence of `count` elements in shared memory, from place `begin` on, in a ring buffer of mask + 1 places that
+/// begins at index `base`.
 struct near_sequence {
   uint32_t base, begin, mask, count;
   /// Returns the index, in shared memory, of place `i` of the ring; `i` wraps around after mask + 1 places.
@@ -49,15 +50,14 @@ template <class T, class Less>
   return low;
 }
 
-/// Writes elements [place, place + each) of the merged sequence to `merged`, for one thread, as far as they are among
-/// the first `count` elements. Returns the number of elements of the left sequence in the merged sequence up to the
-/// thread's last element. endless: both sequences have more elements than the thread merges, so their ends are not
-/// tested.
+/// Merges elements [place, place + each) of the merged sequence into the registers `merged` of one thread, as far as
+/// they are among the first `count` elements. Returns how many elements up to the thread's last element come from the
+/// left sequence. endless: both sequences have more elements than the thread merges, so that their ends are not tested.
 template <bool endless, uint32_t each, class T, class Less>
 __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequence& left, const near_sequence& right,
                                                uint32_t place, uint32_t count, T (&merged)[each], Less less) {
   const uint32_t low = near_pivot(near, left, right, place, less);
-  // These loads may read elements after the ends; such elements are not used.
+  // These loads may read elements beyond the ends; such elements are not used.
   uint32_t l = left.begin + low, r = right.begin + place - low;
   const uint32_t left_end = left.begin + left.count, right_end = right.begin + right.count;
   T of_left = near[left.place(l)], of_right = near[right.place(r)];
@@ -78,9 +78,9 @@ __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequenc
   return l - left.begin;
 }
 
-/// Writes the first `count` elements of the merged sequence to `merged`; each thread writes its own `each` elements.
-/// from_left: the number of these elements that the left sequence has. whole: every thread writes `each` elements, and
-/// both sequences have more elements than are written.
+/// Writes the first `count` elements of the merged sequence to `merged`; each thread writes `each` elements. from_left:
+/// receives the number of these elements that come from the left sequence. whole: every thread writes `each` elements,
+/// and neither sequence ends within the step.
 template <bool whole, uint32_t each, class T, class Less>
 __device__ __forceinline__ void merge_beginning(const T* near, const near_sequence& left, const near_sequence& right,
                                                 uint32_t count, T* merged, uint32_t& from_left, Less less) {
@@ -94,7 +94,7 @@ __device__ __forceinline__ void merge_beginning(const T* near, const near_sequen
     if (whole || place + i < count) merged[place + i] = mine[i];
 }
 
-/// Writes the outputs of a full or a shorter step from shared memory to their places.
+/// Writes the outputs of a full or a shorter step from shared memory to `output`.
 template <class Shape, class T>
 __device__ __forceinline__ void write_step(const T* merged, T* output, uint32_t count) {
   if (Shape::step == Shape::each * merge_threads && count == Shape::step) {

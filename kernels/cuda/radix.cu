@@ -1,4 +1,4 @@
-// Sorting by radix over several GPUs: splitters, counts, places, and the passes for each type of sort.def.
+// The kernels that sort by radix on several GPUs: splitters, counts, places, and the passes for each type of sort.def.
 
 #include <cub/block/block_scan.cuh>
 
@@ -16,8 +16,8 @@ __device__ __forceinline__ Key number_at(const radix_pass_parameters& p, uint64_
   return radix_of(*reinterpret_cast<const Key*>(element), p.types.order);
 }
 
-/// Returns the place of a sample. Samples are distributed over the elements: one in each of `count` equal pieces, at a
-/// pseudo-random place.
+/// Returns the place of a sample among the elements. The elements are divided into `count` equal pieces, and each piece
+/// contains one sample at a pseudo-random place.
 __device__ __forceinline__ uint64_t place_of_sample(uint64_t elements, uint32_t sample, uint32_t count) {
   const uint64_t begin = radix_bound(elements, sample, count),
                  length = radix_bound(elements, sample + 1, count) - begin;
@@ -30,8 +30,8 @@ struct sample_memory {
   uint32_t digit, rank;
 };
 
-/// Finds the digit of the element with rank shared.rank among the counted elements, and the element's rank among those
-/// with this digit. Clears the counts.
+/// Finds the digit of the element with rank shared.rank among the counted elements, and the element's rank among the
+/// elements with this digit. Clears the counts.
 __device__ void find_digit(sample_memory& shared) {
   __syncthreads();
   if (threadIdx.x < warp_size) {
@@ -54,8 +54,8 @@ __device__ void find_digit(sample_memory& shared) {
   __syncthreads();
 }
 
-/// Finds the splitter above range blockIdx.x: first the digits of its key; then, among the samples with this key, the
-/// digits of the sample's number.
+/// Finds the splitter between range blockIdx.x and the next range: first the digits of the splitter's key; then, among
+/// the samples with this key, the digits of the sample's number.
 template <class Key>
 __device__ void sample(const radix_pass_parameters& p) {
   __shared__ sample_memory shared;
@@ -71,7 +71,7 @@ __device__ void sample(const radix_pass_parameters& p) {
   if (threadIdx.x < radix_digits) shared.counts[threadIdx.x] = 0;
   if (threadIdx.x == 0) shared.rank = uint32_t(uint64_t{blockIdx.x + 1} * count / p.devices);
   __syncthreads();
-  Key key = 0;  // digits that are not known yet are 0
+  Key key = 0;  // the key's digits, of which those not found yet are 0
   for (uint32_t shift = key_bits; shift > 0;) {
     shift -= radix_bits;
 #pragma unroll
@@ -98,13 +98,14 @@ __device__ void sample(const radix_pass_parameters& p) {
   p.state->splitter_places[blockIdx.x] = place_of_sample(elements, sample, count);
 }
 
-/// Counters in shared memory. If they do not suffice for all later passes, the elements are counted in several rounds.
+/// The counters in shared memory. If there are too few counters for all later passes, the elements are counted in
+/// several rounds.
 struct count_memory {
   static constexpr uint32_t counters = 18 * radix_most_bins;
   uint32_t first[radix_most_bins], later[counters];
 };
 
-/// The positions of the passes' digits in a key.
+/// The positions of the digits of all passes in a key.
 template <class Key>
 struct digit_places {
   static constexpr uint32_t later = sizeof(Key) == 4 ? 3 : radix_most_later_passes;
@@ -119,8 +120,8 @@ struct digit_places {
   }
 };
 
-/// Counts an element of range `range`: for the later passes from `begin` to `end`, and in the first round also for the
-/// first pass.
+/// Counts an element of range `range` for the later passes from `begin` to `end`, and in the first round (begin == 0)
+/// also for the first pass.
 template <class Key>
 __device__ __forceinline__ void count_number(Key number, uint32_t range, const digit_places<Key>& places,
                                              uint32_t begin, uint32_t end, uint32_t devices, count_memory& shared) {
@@ -158,7 +159,7 @@ __device__ __forceinline__ void count(const radix_pass_parameters& p) {
       __syncthreads();
       splitters.set(p, part.begin);
       __syncthreads();
-      constexpr uint32_t each = 8;  // number of elements that a thread loads at the same time
+      constexpr uint32_t each = 8;  // number of elements that a thread loads together
       const auto* const first = from + part.begin;
       const auto length = uint32_t(part.end - part.begin);
       for (uint32_t i = threadIdx.x; i < length; i += each * radix_pass_threads) {
@@ -183,10 +184,11 @@ __device__ __forceinline__ void count(const radix_pass_parameters& p) {
   }
 }
 
-/// Sums over a block of radix_most_bins threads. Each thread contributes one value.
+/// Computes sums over the threads of a block of radix_most_bins threads. Each thread contributes one value.
 class block_sums {
  public:
-  /// Returns the sum of the values of all threads before this one. Sets `all` to the sum of all values.
+  /// Returns the sum of the values `own` of all threads before this one. Sets `all` to the sum of the values of all
+  /// threads.
   __device__ uint64_t before(uint64_t own, uint64_t& all) {
     __shared__ typename scan::TempStorage memory;
     uint64_t result;
@@ -221,7 +223,7 @@ extern "C" __global__ __launch_bounds__(hpe::kernels::radix_most_bins) void radi
   gpu::block_sums sums;
   radix_pass_state& state = *p.state;
   const uint32_t bin = threadIdx.x, low = p.digits().low_bits(), range = bin >> low;
-  // The runs of this device's range are sorted by the lowest bits, then by device.
+  // Orders the runs of this device's range by their lowest bits, and runs with the same lowest bits by device.
   uint64_t of_ranges_before = 0, of_range = 0;
   for (uint32_t d = 0; d < p.devices; ++d) {
     const uint64_t own = p.counts[d]->first[bin], begin = p.begins[d] + sums.before(own);
@@ -252,7 +254,7 @@ extern "C" __global__ __launch_bounds__(hpe::kernels::radix_most_bins) void radi
 
 namespace hpe::kernels::gpu {
 
-/// How elements of a type are sorted by radix.
+/// The key, element and order with which elements of type T are sorted by radix.
 template <class T>
 struct radix_form {
   using key = typename bits_of_size<sizeof(T)>::type;
@@ -268,8 +270,8 @@ struct radix_form<sort_pair<Key, Value>> {
   static constexpr radix_order order = radix_form<Key>::order;
 };
 
-/// The number of blocks that run on a multiprocessor at a time, which limits the registers of a thread. With these
-/// numbers, no registers are spilled.
+/// The number of blocks that run on a multiprocessor at a time; the compiler limits the registers of a thread
+/// accordingly. With these numbers, the compiler does not spill registers.
 template <class T>
 inline constexpr unsigned radix_blocks_at_once = sizeof(T) == 4 ? 3 : 2;
 

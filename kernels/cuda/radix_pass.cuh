@@ -1,8 +1,9 @@
 #pragma once
 
 /// One pass of a sort by radix on a GPU, as in A. Adinets and D. Merrill, "Onesweep: A Faster Least Significant Digit
-/// Radix Sort for GPUs" (2022): each tile is read once, ordered by its digits in shared memory, and written. To find
-/// the number of elements of each bin in earlier tiles, a tile looks back at the sums of those tiles.
+/// Radix Sort for GPUs" (2022): a block reads each tile once, orders the tile by its digits in shared memory, and
+/// writes it. To find how many elements of each bin are in earlier tiles, a block looks back at the sums of those
+/// tiles.
 
 #include <cub/block/block_radix_rank.cuh>
 
@@ -15,8 +16,8 @@ struct alignas(sizeof(Key) * keys) radix_element {
   Key words[keys];
 };
 
-/// Returns the bin of an element in a later pass. The asm prevents the compiler from storing an element's bin for later
-/// use, because stored bins would need more registers than a thread has.
+/// Returns the bin of an element in the passes after the first. The asm keeps the compiler from storing an element's
+/// bin for later use, because stored bins would need more registers than a thread has.
 template <class Key>
 struct later_bin {
   uint32_t shift, mask;
@@ -28,14 +29,14 @@ struct later_bin {
   [[nodiscard]] __device__ __forceinline__ uint32_t last() const { return mask; }
 };
 
-/// The splitters for the elements of one tile. The greatest key is above all splitters, because it also stands for
-/// places without an element, which must come after all other elements.
+/// The splitters by which the elements of one tile are compared. The greatest key is above all splitters, because it
+/// also fills places without an element, which must come after all elements.
 template <class Key>
 struct tile_splitters {
-  Key least[radix_most_devices];  ///< the least key above each splitter
+  Key least[radix_most_devices];  ///< for each splitter, the least key above it
   uint32_t count;
 
-  /// Sets the splitters of a tile. Threads 0 to radix_most_devices take part.
+  /// Sets the splitters of a tile. Must be called by threads 0 to radix_most_devices at least.
   __device__ void set(const radix_pass_parameters& p, uint64_t tile_begin) {
     const uint32_t i = threadIdx.x;
     if (i == 0) count = p.devices - 1;
@@ -62,7 +63,8 @@ struct first_bin {
   [[nodiscard]] __device__ __forceinline__ uint32_t last() const { return ((splitters.count + 1) << bits) - 1; }
 };
 
-/// The sums of tiles. A word first holds the sum of only its tile, and later the sum of all tiles up to this one.
+/// The sums of the elements in each bin of each tile. A word first contains the sum of one tile alone, and later the
+/// sum of all tiles up to this one.
 namespace tile_sum {
 inline constexpr uint32_t alone = 1U << 30, complete = 1U << 31, value = alone - 1;
 __device__ __forceinline__ void store(uint32_t* where, uint32_t word) {
@@ -73,14 +75,14 @@ __device__ __forceinline__ uint32_t load(const uint32_t* where) {
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(__cvta_generic_to_global(where)) : "memory");
   return word;
 }
-/// For each bin in [first, first + each) that exists: sets `before` to the number of elements in all tiles before tile
-/// `tile`, and completes the sum of this tile, which itself has `own` elements. A thread reads several sums at once,
-/// because each read takes as long as the ranking of some elements.
+/// For each existing bin in [first, first + each): sets `before` to the number of elements in all tiles before tile
+/// `tile`, and stores the complete sum of this tile, which has `own` elements in the bin. A thread reads several sums
+/// at a time, because each read takes as long as the ranking of some elements.
 template <unsigned each>
 __device__ __forceinline__ void look_back(uint32_t* sums, uint32_t tile, uint32_t bins, uint32_t first,
                                           const uint32_t (&own)[each], uint32_t (&before)[each]) {
   constexpr uint32_t at_once = 4;
-  uint32_t left[each];  // tiles that are not added yet
+  uint32_t left[each];  // tiles whose sums are not added yet
   bool open[each], any = true;
 #pragma unroll
   for (unsigned u = 0; u < each; ++u) {
@@ -116,7 +118,7 @@ __device__ __forceinline__ void look_back(uint32_t* sums, uint32_t tile, uint32_
 }
 }  // namespace tile_sum
 
-/// Clears the sums of `tiles` tiles.
+/// Sets the sums of `tiles` tiles to zero.
 __device__ __forceinline__ void clear_sums(uint32_t* sums, uint32_t tiles, uint32_t bins) {
   auto* const quads = reinterpret_cast<uint4*>(sums);
   for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < uint64_t{tiles} * bins / 4;
@@ -140,7 +142,7 @@ struct radix_pass_memory {
   uint32_t tile_of_run;
 };
 
-/// Returns the bins of keys in the form that CUB requires.
+/// Computes the bins of keys through the interface that CUB requires.
 template <radix_order order, class Bin>
 struct digit_extractor {
   const Bin& bin_of;
@@ -150,11 +152,11 @@ struct digit_extractor {
   }
 };
 
-/// The key for which radix_of gives the greatest number.
+/// The key for which radix_of returns the greatest number.
 template <radix_order order, class Key>
 inline constexpr Key greatest_key = order == radix_order::without_sign ? Key(~Key{0}) : Key(Key(~Key{0}) >> 1);
 
-/// Orders and writes tile number `tile` of the pass, which has the elements [part.begin, part.end).
+/// Orders tile number `tile` of the pass, which has the elements [part.begin, part.end), and writes it.
 template <radix_order order, class Element, class Key, unsigned bits, class Bin>
 __device__ __forceinline__ void radix_pass_tile(const radix_pass_parameters& p, const radix_sequence& part,
                                                 uint32_t tile, const Bin& bin_of,
@@ -208,11 +210,11 @@ __device__ __forceinline__ void radix_pass_tile(const radix_pass_parameters& p, 
     const Element e = shared.elements[place];
     const uint64_t offset = shared.offsets[extractor.Digit(e.words[0])];
     if (whole || place < count) to[offset + place] = e;
-    __syncwarp();  // otherwise the compiler holds all elements in registers, which do not suffice
+    __syncwarp();  // otherwise, the compiler needs more registers than a thread has
   }
 }
 
-/// The number of tiles of the input of pass `pass`.
+/// Returns the number of tiles of the input of pass `pass`.
 __device__ __forceinline__ uint32_t tiles_of_pass(const radix_pass_parameters& p, uint32_t pass) {
   if (pass == 1) return p.state->run_tiles[p.state->run_count];
   return (pass == 0 ? p.own() : p.state->range).tiles(p.tile());
@@ -227,7 +229,7 @@ __device__ __forceinline__ void radix_pass(const radix_pass_parameters& p) {
   const uint32_t tiles = tiles_of_pass(p, p.pass);
   if (p.next_sums != nullptr) clear_sums(p.next_sums, tiles_of_pass(p, p.pass + 1), digits.bins(p.pass + 1));
   const uint32_t shift = digits.shift(p.pass), mask = (1U << digits.bits(p.pass)) - 1;
-  for (;;) {  // a single tile, if there is a block for each tile
+  for (;;) {  // one iteration if there is a block for each tile
     if (threadIdx.x == 0) shared.tile = atomicAdd(&p.state->next_tile[p.pass], 1);
     __syncthreads();
     const uint32_t tile = shared.tile;

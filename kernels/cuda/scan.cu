@@ -1,4 +1,4 @@
-// The scans of scan.def in three stages, for every GPU.
+// The kernels of the scans of scan.def in three stages, for all GPUs.
 
 #include "kernels/cuda/scan.cuh"
 #include "kernels/scan_operators.h"

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Defines the three kernels of a scan in stages for one type and operator: scan_reduce_SUFFIX, scan_sums_SUFFIX and
-/// scan_chunks_SUFFIX. For a program's own operator, include this header in a .cu file of its module
-/// (hpe_cuda_kernels).
+/// HPE_CUDA_SCAN(suffix, T, Op) defines the three kernels of a scan in stages for one type and operator:
+/// scan_reduce_SUFFIX, scan_sums_SUFFIX and scan_chunks_SUFFIX. To scan with an operator of its own, a program includes
+/// this header in a .cu file of its module (hpe_cuda_kernels).
 
 #include "kernels/cuda/scan_three_stage.cuh"
 

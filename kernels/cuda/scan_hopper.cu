@@ -1,4 +1,4 @@
-// The scans of scan.def in one pass.
+// The kernels of the scans of scan.def in one pass.
 
 #include "kernels/cuda/scan_hopper.cuh"
 #include "kernels/scan_operators.h"

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Defines the single-pass kernel for one type and operator, scan_single_pass_SUFFIX. For a program's own operator,
-/// include this header in a .cu file of its module. When compiled for GPUs before Hopper, the macro is empty, and hpe
-/// scans in three stages.
+/// HPE_CUDA_SCAN_SINGLE_PASS(suffix, T, Op) defines the kernel of a single-pass scan for one type and operator:
+/// scan_single_pass_SUFFIX. To scan with an operator of its own, a program includes this header in a .cu file of its
+/// module. When compiled for GPUs before Hopper, the macro defines nothing, and hpe scans in three stages.
 
 #include "kernels/cuda/scan_single_pass.cuh"
 

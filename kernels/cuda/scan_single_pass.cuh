@@ -1,18 +1,19 @@
 #pragma once
 
-/// Scans in one pass over the data: every element is read once and written once.
+/// Scans in one pass: every element is read once and written once.
 ///
 /// The launch has as many blocks as can run at the same time (as in Liu and Aluru, LightScan, section 4). Blocks take
-/// tickets for tiles, so that a tile for which others wait always belongs to a running block. The warps of a block have
-/// different tasks. They pass tiles to each other through a ring of stages in shared memory; each stage holds one tile.
+/// tickets for tiles in order, so that a tile for which others wait always belongs to a running block. The warps of a
+/// block have different tasks. The warps pass tiles to each other through stages in shared memory; a stage holds one
+/// tile, and the stages form a ring.
 ///
-/// The loader takes tickets and starts bulk copies into free stages, several tiles ahead. The reducers combine the
-/// segments of a tile as soon as it is loaded. The publisher combines the totals of the segments, and publishes the
-/// tile's total to all blocks (look_back.cuh). The look-back warp waits for the totals of earlier tiles, and combines
-/// them. The scanners scan one segment each, continuing from the results of the publisher and the look-back warp, and
-/// write it.
+/// The loader takes tickets and starts bulk copies into free stages, several tiles ahead. The reducer warps combine the
+/// elements of each segment of a tile as soon as the tile is loaded. The publisher warp combines the totals of the
+/// segments, and publishes the tile's total to all blocks (look_back.cuh). The look-back warp waits for the totals of
+/// earlier tiles and combines them. Each scanner warp scans one segment, starting from the results of the publisher and
+/// the look-back warp, and writes the result.
 ///
-/// So totals are published long before they are needed, and memory is never idle.
+/// Therefore, totals are published long before other blocks need them, and loads from memory never pause.
 
 #include <stdint.h>
 
@@ -23,7 +24,7 @@
 
 namespace hpe::kernels::gpu {
 
-/// The shape of a block. The bytes of a stage are a multiple of 512 for each scanner.
+/// The number of stages and of warps of a block. The bytes of a stage must be a multiple of 512 for each scanner warp.
 template <unsigned ring, unsigned bytes, unsigned scanner_warps, unsigned reducer_warps>
 struct single_pass_shape {
   static constexpr unsigned stages = ring, stage_bytes = bytes, scanners = scanner_warps, reducers = reducer_warps;
@@ -39,15 +40,15 @@ struct single_pass_memory {
     scan_tile tile;
     uint32_t chunk, place;
     window_of_tile window;
-    bool last;  ///< the block has no more tiles
+    bool last;  ///< the block gets no more tiles
   };
   alignas(128) char stage[Shape::stages][Shape::stage_bytes];
   barrier loaded[Shape::stages], reduced[Shape::stages], known[Shape::stages], free[Shape::stages];
   slot slots[Shape::stages];
-  T totals[Shape::stages][Shape::scanners];          ///< of segments
-  T before_segment[Shape::stages][Shape::scanners];  ///< prefixes within the tile
+  T totals[Shape::stages][Shape::scanners];          ///< the totals of the segments
+  T before_segment[Shape::stages][Shape::scanners];  ///< the combination of the tile's earlier segments
   T before_tile[Shape::stages];
-  bool heads[Shape::stages][Shape::scanners];  ///< tiles of several problems: whether a problem begins in the segment
+  bool heads[Shape::stages][Shape::scanners];  ///< several problems: whether one begins in the segment
 };
 
 template <class T, class Op, class Shape, bool several>
@@ -86,7 +87,7 @@ class single_pass {
   }
 
  private:
-  /// Calls body(stage, slot, parity) for each tile of this block once it is loaded.
+  /// Calls body(stage, slot, parity) for each tile of this block when the tile is loaded.
   template <class Body>
   __device__ __forceinline__ void for_tiles(Body body) {
     for (unsigned stage = 0, parity = 0;;) {
@@ -108,14 +109,14 @@ class single_pass {
     return taken;
   }
 
-  /// Takes a ticket only when a stage is free for its tile, because other blocks wait until the tile's total is
-  /// published. If a tile has several problems, no block waits, and the ticket is taken while the previous tile is
-  /// being loaded.
+  /// Takes a ticket only when a stage is free, because other blocks wait until the ticket's tile has published its
+  /// total. If tiles have several problems, no block waits for totals; the ticket is then taken while the previous tile
+  /// is being loaded.
   __device__ __forceinline__ void load_tiles() {
     dealt_tile next;
     if constexpr (several) next = take_tile();
     for (unsigned stage = 0, parity = 1;;) {
-      shared_.free[stage].wait(parity);  // in the first round all stages are free
+      shared_.free[stage].wait(parity);  // in the first round, all stages are free
       if constexpr (!several) next = take_tile();
       auto& slot = shared_.slots[stage];
       slot.last = next.last;
@@ -144,8 +145,8 @@ class single_pass {
     }
   }
 
-  /// Returns the index of a stage's element in its problem. Only for tiles with several problems; such a tile begins
-  /// with the first element of a problem.
+  /// Returns the index of a stage's element within its problem. Used only for tiles with several problems; such a tile
+  /// begins with the first element of a problem.
   [[nodiscard]] __device__ __forceinline__ uint64_t offset(unsigned place, const window_of_tile& window) const {
     const auto length = static_cast<uint32_t>(p_.tiling.length);
     const uint32_t at = place - window.from + vector_length<T> * length;
@@ -162,8 +163,8 @@ class single_pass {
     return window.from == 0 && window.to == Shape::template room<T>;
   }
 
-  /// Only for tiles with several problems. Returns whether problems begin and end only where segments do. If so, no
-  /// element has to be checked for the beginning of a problem.
+  /// Used only for tiles with several problems. Returns whether all problems begin and end at the bounds of segments.
+  /// If they do, the scan does not test each element for the beginning of a problem.
   [[nodiscard]] __device__ __forceinline__ bool is_even(const window_of_tile& window) const {
     return window.from == 0 && (window.to | static_cast<unsigned>(p_.tiling.length)) % segment_length == 0;
   }
@@ -200,7 +201,7 @@ class single_pass {
   [[nodiscard]] __device__ __forceinline__ tile_total<T>* own_totals() const {
     return static_cast<tile_total<T>*>(p_.totals[p_.deal.device]);
   }
-  /// Returns the number of tiles in a chunk whose first tile has the place `index` in its problem.
+  /// Returns the number of tiles of a chunk, whose first tile has the place `index` in its problem.
   [[nodiscard]] __device__ __forceinline__ unsigned tiles_from(uint64_t index) const {
     const uint64_t rest = p_.tiling.tiles_per_problem - index;
     return rest < p_.deal.chunk ? static_cast<unsigned>(rest) : p_.deal.chunk;
@@ -210,8 +211,9 @@ class single_pass {
     if (is_leader()) own_totals()[slot.tile.first + slot.tile.index].store(bit_cast<bits_of<T>>(total), p_.launch);
   }
 
-  /// Several devices: the block with the last tile of a chunk combines the totals of the chunk and writes the result to
-  /// every device. The chunk's other tiles have earlier tickets, so their totals will be published.
+  /// With several devices, the block that has the last tile of a chunk combines the totals of all tiles of the chunk
+  /// and writes the result to every device. The other tiles of the chunk have earlier tickets, so that their totals are
+  /// certain to be published.
   __device__ __forceinline__ void publish_chunk(const typename memory::slot& slot) {
     const uint64_t begin = slot.tile.index - slot.place;
     const unsigned tiles = tiles_from(begin);
@@ -242,7 +244,7 @@ class single_pass {
       __syncwarp();
       const bool chunked = !several && p_.deal.devices > 1;
       typename memory::slot own;
-      if (chunked) own = slot;  // a copy, because the next tile may replace the slot after the arrival
+      if (chunked) own = slot;  // a copy, because after the arrival the next tile may replace the slot
       __syncwarp();
       if (is_leader()) shared_.known[stage].arrive();
       if (chunked) publish_chunk(own);

@@ -1,8 +1,9 @@
 #pragma once
 
-/// Scans in three launches: totals of chunks, scans of the totals, scans of chunks (Dieguez et al., section 3). A block
-/// has any number of whole warps. A thread holds P elements in rows of 16-byte vectors. A block makes K iterations over
-/// a chunk, each of which continues from the result of the previous one (the cascade, Figure 5).
+/// Scans in three launches: the totals of chunks, scans of these totals, and scans of the chunks (Dieguez et al.,
+/// section 3). A block has any number of whole warps. A thread holds P elements, in rows of 16-byte vectors. A block
+/// makes K iterations over a chunk; each iteration continues from the result of the previous one (the cascade, Figure
+/// 5).
 
 #include <stdint.h>
 
@@ -12,7 +13,7 @@
 
 namespace hpe::kernels::gpu {
 
-/// The number of 16-byte vectors that a thread holds in registers at a time: P = 8 for values of 4 bytes (premise 2).
+/// The number of 16-byte vectors that a thread holds in registers at a time: P is 8 for values of 4 bytes (premise 2).
 inline constexpr unsigned rows_per_thread = 2;
 
 template <class T, class Op>
@@ -26,7 +27,7 @@ class three_stage {
 
   __device__ __forceinline__ void reduce() {
     for_chunks([&](uint64_t problem, uint64_t chunk, const T* input, T*, uint64_t count) {
-      // Each warp reduces one part of the chunk, so that the warps synchronise only once.
+      // Each warp reduces one contiguous range of the chunk, so that the warps synchronise only once.
       const run all = run_at(input, count);
       const uint64_t segments = (all.to + segment_length - 1) / segment_length;
       const unsigned warps = blockDim.x / warp_size;
@@ -41,8 +42,8 @@ class three_stage {
     });
   }
 
-  /// A block of one row (block y = 1) processes one problem at a time. In a block of several rows, each warp (a row of
-  /// 32 threads) processes one problem at a time.
+  /// A block of one row (blockDim.y = 1) processes one problem at a time. In a block of several rows, each warp (a row
+  /// of 32 threads) processes one problem at a time.
   __device__ __forceinline__ void sums() {
     const uint64_t first = uint64_t{blockIdx.x} * blockDim.y + threadIdx.y, step = uint64_t{gridDim.x} * blockDim.y;
     for (uint64_t problem = first; problem < p_.share.problems; problem += step) {
@@ -63,7 +64,7 @@ class three_stage {
   }
 
  private:
-  /// Elements [from, to), counted from an address that is aligned for vectors.
+  /// Elements [from, to), counted from an address that has the alignment of vectors.
   struct run {
     const T* data;
     uint64_t from, to;
@@ -86,7 +87,7 @@ class three_stage {
     }
   }
 
-  /// Calls body with the segment that begins at place `at` of the run.
+  /// Calls body with the segment that begins at element `at` of the run.
   template <class Body>
   __device__ __forceinline__ void on_segment(const run& all, uint64_t at, Body body) const {
     const T* const data = all.data + at;
@@ -100,7 +101,7 @@ class three_stage {
     }
   }
 
-  /// Scans `count` elements that follow `before`. Called by all threads of the block.
+  /// Scans `count` elements, starting from the value `before`. All threads of the block must call this function.
   __device__ __forceinline__ void scan(const T* input, T* output, uint64_t count, T before, bool inclusive) {
     const run all = run_at(input, count);
     T* const target = output - all.from;
@@ -119,7 +120,7 @@ class three_stage {
     }
   }
 
-  /// An exclusive scan in place, by one warp.
+  /// Scans a row in place, exclusively, by one warp.
   __device__ __forceinline__ void scan_by_warp(T* row, uint64_t count) {
     T before = op_.identity();
     for (uint64_t at = lane_; at - lane_ < count; at += warp_size) {

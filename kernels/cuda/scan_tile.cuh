@@ -1,10 +1,11 @@
 #pragma once
 
-/// The work of one warp on its segment of a tile in shared memory: combine it, or scan it and write the result.
+/// What one warp does with its segment of a tile in shared memory: it combines the elements, or scans them and writes
+/// the result.
 ///
-/// A warp processes its segment in rows of 32 vectors of 16 bytes, the fastest way to read and write both shared and
-/// device memory. Rows are scanned independently of each other, so that their shuffles overlap, and then joined
-/// (Dieguez et al., section 3.1, Figure 4; LightScan, section 4.1).
+/// A warp processes its segment in rows of 32 vectors of 16 bytes, which is the fastest way to access both shared and
+/// device memory. Rows are first scanned independently, so that their shuffles overlap, and then joined (Dieguez et
+/// al., section 3.1, Figure 4; LightScan, section 4.1).
 
 #include <stdint.h>
 
@@ -15,7 +16,8 @@ namespace hpe::kernels::gpu {
 template <class T>
 inline constexpr unsigned vector_length = 16 / sizeof(T);
 
-/// Elements [from, to) of a stage belong to the tile; the others are read as the identity and not written.
+/// Elements [from, to) of a stage belong to the tile. The other elements of the stage are read as the identity and are
+/// not written.
 struct window_of_tile {
   unsigned from, to;
 };
@@ -25,7 +27,7 @@ struct alignas(16) vector_of {
   T at[vector_length<T>];
 };
 
-/// The segment [begin, begin + rows * 32 * V) of a stage, V = 16 / sizeof(T).
+/// The segment [begin, begin + rows * 32 * V) of a stage, where V = 16 / sizeof(T).
 template <class T, class Op, unsigned rows, bool whole>
 struct segment {
   static constexpr unsigned V = vector_length<T>;
@@ -78,7 +80,7 @@ struct segment {
     }
   }
 
-  /// Writes a vector of results; `output` is the output address of the stage's element 0.
+  /// Writes a vector of results. output: the output address of the stage's element 0.
   __device__ __forceinline__ void store(T* output, unsigned row, const vector_of<T>& v, bool aligned) const {
     const unsigned at = place(row);
     if (aligned && (whole || (at >= tile.from && at + V <= tile.to))) {
@@ -91,10 +93,10 @@ struct segment {
     }
   }
 
-  /// Scans the segment, continuing from `before`, and writes the result.
+  /// Scans the segment, starting from the value `before`, and writes the result.
   __device__ __forceinline__ void scan(T* output, T before, bool inclusive, bool aligned) const {
     vector_of<T> v[rows];
-    T sum[rows];  // by row: combination of the vectors up to this lane's
+    T sum[rows];  // for each row: the combination of the vectors up to this lane's
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) v[r] = load(r);
 #pragma unroll
@@ -104,7 +106,7 @@ struct segment {
       sum[r] = v[r].at[V - 1];
     }
     warp_scan_rows(sum, op, lane);
-    T ahead[rows];  // by row: combination of the vectors before this lane's
+    T ahead[rows];  // for each row: the combination of the vectors before this lane's
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       ahead[r] = shuffle_up(sum[r], 1);
@@ -127,16 +129,16 @@ struct segment {
     }
   }
 
-  /// Like scan, for tiles in which problems begin. `offset(place)` is the index of a stage's element in its problem, 0
-  /// for the first element. `before` combines those elements before the segment that belong to the same problem as its
-  /// first element.
+  /// Scans as scan() does, for tiles in which problems begin. `offset(place)` returns the index of a stage's element
+  /// within its problem; 0 for the problem's first element. `before` is the combination of the elements before the
+  /// segment that belong to the same problem as the segment's first element.
   template <class Offset>
   __device__ __forceinline__ void segmented_scan(T* output, T before, bool inclusive, bool aligned, uint64_t length,
                                                  Offset offset) const {
     vector_of<T> v[rows];
     unsigned heads[rows];      // bit i: a problem begins at element i of the vector
-    unsigned beginning[rows];  // bit i: a problem begins in lane i
-    T sum[rows];               // combination of the vectors up to this lane's, from the last start of a problem on
+    unsigned beginning[rows];  // bit i: a problem begins in the vector of lane i
+    T sum[rows];               // by row: the combination from the last beginning of a problem to this lane's vector
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       v[r] = load(r);
@@ -161,7 +163,7 @@ struct segment {
       const bool continued = (beginning[r] & ~(all_lanes << lane)) == 0;
       const T base = continued ? op(before, ahead) : ahead;
       vector_of<T> result;
-      bool begun = false;  // whether a problem began at or before element i
+      bool begun = false;  // whether a problem has begun at or before element i
 #pragma unroll
       for (unsigned i = 0; i < V; ++i) {
         const bool head = (heads[r] >> i & 1) != 0;

@@ -1,4 +1,4 @@
-// Sparse matrices, graphs and hash tables for GPUs.
+// The kernels of sparse matrices, graphs and hash tables for GPUs.
 
 #include "kernels/cuda/warp.cuh"
 #include "kernels/sparse.h"
@@ -7,20 +7,20 @@ namespace hpe::kernels::gpu {
 
 namespace {
 
-/// Returns the number of this thread's group; a group has `lanes` threads.
+/// Returns the number of this thread's group of `lanes` threads.
 __device__ __forceinline__ uint64_t first_group(uint32_t lanes) {
   return (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes;
 }
 __device__ __forceinline__ uint64_t groups(uint32_t lanes) { return uint64_t{gridDim.x} * blockDim.x / lanes; }
 
-/// Returns the sum over elements k, k + lanes, ... of a row, at most `each` of them. All loads of one kind are issued
-/// together, even if the row has fewer elements.
+/// Returns the sum of the products of elements k, k + lanes, ... of a row with the elements of x, for at most `each`
+/// elements of the row. All loads of one kind are issued together, also if the row has fewer than `each` elements.
 template <class T, uint32_t lanes, uint32_t each>
 __device__ __forceinline__ T sum_of_some(const sparse_multiply_parameters& p, const T* values, const T* x, uint32_t k,
                                          uint32_t end) {
   uint64_t from[each];
   T value[each];
-  // Data that is used once is loaded so that it does not evict x from the caches.
+  // Data that is used once is loaded in a way that does not evict x from the caches.
 #pragma unroll
   for (uint32_t j = 0; j < each; ++j) {
     const uint32_t at = k + j * lanes;
@@ -41,7 +41,7 @@ __device__ __forceinline__ void multiply(const sparse_multiply_parameters& p) {
   const T* const x = static_cast<const T*>(p.x);
   T* const y = static_cast<T*>(p.y);
   const uint32_t lane = threadIdx.x % lanes;
-  // All lanes of a warp stay in the loop until the last row of the warp, because the shuffles need all of them.
+  // All lanes of a warp stay in the loop until the warp's last row, because the shuffles need all lanes.
   const uint64_t step = groups(lanes), rows = (p.rows + warp_size - 1) / warp_size * warp_size;
   for (uint64_t row = first_group(lanes); row < rows; row += step) {
     T sum = 0;
@@ -72,8 +72,9 @@ __device__ __forceinline__ void multiply_of_type(const sparse_multiply_parameter
   p.each <= 2 ? multiply_with_lanes<T, 2>(p) : multiply_with_lanes<T, 4>(p);
 }
 
-/// Returns, for each active thread with `wanted`, the position at which it appends an element. Positions begin at the
-/// old `*count`. The active threads of a warp increment `*count` together.
+/// Returns, for each active thread whose `wanted` is true, the position at which the thread appends an element. The
+/// positions begin at the old value of `*count`. The active threads of a warp increment `*count` by one atomic
+/// operation.
 __device__ __forceinline__ uint32_t append(uint32_t* count, bool wanted) {
   const unsigned active = __activemask(), all = __ballot_sync(active, wanted);
   if (!wanted) return 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Scans and reductions over the lanes of one warp, for values of 4 or 8 bytes. All 32 lanes call these functions
-/// together.
+/// Scans and reductions over the lanes of one warp, for values of 4 or 8 bytes. All 32 lanes of the warp must call
+/// these functions together.
 
 #include <stdint.h>
 #include <string.h>
@@ -11,7 +11,7 @@ namespace hpe::kernels::gpu {
 inline constexpr unsigned all_lanes = 0xffffffffU;
 inline constexpr unsigned warp_size = 32;
 
-/// The unsigned integer type of a value's size, for shuffles and single memory operations.
+/// The unsigned integer type with the size of a value, for shuffles and single memory operations.
 template <unsigned bytes>
 struct bits_of_size;
 template <>
@@ -52,17 +52,17 @@ __device__ __forceinline__ unsigned lane_number() {
   return lane;
 }
 
-/// Returns true in one lane. The asm is volatile: if the compiler knew that the result stays the same in a loop, it
-/// would make one loop for this lane and another for the other lanes. The lanes would then converge only in shuffles,
-/// which is slow.
+/// Returns true in one lane. The asm is volatile: if the compiler knew that the result does not change in a loop, it
+/// would generate one loop for this lane and another loop for the other lanes. The lanes would then converge only in
+/// shuffles, which makes the loop slow.
 __device__ __forceinline__ bool is_leader() {
   unsigned lane;
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane == 0;
 }
 
-/// Scans `count` rows: lane i receives the values of lanes 0 to i combined in order. Rows are interleaved, so that the
-/// shuffles of one row hide the latency of another's.
+/// Scans `count` rows: lane i receives the combination of the values of lanes 0 to i, in order. Rows are interleaved,
+/// so that the shuffles of one row hide the latency of those of another.
 template <unsigned count, class T, class Op>
 __device__ __forceinline__ void warp_scan_rows(T (&value)[count], Op op, unsigned lane) {
 #pragma unroll
@@ -83,12 +83,13 @@ __device__ __forceinline__ T warp_scan(T value, Op op, unsigned lane) {
   return row[0];
 }
 
-/// Like warp_scan_rows, but within segments: bit i of heads is set if a segment begins in lane i of the row. The value
-/// of such a lane must combine only the lane's elements from the last start of a segment on.
+/// Scans rows as warp_scan_rows does, but within segments: bit i of heads[r] is set if a segment begins in lane i of
+/// row r. The input value of such a lane must combine only the elements of the lane from the last beginning of a
+/// segment on.
 template <unsigned count, class T, class Op>
 __device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], const unsigned (&heads)[count], Op op,
                                                          unsigned lane) {
-  unsigned reach[count];  // the number of lanes before this one that the sum may include
+  unsigned reach[count];  // the number of lanes before this one whose values belong to the same segment
 #pragma unroll
   for (unsigned r = 0; r < count; ++r) {
     const unsigned up_to_here = heads[r] & (all_lanes >> (warp_size - 1 - lane));
@@ -105,7 +106,7 @@ __device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], cons
   }
 }
 
-/// Combines all values in the order of lanes; every lane receives the result.
+/// Combines the values of all lanes in order; every lane receives the result.
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op) {
 #pragma unroll

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads computes one tile.
+/// The bodies for GPUs of the kernels of kernels/wave.h. A block of threads computes one tile.
 ///
-/// Invariant: every point is computed by the operations of kernels/cuda/wave_arithmetic.cuh in the same order, whatever
-/// the tiles are.
+/// Invariant: the operations of kernels/cuda/wave_arithmetic.cuh compute every point in the same order, whatever the
+/// tiles are.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 #include "kernels/cuda/wave_march.cuh"
@@ -28,8 +28,8 @@ __device__ tile my_tile(const slab& part, const section& across) {
   return {part.x0 + mine.x0, part.x0 + mine.x1, y, min(y + part.tile_y, across.y1), z, min(z + part.tile_z, across.z1)};
 }
 
-/// Returns `first` plus the sum of the weighted pairs of cells at distances 1 to radius. before(k) and after(k) are the
-/// distances in memory to the pair at distance k.
+/// Returns `first` plus the weighted sum of the pairs of cells at distances 1 to radius. before(k) and after(k) return
+/// the offsets of the two cells at distance k from `cell`.
 template <int radius, class T, class Before, class After>
 __device__ T axis(const T* weights, T first, const T* cell, Before before, After after) {
   T sum = multiply_add(weights[0], add(cell[before(1)], cell[after(1)]), first);
@@ -54,7 +54,7 @@ __device__ T laplacian(const wave_step<T>& p, const T* cell, int64_t y) {
   return add(sum, axis<radius>(w[1], T(-0.0), cell, before, after));
 }
 
-/// Computes a tile of any size with any number of threads.
+/// Computes a tile of any size, with any number of threads.
 template <int radius, class T>
 __device__ void step_cells(const wave_step<T>& p, const tile& t) {
   const int64_t rows = t.y1 - t.y0;
@@ -69,7 +69,7 @@ __device__ void step_cells(const wave_step<T>& p, const tile& t) {
   }
 }
 
-/// Computes the cells of a quad in a march, without a potential.
+/// Computes the cells of a quad (wave_march.cuh) in a march, without a potential.
 struct damped_point {
   const wave_step<float>& p;
   float taper_y, twice;
@@ -85,10 +85,11 @@ struct damped_point {
   }
 };
 
-/// Computes the cells of a quad in a march, with a potential. Loads the potential of the next plane's quad ahead.
+/// Computes the cells of a quad in a march, with a potential. Loads the potential of the quad in the next plane ahead
+/// of its use.
 struct potential_point : damped_point {
   const float* place;
-  int64_t last;  ///< the last plane of the range
+  int64_t last;  ///< the last plane of the thread's range
   quad here, ahead;
 
   __device__ potential_point(const wave_step<float>& p, const tile& t) : damped_point{p, 0, 0, {}}, last(t.x1 - 1) {}
@@ -124,8 +125,8 @@ __device__ void step_tile(const wave_step<float>& p, const tile& t) {
   march(memory, p, range, damped_point{p, 0, 0, {}});
 }
 
-/// Adds the amplitudes of the sources in a tile. If a cell is listed several times, the thread of its first entry adds
-/// all of its amplitudes, in the order of the list.
+/// Adds the amplitudes of the sources that are in a tile. If a cell is listed several times, the thread of the cell's
+/// first entry adds all amplitudes of the cell, in the order of the list.
 template <class T>
 __device__ void inject(const wave_step<T>& p, const tile& t) {
   __shared__ int64_t cells[march_threads];
@@ -160,7 +161,7 @@ __device__ void record(const wave_step<T>& p) {
   }
 }
 
-/// Makes the field odd about z = 0 in the tile's rows.
+/// Sets the cells at and above z = 0 in the tile's rows, so that the field is odd about z = 0.
 template <class T>
 __device__ void mirror(const wave_step<T>& p, const tile& t) {
   const auto rows = static_cast<int>(t.y1 - t.y0), all = static_cast<int>(t.x1 - t.x0) * rows;
@@ -186,8 +187,8 @@ __device__ void run(const wave_step_of<T, order>& p) {
   }
 }
 
-/// Calls row(number of the packed row, place of the row in the field) for every row of the window that is in the slab.
-/// A warp processes one row at a time, and its lanes make the call together.
+/// Calls row(number of the packed row, index of the row in the field) for every row of the window that is in the slab.
+/// A warp processes one row at a time, and all its lanes make the call.
 template <class Parameters, class Row>
 __device__ void for_rows(const Parameters& p, Row row) {
   constexpr int lanes = 32;
@@ -200,7 +201,7 @@ __device__ void for_rows(const Parameters& p, Row row) {
   }
 }
 
-/// Calls cell(place in the packed cells, place in the field) for every cell of the window that is in the slab.
+/// Calls cell(index in the packed cells, index in the field) for every cell of the window that is in the slab.
 template <class Parameters, class Cell>
 __device__ void for_cells(const Parameters& p, Cell cell) {
   constexpr int lanes = 32;

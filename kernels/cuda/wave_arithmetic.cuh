@@ -1,8 +1,8 @@
 #pragma once
 
-/// The operations of a wave step at one point, in the same order as in kernels/host/wave_bodies.h, so that GPUs and
-/// hosts with fused multiply-adds compute the same bits. Every fused operation is explicit, so the compiler does not
-/// fuse other operations.
+/// The operations of a wave step at one point. Their order is that of kernels/host/wave_bodies.h, so that GPUs and
+/// hosts with fused multiply-adds compute the same bits. Every fused operation is written explicitly; the compiler
+/// fuses no other operations.
 
 #include "kernels/wave.h"
 
@@ -15,7 +15,7 @@ __device__ inline double multiply(double a, double b) { return __dmul_rn(a, b); 
 __device__ inline float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-/// The step itself. `before`: the value of the point one step ago; twice = 2 taper_x taper_y.
+/// Returns the value of a point after the step. before: the value of the point one step ago; twice: 2 taper_x taper_y.
 template <class T>
 __device__ T stepped(T here, T before, T speed, T laplacian, T twice, T taper_z) {
   const T damping = multiply_add(twice, taper_z, T(-1));

@@ -1,18 +1,18 @@
 #pragma once
 
 /// A time step of a wave equation in three dimensions as a march along x: a block of threads owns a tile of y and z and
-/// walks through its planes. The neighbours of a point along x stay in registers of its thread; its neighbours in the
-/// plane are in shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough loads are
-/// in flight to use the memory's full bandwidth.
+/// moves through its planes. A thread keeps the neighbours of its points along x in registers, and reads their
+/// neighbours in the plane from shared memory. Asynchronous copies fetch planes ahead of their use, so that enough
+/// loads are in flight for the full bandwidth of the memory.
 ///
-/// P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), here with four points per
-/// thread.
+/// The method is that of P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), with
+/// four points per thread.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 
 namespace hpe::kernels::cuda {
 
-/// Four neighbours along z.
+/// Four neighbouring cells along z.
 struct alignas(16) quad {
   float v[4];
 };
@@ -21,11 +21,11 @@ __device__ inline quad load_quad(const float* p) {
   const float4 q = __ldg(reinterpret_cast<const float4*>(p));
   return {{q.x, q.y, q.z, q.w}};
 }
-// Stores data that is not needed again soon, so that it evicts less data from the caches.
+// Stores data that is not needed soon, in a way that evicts less data from the caches.
 __device__ inline void store_once(float* p, const quad& q) {
   __stcs(reinterpret_cast<float4*>(p), make_float4(q.v[0], q.v[1], q.v[2], q.v[3]));
 }
-// Starts a copy to shared memory. If `there` is false, writes zeros instead.
+// Starts a copy to shared memory. If `there` is false, zeros are written instead.
 __device__ inline void copy_async(quad* to, const float* from, bool there) {
   const auto place = static_cast<unsigned>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(there ? 16 : 0)
@@ -37,33 +37,33 @@ __device__ void await_all_groups_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
 }
 
-/// The cells that a march computes: [x0, x1) x [y0, y1) x [z0, z1). This block computes the tile of these cells at
-/// (tile_y0, tile_z0). z0 and tile_z0 are multiples of 4. If z1 is not a multiple of 4, up to three cells after z1 are
-/// written too. The march also reads the cells up to `radius` beyond the range in all directions, along z in whole
-/// quads.
+/// The cells [x0, x1) x [y0, y1) x [z0, z1) that a march computes. This block computes the cells of the tile at
+/// (tile_y0, tile_z0). z0 and tile_z0 must be multiples of 4. If z1 is not a multiple of 4, the march also writes up to
+/// three cells after z1. The march also reads the cells up to `radius` beyond the range in all directions, along z in
+/// whole quads.
 struct march_range {
   int64_t x0, x1, y1, z1;
   int64_t tile_y0, tile_z0;
 };
 
-/// The position of a thread in its tile, and the quads of a plane's rim that the thread loads: the rows before and
-/// after the tile, and quads before and after each row of the tile.
+/// The position of a thread in its tile, and the quads of a plane's rim that the thread loads: rows before and after
+/// the tile, and quads before and after each row of the tile.
 template <int radius, int tile_z, int tile_y>
 struct place {
   static constexpr int lanes = tile_z / 4;
   static constexpr int threads = lanes * tile_y;
-  static constexpr int beside = (radius + 3) / 4;      // number of quads on either side of a row
+  static constexpr int beside = (radius + 3) / 4;      // number of quads on each side of a row
   static constexpr int width = lanes + 2 * beside;     // quads in a row of a plane in shared memory
-  static constexpr int rim_rows = 2 * radius * lanes;  // quads in the rows before and after
+  static constexpr int rim_rows = 2 * radius * lanes;  // number of quads in the rows before and after the tile
   static constexpr int rim = rim_rows + 2 * beside * tile_y;
   static constexpr int rim_each = (rim + threads - 1) / threads;
 
   int lane, row;
   int64_t y, z;
-  bool reads, writes;          // whether its cells are read, and whether they are computed
-  int64_t column;              // index of its first cell in plane 0
-  int64_t rim_from[rim_each];  // index of the quads that it loads, in plane 0; < 0: zeros
-  int rim_to[rim_each];        // place in the plane in shared memory; < 0: loads nothing
+  bool reads, writes;          // whether the thread reads its cells, and whether it computes them
+  int64_t column;              // index of the thread's first cell in plane 0
+  int64_t rim_from[rim_each];  // indices in plane 0 of the rim's quads that the thread loads; below 0: zeros
+  int rim_to[rim_each];        // their indices in the plane in shared memory; below 0: no load
 
   template <class Layout>
   __device__ place(const Layout& layout, const march_range& range) {
@@ -72,7 +72,7 @@ struct place {
     row = me / lanes;
     y = range.tile_y0 + row;
     z = range.tile_z0 + 4 * lane;
-    // Only cells that a cell of the range needs are read, and none after the end of a row.
+    // A thread reads only cells that some cell of the range needs, and no cells beyond the end of a row.
     const auto readable = [&](int64_t y, int64_t z) {
       return y < range.y1 + radius && z < range.z1 + 4 * beside && z < layout.row - layout.lead;
     };
@@ -97,8 +97,8 @@ struct place {
   }
 };
 
-/// The shared memory of a march: loaded quads of the plane itself, of the plane `radius` planes ahead, and of the rims
-/// of the planes. Except for rims, the thread that loads a quad also reads it.
+/// The shared memory of a march: the loaded quads of `next`, of `speed` and of the plane `radius` planes ahead, and
+/// whole planes with their rims. Each quad except those in `planes` is read by the thread that loads it.
 template <int radius, int tile_z, int tile_y, int depth>
 struct march_memory {
   using my = place<radius, tile_z, tile_y>;
@@ -106,11 +106,11 @@ struct march_memory {
   quad planes[depth + 1][tile_y + 2 * radius][my::width];
 };
 
-/// Computes next from now, next, speed and the laplacian of now in the range, with a block of tile_z / 4 * tile_y
-/// threads, which load data `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3],
-/// like the parameters of the steps. point.start(whether the thread computes anything, y, z, its first plane) is called
-/// once, point.plane(x) before each plane, and point.step(i, here, before, speed, laplacian) returns cell i of the
-/// thread's quad.
+/// Computes `next` in the range from now, next, speed and the laplacian of now. A block of tile_z / 4 * tile_y threads
+/// must call it, and loads data `depth` planes ahead. p must have the members now, next, speed, layout, centre and
+/// weights[3], like the parameters of the steps. The function calls point.start(whether the thread computes cells, y,
+/// z, the thread's first plane) once and point.plane(x) before each plane. point.step(i, here, before, speed,
+/// laplacian) must return cell i of the thread's quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
 __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
                       const march_range& range, Point point) {
@@ -138,7 +138,7 @@ __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const
   };
 
   point.start(at.writes, at.y, at.z, x0);
-  quad column[2 * radius + 1];  // planes x - radius to x + radius
+  quad column[2 * radius + 1];  // planes x - radius to x + radius of the thread's quad
 #pragma unroll
   for (int k = 0; k < 2 * radius; ++k)
     column[k] = at.reads ? load_quad(p.now + at.column + (x0 + k - radius) * stride) : quad{};
@@ -153,7 +153,7 @@ __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const
     column[2 * radius] = ahead[slot][me];
     const quad old = before[slot][me], c2 = speed[slot][me];
     plane[at.row + radius][at.lane + my::beside] = here;
-    // After this barrier the plane is complete, and no thread reads the previous plane any more, which the next load
+    // After this barrier, the plane is complete, and no thread reads the previous plane, which the next load
     // overwrites.
     __syncthreads();
     fetch(x + depth, slot, plane_slot == 0 ? depth : plane_slot - 1);

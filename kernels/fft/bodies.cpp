@@ -1,8 +1,9 @@
-// The host bodies, compiled once for each instruction set: HPE_VARIANT is its name and the suffix of the functions.
+// The bodies for soft devices, compiled once for each instruction set. HPE_VARIANT is the name of the instruction set
+// and the suffix of the functions.
 //
-// Invariants: only the kernels have external linkage, and no header defines inline functions: the linker must not
-// choose a function compiled for a newer instruction set for the code of an older machine. Factors are computed in
-// double precision and rounded once.
+// Invariants: only the kernels have external linkage, and no header defines inline functions. Otherwise, the linker
+// could use a function compiled for a newer instruction set on an older machine. Factors are computed in double
+// precision and rounded once.
 
 #include <utility>
 
@@ -24,7 +25,7 @@ inline number<T> times(number<T> a, number<T> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-// Returns w_n^(sign m), 0 <= m < n.
+// Returns w_n^(sign m); 0 <= m < n must hold.
 inline number<double> root(const root_table& t, int64_t m, int32_t sign) {
   number<double> w = times(t.coarse[m >> t.shift], t.fine[m & t.mask]);
   if (sign < 0) w.im = -w.im;
@@ -36,29 +37,29 @@ inline number<T> rounded(number<double> w) {
   return {static_cast<T>(w.re), static_cast<T>(w.im)};
 }
 
-// The length of a table of powers. A geometric sequence of roots is computed in pieces of this length: each root is the
-// first root of its piece times a power.
+// The length of a table of powers. A geometric sequence of roots is computed in sections of this length: each root is
+// the section's first root times a power.
 constexpr int64_t stretch = 64;
 
-// Sets list to the first `count` of 1, w^step, w^(2 step) ...
+// Sets `list` to the first `count` of 1, w^step, w^(2 step), ...
 template <class T>
 void powers(const root_table& t, int64_t step, int64_t count, int32_t sign, number<T> (&list)[stretch]) {
   for (int64_t j = 0; j < count; ++j) list[j] = rounded<T>(root(t, j * step, sign));
 }
 
-// x[j] *= first * list[j]
+// Computes x[j] *= first * list[j] for 0 <= j < count.
 template <class T>
 inline void scale_by(number<T>* x, number<T> first, const number<T>* list, int64_t count) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < count; ++j) x[j] = times(x[j], times(first, list[j]));
 }
 
-// A cache line, as words of 8 bytes. An element has one or two words.
+// A cache line, as words of 8 bytes. A complex element has one or two words.
 typedef int64_t words __attribute__((vector_size(64), aligned(8), may_alias));
 constexpr int64_t words_in_line = 8;
 
-// A step of a transposition: exchanges bit `step` in the positions of the words with the bit that says in which of the
-// two lines a word is.
+// A step of a transposition of words in two lines: exchanges bit `step` of each word's position with the bit that says
+// which of the two lines contains the word.
 template <int64_t step, int64_t... word>
 inline void exchange(words& a, words& b, std::integer_sequence<int64_t, word...> /*all*/) {
   const words first = __builtin_shufflevector(a, b, ((word & step) != 0 ? words_in_line + word - step : word)...);
@@ -74,8 +75,8 @@ inline void exchange_all(words (&line)[words_in_line / element_words]) {
       exchange<step * element_words>(line[i], line[i + step], std::make_integer_sequence<int64_t, words_in_line>());
 }
 
-// Reads and writes whole cache lines: 64 bytes of each of eight (or four) source rows become 64 bytes of each of as
-// many target rows.
+// Transposes a block of whole cache lines: 64 bytes of each of eight (or four) source rows become 64 bytes of each of
+// as many target rows.
 template <class T, int64_t edge>
 inline void transpose_block(const number<T>* from, int64_t from_row, number<T>* to, int64_t to_row) {
   constexpr int64_t element_words = words_in_line / edge;
@@ -89,18 +90,18 @@ inline void transpose_block(const number<T>* from, int64_t from_row, number<T>* 
   for (int64_t r = 0; r < edge; ++r) *reinterpret_cast<words*>(to + r * to_row) = line[r];
 }
 
-// Computes rows r0 to r1 and columns c0 to c1 of the target.
+// Computes rows [r0, r1) and columns [c0, c1) of the target.
 template <class T>
 void transpose_box(const fft_transpose<T>& p, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
   constexpr int64_t edge = 64 / sizeof(number<T>);
   const auto from = [&p](int64_t r, int64_t c) { return p.source + c * p.rows + r; };
   const auto to = [&p](int64_t r, int64_t c) { return p.target + (r - p.begin) * p.target_row + c; };
-  // Prefetches the next rows of the target while these are written.
+  // Prefetches the next rows of the target while the current rows are written.
   for (int64_t r = r1; r < least(r1 + transpose_edge, p.end); ++r)
     for (int64_t k = c0; k < c1; k += edge) __builtin_prefetch(to(r, k), 1);
   int64_t c = c0;
   for (; c + edge <= c1; c += edge) {
-    // Source rows are too far apart for the hardware prefetcher to recognise the pattern.
+    // Prefetches source rows, which are too far apart for the hardware prefetcher to recognise the pattern.
     if (c + 3 * edge <= p.columns)
       for (int64_t ahead = c + 2 * edge; ahead < c + 3 * edge; ++ahead)
         for (int64_t r = r0; r < r1; r += edge) __builtin_prefetch(from(r, ahead));
@@ -126,7 +127,7 @@ void run(const fft_transpose<T>& p, const hpeTiles& tiles) {
   }
 }
 
-// A tile of this grid is a row.
+// A tile of this kernel's grid is a row.
 template <class T>
 void run(const fft_twiddle<T>& p, const hpeTiles& tiles) {
   const root_table roots = roots_of_unity(p.root);
@@ -140,7 +141,7 @@ void run(const fft_twiddle<T>& p, const hpeTiles& tiles) {
   }
 }
 
-// Calls piece(first, end) with the elements of each tile.
+// Calls piece(first, end) for the range of elements of each tile.
 template <class Parameters, class Piece>
 inline void for_pieces(const Parameters& p, const hpeTiles& tiles, Piece piece) {
   for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) {

@@ -1,4 +1,4 @@
-// Each length is computed only once, so this code is simple and not optimised.
+// hpe computes each chirp only once for each length; therefore, this code is simple and not optimised.
 
 #include <cmath>
 #include <numbers>
@@ -15,7 +15,7 @@ complex_number<T> chirp(const fft_chirp<T>& p, int64_t i) {
   int64_t j = i;
   if (p.period > 0 && p.period - i < i) j = p.period - i;
   if (j >= p.length) return {0, 0};
-  // Reducing j^2 modulo 2 length keeps the angle exact.
+  // j^2 is reduced modulo 2 length, which keeps the angle exact.
   const auto square = static_cast<int64_t>(static_cast<unsigned __int128>(j) * j % (2 * p.length));
   const long double angle = std::numbers::pi_v<long double> * square / p.length;
   return {static_cast<T>(std::cos(angle)), static_cast<T>(p.sign * std::sin(angle))};

@@ -1,4 +1,5 @@
-// The kernels under their plain names: each calls the variant for the best instruction set of this machine.
+// Defines the kernels under names without an instruction set; each calls the variant for the best instruction set that
+// the machine supports.
 
 #include "hpe/kernel.h"
 #include "kernels/fft.h"

@@ -1,7 +1,8 @@
-// The kernels for GPUs. A block of 256 threads computes a tile; kernels/fft.h describes the results.
+// The kernels of Fourier transforms for GPUs. A block of 256 threads computes a tile; kernels/fft.h says what each
+// kernel computes.
 //
-// Invariants: in every loop, neighbouring threads work on neighbouring elements. Factors of single precision are
-// rounded once: the angle is reduced to an eighth of a turn in integers and double precision first.
+// Invariants: in every loop, neighbouring threads access neighbouring elements. Factors in single precision are rounded
+// once: the angle is first reduced to an eighth of a turn, in integers and double precision.
 
 #include "kernels/fft.h"
 
@@ -12,7 +13,7 @@ using namespace hpe::kernels;
 template <class T>
 using number = complex_number<T>;
 
-// Elements move as one word of 8 or 16 bytes.
+// The type with which an element is loaded and stored as one word of 8 or 16 bytes.
 template <class T>
 struct word;
 template <>
@@ -40,7 +41,7 @@ __device__ W times(W a, W b) {
   return {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x};
 }
 
-// Returns exp(2 pi i turns sign), -1/2 <= turns <= 1/2, in w.
+// Sets w to exp(2 pi i turns sign); -1/2 <= turns <= 1/2 must hold.
 __device__ inline void turn(double turns, int sign, float2& w) {
   const int quarter = __double2int_rn(4 * turns);
   float s, c;
@@ -58,7 +59,7 @@ __device__ inline void turn(double turns, int sign, double2& w) {
   w = {c, sign < 0 ? -s : s};
 }
 
-// Returns w_n^(sign m), 0 <= m < n. part: 1 / n.
+// Returns w_n^(sign m); 0 <= m < n must hold. part: 1 / n.
 template <class T>
 __device__ word_of<T> root(long long m, long long n, double part, int sign) {
   word_of<T> w;
@@ -66,8 +67,9 @@ __device__ word_of<T> root(long long m, long long n, double part, int sign) {
   return w;
 }
 
-// Transposes squares through shared memory, so that both source and target are accessed along rows. A block processes
-// every gridDim-th square, and reads the next square while it writes one, so that a few blocks keep the links busy.
+// Transposes a square through shared memory, so that threads access both source and target along rows. A block
+// processes every gridDim.x-th square. It reads the next square while it writes the current one, so that a few blocks
+// keep the links between GPUs busy.
 template <class T>
 struct square {
   static constexpr int edge = transpose_edge, step = 256 / edge, each = edge / step;
@@ -120,7 +122,7 @@ __device__ void run(const fft_transpose<T>& p) {
   }
 }
 
-// Calls body(i) for the elements of this block's tile.
+// Calls body(i) for each element i of this block's tile.
 template <class Parameters, class Body>
 __device__ void for_elements(const Parameters& p, Body body) {
   const long long first = p.begin + static_cast<long long>(blockIdx.x) * tile_elements;

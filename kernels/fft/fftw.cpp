@@ -1,9 +1,9 @@
-// Transforms on soft devices, by FFTW. This is the only file of hpe that uses FFTW. It is in a shared object that only
-// processes of soft devices load.
+// Fourier transforms on soft devices, by FFTW. This is the only file of hpe that uses FFTW. It is compiled into a
+// shared library that only the processes of soft devices load.
 //
-// Invariants: FFTW's planner is not thread safe, so it is called under one lock. Plans live as long as the process. A
-// plan is also executed on data for which it was not made, so its key contains all properties that FFTW requires to be
-// equal.
+// Invariants: FFTW's planner is not thread-safe; therefore, all calls of the planner hold one lock. Plans exist until
+// the process ends. A plan is also executed on arrays other than those for which it was created; therefore, the plan's
+// key contains all properties that FFTW requires to be equal.
 
 #include <algorithm>
 #include <map>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace hpe::kernels;
 
-/// FFTW's names for a precision, and the names of hpe's own kernels.
+/// FFTW's names for a precision, and the names of the hpe kernels that are called here.
 template <class T>
 struct names;
 template <>
@@ -64,7 +64,7 @@ scratch<E> make_scratch(int64_t count) {
       static_cast<E*>(::operator new (sizeof(E) * static_cast<std::size_t>(count), std::align_val_t{64})));
 }
 
-/// The shape of a batch of transforms, of consecutive arrays.
+/// The shape of a batch of transforms of consecutive arrays.
 struct shape {
   int64_t lengths[2];
   int64_t count;
@@ -112,8 +112,8 @@ class transforms {
     const int lengths[2] = {static_cast<int>(s.lengths[0]), static_cast<int>(s.lengths[1])};
     const int rank = s.lengths[0] == 1 ? 1 : 2;
     const auto one = static_cast<int>(s.lengths[0] * s.lengths[1]);
-    // FFTW's planner writes to this memory. The additional elements leave space to shift it to the alignment of the
-    // caller's data.
+    // The planner writes to this memory. The 16 additional elements allow a shift to the alignment of the caller's
+    // arrays.
     const auto room_for = [&] { return make_scratch<element>(s.elements() + 16); };
     const auto shifted = [](element* p, int bytes) {
       return reinterpret_cast<element*>(reinterpret_cast<char*>(p) + bytes);
@@ -146,8 +146,8 @@ void run(const fft_local<T>& p, const hpeTiles& tiles) {
   }
 }
 
-/// Returns memory for `count` elements, of the calling thread. It is released only when the thread ends, so that its
-/// pages are allocated only once.
+/// Returns memory for `count` elements, which belongs to the calling thread. The memory is freed only when the thread
+/// ends, so that its pages are allocated only once.
 template <class T>
 complex_number<T>* line_memory(int64_t count) {
   thread_local scratch<complex_number<T>> memory;

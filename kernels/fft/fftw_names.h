@@ -1,7 +1,7 @@
 #pragma once
 
-/// FFTW's names for each precision, for use in templates. A program that includes this header links FFTW, which is
-/// under the GPL.
+/// FFTW's names for each precision, for use in templates. A program that uses these names links FFTW, which is under
+/// the GPL.
 
 #include <fftw3.h>
 

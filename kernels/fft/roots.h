@@ -1,7 +1,7 @@
 #pragma once
 
-/// Roots of unity from two small tables: w_n^m = coarse[m >> shift] * fine[m & mask], for 0 <= m < n, in double
-/// precision.
+/// Roots of unity in double precision, as products of entries of two small tables: w_n^m = coarse[m >> shift] * fine[m
+/// & mask], for 0 <= m < n.
 
 #include <stdint.h>
 
@@ -16,7 +16,8 @@ struct root_table {
   int64_t mask;
 };
 
-/// Returns the tables for n >= 1, which are made at the first call and live as long as the process. Thread-safe.
+/// Returns the tables for n >= 1. The first call for an n creates the tables, which exist until the process ends.
+/// Thread-safe.
 __attribute__((visibility("default"))) root_table roots_of_unity(int64_t n);
 
 }  // namespace hpe::kernels

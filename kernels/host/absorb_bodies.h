@@ -1,16 +1,16 @@
 #pragma once
 
-/// The body of the kernel of kernels/absorb.h for soft devices.
+/// The body for soft devices of the kernel of kernels/absorb.h.
 
 #include "kernels/absorb.h"
 #include "kernels/host/wave_bodies.h"
 
 namespace {
 
-// The number of cells of a row that are computed at the same time.
+// The number of cells of a row that are computed together.
 inline constexpr int64_t absorbed_at_once = 64;
 
-// Applies the layer of one axis to `count` cells, at most absorbed_at_once, beginning with (x, y, z).
+// Applies the layer of one axis to `count` cells from (x, y, z) on; count is at most absorbed_at_once.
 template <class T>
 void absorb_cells(const absorb<T>& p, int axis, int64_t x, int64_t y, int64_t z, int64_t count) {
   const int64_t cell = p.layout.index(x, y, z), stride = p.stride(axis), width = p.ends[axis].width();

@@ -1,13 +1,14 @@
 #pragma once
 
-/// Arithmetic for the bodies for soft devices. The source text of the bodies determines each rounding and the order of
-/// operations: contraction is off, and fused operations are written as such. HPE_FUSED: a * b + c is one operation.
+/// Arithmetic of the bodies for soft devices. The source code of the bodies determines each rounding and the order of
+/// operations: the compiler does not contract expressions, and the bodies write fused operations explicitly. HPE_FUSED
+/// is 1 if a * b + c is a fused operation with one rounding, else 0.
 
 namespace {
 
 inline constexpr bool fused = HPE_FUSED;
 
-// a * b + c
+// Returns a * b + c.
 inline float multiply_add(float a, float b, float c) {
   if constexpr (fused) return __builtin_fmaf(a, b, c);
   return a * b + c;

@@ -1,9 +1,9 @@
-// The bodies of all kernels, compiled once for each instruction set: HPE_VARIANT is its name and the suffix of the
-// functions.
+// The bodies of all kernels, compiled once for each instruction set. HPE_VARIANT is the name of the instruction set and
+// the suffix of the functions.
 //
-// Invariants: a vector runs the same operations on several points, so results do not depend on vectors. Only the
-// kernels have external linkage, and no header defines inline functions: the linker must not choose a function compiled
-// for a newer instruction set for the code of an older machine.
+// Invariants: a vector applies the same operations to several points, so that results do not depend on the width of
+// vectors. Only the kernels have external linkage, and no header defines inline functions. Otherwise, the linker could
+// use a function compiled for a newer instruction set on an older machine.
 
 #include "hpe/kernel.h"
 #include "kernels/host/absorb_bodies.h"

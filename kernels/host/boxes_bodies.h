@@ -1,6 +1,6 @@
 #pragma once
 
-/// The body of the kernel of kernels/boxes.h for soft devices.
+/// The body for soft devices of the kernel of kernels/boxes.h.
 
 #include "kernels/boxes.h"
 #include "kernels/host/wave_bodies.h"

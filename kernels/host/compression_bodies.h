@@ -1,6 +1,6 @@
 #pragma once
 
-/// The bodies of the kernels for compressed wave fields (kernels/wave.h) for soft devices.
+/// The bodies for soft devices of the kernels for compressed wave fields (kernels/wave.h).
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Where the ranges and the integers of a compressed row are.
+/// The addresses of the ranges and of the integers of a compressed row.
 template <class T, class Byte>
 struct compressed_parts {
   Byte* ranges;
@@ -18,7 +18,7 @@ struct compressed_parts {
       : ranges(row), integers(row + (nz + block_cells - 1) / block_cells * int64_t(sizeof(block_range<T>))) {}
 };
 
-/// Calls block(first cell, number of cells, place of its range, place of its integers) for each block of a row.
+/// Calls block(first cell, number of cells, address of the range, address of the integers) for each block of a row.
 template <class T, class Byte, class Block>
 void for_blocks(Byte* row, int64_t nz, int64_t bits, Block block) {
   const compressed_parts<T, Byte> parts(row, nz);
@@ -37,7 +37,7 @@ void compress_block(const T* cells, int64_t count, int64_t bits, uint8_t* range,
   const auto levels = static_cast<int32_t>((1 << bits) - 1);
   const bool both_signs = lowest < 0 && largest > 0;
   const T step = (largest - lowest) / T(both_signs ? levels - 1 : levels);
-  // The inverse of an even smaller step would be infinite.
+  // The inverse of a step below 1e-37 could be infinite.
   const T inverse = step > T(1e-37) ? 1 / step : T(0);
   const block_range<T> r{both_signs ? -step * T(static_cast<int32_t>(-lowest * inverse + T(0.5))) : lowest, step};
   int32_t q[block_cells] = {};

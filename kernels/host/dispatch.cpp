@@ -1,5 +1,5 @@
-// The kernels under their plain names: each calls the variant for the best instruction set of this machine. All
-// variants are exported too, as name_variant, so that they can be tested and compared.
+// Defines the kernels under names without an instruction set; each calls the variant for the best instruction set that
+// the machine supports. The library also exports all variants, as name_variant, so that tests can compare them.
 
 #include "kernels/absorb.h"
 #include "kernels/fdtd.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The bodies of the kernels of kernels/fdtd.h for soft devices.
+/// The bodies for soft devices of the kernels of kernels/fdtd.h.
 
 #include "hpe/kernel.h"
 #include "kernels/fdtd.h"
@@ -9,8 +9,8 @@ namespace {
 
 using namespace hpe::kernels;
 
-// Calls row(place in the packed cells, place in the field, count) for each row of the tiles. Tiles have equal numbers
-// of rows.
+// Calls row(index in the packed cells, index in the field, count) for each row of the given tiles. All tiles of the
+// grid have about the same number of rows.
 template <class Row>
 void for_face_rows(const fdtd_face<float>& p, const hpeTiles& tiles, Row row) {
   const cell_range& c = p.cells;

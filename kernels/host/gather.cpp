@@ -1,4 +1,5 @@
-// Gather and scatter for soft devices. The kernels wait for memory, so they are compiled for one instruction set.
+// The kernels of gather and scatter for soft devices. Memory accesses limit the speed of these kernels; therefore, they
+// are compiled for one instruction set only.
 
 #include "kernels/gather.h"
 
@@ -15,13 +16,13 @@ namespace {
 
 constexpr uint64_t line_bytes = 64;
 
-/// An element, whose bits are only moved.
+/// An element of `bytes` bytes, which the kernels only copy.
 template <uint32_t bytes>
 struct alignas(bytes < 16 ? bytes : 16) element {
   uint32_t words[bytes / 4];
 };
 
-/// Calls body(element, index) with values of the types that have these sizes.
+/// Calls body(element, index), whose arguments have the types of the sizes in `types`.
 template <class Body>
 void with_types(const gather_types& types, const Body& body) {
   const auto with_index = [&](auto index) {
@@ -35,7 +36,7 @@ void with_types(const gather_types& types, const Body& body) {
   types.index == 4 ? with_index(uint32_t{}) : with_index(uint64_t{});
 }
 
-/// The range of elements, out of `count`, that these tiles process.
+/// The range of elements, out of `count`, that a range of tiles processes.
 struct range {
   uint64_t begin, end;
 };
@@ -51,8 +52,8 @@ void report(gather_status* status, uint64_t place) {
   }
 }
 
-/// Writes values in order. If there are many, the writes bypass the caches, because a cache would read each line before
-/// it is written.
+/// Writes values in order. Many values are written past the caches, because a cache reads each line before the line is
+/// written.
 template <class Element>
 class ordered_writer {
  public:
@@ -85,15 +86,15 @@ class ordered_writer {
   const bool bypass_;
 };
 
-/// The number of accesses by which prefetches are ahead: more than a processor can have in flight.
+/// The number of accesses by which prefetches run ahead: more than a processor core can have in flight.
 constexpr uint64_t ahead = 128;
 
-/// Calls body(i, indices[i]) for i in a range, and prefetches the element of the access `ahead` iterations later.
+/// Calls body(i, indices[i]) for each i of a range, and prefetches the element of the access `ahead` iterations later.
 template <bool writes, class Element, class Index, class Body>
 void visit(const Element* table, const Index* indices, range where, const Body& body) {
   const uint64_t fetching = where.end - where.begin > ahead ? where.end - ahead : where.begin;
   for (uint64_t i = where.begin; i < fetching; ++i) {
-    __builtin_prefetch(table + indices[i + ahead], writes ? 1 : 0);  // the address need not be valid
+    __builtin_prefetch(table + indices[i + ahead], writes ? 1 : 0);  // a prefetch ignores an invalid address
     body(i, indices[i]);
   }
   for (uint64_t i = fetching; i < where.end; ++i) body(i, indices[i]);
@@ -113,7 +114,8 @@ void access_stream(const gather_access_parameters& p, const gather_stream& s, co
     return false;
   };
   if (p.types.way == gather_way::gather)
-    // Ordinary stores: stores that bypass the caches would occupy the buffers in which prefetched lines arrive.
+    // Stores through the caches, because stores that bypass the caches would occupy the buffers into which prefetched
+    // lines arrive.
     visit<false>(table, indices, mine, [&](uint64_t i, uint64_t x) {
       if (in_chunk(i, x)) values[i] = table[x];
     });
@@ -154,8 +156,8 @@ void count_part(const gather_partition& p, uint32_t part) {
   report(p.status, p.first_place + i);
 }
 
-/// Collects the elements of each stream until they fill a cache line, and writes whole lines that bypass the cache: a
-/// cache would read a line before a part of it is written.
+/// Collects the elements of each stream until they fill a cache line, and writes the whole line past the cache: a cache
+/// would read the line before a part of it is written.
 template <class T>
 class line_writer {
  public:
@@ -173,7 +175,7 @@ class line_writer {
     for (int i = 0; i < 4; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
   }
 
-  /// Writes the lines that are not full. ends: by stream, the place after its last element.
+  /// Writes the lines that are not full. ends: for each stream, the position after its last element.
   void finish(const uint64_t* ends) {
     for (uint32_t s = 0; s < streams_; ++s) {
       const uint64_t line = ends[s] / per_line * per_line;
@@ -195,7 +197,7 @@ class line_writer {
   alignas(line_bytes) T lines_[gather_most_chunks + 1][per_line];
 };
 
-/// Where the segments of one part begin, by stream, and where their next elements go.
+/// For each stream, where the segment of one part of the indices begins, and where the part's next element goes.
 struct cursors {
   cursors(const gather_partition& p, uint32_t part) {
     for (uint32_t c = 0; c <= p.chunks.count; ++c) begin[c] = next[c] = p.offsets[uint64_t{c} * p.parts + part];

@@ -1,4 +1,4 @@
-// Sorting by radix for soft devices.
+// The kernels of sorting by radix for soft devices.
 
 #include "kernels/radix.h"
 
@@ -17,7 +17,8 @@ struct element {
   Key words[keys];
 };
 
-/// Calls body(element, order) with a value of the type that has these sizes and a constant for the order.
+/// Calls body(element, order): `element` has the type of the sizes in `types`, and `order` is a constant with the value
+/// of types.order.
 template <class Body>
 void with_types(const radix_types& types, const Body& body) {
   const auto with_order = [&](auto e) {
@@ -50,7 +51,7 @@ template <radix_order order, class Key, uint32_t keys>
 void count_digits(const radix_digits_parameters& p, const element<Key, keys>* from, const element<Key, keys>* to) {
   const radix_splitters& s = *p.part.splitters;
   const uint32_t shift = 8 * sizeof(Key) - radix_bits * (p.digit + 1);
-  // A block stays in the first-level cache while its elements are counted for each splitter.
+  // A block of elements stays in the first-level cache while it is counted for each splitter.
   constexpr int64_t block = 2048;
   uint64_t counts[radix_most_splitters][radix_digits];
   uint32_t counting[radix_most_splitters], counters = 0;
@@ -91,7 +92,7 @@ class classifier {
   Key splitters_[radix_most_splitters];
 };
 
-/// Calls body(element, class) for the elements of a tile, in order.
+/// Calls body(element, class) for each element of a tile, in order.
 template <radix_order order, class Element, class Body>
 void each_of(const radix_part& part, uint64_t tile, uint64_t tiles, const Element* elements, const Body& body) {
   const classifier<std::remove_cvref_t<decltype(elements->words[0])>> class_of(part);
@@ -99,7 +100,7 @@ void each_of(const radix_part& part, uint64_t tile, uint64_t tiles, const Elemen
   for (const Element* e = elements + part.begin_of(tile, tiles); e < end; ++e) body(*e, class_of(number_of<order>(*e)));
 }
 
-/// Sorts `count` elements; `other` is an array of the same size.
+/// Sorts `count` elements, digit by digit. other: an array of the same size. in_other: the result must be in `other`.
 template <radix_order order, class Key, uint32_t keys>
 void sort_by_digits(element<Key, keys>* from, element<Key, keys>* other, uint64_t count, bool in_other) {
   constexpr uint32_t digits = sizeof(Key) * 8 / radix_bits;
@@ -111,7 +112,7 @@ void sort_by_digits(element<Key, keys>* from, element<Key, keys>* other, uint64_
   auto *here = from, *there = other;
   for (uint32_t d = 0; d < digits; ++d) {
     uint64_t* const places = counts[d];
-    // If all keys have the same digit, this pass would move no element.
+    // If all keys have the same digit, this pass moves no element and is skipped.
     if (count == 0 || places[number_of<order>(here[0]) >> (d * radix_bits) & (radix_digits - 1)] == count) continue;
     uint64_t sum = 0;
     for (uint32_t v = 0; v < radix_digits; ++v) {

@@ -1,5 +1,5 @@
-// The scans of scan.def for one instruction set: HPE_VARIANT is its name and the suffix of the functions. As in
-// bodies.cpp, only the kernels have external linkage.
+// The kernels of the scans of scan.def for one instruction set. HPE_VARIANT is the name of the instruction set and the
+// suffix of the functions. As in bodies.cpp, only the kernels have external linkage.
 
 #include "kernels/host/scan_bodies.h"
 

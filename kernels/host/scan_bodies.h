@@ -2,11 +2,11 @@
 
 /// The bodies of scans for soft devices, as templates over the element type and the operator
 /// (kernels/scan_operators.h). HPE_HOST_SCAN(suffix, T, Op) defines the kernels scan_reduce_suffix, scan_sums_suffix,
-/// scan_chunks_suffix and scan_single_pass_suffix, which a program can also have in a module of its own.
+/// scan_chunks_suffix and scan_single_pass_suffix. A program can use the macro in its own module.
 ///
-/// The operators of scan_operators.h run in vectors of HPE_SCAN_VECTOR_BYTES, which the including file may define (16,
-/// 32 or 64); other operators run element by element. Everything is in an anonymous namespace, so that the linker never
-/// mixes code for different instruction sets.
+/// The operators of scan_operators.h are computed in vectors of HPE_SCAN_VECTOR_BYTES (16, 32 or 64) bytes, which the
+/// including file may define; other operators are computed element by element. All code is in an anonymous namespace,
+/// so that the linker never mixes code for different instruction sets.
 
 #include <emmintrin.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ inline constexpr int scan_vector_bytes = HPE_SCAN_VECTOR_BYTES;
 template <class T>
 constexpr int lanes = scan_vector_bytes / int(sizeof(T));
 
-// A vector of elements whose additions wrap.
+// A vector of elements whose additions wrap around.
 template <class T>
 struct vector_type {
   typedef typename wrapping<T>::type type __attribute__((vector_size(scan_vector_bytes)));
@@ -80,7 +80,7 @@ template <class T>
 inline void store(T* to, vec<T> v) {
   memcpy(to, &v, sizeof v);
 }
-// Stores a vector so that the store bypasses the caches. `to` must be aligned to a vector.
+// Stores a vector past the caches. `to` must be aligned to the size of a vector.
 template <class T>
 inline void stream(T* to, vec<T> v) {
   __m128i part[sizeof(v) / 16];
@@ -88,7 +88,7 @@ inline void stream(T* to, vec<T> v) {
   for (unsigned i = 0; i < sizeof(v) / 16; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, part[i]);
 }
 
-// Moves each lane up by `distance` lanes; the first `distance` lanes come from `fill`.
+// Moves each lane of v up by `distance` lanes; the first `distance` lanes come from the same lanes of `fill`.
 template <class T, int distance, int... i>
 inline vec<T> move_up(vec<T> v, vec<T> fill, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(fill, v, (i < distance ? i : lanes<T> + i - distance)...);
@@ -115,7 +115,7 @@ inline vec<T> last_lane(vec<T> v) {
   return last_lane<T>(v, std::make_integer_sequence<int, lanes<T>>());
 }
 
-// Combines all elements: in vectors if the operator allows it, otherwise in order.
+// Combines all elements: in vectors for the operators of scan_operators.h, otherwise in order.
 template <class T, class Op>
 inline T reduce(const T* data, uint64_t count) {
   constexpr Op op{};
@@ -134,12 +134,12 @@ inline T reduce(const T* data, uint64_t count) {
   return total;
 }
 
-// Whether a scan is inclusive, and whether its results are written past the caches.
+// Whether a scan is inclusive, and whether it writes results past the caches.
 struct manner {
   bool inclusive, past_caches;
 };
 
-// Scans element by element. Returns `before` combined with all elements.
+// Scans element by element. Returns the combination of `before` and all elements.
 template <class T, class Op>
 inline T scan_slowly(const T* input, T* output, uint64_t count, T before, bool inclusive) {
   constexpr Op op{};
@@ -169,7 +169,7 @@ inline T scan_vectors(const T* input, T* output, uint64_t count, T before) {
   return carry[0];
 }
 
-// Scans elements that follow `before`. Returns `before` combined with all elements.
+// Scans `count` elements, starting from the value `before`. Returns the combination of `before` and all elements.
 template <class T, class Op>
 inline T scan_run(const T* input, T* output, uint64_t count, T before, manner how) {
   uint64_t done = 0;
@@ -193,7 +193,7 @@ inline T scan_run(const T* input, T* output, uint64_t count, T before, manner ho
   return scan_slowly<T, Op>(input + done, output + done, count - done, before, how.inclusive);
 }
 
-// Calls body(problem, chunk number, first element, end) for the chunks of the tiles.
+// Calls body(problem, number of the chunk, first element, end) for each chunk of the given tiles.
 template <class Body>
 inline void for_chunks(const scan_share& share, const hpeTiles& tiles, Body body) {
   const uint64_t chunks = share.chunks(), all = chunks * share.problems, grid = tiles.grid[0];
@@ -234,15 +234,15 @@ inline void scan_chunks(const scan_three_stages<T>& p, const hpeTiles& tiles) {
   _mm_sfence();
 }
 
-// The total of a tile and the mark of its launch. The mark is written last.
+// The total of a tile, and the mark of the launch that computed it. A thread writes the mark after the total.
 template <class T>
 struct total_word {
   T value;
   alignas(T) uint32_t mark;
 };
 
-// Finds the prefixes of tiles for one thread, which must ask for tiles in ascending order. Stores the prefix of the
-// last tile, and adds the totals of the tiles in between.
+// Finds the prefixes of tiles for one thread, which must request tiles in ascending order. Keeps the prefix of the last
+// tile, and adds the totals of the tiles after it.
 template <class T, class Op>
 class prefixes {
  public:
@@ -258,7 +258,7 @@ class prefixes {
       const total_word<T>& word = totals_[first_ + known_];
       for (unsigned looks = 1; __atomic_load_n(&word.mark, __ATOMIC_ACQUIRE) != launch_; ++looks) {
         _mm_pause();
-        if (looks % 256 == 0) sched_yield();  // the thread that processes the tile may need this core
+        if (looks % 256 == 0) sched_yield();  // the thread that processes the awaited tile may need this core
       }
       before_ = Op{}(before_, word.value);
     }
@@ -269,12 +269,12 @@ class prefixes {
   const total_word<T>* totals_;
   uint32_t launch_;
   uint64_t first_ = ~uint64_t(0);
-  uint64_t known_ = 0;  ///< the number of tiles of the problem that before_ combines
+  uint64_t known_ = 0;  ///< the number of tiles of the problem whose totals before_ combines
   T before_ = Op{}.identity();
 };
 
-// Each call takes tiles until none is left; see scan_single_pass in kernels/scan.h. A tile is read from memory when it
-// is reduced, and from the cache when it is scanned.
+// Each call of the loop takes tickets for tiles until no tile is left; see scan_single_pass in kernels/scan.h. A thread
+// reads a tile from memory when it reduces the tile, and from the cache when it scans the tile.
 template <class T, class Op>
 inline void scan_in_one_pass(const scan_single_pass<T>& p, const hpeTiles& tiles) {
   const manner how{p.inclusive != 0, p.stream != 0};

@@ -1,4 +1,5 @@
-// The scans under their plain names; see dispatch.cpp.
+// Defines the scan kernels under names without an instruction set; each calls the variant for the best instruction set
+// that the machine supports.
 
 #include "kernels/host/variant.h"
 

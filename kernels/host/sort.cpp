@@ -1,4 +1,4 @@
-// The sorts of sort.def for soft devices.
+// The kernels of sorts for soft devices, for the types of sort.def.
 
 #include "kernels/host/sort_bodies.h"
 

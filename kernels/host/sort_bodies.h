@@ -1,8 +1,8 @@
 #pragma once
 
 /// The bodies of sorts for soft devices, as templates over the element type and the order. HPE_HOST_SORT(name, T, Less)
-/// defines the kernels sort_local_name, sort_merge_name and sort_merge_four_name, which a program can also have in a
-/// module of its own.
+/// defines the kernels sort_local_name, sort_merge_name and sort_merge_four_name. A program can use the macro in its
+/// own module.
 
 #include <algorithm>
 #include <boost/sort/pdqsort/pdqsort.hpp>
@@ -14,7 +14,7 @@
 
 namespace hpe::kernels {
 
-/// True for integers in ascending order: equal integers are indistinguishable, so every sort of them is stable.
+/// True for integers in ascending order: equal integers cannot be distinguished, so that every sort of them is stable.
 template <class T, class Less>
 inline constexpr bool all_alike = std::is_integral_v<T>&& std::is_same_v<Less, by_key>;
 
@@ -32,7 +32,7 @@ struct places {
   uint64_t from, to;
 };
 
-/// Returns the part of outputs [from, to) that these tiles compute.
+/// Returns the range of the outputs [from, to) that the given tiles compute.
 inline places part_of(uint64_t from, uint64_t to, const hpeTiles& tiles) {
   const auto place_of = [&](uint64_t tile) { return from + uint64_t(__uint128_t(to - from) * tile / tiles.grid[0]); };
   return {place_of(tiles.begin), place_of(tiles.end)};
@@ -48,7 +48,7 @@ void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
   const T* right = p.right + (from - uint64_t(left - p.left));
   const T* const right_end = p.right + (to - uint64_t(left_end - p.left));
   T* output = p.output + from;
-  // This loop has no branch on the data, which would be mispredicted half of the time.
+  // This loop has no branch that depends on the elements, because such a branch would be mispredicted half of the time.
   while (left != left_end && right != right_end) {
     const bool from_right = less(*right, *left);
     *output++ = from_right ? *right : *left;

@@ -1,5 +1,5 @@
-// Sparse matrices, graphs and hash tables for soft devices. The kernels wait for memory, so they are compiled for one
-// instruction set.
+// The kernels of sparse matrices, graphs and hash tables for soft devices. Memory accesses limit the speed of these
+// kernels; therefore, they are compiled for one instruction set only.
 
 #include "kernels/sparse.h"
 
@@ -9,7 +9,7 @@ namespace hpe::kernels {
 
 namespace {
 
-/// The range of elements, out of `count`, that these tiles process.
+/// The range of elements, out of `count`, that a range of tiles processes.
 struct range {
   uint64_t begin, end;
 };
@@ -18,7 +18,7 @@ range share(uint64_t count, const hpeTiles& tiles) {
   return {at(tiles.begin), at(tiles.end)};
 }
 
-/// The number of accesses by which prefetches are ahead. The address of a prefetch need not be valid.
+/// The number of accesses by which prefetches run ahead. A prefetch ignores an invalid address.
 constexpr uint64_t ahead = 32;
 
 template <class T>
@@ -41,7 +41,7 @@ void multiply(const sparse_multiply_parameters& p, const range& rows) {
   }
 }
 
-/// Collects elements and appends many at a time, so that threads rarely change the shared counter at the same time.
+/// Collects elements and appends many at a time, so that threads seldom change the shared counter.
 class appender {
  public:
   appender(uint32_t* count) : count_(count) {}
@@ -50,7 +50,7 @@ class appender {
     kept_[size_++] = element;
     if (size_ == capacity) flush(store);
   }
-  /// Appends the collected elements: calls store(place, element) for each of them.
+  /// Appends the collected elements: calls store(position, element) for each of them.
   template <class Store>
   void flush(const Store& store) {
     const uint32_t begin = __atomic_fetch_add(count_, size_, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Selects a variant of the kernels: the one for the best instruction set that this machine supports.
+/// Selects the variant of the kernels for the best instruction set that this machine supports.
 
 #include "hpe/kernel.h"
 
@@ -25,7 +25,7 @@ inline hpeHostKernel pick(hpeHostKernel baseline, hpeHostKernel avx2, hpeHostKer
 
 }  // namespace
 
-/// Defines kernel `name`, which calls the variant for this machine. Use this inside extern "C".
+/// Defines kernel `name`, which calls the variant for this machine. The macro must be used inside extern "C".
 #define HPE_DISPATCHED_KERNEL(name)                                                                 \
   void name##_baseline(const void* parameters, const hpeTiles* tiles);                              \
   void name##_avx2(const void* parameters, const hpeTiles* tiles);                                  \

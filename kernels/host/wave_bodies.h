@@ -1,6 +1,6 @@
 #pragma once
 
-/// The bodies of the kernels of kernels/wave.h for soft devices.
+/// The bodies for soft devices of the kernels of kernels/wave.h.
 
 #include "kernels/host/arithmetic.h"
 #include "kernels/wave.h"
@@ -12,7 +12,7 @@ using namespace hpe::kernels;
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Distances in elements from a row to its neighbours in y.
+// The distances, in elements, from a row to its neighbouring rows in y.
 struct neighbours {
   int64_t before[most_radius];
   int64_t after[most_radius];
@@ -32,8 +32,8 @@ inline neighbours rows_about(const field_layout& layout, y_ends ends, int64_t y)
   return n;
 }
 
-// Steps one row of several planes at once. So a value that is loaded as the neighbour in x of one plane is also used
-// for the other planes.
+// Computes one row of several planes together. A value that is loaded as a neighbour in x for one plane is then also
+// used for the other planes.
 template <class T, int radius, bool with_y, bool with_potential, int planes>
 void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& rows) {
   const int64_t first = p.layout.index(x, y0, p.across.z0), count = p.across.z1 - p.across.z0;
@@ -83,7 +83,7 @@ void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& r
   }
 }
 
-// The cells of one tile: planes x0 to x1 and rows y0 to y1.
+// The cells of a tile: planes [x0, x1) and rows [y0, y1).
 struct box {
   int64_t x0, x1, y0, y1;
   [[nodiscard]] bool has(const point& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
@@ -108,7 +108,7 @@ void step_tile(const wave_step<T>& p, const box& b) {
     step_box<T, radius, true, with_potential>(p, b);
 }
 
-// Makes the field odd about z = 0 in one row.
+// Sets the cells at and above z = 0 in one row, so that the field is odd about z = 0.
 template <class T>
 void mirror_row(T* row, int64_t radius) {
   row[0] = 0;
@@ -121,7 +121,7 @@ inline box tile_box(const slab& part, const section& across, const hpeTiles& til
   return {x, least(x + part.tile_x, part.x1), y, least(y + part.tile_y, across.y1)};
 }
 
-// Adds the sources of a tile, reads its receivers and mirrors its field at a free surface.
+// Adds the sources in a tile to the field, records the receivers in the tile, and mirrors the field at a free surface.
 template <class T>
 void finish_tile(const wave_step<T>& p, const box& tile) {
   for (int64_t i = 0; i < p.injected_count; ++i) {
@@ -151,7 +151,8 @@ void run(const wave_step_of<T, order>& p, const hpeTiles& tiles) {
   }
 }
 
-// Calls row(place of the packed row, place of the row in the field) for every row of the window that is in the tiles.
+// Calls row(packed index, field index), the indices of the first cell of a row, for every row of the window that is in
+// the given tiles.
 template <class Parameters, class Row>
 inline void for_rows(const Parameters& p, const hpeTiles& tiles, Row row) {
   const window& w = p.cells;

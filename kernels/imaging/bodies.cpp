@@ -1,4 +1,4 @@
-// The kernels for soft devices. A range of tiles computes a range of elements.
+// The kernels of hpe's imaging programs for soft devices. A range of tiles computes a contiguous range of elements.
 
 #include <cstring>
 
@@ -14,7 +14,7 @@
   }
 #include "kernels/imaging/imaging.def"
 
-// Multiplies each value of a row of a by a whole row of b, in pieces of b that stay in the cache.
+// Multiplies each value of a row of `a` by a whole row of `b`. The loops process `b` in blocks that stay in the cache.
 HPE_HOST_KERNEL(imaging_multiply, hpe::kernels::multiply_matrices) {
   const auto& p = *parameters;
   const uint64_t all = uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];

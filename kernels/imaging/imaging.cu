@@ -1,4 +1,4 @@
-// The kernels for GPUs. Neighbouring threads compute neighbouring elements.
+// The kernels of hpe's imaging programs for GPUs. Neighbouring threads compute neighbouring elements.
 
 #include "kernels/imaging.h"
 #include "kernels/rays.h"
@@ -20,8 +20,8 @@ extern "C" {
 #include "kernels/imaging/imaging.def"
 #undef HPE_IMAGING
 
-// A block of 256 threads computes a square of the product, each thread 4 x 4 values, from pieces of a and b in shared
-// memory.
+// A block of 256 threads computes a square of the product from sections of a and b in shared memory; each thread
+// computes 4 x 4 values.
 __global__ __launch_bounds__(256) void imaging_multiply(hpe::kernels::multiply_matrices p) {
   constexpr int side = hpe::kernels::multiply_side, depth = 16, own = 4, threads = 256;
   __shared__ float a[depth][side + 1], b[depth][side];

@@ -1,4 +1,4 @@
-"""Runs the benchmarks of a build, whose tables compare figures with targets; for rtm also tests that all devices give the same bits."""
+"""Runs the benchmarks of a build, whose tables compare figures with targets; for rtm, also tests that all devices compute the same bits."""
 
 
 def transfers(check):
@@ -7,7 +7,7 @@ def transfers(check):
         check.bench("transfers without peers", "transfers", 100, "--repeats", "5", environment=check.without_peers(2),
                     needs_gpu=True)
     check.bench("both ways at once", "two-way", 60, "--repeats", check.choose("9", "1"), environment=check.on(1))
-    # Enough pinned memory for the data of the largest array.
+    # Pinned memory for the data of the largest array.
     check.bench("data larger than device memory", "larger", 200, "--repeats", check.choose("3", "1"), "--memory",
                 check.choose("8192", "64"), environment={**check.on(1), "HPE_PINNED_MEMORY": "40G"})
     check.bench("throughput against size", "transfer-sweep", 200, "--repeats", check.choose("3", "1"), "--largest",

@@ -1,4 +1,4 @@
-"""The build whose programs are run: finds it, prepares the environment, and packs it for another machine."""
+"""Finds the build whose programs are run, prepares their environment, and packs the build for another machine."""
 
 import os
 import re
@@ -10,22 +10,23 @@ from pathlib import Path
 from .check import SCRIPTS
 
 ROOT = SCRIPTS.parent
-# Packed in addition to the files that the parts name: the files that `hpe run`, MPI programs, `hpe predict` and soft
-# devices need, and benchmarks to run by hand.
+# Files that are packed in addition to those that the parts name: what `hpe run`, MPI programs, `hpe predict` and soft devices
+# need, and benchmarks to run by hand.
 PACKED = ["bin/hpe", "bin/hpe-softd", "bin/hpe-bench-machine", "bin/hpe-bench-spread", "lib/hpe/cuda", "lib/hpe/mpi", "share/hpe/predict"]
 PACKED_SCRIPTS = ["gpu-check", "gpu_check", "measurements"]
 SOFT_ONLY = ["libhpe-fft-fftw.so", "libhpe-ptx-compiler.so"]
-# Not packed: libraries of the C and C++ compilers, of the driver and of MPI, which the other machine must have.
+# Libraries that are not packed: those of the C and C++ compilers, of the driver and of MPI, which the other machine must have.
 OF_A_MACHINE = re.compile(r"(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libmpi[^/]*|libopen-[^/]*)\.so")
 
 
 def find(given):
-    """The folder with bin/ and lib/: the given one; else the packed folder in which this script lies; else build/release, built now."""
+    """Returns the folder with bin/ and lib/: the given one; else the packed folder that contains this script; else build/release, which is
+    built first."""
     if given:
         if not Path(given).is_dir():
             sys.exit(f"gpu-check: there is no folder {given}")
         if not (Path(given) / "bin/hpe").exists():
-            sys.exit(f"gpu-check: there is no {given}/bin/hpe. --programs needs a folder with bin/ and lib/ of a build, as --pack makes it")
+            sys.exit(f"gpu-check: there is no {given}/bin/hpe. --programs needs a folder with the bin/ and lib/ of a build, such as --pack makes")
         return Path(given).resolve()
     if (ROOT / "bin/hpe").exists():
         return ROOT
@@ -58,13 +59,13 @@ def prepare_environment(programs, rehearse):
 
 
 def needed_libraries(files):
-    """The libraries that the dynamic linker loads for programs and libraries: (name, path); the path of a missing one is empty."""
+    """Returns the libraries that the dynamic linker loads for these files, as (name, path); the path of a missing library is empty."""
     told = subprocess.run(["ldd", *map(str, files)], capture_output=True, text=True, check=False).stdout
     return set(re.findall(r"^\s+(\S+) => (/\S+|(?=not found))", told, re.MULTILINE))
 
 
 def commit(programs):
-    """The commit of a build or of a packed one."""
+    """Returns the commit of a build or of a packed build."""
     header, packed = programs / "apps/command_line/generated/apps/command_line/commit.h", programs / "commit"
     if header.exists():
         return re.search('HPE_COMMIT "(.*)"', header.read_text())[1]
@@ -72,7 +73,7 @@ def commit(programs):
 
 
 def pack(programs, folder, used):
-    """Copies the files that parts use, of the build and of the sources, with libraries and scripts, to a folder that needs nothing else."""
+    """Copies the files of the build and of the sources that parts use, with libraries and scripts, to a folder that can be moved."""
     (folder / "lib").mkdir(parents=True, exist_ok=True)
 
     def copy(file, to):

@@ -1,4 +1,4 @@
-"""Runs the steps of a part: limits their time, keeps their output, and records their outcomes and the figures that they measured."""
+"""Runs the steps of a part: limits their time, stores their output, and records their outcomes and the figures that they measured."""
 
 import contextlib
 import os
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 SCRIPTS = Path(__file__).resolve().parent.parent
 SECONDS_OF_A_PART = 520
-STOPPED = 124  # the status of a step that took too long, as in timeout(1)
+STOPPED = 124  # the status of a step that exceeded its time limit, as in timeout(1)
 
 
 class Ran(NamedTuple):
-    """How a command ended. `errors` is empty if standard error was kept together with standard output."""
+    """The status and output of a command. `errors` is empty if standard error is part of `output`."""
     status: int
     verdict: str
     output: str = ""
@@ -26,10 +26,10 @@ class Ran(NamedTuple):
 
 
 class Check:
-    """The steps of all parts that a call runs; the figures and the seconds, by the name of the part.
+    """The steps of all parts that a call runs, and the figures and the seconds of each part, by the part's name.
 
-    The `mode` decides what happens with the steps of a part: "gpus" runs them; "rehearse" runs them on soft devices, except steps that
-    need a GPU, of which only the files must exist; "pack" runs nothing and collects in `used` the files that steps need.
+    `mode` is "gpus" to run the steps on GPUs; "rehearse" to run them on soft devices, except steps that need a GPU, whose files must
+    only exist; or "pack" to run nothing and collect the files that the steps need in `used`.
     """
 
     def __init__(self, programs, out, mode, options):
@@ -40,7 +40,7 @@ class Check:
         self.counts = [n for n in (1, 2, 4) if n <= self.gpus]
         self.steps, self.figures, self.seconds, self.used = [], {}, {}, set()
         self.part, self.part_began, self.end = None, 0.0, time.monotonic() + options.seconds
-        self.written = set()  # the logs of this call
+        self.written = set()  # the logs that this call has written
 
     # ---- what a step needs
 
@@ -48,19 +48,19 @@ class Check:
         return self.programs / "bin" / name
 
     def cuda_program(self, name):
-        """A program of bin/interpose with the static CUDA runtime; for soft devices, the program with the shared runtime."""
+        """Returns a program of bin/interpose with the static CUDA runtime; for soft devices, the program with the shared runtime."""
         return self.bin(f"interpose/{name}-static")
 
     def choose(self, on_gpus, in_a_rehearsal):
         return in_a_rehearsal if self.rehearse else on_gpus
 
     def hpe_run(self, *options, devices=1):
-        """The words that run a CUDA program under hpe; `devices` is for a rehearsal."""
+        """Returns the command words that run a CUDA program under hpe. devices: the number of soft devices in a rehearsal."""
         soft = self.choose([], ["--cuda", "soft", "--devices", f"soft:{devices}"])
         return [self.bin("hpe"), "run", *soft, *options, "--"]
 
     def alone(self):
-        """The words that run a CUDA program without hpe. In a rehearsal only hpe can run it."""
+        """Returns the command words that run a CUDA program without hpe. In a rehearsal, only hpe can run the program."""
         return self.choose([], self.hpe_run())
 
     def mpirun(self, count, *options):
@@ -70,13 +70,13 @@ class Check:
         return {"HPE_DEVICES": f"{self.family}:{count}"}
 
     def without_peers(self, count):
-        """The environment of devices that do not reach each other."""
+        """Returns the environment of devices that cannot access each other."""
         if self.rehearse:
             return {"HPE_DEVICES": f"soft:{count}x1"}
         return {"HPE_DEVICES": f"cuda:{count}", "HPE_CUDA_PEERS": "off"}
 
     def tool(self, name):
-        """The path of a program of this machine; None if it is absent."""
+        """Returns the path of a program that is installed on this machine; None if it is not installed."""
         return name if self.packing else shutil.which(name, path=f"{os.environ['PATH']}:/usr/local/cuda/bin")
 
     def log(self, name, ending="log"):
@@ -89,8 +89,8 @@ class Check:
     # ---- running
 
     def run(self, name, limit, environment, *command, apart=False, needs_gpu=False):
-        """Runs a command for at most `limit` seconds. PART-NAME.log gets its output, and with `apart`, PART-NAME.err its errors.
-        Runs of the same name follow each other in these files."""
+        """Runs a command for at most `limit` seconds. Appends its output to PART-NAME.log and, with `apart`, its standard error to
+        PART-NAME.err."""
         files = [word for word in command if isinstance(word, Path) and
                  (word.is_relative_to(self.programs / "bin") or not word.is_relative_to(self.out))]
         if self.packing:
@@ -121,7 +121,7 @@ class Check:
             verdict = f"stopped after {seconds:.0f} s (status {status})"
         elif status != 0:
             verdict = f"FAILED (status {status})"
-        elif "[==========] 0 tests" in output:  # a filter that names no test is a mistake here
+        elif "[==========] 0 tests" in output:  # a filter that matches no test is a mistake in this script
             verdict, status = "FAILED: no test has such a name", 1
         return Ran(status, verdict, output, errors, seconds)
 
@@ -138,7 +138,7 @@ class Check:
         print(f"{self.part.name}: {name}: {verdict}", flush=True)
 
     def record(self, name, *runs):
-        """Records the outcome of runs as one step: the first failure if there is one, with the end of its output."""
+        """Records the outcome of several runs as one step: that of the first failed run, if any. Prints the end of a failed run's output."""
         worst = next((ran for ran in runs if ran.status), runs[-1])
         if worst.status:
             print("\n".join((worst.output + worst.errors).splitlines()[-20:]), flush=True)
@@ -150,7 +150,7 @@ class Check:
         if not self.packing:
             print(f"\n== {self.part.name}: {name}", flush=True)
         ran = self.run(name, limit, environment, *command, needs_gpu=needs_gpu)
-        # Omits tests that passed.
+        # Leaves out tests that passed.
         shown = [line for line in ran.output.splitlines() if line and not re.match(r"\[ +(RUN|OK) +\]|\[-+\]", line)]
         if shown:
             print("\n".join(shown[-60:]), flush=True)
@@ -173,15 +173,15 @@ class Check:
         return False
 
     def same(self, name, limit, *command, options=(), more=(), environment=None, needs_gpu=False):
-        """Runs a program alone, then under `hpe run` with these options, environment and more arguments, and compares."""
+        """Runs a program alone, then under `hpe run` with `options`, `environment` and the arguments `more`, and compares the outputs."""
         alone = self.run(f"{name} alone", limit, {}, *self.alone(), *command, apart=True, needs_gpu=needs_gpu)
         inside = self.run(f"{name} under hpe", limit, environment or {}, *self.hpe_run(*options), *command, *more, apart=True,
                           needs_gpu=needs_gpu)
         return self.compare(name, alone, inside)
 
     def figure(self, what, seen, bar="", reached=None):
-        """Records a figure in words, its target, and whether it is reached. In a rehearsal there are no targets, and steps that need a
-        GPU have no numbers."""
+        """Records a figure as text, its target, and whether the figure reaches the target. In a rehearsal there are no targets, and steps
+        that need a GPU yield no numbers."""
         if self.packing or (self.rehearse and not re.search("[0-9]", seen)):
             return
         bar = "" if self.rehearse else bar
@@ -204,7 +204,7 @@ def run_for(seconds, environment, command, log, errors):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
 
-    # Popen.wait with a limit polls every 50 ms, which is too coarse for programs whose times are compared.
+    # Popen.wait with a timeout polls every 50 ms, which is too coarse for programs whose times are compared.
     timers = [threading.Timer(seconds, stop, [signal.SIGTERM]), threading.Timer(seconds + 5, stop, [signal.SIGKILL])]
     for timer in timers:
         timer.start()

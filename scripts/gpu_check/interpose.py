@@ -1,4 +1,4 @@
-"""Unmodified CUDA programs with and without `hpe run`: the same output, and what hpe costs and gains."""
+"""Runs unmodified CUDA programs with and without `hpe run`: compares outputs, and measures by how much hpe slows down or speeds up."""
 
 import sys
 import time
@@ -12,7 +12,8 @@ PROGRAMS = ("vector_add", "transpose", "streams", "graphs", "cooperative", "mana
 
 
 def in_turn(check, name, times, program):
-    """Runs a program alone and under hpe in turn. Returns the outputs of all runs, "alone" and "hpe". Copies of 256 MiB are too long for a rehearsal."""
+    """Runs a program alone and under hpe in turn. Returns the outputs of the runs "alone" and of the runs "hpe". Needs GPUs, because
+    copies of 256 MiB take too long in a rehearsal."""
     runs = {"alone": [], "hpe": []}
     for _ in range(times):
         for way, before in (("alone", check.alone()), ("hpe", check.hpe_run())):
@@ -22,8 +23,8 @@ def in_turn(check, name, times, program):
 
 
 def cost(check):
-    """Measures the time that hpe adds to a program that gains nothing. The speed of runs drifts slowly, by more than the difference to measure. So
-    neighbouring runs are compared, and both kinds come first equally often."""
+    """Measures the time that hpe adds to a program that hpe cannot speed up. The speed of runs drifts slowly, by more than the difference
+    to measure. Therefore, consecutive runs are compared, and runs with and without hpe are first equally often."""
     program = check.cuda_program("gains_nothing")
     check.record("first start of the driver", check.run("first start", 60, {}, *check.alone(), program))
     began, pairs = time.monotonic(), []
@@ -81,7 +82,7 @@ def copies(check):
 
 
 def output(check):
-    """Compares outputs. With the argument `touch`, programs under hpe also use device memory on the CPU."""
+    """Compares outputs. With the argument `touch`, programs under hpe also access device memory on the CPU."""
     same = []
     for runtime in ("static", "shared"):
         for name in PROGRAMS:

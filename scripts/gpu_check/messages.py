@@ -1,4 +1,5 @@
-"""Messages of MPI ranks on memory of the CUDA driver, under `hpe run`. Needs mpirun of Open MPI 4. Targets are for two GPUs."""
+"""Tests and measures messages of MPI ranks on memory of the CUDA driver, under `hpe run`. Needs mpirun of Open MPI 4. The targets are
+for two GPUs."""
 
 import re
 import sys
@@ -24,7 +25,7 @@ def figure(check, what, seen, bar="", reached=None):
 
 
 def column(text, kind, where, length, index):
-    """A column, counted from 1, of the line that begins with `kind` and `where` and has this length as its third or fourth word."""
+    """Returns a column, counted from 1, of the line that begins with `kind` and `where` and whose third or fourth word is the length."""
     for words in map(str.split, text.splitlines()):
         if words[:2] == [kind, where] and str(length) in words[2:4] and len(words) >= index:
             return words[index - 1]
@@ -82,7 +83,7 @@ def sizes(check):
 
 
 def driver_copies(check):
-    """The output of a program that copies from GPU to GPU by the driver, under hpe and without."""
+    """Returns the outputs, under hpe and without hpe, of a program that copies from GPU to GPU by the driver."""
     program = check.cuda_program("mpi_copies")
     under_hpe = ranks(check, "the driver's copies", 2, program, needs_gpu=True)
     alone = check.run("the driver's copies without hpe", 60, {}, *check.mpirun(2, "--bind-to", "none"), program, needs_gpu=True)
@@ -91,7 +92,7 @@ def driver_copies(check):
 
 
 def parts(check, bench):
-    """Measures the parts of a message from traces, which are written to a separate folder beside the tables of figures."""
+    """Measures the parts of a message by traces, which go to a separate folder, because the folder of --out contains JSON tables."""
     folder = check.out / "traces"
     folder.mkdir(exist_ok=True)
     ranks(check, "messages with a trace", 2, bench, "latency", environment={"HPE_TRACE": str(folder / "trace.json")}, needs_gpu=True)
@@ -128,7 +129,7 @@ def jacobi(check):
         threads = first("^jacobi threads, 2 GPUs, overlap.* ([0-9.]*) x.*", text)
         figure(check, f"{JACOBI} with overlap, two GPUs, of one, HPE_MPI_WAITS={waits}", f"{mine} x, threads {threads} x", ">= 1.8 x",
                at_least(number(mine), 1.8))
-    # Messages from separate memory, while kernels that use other memory run.
+    # Messages from separate memory, while kernels run that access other memory.
     text = ranks(check, "Jacobi, --scope args", 2, bench, "jacobi", environment={"HPE_SCOPE": "args"}, needs_gpu=True).output
     mine, all_memory = (first("^jacobi 2 ranks, halos.* ([0-9.]*) x.*", each) for each in (text, texts["on"]))
     figure(check, "Jacobi, halos in memory of their own, --scope args", f"{mine} x, scope all {all_memory} x", ">= 1.8 x",
@@ -137,7 +138,7 @@ def jacobi(check):
 
 
 def two_on_each_gpu(check, bench):
-    """Two ranks on each GPU: without MPS they take turns."""
+    """Runs two ranks on each GPU. Without MPS, the ranks of a GPU take turns."""
     def four_ranks(what, environment):
         text = ranks(check, f"Jacobi of four ranks, {what}", 4, bench, "jacobi", environment={"HPE_MPI_WAITS": "off", **environment},
                      needs_gpu=True).output

@@ -1,11 +1,11 @@
-"""Numbers that programs print, and comparisons in which a number may be missing: None, which reaches no target."""
+"""Finds numbers in the output of programs, and compares them. A missing number is None and reaches no target."""
 
 import re
 import statistics
 
 
 def after(words, text):
-    """The numbers that follow these words (a regular expression) at the beginning of lines."""
+    """Returns the numbers that follow `words`, a regular expression, at the beginning of lines."""
     return [float(number) for number in re.findall(rf"^{words} *([0-9.]+)", text, re.MULTILINE)]
 
 
@@ -18,7 +18,7 @@ def median(numbers):
 
 
 def quarters(numbers):
-    """The first and the third quartile."""
+    """Returns the first and the third quartile."""
     return statistics.quantiles(numbers, n=4, method="inclusive")[::2] if len(numbers) > 1 else []
 
 
@@ -39,7 +39,7 @@ def shown(number, form="g"):
 
 
 def first(pattern, text):
-    """The text of the pattern's first group in its last match; empty without a match."""
+    """Returns the first group of the pattern's last match; an empty string if there is no match."""
     found = re.findall(pattern, text, re.MULTILINE)
     return found[-1] if found else ""
 

@@ -1,19 +1,19 @@
-"""CUDA programs for one GPU, unchanged, on one GPU and on all of them by `hpe run --spread`.
+"""Runs unchanged CUDA programs for one GPU on one GPU, and on all GPUs by `hpe run --spread`.
 
-The programs use device 0. A program passes if it prints the same both times. Its figure is how many times as fast it ran on all GPUs;
-the targets are for two.
+The programs use device 0. A program passes if both runs print the same output. Its figure is its speed on all GPUs relative to one
+GPU; the targets are for two GPUs.
 """
 
 from .numbers import at_least, ratio, shown
 
-# Speed on two GPUs, relative to one, by the first word of a program's name.
+# Targets: the speed on two GPUs relative to one, by the first word of a program's name.
 BARS = {"vecadd": 1.9, "saxpy": 1.9, "reduction": 1.8, "convolution2D": 1.9, "stencil2D": 1.9, "stencil3D": 1.9, "sgemv": 1.9,
         "sgemm": 1.9, "SpMV": 1.9, "transpose": 0.95, "BFS": 0.95}
-SECONDS = 120  # of one run
+SECONDS = 120  # time limit of one run
 
 
 def samples(check):
-    """Small grids, divided as predicted times decide, and divided into equal parts wherever that is possible."""
+    """Runs programs with small grids, first divided by predicted times, then divided into equal parts wherever this is possible."""
     for name in ("samples", "samples-shared", "course"):
         compare(check, name, name, needs_gpu=name != "samples-shared")
         compare(check, f"{name} in equal parts", name, environment={"HPE_SPREAD_CUT": "even"}, needs_gpu=name != "samples-shared")
@@ -31,13 +31,13 @@ def one_gpu(check):
 
 
 def lines(text):
-    """Times by name, from lines such as `1.234 saxpy, scale 16`."""
+    """Returns times by name, from lines such as `1.234 saxpy, scale 16`."""
     return {words[1]: float(words[0]) for line in text.splitlines() if len(words := line.split(maxsplit=1)) == 2}
 
 
 def compare(check, name, program, *words, environment=None, times=False, explained=True, needs_gpu=False):
-    """Runs a program alone, spread, and spread with --explain, which takes a little longer. The program writes its times to a file or,
-    with a scale, to standard error."""
+    """Runs a program alone, spread, and spread with --explain, which takes a little longer. The program writes its times to a file
+    or, if it has a scale, to standard error."""
     ways = {"alone": check.alone(), "spread": check.hpe_run("--spread", devices=2),
             "explained": check.hpe_run("--spread", "--explain", devices=2)}
     if not explained:
