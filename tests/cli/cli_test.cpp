@@ -249,7 +249,7 @@ constexpr bool sanitizer_needs_mappings = false;
 #endif
 
 TEST(info, names_the_limit_of_data_segments) {
-  if (sanitizer_needs_mappings) GTEST_SKIP() << "the sanitizer ends the program when it gets no mapping";
+  if (sanitizer_needs_mappings) GTEST_SKIP() << "the sanitizer ends the program if it cannot map memory";
   const outcome o = shell(fmt::format("ulimit -d 30000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
   EXPECT_EQ(exit_status(o), 1) << o.text;
   EXPECT_TRUE(contains(o, "data segment         29.3 MiB   LOW: hpe's tables, buffers")) << o.text;
@@ -306,7 +306,7 @@ TEST(report, a_signal_that_arrives_while_the_program_starts_is_forwarded) {
   char* argv[] = {program.data(), seconds.data(), nullptr};
   EXPECT_EXIT(::_exit(hpe::cli::run_with_report(page.string(), argv)), ::testing::KilledBySignal(SIGTERM), "");
   interrupted_start = false;
-  EXPECT_TRUE(std::filesystem::exists(page));  // so hpe has outlived the program
+  EXPECT_TRUE(std::filesystem::exists(page));  // hpe run writes the page after the program has ended
   std::filesystem::remove(page);
 }
 
@@ -345,7 +345,8 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
 }
 
-// A part of a build, as it might be copied to a machine with GPUs. Any library can serve as the driver here.
+// The folder contains only a part of a build, as a user might copy it to a machine with GPUs. Any library can serve as
+// the CUDA driver in this test.
 TEST(run_preloads, says_where_the_shim_is_missing) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / fmt::format("hpe-run-{}", getpid());

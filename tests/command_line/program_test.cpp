@@ -69,8 +69,7 @@ class machine_of_test {
     std::filesystem::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
-  /// Returns the free memory of the host that the message about too large a demand states; empty if there is no
-  /// message.
+  /// Returns the free host memory that the error message for a demand of `bytes` states; empty if there is no message.
   [[nodiscard]] std::string free_for(double bytes) const {
     try {
       check_room("elements", {.on_host = bytes}, 1, root_);

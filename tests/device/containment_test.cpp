@@ -129,7 +129,7 @@ TEST(time_limit, of_a_kernel_loses_its_device_and_names_it) {
   m.stream(1).wait(point);
   const timepoint behind = m.launch(m.stream(1), "empty", load_parameters{});
   EXPECT_EQ(m.outcome(point), HPE_ERROR_DEVICE_LOST);
-  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that only waits for another does not count as hanging
+  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that only waits for another device does not count as hanging
   const auto failure = m.set().status_of(point);
   EXPECT_NE(std::string(failure->what()).find("kernel \"rest\" ran for more than 1 s (HPE_DEVICE_TIMEOUT)"),
             std::string::npos)

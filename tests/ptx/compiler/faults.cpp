@@ -88,7 +88,7 @@ TEST_P(Faults, AfterOtherLanesHaveEnded) {
             43U);
 }
 
-// With all lanes in one meeting, another thread would count as many lanes.
+// Each group of 8 lanes votes separately. If all lanes took part in one vote, another thread would count 5 votes.
 TEST_P(Faults, BehindMeetingsOfPartsOfTheWarp) {
   EXPECT_EQ(blamed("and.b32 %r3, %r2, 24;\nmov.u32 %r4, 255;\nshl.b32 %r4, %r4, %r3;\nsetp.gt.u32 %p1, %r1, 42;\n"
                    "vote.sync.ballot.b32 %r5, %p1, %r4;\npopc.b32 %r6, %r5;\nsetp.eq.u32 %p3, %r6, 5;\n"
@@ -102,7 +102,8 @@ TEST_P(Faults, BehindMeetingsInABranch) {
             43U);
 }
 
-// Lanes that wait elsewhere do not run once more: they would use an address that they have counted up.
+// To find the thread, hpe runs lanes again, but not lanes that wait at another place. These lanes would use an address
+// that their first run has increased.
 TEST_P(Faults, WhileOtherLanesWait) {
   const char* const elsewhere =
       "setp.lt.u32 %p1, %r2, 5;\n@%p1 bra elsewhere;\n{}\nsetp.eq.u32 %p2, %r1, 43;\n"
@@ -124,8 +125,9 @@ TEST_P(Faults, AfterOtherLanesHaveLeft) {
   EXPECT_EQ(blamed(start + "@!%p1 bra right;\n" + leave + "bra join;\nright:\n" + stay + "join:\n"), 43U);
 }
 
-// The thread that used a wrong address got it from a counter, so no thread uses it again when the threads run once
-// more. They stop at the meetings at which they stopped before: what is behind these never ran.
+// The thread that used a wrong address got it from a counter, so no thread uses it in the second run. In the second
+// run, the threads stop at the barriers and votes at which they stopped in the first run, because the code after these
+// never ran.
 TEST_P(Faults, DoNotRunCodeThatNeverRan) {
   std::string arithmetic;  // so much that the threads run together
   for (unsigned n = 0; n < 40; ++n) arithmetic += fmt::format("mad.lo.u32 %r1, %r1, 5, {};\n", n);

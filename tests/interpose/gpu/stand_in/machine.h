@@ -17,7 +17,7 @@
 // driver.
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 #define COUNT() ::stand_in::count(__func__)
-/// To be used after COUNT() at the beginning of an entry for which stand_in_fail works.
+/// Belongs after COUNT() at the beginning of each entry (function of the driver) that stand_in_fail can make fail.
 #define REFUSE() \
   if (const CUresult refused = ::stand_in::refusal(__func__); refused != CUDA_SUCCESS) return refused
 
@@ -158,8 +158,8 @@ struct object {
   bool mapped = false;       ///< mapped by cuMemMap
 };
 bool find_object(CUdeviceptr address, object& found);
-/// Share memory with other processes. open_object returns 0, and the other functions return false, if that is not
-/// possible.
+/// Share memory with other processes. If that is not possible, open_object returns 0 and the other functions return
+/// false.
 bool share_object(CUdeviceptr address, CUipcMemHandle& handle);
 CUdeviceptr open_object(context& c, const CUipcMemHandle& handle);
 bool close_object(CUdeviceptr address);

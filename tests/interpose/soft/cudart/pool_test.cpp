@@ -62,7 +62,7 @@ TEST(PoolOfBlocks, NoTwoUsersHaveABlockAtOnce) {
                     cudaSuccess);
           EXPECT_EQ(where->enqueue([=] {
             for (std::size_t b = 0; b < size; ++b) {
-              if (block[b] != t) return cudaErrorUnknown;  // fails if another allocation has the same bytes
+              if (block[b] != t) return cudaErrorUnknown;  // fails if the bytes also belong to another allocation
             }
             return cudaSuccess;
           }),
