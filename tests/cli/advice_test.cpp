@@ -107,7 +107,8 @@ TEST(advice, follows_from_the_records) {
     ASSERT_NE(found, all.end()) << r.rule;
     EXPECT_EQ(found->where, r.where) << r.rule;
     EXPECT_NE(found->text.find(r.words), std::string::npos) << found->text;
-    EXPECT_LE(all.size(), 1U + (r.rule == std::string("high fault rate"))) << "advice only about the changed record:  " << r.rule;
+    EXPECT_LE(all.size(), 1U + (r.rule == std::string("high fault rate")))
+        << "advice only about the changed record:  " << r.rule;
   }
 }
 

@@ -183,7 +183,8 @@ TEST_P(prepared_memory, leaves_most_of_the_free_memory_alone) {
 
     memory.prepare(at, 2 * bytes);
     for (const auto end = in(20s); asked < 2 && std::chrono::steady_clock::now() < end;) std::this_thread::yield();
-    EXPECT_GE(asked, 2) << "hpe asks for the free memory before the first page, and again when a quarter of it is prepared";
+    EXPECT_GE(asked, 2)
+        << "hpe asks for the free memory before the first page, and again when a quarter of it is prepared";
     EXPECT_LE(memory.prepared(at, 2 * bytes), bytes / 4);
 
     free = 100 * bytes;

@@ -40,7 +40,8 @@ TEST(Sharing, BytesOfAnotherSetAreCopiedBothWays) {
   b.finish(b.stream(1).copy(b.address(1), place, 6 * MiB));
   EXPECT_EQ(first_of(b, 1, b.address(1)), std::byte{7});
   EXPECT_EQ(first_of(b, 1, b.address(1, 4 * MiB)), std::byte{8});
-  EXPECT_EQ(first_of(b, 0, place + 6 * MiB - 1), std::byte{8}) << "a stream copies imported memory directly to the host";
+  EXPECT_EQ(first_of(b, 0, place + 6 * MiB - 1), std::byte{8})
+      << "a stream copies imported memory directly to the host";
   fill(b, 1, 0, 1 * MiB, 9);
   b.finish(b.stream(0).copy(place + 1, b.address(1), 100));
   EXPECT_EQ(first_of(a, 0, a.address(0)), std::byte{7});

@@ -173,7 +173,8 @@ TEST(awake_seats, are_free_again_when_they_are_left_or_their_time_is_over) {
   EXPECT_EQ(seats.take(2, now, now + 5s), nullptr);
   EXPECT_EQ(seats.take(2, now + 6s, now + 20s), first) << "the seat is free when its time is over";
   awake_seats::leave(*first, now + 5s);
-  EXPECT_EQ(seats.take(2, now + 7s, now + 20s), nullptr) << "the late leave() does not free the seat, which another thread has now";
+  EXPECT_EQ(seats.take(2, now + 7s, now + 20s), nullptr)
+      << "the late leave() does not free the seat, which another thread has now";
   awake_seats::leave(*second, now + 10s);
   EXPECT_EQ(seats.take(2, now + 7s, now + 20s), second);
   EXPECT_EQ(seats.take(0, now, now), nullptr);

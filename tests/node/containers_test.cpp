@@ -35,7 +35,7 @@ TEST(Containers, WithProcessNumbersOfTheirOwnShareMemory) {
   const hpeExport handle = a.begin(a.allocate(MiB), 0, 1);
   EXPECT_TRUE(b.reachable(handle));
   a.kill();
-  EXPECT_FALSE(b.reachable(handle)) << "a process without a process id in the container counts as ended";
+  EXPECT_FALSE(b.reachable(handle)) << "b must notice the end of a process that has no process id in the container";
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ TEST(Table1, IsInTheProfiles) {
   EXPECT_EQ(695e6, ultra.pinned_to_device.of_each(4));
   for (const machine_profile& m : {gtx, ultra})
     for (int devices = 1; devices <= 4; ++devices) {
-      EXPECT_EQ(m.pinned_to_device.of_each(devices), m.pinned_to_host.of_each(devices)) << "the paper has one rate for both directions";
+      EXPECT_EQ(m.pinned_to_device.of_each(devices), m.pinned_to_host.of_each(devices))
+          << "the paper has one rate for both directions";
       EXPECT_EQ(m.pageable_to_device.of_each(devices), m.pageable_to_host.of_each(devices));
     }
 }
@@ -107,7 +108,8 @@ TEST(Figure4, DistributedDevicesPreventPagingAndSharedOnesDoNot) {
     EXPECT_FALSE(has_disk(paper::predict(s.on(4, topology::distributed).value(), nodes())));
     EXPECT_EQ(pages, has_disk(paper::predict(s.on(4, topology::shared).value(), one_bus())));
     if (pages) {
-      EXPECT_GT(shared(s, 4), 10 * distributed(s, 4)) << "the difference is so large that the figure's axis is logarithmic";
+      EXPECT_GT(shared(s, 4), 10 * distributed(s, 4))
+          << "the difference is so large that the figure's axis is logarithmic";
     }
   }
 }

@@ -305,7 +305,7 @@ TEST(sort, pivots_split_a_merge_anywhere) {
       for (int& v : *side) v = static_cast<int>(random() % 10);
       std::sort(side->begin(), side->end());
     }
-    // Merges by hand, and counts the elements from each side.
+    // Merges element by element, and counts the elements from each side.
     std::size_t l = 0, r = 0;
     for (std::size_t place = 0; place <= left.size() + right.size(); ++place) {
       ASSERT_EQ(kernels::pivot(left.data(), left.size(), right.data(), right.size(), place, by_key{}), l);

@@ -56,7 +56,7 @@ TEST(use_cycle, a_sequence_that_does_not_repeat_is_no_cycle) {
 TEST(use_cycle, a_cycle_is_known_after_two_periods) {
   for (const std::size_t period : {1, 2, 3, 7, 8, 9, 31, 100, 1000, 5000}) {
     use_cycle c;
-    // At least eight steps must come again.
+    // A cycle is known only after at least eight steps have been repeated.
     for (std::size_t steps = 0; steps < std::max(2 * period, period + 8); steps += period)
       add(c, numbers_from(1, period));
     for (int round = 0; round < 3; ++round) {
@@ -82,7 +82,7 @@ TEST(use_cycle, tells_the_steps_until_the_next_use) {
   EXPECT_EQ(c.steps_until_use(11, {10, 50}), 0U);
   EXPECT_EQ(c.steps_until_use(12, all), 0U);
   add(c, {1, 2, 3});
-  EXPECT_EQ(c.steps_until_use(2, all), 6U) << "the other use in the period";
+  EXPECT_EQ(c.steps_until_use(2, all), 6U) << "the region's other use in the period";
   EXPECT_EQ(c.steps_until_use(1, {99, 200}), 9U);
   EXPECT_EQ(c.steps_until_use(1, {100, 200}), 0U);
 }
@@ -153,7 +153,7 @@ TEST(use_cycle, allocates_only_at_the_first_step) {
   EXPECT_GT(sum, 0U);
 }
 
-// Against the definition: the cycle that the object tells is one of the steps that it was given.
+// Compares the reported cycle with the definition: the added steps must repeat with the period of the cycle.
 TEST(use_cycle, random_sequences_with_repeated_parts) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {

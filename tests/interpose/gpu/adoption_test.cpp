@@ -351,7 +351,8 @@ TEST_F(Adoption, ATouchThatRunsOutOfMemoryCanBeRepeated) {
 TEST_F(Adoption, ARangeBeyondTheAddressSpaceBeginsWhereItBegins) {
   words_at(device)[5] = 4;
   EXPECT_NE(cuMemsetD8(device, 0, ~std::size_t{0} - 8), CUDA_SUCCESS);
-  EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(stand_in::memory(device + 40)), 4U) << "hpe uploads the host's writes before the call";
+  EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(stand_in::memory(device + 40)), 4U)
+      << "hpe uploads the host's writes before the call";
   EXPECT_NE(cuMemsetD32(device, 0, (~std::size_t{0} >> 2) + 3), CUDA_SUCCESS);
   EXPECT_EQ(words_at(device)[5], 4U);
 }
@@ -376,7 +377,8 @@ TEST_F(Adoption, LaunchesOfGraphsAskAboutTouchedMemoryOnly) {
   const unsigned before = stand_in::calls("cuMemGetAddressRange_v2");
   ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&other), nullptr), CUDA_SUCCESS);
   EXPECT_EQ(words_at(device)[5], 16U);
-  EXPECT_LE(stand_in::calls("cuMemGetAddressRange_v2") - before, 8U) << "hpe asks the driver for the upload and for the fetch only";
+  EXPECT_LE(stand_in::calls("cuMemGetAddressRange_v2") - before, 8U)
+      << "hpe asks the driver for the upload and for the fetch only";
 }
 
 TEST_F(Adoption, MemoryThatAGraphFreedFaultsAgain) {

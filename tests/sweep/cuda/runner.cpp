@@ -117,7 +117,7 @@ class worker {
         return 0;
       }
       if (fired) run_once(never, "afterwards");
-      // A cache of hpe may grow in one round; a leak grows in every round.
+      // hpe's caches may grow in one round, but a leak grows in every round.
       std::string left = fired ? more(before_, held_now()) : "";
       for (int again = 0; again < 3 && !left.empty(); ++again) {
         before_ = held_now();

@@ -101,7 +101,9 @@ TEST(Notice, TellsAProgramWithARuntimeOfItsOwnToRelink) {
     EXPECT_NE(o.text.find(std::string(name) + " contains a static CUDA runtime"), std::string::npos) << o.text;
     EXPECT_NE(o.text.find(relink), std::string::npos) << o.text;
     EXPECT_EQ(o.text.find(compile), std::string::npos) << o.text;
-    EXPECT_LT(o.text.find(relink), o.text.find("cudaMalloc")) << "the message comes too late, after the program's start\n" << o.text;
+    EXPECT_LT(o.text.find(relink), o.text.find("cudaMalloc"))
+        << "the message comes too late, after the program's start\n"
+        << o.text;
   }
   const outcome cubin = soft_run(cuda_program("small-static-cubin"));
   EXPECT_NE(cubin.text.find(compile), std::string::npos) << cubin.text;
