@@ -112,7 +112,7 @@ TEST(advice, follows_from_the_records) {
   }
 }
 
-// Uses the records of the table, but with so short times or so few events that following the advice would save no time.
+// Uses the records of the table, but with less time or fewer events, so that following the advice would save no time.
 TEST(advice, is_not_given_for_records_that_take_no_time) {
   for (const row& r : table) {
     recorded_process p = fine();

@@ -27,7 +27,7 @@ bool interrupted_start = false;  ///< a SIGTERM arrives when a program has just 
 }  // namespace
 
 /// Replaces the C library's function, so that the signal arrives between the start of the program and the next
-/// statement.
+/// statement of hpe run.
 extern "C" int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
                             const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
   auto* const next = reinterpret_cast<decltype(&posix_spawnp)>(::dlsym(RTLD_NEXT, "posix_spawnp"));
@@ -412,7 +412,8 @@ TEST(run, refuses_a_wrong_value_of_an_option_before_the_program_runs) {
   EXPECT_TRUE(contains(hpe("run -- true", "HPE_PROFILE=yes"), "HPE_PROFILE=\"yes\" is none of on, off, 1 and 0"));
 }
 
-/// A folder with a copy of the command and a benchmark beside it, and the libraries where both look for them.
+/// A folder with a copy of the command, a benchmark beside it, and the libraries in the place in which both programs
+/// look for them.
 class bench : public ::testing::Test {
  protected:
   void SetUp() override {

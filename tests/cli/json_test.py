@@ -20,7 +20,7 @@ SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 # Commands that print facts and compute nothing. They have neither --quiet nor --devices.
 TELLING = {"info", "explain", "doctor"}
-# A small run of each command, and the schema of its JSON.
+# The arguments of a small run of each command, and the schema of the command's JSON.
 RUNS = {
     "info": ([], "info"),
     "doctor": (["/bin/sh"], "doctor"),

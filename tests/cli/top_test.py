@@ -115,7 +115,7 @@ class Top(unittest.TestCase):
                 tmux("kill-server")
 
     def take_pictures(self, folder, screen):
-        """Takes a picture of hpe top's screen in each mode. hpe top must set no colours, so that the screen has the terminal's colours."""
+        """Takes pictures of hpe top's screen. hpe top must set no colours, so that the screen has the terminal's colours."""
         if not BROWSER:
             return
         folder.mkdir(parents=True, exist_ok=True)

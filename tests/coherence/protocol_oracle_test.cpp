@@ -45,7 +45,7 @@ class two_copies {
     if (actions.open_write) view_ = view::writable;
     if (actions.upload) home_ = shadow_;
     if (actions.fetch) {
-      ASSERT_EQ(view_, view::closed) << "the copy would fall into an open view";
+      ASSERT_EQ(view_, view::closed) << "the fetch writes the shadow while the view is open";
       fetch_ = ++fetches_;
     }
     state_ = next;

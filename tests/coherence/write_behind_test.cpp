@@ -12,7 +12,7 @@ namespace hpe::coherence {
 namespace {
 
 /// A model of a host that writes blocks that need no fetch, and of a runtime that executes the plans: it opens blocks
-/// ahead of the writer, and uploads blocks behind the writer, which closes them to writers.
+/// ahead of the writer, uploads blocks behind the writer, and closes the uploaded blocks to writes.
 class writer {
  public:
   writer(std::uint64_t blocks, std::uint64_t window, rolling_mode mode) : blocks_(blocks) {

@@ -90,7 +90,7 @@ TEST(program, limits_of_control_groups_count) {
   const machine_of_test machine;
   EXPECT_EQ(machine.free_for(most), "");
   EXPECT_EQ(machine.free_for(9 * gibi), "8.0 GiB");
-  // Version 2: the parent group has a limit, and the page cache that counts towards it can be freed.
+  // Version 2 of control groups: the parent group has a limit, and the page cache that counts towards it can be freed.
   machine.write("proc/self/cgroup", "0::/job/step\n");
   machine.write("sys/fs/cgroup/job/step/memory.max", "max\n");
   machine.write("sys/fs/cgroup/job/step/memory.current", "1\n");
@@ -179,7 +179,7 @@ TEST(report, texts_that_are_not_utf_8_make_valid_json) {
   std::filesystem::remove(path);
 }
 
-/// A progress that writes to a file, with a clock that the test sets.
+/// A progress display that writes to a file and reads a clock that the test sets.
 class progress_test : public testing::Test {
  protected:
   progress::place place(bool terminal) {

@@ -260,7 +260,7 @@ TEST_F(segy_file, revisions_in_text_and_intervals_of_traces_are_read) {
   const auto with = [&](std::size_t first, const std::string& bytes) {
     return std::string(all).replace(first - 1, bytes.size(), bytes);
   };
-  // Blanks in ASCII and EBCDIC; the fields that revision 1 adds may then be blanks too.
+  // If the header text consists of blanks in ASCII or EBCDIC, the fields that revision 1 adds may be blanks too.
   for (const std::string& blanks : {std::string(8, ' '), std::string(8, '\x40')})
     EXPECT_EQ(complaint(with(3501, blanks)), "");
   for (const char* const digits : {"10", "1.", "00", "\xf1\xf0"})

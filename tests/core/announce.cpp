@@ -177,7 +177,7 @@ TEST_F(Announce, MistakesAreTold) {
   ASSERT_EQ(hpeAnnounce(&second, 1, nullptr, 0), HPE_SUCCESS);
   EXPECT_EQ(hpeAnnouncedBegin(work), HPE_SUCCESS);
   EXPECT_EQ(hpeAnnouncedBegin(second), HPE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);  // the thread is still between begin and end of the first one
+  EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);  // the thread has not ended the first announcement yet
   EXPECT_EQ(it_[0], 1U);
   EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
   EXPECT_EQ(it_[0], 1U);

@@ -102,7 +102,7 @@ class full_disk {
   rlimit old_{};
 };
 
-// This test must run first: later, free parts of the file could take the data, and hpe warns only once.
+// This test must run first: after other tests, free parts of the file could store the data; and hpe warns only once.
 TEST(spill, CpuCodeGoesBeyondTheLimitWhereTheDiskIsFull) {
   const numbers a(whole);
   {

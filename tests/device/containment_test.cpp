@@ -174,7 +174,7 @@ TEST(requests, a_failed_request_leaves_no_answer_and_no_socket) {
     m.set().unregister_host(memory, sizeof memory);
   else
     EXPECT_NE(why.find("the program closed hpe's descriptors"), std::string::npos) << why;
-  // The first device has undone its registration, and its answers still match the requests.
+  // The first device has removed the registration, and the device's answers match the requests.
   EXPECT_EQ(words_of(register_it), "");
   EXPECT_NE(words_of([&] { m.set().find_kernel(0, "no such kernel"); }).find("no such kernel"), std::string::npos);
   m.set().unregister_host(memory, sizeof memory);

@@ -128,7 +128,7 @@ HPE_HOST_KERNEL(overwrite_doorbells, load_parameters) {
   std::memset(reinterpret_cast<void*>(first), 0xff, last - first);
 }
 
-// Damages a chunk of malloc, so that the next call crashes while it holds malloc's lock.
+// Damages a chunk of malloc's heap, so that the next call of malloc crashes while it holds malloc's lock.
 HPE_HOST_KERNEL(crash_in_malloc, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;

@@ -121,7 +121,7 @@ class Completion(unittest.TestCase):
 
 
 class OtherShells(unittest.TestCase):
-    """Tests the completion files for zsh and fish: in these shells if they are installed, otherwise by the text of the files."""
+    """Tests the completion files for zsh and fish, in these shells if they are installed, otherwise by their text."""
     ZSH, FISH = COMPLETION / "zsh" / "_hpe", COMPLETION / "fish" / "hpe.fish"
 
     def test_each_option_of_each_command_is_in_both(self):

@@ -1,5 +1,5 @@
-// libFuzzer: PNG pictures. The reader reads or refuses any bytes, and the number of a picture's values agrees with its
-// size.
+// A libFuzzer target for PNG pictures. The reader reads or refuses any bytes, and the number of a picture's values
+// agrees with its size.
 
 #include <cstddef>
 #include <cstdint>

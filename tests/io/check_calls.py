@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if interpose/io/calls.def misses a function of libc that takes a buffer, or if libhpe.so does not define a listed function.
+"""Fails if interpose/io/calls.def misses a function of libc that takes a buffer, or if libhpe.so lacks a listed function.
 
     check_calls.py CALLS.DEF COMPILER LIBHPE LIBC
 

@@ -259,8 +259,8 @@ TEST(Parsing, TakesNoMemoryForDeclaredArraysWithoutValues) {
   expect_refusal(table + ";\n" + uses + "L:", HPE_ERROR_INVALID_ARGUMENT, {"1048576 branch targets"});
 }
 
-// Each kernel may use each shared variable, because the addresses of the variables are initial values. hpe must lay out
-// the variables in less than minutes.
+// Each kernel may use each shared variable, because the addresses of the variables are initial values. The layout must
+// not take minutes.
 TEST(Parsing, LaysOutManySharedVariablesOfManyKernels) {
   constexpr unsigned most = 1500;
   std::string text = ".version 8.6\n.target sm_75\n.address_size 64\n";

@@ -115,8 +115,8 @@ TEST_F(Homes, ArraysMoveWhenLaunchesHaveLostAsMuchAsTheMoveTakes) {
   EXPECT_LT(all.seconds, 0.56);
 }
 
-// A kernel that waits for the values that it loads may behave so: it is predicted to be faster on several devices, but
-// is slower.
+// For example, a kernel that waits for the values that it loads is predicted to be faster on several devices, but is
+// slower.
 TEST_F(Homes, ArraysComeHomeOnceIfTheSpreadIsSlower) {
   const auto seconds = [](bool spread) { return spread ? 0.2 : 0.1; };
   const sum first = launch(100, seconds);

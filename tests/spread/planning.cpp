@@ -234,7 +234,8 @@ TEST_F(Planning, OtherNumbersNeedNoPlan) {
     EXPECT_TRUE(decide(p, with(a, b, t)).is_spread());
     ASSERT_LE(p.planning_seconds(), once + planner::share * time_);
   }
-  // After enough time, the plan is compared with the parameters again. Now nearly all threads have nothing to do.
+  // After enough time, the plan is compared with the parameters again. With the new parameters, nearly all threads have
+  // nothing to do.
   const auto bytes = [](const decision& d) { return d.alternatives.front().local_bytes; };
   const double before = bytes(decide(p, with(a, b)));
   time_ += 10;

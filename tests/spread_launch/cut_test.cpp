@@ -1,5 +1,5 @@
-// Random kernels whose launches are cut in time, because their array is larger than the device's memory, have the same
-// results as in one piece. The seeds are printed.
+// Random kernels use an array that is larger than the device's memory, so their launches run in parts, one after the
+// other. The results must be the same as those of whole launches. The seeds are printed.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -317,7 +317,7 @@ TEST_F(groups_test, have_buffers_and_threads_of_their_own) {
     EXPECT_FALSE(move.try_borrow(home)) << "a group must not borrow the other group's buffers";
     EXPECT_TRUE(std::ranges::equal(std::span(first.data(), large), sent));
   }
-  // Helpers bind themselves before they help. They may start at any time, so the test waits.
+  // Helper threads bind themselves to their group before they copy. They may start at any time, so the test waits.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(50);
   while ((threads[0] < 2 || threads[1] < 2) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   EXPECT_EQ(threads[0], 2u);

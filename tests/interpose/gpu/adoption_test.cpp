@@ -454,8 +454,8 @@ TEST_F(Adoption, AResetOfAnotherDeviceLosesNothing) {
   EXPECT_EQ(words_at(device)[5], 5U);
 }
 
-// hpe does not see this reset, because it calls the driver's own entry, as libraries do that have looked up entries
-// before hpe was loaded.
+// hpe does not see this reset, because the test calls the driver's own function, like a library that looked up the
+// function before hpe was loaded.
 TEST_F(Adoption, AResetBehindHpesBack) {
   words_at(device)[5] = 4;
   const CUdeviceptr lost = std::exchange(device, 0);

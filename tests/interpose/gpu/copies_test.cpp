@@ -160,8 +160,8 @@ TEST_F(Copies, ABufferWhoseUseCannotBeNotedIsAnError) {
   EXPECT_EQ(back, source) << "seed " << seed();
 }
 
-// Wherever host memory runs short in a copy, its buffers must return to the ring; if a buffer was lost, later copies
-// would wait for ever.
+// Wherever an allocation of host memory fails in a copy, the copy's buffers must return to the ring. If a buffer were
+// lost, later copies would wait forever.
 TEST_F(Copies, GoOnAfterAllocationsFail) {
   const auto source = fresh(bytes);
   ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);

@@ -14,10 +14,10 @@ HEADER, HOOKS, GENERATED = map(Path, sys.argv[1:4])
 
 # Entries that take a stream and need no hook.
 NO_WORK = {
-    "the call only queries or configures the stream": """cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
+    "the call queries or configures a stream": """cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
         cuStreamGetCtx cuStreamGetDevice cuStreamGetFlags cuStreamGetId cuStreamGetPriority
         cuStreamGetGreenCtx""",
-    "the call concerns a capture; the hooks see its work when the graph is launched": """cuStreamGetCaptureInfo cuStreamIsCapturing
+    "the hooks see captured work when the graph is launched": """cuStreamGetCaptureInfo cuStreamIsCapturing
         cuStreamUpdateCaptureDependencies""",
     "the call only orders other work": "cuEventRecord cuEventRecordWithFlags cuStreamWaitEvent cuSignalExternalSemaphoresAsync "
                                   "cuWaitExternalSemaphoresAsync",
@@ -25,7 +25,7 @@ NO_WORK = {
     "memory is new, or changes its place but not its contents": """cuMemAllocFromPoolAsync
         cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync
         cuStreamAttachMemAsync""",
-    "a graph is uploaded; the hooks see its work when the graph is launched": "cuGraphUpload",
+    "the hooks see an uploaded graph when the graph is launched": "cuGraphUpload",
     "memory of another API, which hpe reports when it is mapped": "cuGraphicsMapResources cuGraphicsUnmapResources",
 }
 SUFFIX = re.compile(r"(_v\d+)?(_ptds|_ptsz)?$")

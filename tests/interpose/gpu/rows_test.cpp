@@ -118,7 +118,7 @@ TEST_P(Rows, InTheOrderOfAStream) {
   ASSERT_EQ(cuMemsetD8Async(device, 0xaa, s.device_pitch() * s.count + offset, stream), CUDA_SUCCESS);
   const CUDA_MEMCPY2D to_device = up(source.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_device, stream), CUDA_SUCCESS);
-  std::memset(source.data(), 0xee, source.size());  // allowed after the call returns, because it is pageable
+  std::memset(source.data(), 0xee, source.size());  // allowed after the call returns, because the source is pageable
   std::vector<std::uint8_t> back(source.size(), 0xbb);
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_host, stream), CUDA_SUCCESS);

@@ -309,8 +309,8 @@ TEST_F(SpreadPeers, ReachMemoryOfTheDriverFromTheFirstLaunchInPartsOn) {
   EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 2U);
 }
 
-// The stand-in's devices share the machine's cores, so moves of arrays cost much, and launches do not become faster if
-// they are spread.
+// The stand-in's devices share the machine's cores, so moves of arrays cost much time, and launches do not become
+// faster if they are spread.
 TEST(SpreadGain, IsToldAtTheEnd) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string() +
                               " --gtest_filter=Spread.AnArrayThatHasComeHomeStaysThere";

@@ -80,8 +80,8 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
   CUdeviceptr mapped = 0;
   ASSERT_EQ(cuMemAlloc(&mapped, bytes), CUDA_SUCCESS);
   ASSERT_EQ(cuMemImportFromShareableHandle(&handle, &file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
-  // The use is reported when the memory is mapped if the memory begins in the last page touched above, otherwise when
-  // the memory is touched.
+  // If the memory begins in the last page touched above, hpe reports the use when the memory is mapped, otherwise when
+  // CPU code touches the memory.
   const std::string opened = told([&] {
     EXPECT_EQ(cuMemMap(mapped, bytes, 0, handle, 0), CUDA_SUCCESS);
     (void)*reinterpret_cast<volatile int*>(mapped);

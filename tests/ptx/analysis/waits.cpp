@@ -254,8 +254,8 @@ TEST(BlockWaits, AreNotLoopsThatWriteOtherArrays) {
   EXPECT_FALSE(waits(kernel(loop("atom.global.exch.b32 %r3, [%rd6], 0;\nst.global.u32 [%rd3], %r3;"))));
   EXPECT_FALSE(waits(kernel(loop("ld.volatile.global.u32 %r3, [%rd6];\nst.global.u32 [%rd3], %r3;"))));
   EXPECT_FALSE(waits(kernel(loop("ld.relaxed.gpu.global.u32 %r3, [%rd6];\nst.global.u32 [%rd3], %r3;"))));
-  // The arrays are members of a struct in memory, so any of them may contain the end of the loop. But each iteration
-  // uses another element.
+  // The arrays are members of a struct in memory, so each of them may contain the trip count. But each iteration uses
+  // another element.
   const std::string member = "ld.global.u64 %rd8, [%rd1];\nld.global.u32 %r4, [%rd8+4];";
   EXPECT_FALSE(waits(kernel(loop(search, member.c_str()))));
   // Each iteration tries to get the same lock.
@@ -274,7 +274,7 @@ TEST(BlockWaits, AreNotLoopsThatWriteOtherArrays) {
                    "setp.ne.u32 %p2, %r4, 0;\n@%p2 bra again;")));
 }
 
-// A member of a struct decides when the loop ends; threads count in another member.
+// A member of a struct decides when the loop ends; threads increment another member.
 TEST(BlockWaits, AreNotLoopsThatReadAnotherMember) {
   const auto loop = [](const char* before, const char* behind) {
     return fmt::format(

@@ -1,6 +1,6 @@
 // Native code computes f16 and bf16 in vectors of f32 and f64. For 16-bit numbers of all magnitudes, with partners that
-// cause ties, overflow, subnormals and cancellation, it returns the same as the interpreter, whose results agree with
-// an H200.
+// cause ties, overflow, subnormals and cancellation, native code returns the same as the interpreter, whose results
+// agree with an H200.
 
 #include "tests/ptx/programs_fixture.h"
 

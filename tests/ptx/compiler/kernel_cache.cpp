@@ -246,7 +246,8 @@ TEST_F(kept_kernels, AreSharedByProcesses) {
   EXPECT_EQ(files().size(), 3U);
 }
 
-// A process reports only the first reason, so each case runs in a process of its own.
+// A process reports only the first reason for which it does not keep compiled kernels, so each case runs in its own
+// process.
 TEST_F(kept_kernels, AreNotNeeded) {
   const auto told_in = [&](const std::string& folder, rlim_t largest_file = RLIM_INFINITY) {
     testing::internal::CaptureStderr();

@@ -189,7 +189,8 @@ class warp_generator {
   bool has_ended_lanes_ = false;
 };
 
-// Kernels whose native code runs in lanes of a whole warp; some blocks have a shape for which it does not.
+// Kernels whose native code runs in lanes of a whole warp; some blocks have a shape for which native code does not run
+// in lanes of a whole warp.
 TEST(WarpLanes, RandomKernelsGiveWhatTheInterpreterGives) {
   if (!has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   for (unsigned seed = 0; seed < 16; ++seed) {

@@ -78,7 +78,7 @@ TEST(Conformance, InterpreterIsAnH200) {
   }
 }
 
-// Compares some families with plain C++ code, which does not use the tables.
+// Compares some families of instructions with plain C++ code.
 TEST(Conformance, FamiliesInPlainArithmetic) {
   const auto cases = conformance_cases();
   const auto operands = conformance_operands();

@@ -79,8 +79,8 @@ std::string more(const resources& earlier, const resources& later) {
   return result;
 }
 
-// The sweep of this process if failures stay armed until the process ends; otherwise null. tell_end() reports its
-// result; it is registered as the first exit handler, so it runs last.
+// The sweep of this process if failures stay armed until the process ends; otherwise null. tell_end() reports the
+// result of this sweep. tell_end() is registered as the first exit handler, so it runs last.
 const sweep_of* ending = nullptr;
 int report_of_end = -1;
 

@@ -1,5 +1,5 @@
-// How hooks offer a call of the program to the registered kinds of memory: exceptions become error codes, and the first
-// kind that the call concerns handles it.
+// Tests how hooks offer a call of the program to the registered kinds of memory. The first kind that the call concerns
+// handles the call, and exceptions become error codes.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

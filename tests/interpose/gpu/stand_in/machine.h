@@ -56,9 +56,9 @@ class context_list {
 };
 /// Returns the contexts of the calling thread.
 context_list& context_stack();
-/// Finds the current context; returns an error if it cannot be used.
+/// Finds the current context; returns an error if there is no current context or it cannot be used.
 CUresult current(context*& found);
-/// Ends a context: waits for its work, then releases everything that it has.
+/// Ends a context: waits for its work, then releases its memory, streams and events.
 void end(context& c);
 
 /// Add the number of objects to `all`, for stand_in_held.
@@ -191,7 +191,7 @@ struct rows {
   std::size_t slice = 0;  ///< the distance in bytes from one plane to the next
 };
 
-/// Makes a copy like the driver: refuses invalid copies, and queues the copy or makes it at once.
+/// Executes a copy like the driver: refuses invalid copies, and queues the copy or runs it at once.
 CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::size_t depth, CUstream in, bool wait);
 inline CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in, bool wait) {
   return copy(rows{to}, rows{from}, bytes, 1, 1, in, wait);

@@ -155,8 +155,8 @@ TEST(Notice, ComesWhenALibraryIsOpened) {
   EXPECT_LT(told, o.text.find("plugin.cu")) << "the message comes too late, after the library's first call\n" << o.text;
 }
 
-// g++ links the module HPE_TEST_STATIC_MODULE, and the module has no kernels. So nothing in its file shows that it uses
-// CUDA, and hpe notices this only at its first call.
+// g++ links the module HPE_TEST_STATIC_MODULE, and the module has no kernels. So nothing in the module's file shows
+// that the module uses CUDA, and hpe notices the static runtime only at the module's first call.
 TEST(Notice, ComesAtTheLatestWithTheFirstCall) {
   const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " HPE_TEST_STATIC_MODULE);
   EXPECT_NE(o.text.find(HPE_TEST_STATIC_MODULE " contains a static CUDA runtime"), std::string::npos) << o.text;
