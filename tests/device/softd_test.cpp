@@ -312,7 +312,8 @@ TEST(kernel_heap, agrees_with_a_model_and_takes_the_first_place_that_is_large_en
       EXPECT_TRUE(heap.contains(reinterpret_cast<std::uintptr_t>(made), bytes));
     } else if (!used.empty()) {
       const auto gone = std::next(used.begin(), static_cast<std::ptrdiff_t>(random() % used.size()));
-      heap.release(static_cast<std::byte*>(base) + gone->first * 16 + 8);  // no effect: not the begin of an allocation
+      heap.release(static_cast<std::byte*>(base) + gone->first * 16 +
+                   8);  // no effect: not the beginning of an allocation
       heap.release(static_cast<std::byte*>(base) + gone->first * 16);
       used.erase(gone);
     }

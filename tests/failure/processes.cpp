@@ -1,4 +1,4 @@
-// Processes: children of fork, programs that are exec'd, and owners that are killed.
+// Tests children of fork, programs that exec starts, and owners of devices that are killed.
 
 #include <dirent.h>
 #include <sys/prctl.h>

@@ -14,7 +14,7 @@ namespace hpe::fuzz {
 void load_ptx(std::vector<std::string> texts);
 
 /// While an object exists, the program may allocate `fixed_bytes` bytes plus `most_ratio` times the size of the input.
-/// If the program allocates more, the object's allocator aborts it.
+/// If the program allocates more, it is aborted with a message.
 class memory_limit {
  public:
   static constexpr std::size_t fixed_bytes = 128 << 20;

@@ -17,8 +17,8 @@ namespace {
 using kernels::by_key;
 using kernels::sort_pair;
 
-/// Returns an element whose key has one of `kinds` values, so that many keys are equal; the value of a pair is its
-/// original place.
+/// Returns an element whose key has one of `kinds` values, so that many keys are equal; the value of a pair is the
+/// pair's original place.
 template <class T>
 T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t /*place*/) {
   const auto value = static_cast<std::int64_t>(random() % kinds) - static_cast<std::int64_t>(kinds / 2);

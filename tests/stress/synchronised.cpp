@@ -1,8 +1,8 @@
 // Several threads use the same hpe memory in every possible way, synchronised as C++ requires. The test compares all
 // data that they read with its own copy in ordinary memory.
 //
-// An object is one allocation. It is divided into stripes at odd offsets, each with its own lock. So threads use
-// different bytes of one block, and small objects of one slab, at the same time.
+// An object is one allocation, which is divided into stripes at odd offsets. Each stripe has its own lock. So threads
+// use different bytes of one block, and small objects of one slab, at the same time.
 
 #include <gtest/gtest.h>
 

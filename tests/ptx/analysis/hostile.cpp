@@ -176,7 +176,7 @@ TEST(HostileKernels, CarriedTripCountsDependOnWhatEndsTheLoop) {
                                    "{store}" + loop_of(11, "%r0", loop_of(12, "%r1") + "shr.u32 %r13, %r12, 1;\n") +
                                        "add.s32 %r20, %r13, 1;\n")),
             irregular);
-  // A number that depends on the thread is not a factor that is the same for all blocks.
+  // The analysis must not treat a number that depends on the thread as a factor that is the same for all blocks.
   const std::string times_block =
       "mul.lo.s32 %r21, %r20, %r1;\nmul.wide.u32 %d1, %r21, 4;\nadd.s64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r2;\n";
   EXPECT_EQ(class_of_store(nest("%r2"), times_block), irregular);

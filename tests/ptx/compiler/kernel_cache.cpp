@@ -121,7 +121,7 @@ class kept_kernels : public testing::Test {
     EXPECT_EQ(all.size(), 1U);
     return all.at(0);
   }
-  // If a file replaces another one, it has another inode number.
+  // Returns the inode number of a file. A file that replaces another file has another inode number.
   static ino_t number_of(const fs::path& file) {
     struct stat about {};
     EXPECT_EQ(::stat(file.c_str(), &about), 0);

@@ -115,7 +115,7 @@ TEST(Stream, EachThreadHasADefaultStreamThatIsBlocking) {
     others->enqueue([] { return cudaSuccess; });
   }).join();
   EXPECT_NE(others, mine);
-  EXPECT_TRUE(others->closed());  // the stream was closed when its thread ended; its work continues
+  EXPECT_TRUE(others->closed());  // the stream was closed when its thread ended; the stream's work continues
   EXPECT_EQ(others->query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(others->synchronize(), cudaSuccess);
