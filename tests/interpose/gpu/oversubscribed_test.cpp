@@ -120,7 +120,7 @@ TEST_F(Oversubscribed, WorkInContextsOfTheProgramThatEnd) {
   EXPECT_EQ(std::vector<unsigned>(there.begin(), there.begin() + 1024), std::vector<unsigned>(1024, 1));
 }
 
-// The k-th allocation of host memory fails, for each k. No exception reaches the program, and no data is lost.
+// The k-th allocation of host memory fails, for each k. No exception reaches the program, and no device memory leaks.
 TEST_F(Oversubscribed, CallsWithoutHostMemory) {
   std::vector<unsigned> host(bytes / 4, 7);
   const auto step = [](CUresult result) {
