@@ -8,7 +8,7 @@
 
 namespace hpe::test {
 
-/// A copy of some bytes directly in front of an unmapped page, so that a read beyond their end crashes.
+/// A copy of some bytes directly in front of an unmapped page, so that a read beyond the end of the copy crashes.
 class bytes_at_end {
  public:
   explicit bytes_at_end(std::string_view bytes) : size_(bytes.size()), mapped_((size_ + 2 * page - 1) / page * page) {

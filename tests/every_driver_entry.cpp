@@ -1,5 +1,5 @@
-// Defines every entry that hpe uses of a CUDA driver as a function that returns an error. The definitions are weak, so
-// that a test's driver can define the entries that it needs.
+// Defines every function of the CUDA driver that hpe uses; each definition returns an error. The definitions are weak,
+// so that the driver of a test can define the functions that it needs.
 #include <cuda.h>
 
 extern "C" int stand_in_refuses() { return CUDA_ERROR_NOT_SUPPORTED; }

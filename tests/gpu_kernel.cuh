@@ -15,13 +15,13 @@ struct part {
   std::uint64_t end;
 };
 
-/// Returns the elements of this block, if all blocks get equal parts.
+/// Returns the elements that this block processes if all blocks process equal parts.
 __device__ inline part my_part(std::uint64_t count) {
   const std::uint64_t tiles = std::uint64_t{gridDim.x} * gridDim.y * gridDim.z;
   return {count * tile() / tiles, count * (tile() + 1) / tiles};
 }
 
-/// Calls body for each element of this block; the elements are divided among the block's threads.
+/// Calls body for each element of this block's part. The block's threads divide the elements among themselves.
 template <class Body>
 __device__ void for_my_part(std::uint64_t count, Body body) {
   const part mine = my_part(count);

@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-/// hpe's threads block signals, so for these threads the current system call is printed instead.
+/// hpe's threads block signals, so the function prints the current system call of these threads instead.
 inline void tell_where_threads_are() {
   struct sigaction action {};
   action.sa_handler = [](int) {

@@ -49,7 +49,7 @@ class boxes {
     const box_extent e = extent();
     return {e, strides(e), strides(e)};
   }
-  /// Returns a number near 0, near a power of two, or near the largest.
+  /// Returns a number near 0, near a power of two, or near the largest possible number.
   std::size_t any_number() {
     const std::size_t near = below(4);
     switch (below(4)) {
@@ -179,7 +179,8 @@ TEST(box, parts_are_as_large_as_they_may_be) {
   const std::array sides{box_strides{10, 100}};
   const auto first = [&](std::size_t most) { return box_parts({8, 5, 7}, sides, most).next()->extent; };
   EXPECT_EQ(first(700), (box_extent{8, 5, 7}));
-  EXPECT_EQ(first(248), (box_extent{8, 5, 3})) << "two distances of planes, and a plane of 48 bytes";
+  EXPECT_EQ(first(248), (box_extent{8, 5, 3}))
+      << "the bytes of two distances of planes, and the 48 bytes of the last plane";
   EXPECT_EQ(first(247), (box_extent{8, 5, 2}));
   EXPECT_EQ(first(47), (box_extent{8, 4, 1}));
   EXPECT_EQ(first(8), (box_extent{8, 1, 1}));

@@ -62,7 +62,7 @@ TEST(ParseSize, RefusesTextsThatAreNoSizes) {
 TEST(Options, DefaultsHoldWhereTheEnvironmentSaysNothing) {
   const environment empty("HPE_STAGING_BUFFERS", "");
   const hpe::options o = hpe::options::from_environment();
-  EXPECT_EQ(o.staging_buffers, hpe::options().staging_buffers) << "an empty variable says nothing";
+  EXPECT_EQ(o.staging_buffers, hpe::options().staging_buffers) << "an empty variable leaves the default";
   EXPECT_EQ(o.segment_size, std::uint64_t{1} << 40);
 }
 

@@ -15,13 +15,14 @@ struct counted {
   counted(const counted&) = delete;
   counted& operator=(const counted&) = delete;
   ~counted() { ++destroyed; }
-  std::string text = "a text that is too long for the room inside of the object";
+  std::string text = "a text that is too long for the buffer inside the string object";
   static inline int made = 0, destroyed = 0;
 };
 
 counted* made_late = nullptr;
 
-// Made before the per-thread object, so that this destructor runs after that of the object.
+// Each thread constructs it before the per-thread object, so its destructor runs after the per-thread object's
+// destructor.
 struct late_user {
   ~late_user() {
     if (used) made_late = &per_thread<counted>::get();

@@ -42,7 +42,7 @@ TEST(Timepoint, OfNoTimelineIsNothingToWaitFor) {
 
 TEST(OwnFolders, ContainTheFolderOfThisProgram) {
   const std::string here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  EXPECT_EQ(hpe::own_folders(), (std::vector<std::string>{here, here})) << "of the library, which is in the program";
+  EXPECT_EQ(hpe::own_folders(), (std::vector<std::string>{here, here})) << "hpe is linked into the program";
 }
 
 TEST(Rank, IsThatOfTheFirstLauncherThatSetsIt) {

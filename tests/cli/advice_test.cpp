@@ -13,8 +13,8 @@ constexpr std::uint64_t MiB = 1 << 20;
 constexpr const char* touch = "touches of device memory";
 constexpr std::uint64_t here = 0x200000000000;
 
-// A process of ten seconds for which no advice is due: one allocation of 64 MiB, copied once to the device and once
-// back.
+// Returns a process of ten seconds that needs no advice: it has one allocation of 64 MiB, copied once to the device and
+// once back.
 recorded_process fine() {
   recorded_process p;
   p.name = "rank 0";
@@ -107,11 +107,12 @@ TEST(advice, follows_from_the_records) {
     ASSERT_NE(found, all.end()) << r.rule;
     EXPECT_EQ(found->where, r.where) << r.rule;
     EXPECT_NE(found->text.find(r.words), std::string::npos) << found->text;
-    EXPECT_LE(all.size(), 1U + (r.rule == std::string("high fault rate"))) << "only what was changed: " << r.rule;
+    EXPECT_LE(all.size(), 1U + (r.rule == std::string("high fault rate")))
+        << "advice only about the changed record:  " << r.rule;
   }
 }
 
-// The same records, but so short or so rare that following advice would save no time.
+// Uses the records of the table, but with less time or fewer events, so that following the advice would save no time.
 TEST(advice, is_not_given_for_records_that_take_no_time) {
   for (const row& r : table) {
     recorded_process p = fine();

@@ -27,7 +27,7 @@ bool interrupted_start = false;  ///< a SIGTERM arrives when a program has just 
 }  // namespace
 
 /// Replaces the C library's function, so that the signal arrives between the start of the program and the next
-/// statement.
+/// statement of hpe run.
 extern "C" int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
                             const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
   auto* const next = reinterpret_cast<decltype(&posix_spawnp)>(::dlsym(RTLD_NEXT, "posix_spawnp"));
@@ -249,7 +249,7 @@ constexpr bool sanitizer_needs_mappings = false;
 #endif
 
 TEST(info, names_the_limit_of_data_segments) {
-  if (sanitizer_needs_mappings) GTEST_SKIP() << "the sanitizer ends the program when it gets no mapping";
+  if (sanitizer_needs_mappings) GTEST_SKIP() << "the sanitizer ends the program if it cannot map memory";
   const outcome o = shell(fmt::format("ulimit -d 30000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
   EXPECT_EQ(exit_status(o), 1) << o.text;
   EXPECT_TRUE(contains(o, "data segment         29.3 MiB   LOW: hpe's tables, buffers")) << o.text;
@@ -306,7 +306,7 @@ TEST(report, a_signal_that_arrives_while_the_program_starts_is_forwarded) {
   char* argv[] = {program.data(), seconds.data(), nullptr};
   EXPECT_EXIT(::_exit(hpe::cli::run_with_report(page.string(), argv)), ::testing::KilledBySignal(SIGTERM), "");
   interrupted_start = false;
-  EXPECT_TRUE(std::filesystem::exists(page));  // so hpe has outlived the program
+  EXPECT_TRUE(std::filesystem::exists(page));  // hpe run writes the page after the program has ended
   std::filesystem::remove(page);
 }
 
@@ -345,7 +345,8 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
 }
 
-// A part of a build, as it might be copied to a machine with GPUs. Any library can serve as the driver here.
+// The folder contains only a part of a build, as a user might copy it to a machine with GPUs. Any library can serve as
+// the CUDA driver in this test.
 TEST(run_preloads, says_where_the_shim_is_missing) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / fmt::format("hpe-run-{}", getpid());
@@ -411,7 +412,8 @@ TEST(run, refuses_a_wrong_value_of_an_option_before_the_program_runs) {
   EXPECT_TRUE(contains(hpe("run -- true", "HPE_PROFILE=yes"), "HPE_PROFILE=\"yes\" is none of on, off, 1 and 0"));
 }
 
-/// A folder with a copy of the command and a benchmark beside it, and the libraries where both look for them.
+/// A folder with a copy of the command, a benchmark beside it, and the libraries in the place in which both programs
+/// look for them.
 class bench : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -25,7 +25,7 @@ const machine_facts two_soft_devices{false, {}, {4 * gibi, 4 * gibi}};
 const machine_facts two_gpus{true, {90, 90}, {80 * gibi, 80 * gibi}};
 const machine_facts one_gpu{true, {90}, {80 * gibi}};
 
-/// A dynamically linked program of nvcc.
+/// Returns the examination of a dynamically linked program that nvcc has compiled.
 examined_program cuda_program(bool shared, std::set<std::uint32_t> ptx, std::set<std::uint32_t> machine_code) {
   examined_program p;
   p.path = "/opt/program";
@@ -63,7 +63,7 @@ TEST(doctor, libraries_that_hpe_brings_are_not_missing_on_soft_devices) {
   examined_program p = cuda_program(true, {75}, {});
   p.missing = {"libcudart.so.13"};
   EXPECT_EQ(plain(p, two_soft_devices).how, state::good);
-  EXPECT_EQ(plain(p, two_gpus).how, state::bad) << "on GPUs the program takes NVIDIA's";
+  EXPECT_EQ(plain(p, two_gpus).how, state::bad) << "on GPUs, the program loads NVIDIA's CUDA runtime";
   p.missing = {"libcudart.so.13", "libelse.so.2"};
   const finding f = plain(p, two_soft_devices);
   EXPECT_EQ(f.how, state::bad);

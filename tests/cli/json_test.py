@@ -18,9 +18,9 @@ import jsonschema
 HPE = sys.argv.pop(1)
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
-# Commands that print facts and compute nothing; they do not have --quiet and --devices.
+# Commands that print facts and compute nothing. They have neither --quiet nor --devices.
 TELLING = {"info", "explain", "doctor"}
-# A small run of each command, and the schema of its JSON.
+# The arguments of a small run of each command, and the schema of the command's JSON.
 RUNS = {
     "info": ([], "info"),
     "doctor": (["/bin/sh"], "doctor"),
@@ -107,7 +107,7 @@ class Commands(unittest.TestCase):
 
     def test_progress_is_one_line_of_a_terminal(self):
         lines, steps = [], 250
-        while not lines and steps < 100000:  # until the work takes longer than the time before the first line
+        while not lines and steps < 100000:  # until the run is so long that it prints a progress line before its end
             steps *= 2
             script = ["script", "--quiet", "--return", "--command", f"{HPE} wave 24 --steps {steps}", "/dev/null"]
             done = subprocess.run(script, capture_output=True, check=True, cwd=self.folder.name, stdin=subprocess.DEVNULL)

@@ -120,7 +120,7 @@ class Report(unittest.TestCase):
         parts = Path(f"{page}.parts")
         parts.mkdir()
         (parts / "notes.txt").write_text("mine")
-        (parts / "-.1.json").write_text("{}")  # a part of an earlier run
+        (parts / "-.1.json").write_text("{}")  # a process's part of the report of an earlier run
         run(page, HPE, "info")
         self.assertEqual([p.name for p in parts.iterdir()], ["notes.txt"])
         self.assertEqual(len(data_of(page)["processes"]), 1)
@@ -157,7 +157,8 @@ class Report(unittest.TestCase):
         page = self.page.with_name("small") / "page.html"
         page.parent.mkdir()
         page.write_text("an earlier page")
-        # The program's files have no limit; hpe's, which makes the page, have one.
+        # The program's files have no size limit. The hpe command, which writes the page, may write files of at most
+        # 1000 bytes.
         program = f"prlimit --fsize=unlimited --pid $$; prlimit --fsize=1000 --pid $PPID; '{HPE}' info"
         result = run(page, "sh", "-c", program, check=False)
         self.assertEqual(result.returncode, 1)

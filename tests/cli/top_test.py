@@ -110,12 +110,12 @@ class Top(unittest.TestCase):
                 while "ended with" not in screen and time.monotonic() < deadline:
                     screen = tmux("capture-pane", "-p")
                 self.assertIn("ended with 0", screen)
-                self.assertNotIn("launch/s", screen, "the screen before is back")
+                self.assertNotIn("launch/s", screen, "the terminal does not show the screen from before hpe top")
             finally:
                 tmux("kill-server")
 
     def take_pictures(self, folder, screen):
-        """Takes pictures of a screen, which must have no colours of its own, so that it has the terminal's colours."""
+        """Takes pictures of hpe top's screen. hpe top must set no colours, so that the screen has the terminal's colours."""
         if not BROWSER:
             return
         folder.mkdir(parents=True, exist_ok=True)

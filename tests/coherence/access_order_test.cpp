@@ -66,7 +66,7 @@ class order_by_byte {
       u.concurrent.remove_timelines(all);
     }
   }
-  /// The number of stretches of bytes with the same users.
+  /// Returns the number of stretches: runs of adjacent bytes with the same users.
   std::size_t stretches() const {
     std::size_t count = 1;
     for (std::size_t i = 1; i < bytes_.size(); ++i)
@@ -261,7 +261,8 @@ TEST(access_order, is_crowded_when_many_ranges_were_looked_at_and_not_after_forg
 TEST(access_order, is_no_longer_than_the_parts_that_are_used) {
   access_order order;
   order.reset(1 << 20);
-  // Eight parts, whose halos the neighbours read in each step, as in a stencil.
+  // As in a stencil, each step reads and writes eight parts of an array; a read also covers 512 bytes of each
+  // neighbour.
   for (std::uint64_t step = 1; step <= 500; ++step) {
     for (std::uint32_t part = 0; part < 8; ++part) {
       const std::uint64_t begin = part * (1 << 17);

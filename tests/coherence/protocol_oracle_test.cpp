@@ -1,5 +1,6 @@
-// A model of one block, in which each of the two copies is a number. Random events drive it as the runtime does, with
-// fetches that finish late. A host or a kernel that reads must find the last written value.
+// A model of one block, in which each of the two copies is a number. Random events change the model as the runtime
+// changes a block, with fetches that finish late. The host or a kernel that reads the block must find the last written
+// value.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +45,7 @@ class two_copies {
     if (actions.open_write) view_ = view::writable;
     if (actions.upload) home_ = shadow_;
     if (actions.fetch) {
-      ASSERT_EQ(view_, view::closed) << "the copy would fall into an open view";
+      ASSERT_EQ(view_, view::closed) << "the fetch writes the shadow while the view is open";
       fetch_ = ++fetches_;
     }
     state_ = next;
@@ -62,7 +63,7 @@ class two_copies {
 
   void touch(block_event event, view needed) {
     for (int tries = 0; view_ < needed; ++tries) {
-      ASSERT_LT(tries, 3) << "the access never gets its right";
+      ASSERT_LT(tries, 3) << "the host never gets access to the block";
       happens(event);
       if (state_ == block_state::fetching)
         finish_fetch(event == block_event::host_read ? block_event::fetched : block_event::fetched_for_write);
@@ -76,15 +77,15 @@ class two_copies {
 
   void write_on_host(block_event event) {
     touch(event, view::writable);
-    // A write keeps the rest of the block, so its old bytes must be right; an overwrite does not.
+    // A write keeps the block's other bytes, so the shadow must contain the last value. An overwrite keeps no bytes.
     if (event == block_event::host_write) {
       EXPECT_EQ(shadow_, last_);
     }
     shadow_ = last_ = ++writes_;
   }
 
-  /// Does the steps before device work: closes the view and uploads the host's writes. Only queuing the work changes
-  /// the state to that of the work.
+  /// Models the steps before device work: closes the view and uploads the host's writes. The block gets the state of
+  /// the work only when the work is queued.
   void release(block_event event) {
     const block_actions actions = apply(state_, event).actions;
     if (actions.close) view_ = view::closed;
@@ -94,7 +95,7 @@ class two_copies {
     state_ = apply(state_, block_event::flush).next;
   }
 
-  /// The work fails before anything is queued: both sides must then find the old bytes.
+  /// The work fails before the runtime queues any of it. The host and kernels must then find the old bytes.
   void fail_before_queuing(block_event event) { release(event); }
 
   /// The work fails after parts of it have run. If the host has a copy, that copy is then valid; otherwise the home is

@@ -50,7 +50,7 @@ TEST(region_table, a_number_rests_before_it_is_used_again) {
     EXPECT_EQ(&table.at(first.id), &first);
   }
   EXPECT_GE(others, 64u);
-  EXPECT_LT(table.limit(), 200u) << "numbers are used again, not used up";
+  EXPECT_LT(table.limit(), 200u) << "regions reuse the numbers of freed regions";
 }
 
 TEST(region_table, numbers_of_a_lane_have_its_remainder) {
@@ -73,7 +73,7 @@ TEST(region_table, numbers_of_a_lane_have_its_remainder) {
   }
   const std::uint32_t limit = table.limit();
   for (int n = 0; n < 300; ++n) EXPECT_EQ(table.take(1).id % lanes, 1u);
-  EXPECT_EQ(table.limit(), limit) << "numbers are used again";
+  EXPECT_EQ(table.limit(), limit) << "regions reuse the numbers of freed regions";
 }
 
 TEST(region_table, remembers_freed_regions_by_address) {

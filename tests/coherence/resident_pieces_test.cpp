@@ -37,7 +37,8 @@ TEST(resident_pieces, around_a_range_are_those_that_have_its_bytes_or_all) {
   r.add({granules(7, 10), 0}, 1);
   EXPECT_EQ(r.around({3 * granule, 3 * granule + 1}), granules(0, 10));
   r.set_leaving(0, true);
-  EXPECT_EQ(r.around({3 * granule, 3 * granule + 1}), granules(2, 4)) << "a part may be gone soon";
+  EXPECT_EQ(r.around({3 * granule, 3 * granule + 1}), granules(2, 4))
+      << "the runtime may soon evict a part of the piece";
 }
 
 TEST(resident_pieces, cover_everything_when_nothing_is_missing) {

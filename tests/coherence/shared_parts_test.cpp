@@ -14,7 +14,7 @@ TEST(shared_parts, are_found_if_they_contain_the_whole_range) {
   EXPECT_EQ(parts.around({100, 200})->memory, 7U);
   EXPECT_EQ(parts.around({199, 201})->memory, 8U);
   EXPECT_EQ(parts.around({99, 101}), nullptr);
-  EXPECT_EQ(parts.around({140, 201}), nullptr) << "no one part contains it";
+  EXPECT_EQ(parts.around({140, 201}), nullptr) << "no single part contains the range";
   parts.remove(7);
   EXPECT_EQ(parts.around({100, 150}), nullptr);
   parts.clear();

@@ -12,7 +12,7 @@ namespace hpe::coherence {
 namespace {
 
 /// A model of a host that writes blocks that need no fetch, and of a runtime that executes the plans: it opens blocks
-/// ahead of the writer, and uploads blocks behind the writer, which closes them to writers.
+/// ahead of the writer, uploads blocks behind the writer, and closes the uploaded blocks to writes.
 class writer {
  public:
   writer(std::uint64_t blocks, std::uint64_t window, rolling_mode mode) : blocks_(blocks) {
@@ -116,7 +116,7 @@ TEST(write_behind, several_writers_share_the_window) {
       }
     }
     EXPECT_GE(host.uploads, walks * walk_length - most_open - 1);
-    EXPECT_LE(host.uploads, walks * walk_length) << "none before it was written";
+    EXPECT_LE(host.uploads, walks * walk_length) << "no block is uploaded before it is written";
     host.release();
     EXPECT_TRUE(host.nothing_lost());
   }
@@ -198,7 +198,7 @@ TEST(write_behind, threads_that_share_an_array_are_uploaded_behind) {
         write_in_parts(host, blocks, part, threads, together);
         ASSERT_FALSE(testing::Test::HasFatalFailure());
         EXPECT_GE(host.uploads, blocks - window - 8);
-        EXPECT_LE(host.uploads, blocks + blocks / 8) << "too early too often";
+        EXPECT_LE(host.uploads, blocks + blocks / 8) << "too many blocks are uploaded too early";
         host.release();
         EXPECT_LE(host.left, window + 8);
         EXPECT_TRUE(host.nothing_lost());

@@ -144,7 +144,7 @@ TEST_F(element_file, names_compressed_files_and_other_names) {
   EXPECT_NE(complaint(write_raw("a.npy", "\x1f\x8b\b")).find("compressed by gzip"), std::string::npos);
   EXPECT_NE(complaint(write_raw("a.npy", "PK\3\4 of numpy.savez")).find("zip archive"), std::string::npos);
   EXPECT_NE(complaint(write_raw("a.raw.gz", "\x1f\x8b\b")).find("compressed by gzip"), std::string::npos);
-  EXPECT_EQ(complaint(write_raw("a.raw", "\x1f\x8b\b")), "") << "elements may begin so";
+  EXPECT_EQ(complaint(write_raw("a.raw", "\x1f\x8b\b")), "") << "elements may begin with these bytes";
   EXPECT_EQ(complaint(write_raw("b.raw.gz", "elements")), "");
   EXPECT_NE(complaint(write_raw("a.raw", "\x93NUMPY")).find("must end in .npy"), std::string::npos);
 }

@@ -164,7 +164,7 @@ TEST(options, a_program_follows_the_options) {
   EXPECT_EQ(place({"--fast", "--"}), 3);
   EXPECT_THROW(static_cast<void>(place({"--fsat", "env"})), bad_input);
   EXPECT_THROW(static_cast<void>(place({"--count"})), bad_input);
-  EXPECT_THROW(static_cast<void>(place({"--count=", "3", "env"})), bad_input) << "3 is no value of it";
+  EXPECT_THROW(static_cast<void>(place({"--count=", "3", "env"})), bad_input) << "3 is not the value of --count";
   EXPECT_THROW(static_cast<void>(place({"--fast", "--count=", "--", "env"})), bad_input);
   EXPECT_EQ(place({"--count", "3", "env", "--count="}), 3) << "an argument of the program";
 }

@@ -69,8 +69,7 @@ class machine_of_test {
     std::filesystem::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
-  /// Returns the free memory of the host that the message about too large a demand states; empty if there is no
-  /// message.
+  /// Returns the free host memory that the error message for a demand of `bytes` states; empty if there is no message.
   [[nodiscard]] std::string free_for(double bytes) const {
     try {
       check_room("elements", {.on_host = bytes}, 1, root_);
@@ -91,7 +90,7 @@ TEST(program, limits_of_control_groups_count) {
   const machine_of_test machine;
   EXPECT_EQ(machine.free_for(most), "");
   EXPECT_EQ(machine.free_for(9 * gibi), "8.0 GiB");
-  // Version 2: the parent group has a limit, and the page cache that counts towards it can be freed.
+  // Version 2 of control groups: the parent group has a limit, and the page cache that counts towards it can be freed.
   machine.write("proc/self/cgroup", "0::/job/step\n");
   machine.write("sys/fs/cgroup/job/step/memory.max", "max\n");
   machine.write("sys/fs/cgroup/job/step/memory.current", "1\n");
@@ -180,7 +179,7 @@ TEST(report, texts_that_are_not_utf_8_make_valid_json) {
   std::filesystem::remove(path);
 }
 
-/// A progress that writes to a file, with a clock that the test sets.
+/// A progress display that writes to a file and reads a clock that the test sets.
 class progress_test : public testing::Test {
  protected:
   progress::place place(bool terminal) {

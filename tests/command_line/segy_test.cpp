@@ -54,7 +54,7 @@ class segy_file : public testing::Test {
     return path(name);
   }
 
-  /// Reads a file and writes it anew; returns the bytes.
+  /// Reads a file, writes its contents to another file, and returns the bytes of that file.
   [[nodiscard]] std::string written_back(const std::string& from) const {
     const reader source(from);
     writer copy(path("copy.sgy"), source.head());
@@ -249,7 +249,7 @@ TEST_F(segy_file, a_new_file_takes_its_name_when_it_is_published) {
   begun.publish();
   EXPECT_EQ(contents(file), all.substr(0, 3600 + 256));
   begun.write(std::span(&t, 1));
-  EXPECT_EQ(contents(file).size(), 3600U + 2 * 256) << "others may read the traces that are complete";
+  EXPECT_EQ(contents(file).size(), 3600U + 2 * 256) << "other programs may read the complete traces";
   begun.publish();
   begun.close();
   EXPECT_EQ(reader(file).traces(), 2U);
@@ -260,7 +260,7 @@ TEST_F(segy_file, revisions_in_text_and_intervals_of_traces_are_read) {
   const auto with = [&](std::size_t first, const std::string& bytes) {
     return std::string(all).replace(first - 1, bytes.size(), bytes);
   };
-  // Blanks in ASCII and EBCDIC; the fields that revision 1 adds may then be blanks too.
+  // If the header text consists of blanks in ASCII or EBCDIC, the fields that revision 1 adds may be blanks too.
   for (const std::string& blanks : {std::string(8, ' '), std::string(8, '\x40')})
     EXPECT_EQ(complaint(with(3501, blanks)), "");
   for (const char* const digits : {"10", "1.", "00", "\xf1\xf0"})
@@ -325,7 +325,7 @@ TEST_F(segy_file, a_wrong_header_is_refused_with_its_defect) {
   for (const auto& [bytes, words] : lies)
     EXPECT_NE(complaint(bytes).find(words), std::string::npos) << complaint(bytes);
 
-  EXPECT_EQ(complaint(changed(in_file::samples, 0)), "");  // the headers of the traces state the number
+  EXPECT_EQ(complaint(changed(in_file::samples, 0)), "");  // the headers of the traces state the number of samples
   EXPECT_NE(complaint(std::string(4000, '\0').replace(3225, 1, "\1")).find("states that its traces have 0 samples"),
             std::string::npos);
   std::string all = changed(in_file::equal_traces, 0);

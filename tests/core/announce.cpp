@@ -1,4 +1,4 @@
-// Announced work (hpe/announce.h), which waits in a queue of the program: CPU code waits for the end of this work.
+// CPU code waits for the end of announced work (hpe/announce.h), even while the program has the work in its own queue.
 
 #include "hpe/announce.h"
 
@@ -30,7 +30,7 @@ class filled_later {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_EQ(hpeAnnouncedBegin(announced_), HPE_SUCCESS);
       hpe::launch(test_kernel().fill, hpe::grid(4), {what.data(), count, first}, out(what));
-      seen_ = what[1];  // this thread waits only for its own work, which has been queued
+      seen_ = what[1];  // this thread waits only for its own work, which it has queued
       EXPECT_EQ(hpeAnnouncedEnd(announced_), HPE_SUCCESS);
     });
   }
@@ -177,7 +177,7 @@ TEST_F(Announce, MistakesAreTold) {
   ASSERT_EQ(hpeAnnounce(&second, 1, nullptr, 0), HPE_SUCCESS);
   EXPECT_EQ(hpeAnnouncedBegin(work), HPE_SUCCESS);
   EXPECT_EQ(hpeAnnouncedBegin(second), HPE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);  // the thread is still between begin and end of the first one
+  EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);  // the thread has not ended the first announcement yet
   EXPECT_EQ(it_[0], 1U);
   EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
   EXPECT_EQ(it_[0], 1U);

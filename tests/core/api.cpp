@@ -1,5 +1,5 @@
-// The contract of every function: an invalid call gives a status and a message that names the error, and changes
-// nothing.
+// The contract of every function: an invalid call returns an error status, sets a message that names the error, and
+// changes nothing.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ std::string text_of(const void* p) {
   return text;
 }
 
-// An array in which each element equals its index. untouched() checks that this is still so.
+// An array in which each element equals its index. untouched() checks that no element has changed.
 struct witness {
   numbers array{mebi};
   witness() { std::iota(array.begin(), array.end(), 0U); }
@@ -383,7 +383,7 @@ TEST(api, StatisticsCountLaunchesFaultsAndBytes) {
   EXPECT_EQ(s.launches, 2U);
   EXPECT_GE(s.bytes_to_device, 4 * count);
   EXPECT_GE(s.bytes_to_host, 1U);
-  EXPECT_LT(s.bytes_to_host, 2 * 4 * count);  // the first writes of new memory fetch nothing
+  EXPECT_LT(s.bytes_to_host, 2 * 4 * count);  // the first writes to new memory fetch nothing
   EXPECT_GE(s.faults_read, 1U);
   EXPECT_GE(s.faults_write, 1U);
   EXPECT_GE(s.protections, 2U);

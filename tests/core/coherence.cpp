@@ -194,7 +194,7 @@ TEST(coherence, AWriterIsUploadedBehindAgainAfterALaunch) {
   int passes = 0;
   while (uploaded_behind_a_pass(2) != 0) ASSERT_LT(++passes, 50);
   hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 1, 0}, inout(a));
-  EXPECT_GT(uploaded_behind_a_pass(3), a.size() * 2) << "the launch has begun the count anew";
+  EXPECT_GT(uploaded_behind_a_pass(3), a.size() * 2) << "the launch has reset the count of returns";
 }
 
 TEST(coherence, SynchronizingWaitsForKernels) {
@@ -378,7 +378,7 @@ TEST(coherence, DevicesThatReachEachOtherMoveDataWithoutTheHost) {
   const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
   hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 3}, out(a));
   a[5] = 1;                    // the valid copy of this block is on the host
-  EXPECT_EQ(a[n - 1], n + 2);  // and this block is valid on both sides
+  EXPECT_EQ(a[n - 1], n + 2);  // the last block is valid on both sides
   hpe::synchronize();
   hpe::check(hpeResetStatistics());
   hpe::migrate(a.data(), 1);

@@ -1,5 +1,5 @@
-// Data larger than device memory that is used again and again: what hpe evicts if the work repeats itself, and if it
-// does not.
+// Launches use more data than device memory holds, again and again. Tests which arrays hpe evicts if the launches
+// repeat in a cycle, and if they do not.
 
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ TEST(larger_cycles, OnlyArraysThatDoNotFitMove) {
     const moves moved;
     run();
     hpe::synchronize();
-    // Two arrays take turns in the memory of the latest launches, besides those that stay.
+    // Besides the arrays that stay in device memory, two arrays alternate in the memory of the latest launches.
     EXPECT_LE(moved.in() / periods, static_cast<double>(count - room + 3)) << count;
     EXPECT_GE(moved.in() / periods, static_cast<double>(count - room)) << count;
     EXPECT_LE(moved.out() / periods, moved.in() / periods + 3) << count;
@@ -96,7 +96,7 @@ TEST(larger_cycles, OnlyArraysThatDoNotFitMove) {
   }
 }
 
-// Array 0 is in each launch, as sums are; the others are only read.
+// Each launch writes its sums to array 0 and only reads the other arrays.
 TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
   constexpr std::size_t count = 2 * room;
   arrays all(count);
@@ -115,7 +115,7 @@ TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
   all.check();
 }
 
-/// How often an array must be brought in if the least recently used array is evicted.
+/// Returns the number of times that an array is brought in, if hpe evicts the least recently used array.
 std::size_t moves_of_least_recently_used(const std::vector<std::size_t>& sequence) {
   std::list<std::size_t> there;  // the latest first
   std::size_t moves = 0;

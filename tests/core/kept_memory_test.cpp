@@ -55,7 +55,7 @@ TEST_F(kept_memory_test, gives_the_smallest_space_that_is_large_enough) {
   ASSERT_TRUE(first);
   EXPECT_EQ(first->base, small.base);
   EXPECT_EQ(first->pages, old);
-  EXPECT_EQ(byte_at(small.base), std::byte{6}) << "its pages are there";
+  EXPECT_EQ(byte_at(small.base), std::byte{6}) << "the memory keeps its pages";
   EXPECT_EQ(kept.take(segment, 1)->base, small.base + 2 * granule_size) << "the rest";
   EXPECT_EQ(kept.take(segment, 4)->base, large.base);
   EXPECT_EQ(kept.take(segment, 1)->base, large.base + 4 * granule_size);
@@ -86,7 +86,7 @@ TEST_F(kept_memory_test, a_larger_allocation_goes_on_behind_it_where_that_is_fre
   kept.keep(before, old);
   EXPECT_FALSE(kept.take(segment, 4));
   kept.keep(last, zero);
-  EXPECT_FALSE(kept.take(segment, 4)) << "the largest one ends at an allocation";
+  EXPECT_FALSE(kept.take(segment, 4)) << "an allocation follows the largest kept space";
   EXPECT_TRUE(kept.take(segment, 3));
   const auto longer = kept.take(segment, 5);
   ASSERT_TRUE(longer);

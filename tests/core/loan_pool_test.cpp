@@ -30,7 +30,8 @@ TEST(loan_pool, lends_nothing_of_the_staging_buffers_of_any_group) {
   const loan lent = pool.take(mebi, nullptr);
   const auto offset = it.space().view(lent.data()) - it.space().segment_begin(memory::segment_kind::runtime);
   EXPECT_GE(offset, static_cast<std::ptrdiff_t>(2 * 7 * 4 * mebi));
-  EXPECT_THROW((void)pool.take(8 * mebi, nullptr), error) << "there are 8 MiB in all";
+  EXPECT_THROW((void)pool.take(8 * mebi, nullptr), error)
+      << "only 8 MiB remain beside the staging buffers, and 1 MiB is lent";
 }
 
 TEST(loan_pool, gives_pages_back_when_more_than_half_a_gibibyte_is_idle) {
@@ -47,7 +48,7 @@ TEST(loan_pool, gives_pages_back_when_more_than_half_a_gibibyte_is_idle) {
   for (const loan& l : take_all()) *l.data() = std::byte{1};
   std::size_t found = 0;
   for (const loan& l : take_all()) found += *l.data() == std::byte{1} ? 1 : 0;
-  EXPECT_EQ(found, kept) << "what was given back reads as zero";
+  EXPECT_EQ(found, kept) << "pages that were given back read as zero";
 }
 
 TEST(address_space, kept_address_space_serves_allocations_of_another_size) {

@@ -1,4 +1,4 @@
-// Memory that runs out in the middle of an operation, and the limit on the memory that the runtime keeps for reuse.
+// Tests operations during which memory runs out, and the limit on the memory that the runtime keeps for reuse.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -69,13 +69,13 @@ TEST(migration, a_failed_migration_leaves_the_allocation_at_its_old_home) {
       EXPECT_EQ(info.device, 0);
       EXPECT_TRUE(all_are(p, size, 7));
       EXPECT_EQ(hpeMemset(p, 9, size), HPE_SUCCESS);
-      EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS) << "its home does not have it any more";
+      EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS) << "the fill uses memory that the device has freed";
       EXPECT_TRUE(all_are(p, size, 9));
     }
     EXPECT_EQ(hpeFree(in_the_way), HPE_SUCCESS);
     EXPECT_EQ(hpeFree(p), HPE_SUCCESS);
   }
-  EXPECT_TRUE(lost_its_room) << "the other allocation never came in between";
+  EXPECT_TRUE(lost_its_room) << "the other allocation never took the memory during a migration";
 }
 
 std::size_t shadow_bytes() {
@@ -90,7 +90,7 @@ TEST(synchronizing, waits_for_copies_that_nobody_else_waits_for) {
   void* p = nullptr;
   ASSERT_EQ(hpeMallocOn(&p, size, 0), HPE_SUCCESS);
   std::memset(p, 1, size);
-  ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);  // also waits for the uploads behind the writing host
+  ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);  // also waits for the uploads that followed the host's writes
   ASSERT_EQ(hpeMemset(p, 2, size), HPE_SUCCESS);
   ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);
   std::vector<std::byte> ordinary(size, std::byte{3});
@@ -114,7 +114,7 @@ TEST(loans, that_came_back_are_kept_up_to_a_limit) {
     }
     EXPECT_EQ(shadow_bytes(), before + 5 * 4096);
   }
-  EXPECT_EQ(shadow_bytes(), before + 4 * 4096) << "four of 128 MiB are the 512 MiB that are kept";
+  EXPECT_EQ(shadow_bytes(), before + 4 * 4096) << "the pool keeps 512 MiB: four loans of 128 MiB";
   std::set<std::byte*> again;
   std::vector<loan> all;
   for (int i = 0; i < 5; ++i) {

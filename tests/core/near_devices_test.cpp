@@ -12,7 +12,7 @@ namespace {
 
 using groups = std::vector<unsigned>;
 
-/// Sets the NUMA nodes of devices; families of devices read this option from the environment.
+/// Sets the NUMA nodes of devices; each family of devices reads this option from the environment.
 class nodes_of_devices {
  public:
   explicit nodes_of_devices(const char* nodes) { ::setenv("HPE_SOFT_NODES", nodes, 1); }
@@ -85,7 +85,7 @@ TEST(near_devices, too_many_buffers_for_the_address_space_are_refused) {
   chosen.staging_buffers = 12;  // 12 buffers of 4 MiB for each of two groups
   try {
     runtime it(chosen);
-    FAIL() << "96 MiB in 64 MiB";
+    FAIL() << "96 MiB of buffers in 64 MiB of addresses";
   } catch (const error& e) {
     EXPECT_EQ(e.status(), HPE_ERROR_INITIALIZATION);
     EXPECT_NE(std::strstr(e.what(), "2 NUMA nodes"), nullptr) << e.what();

@@ -102,7 +102,7 @@ class full_disk {
   rlimit old_{};
 };
 
-// This test must run first: later, free parts of the file could take the data, and hpe warns only once.
+// This test must run first: after other tests, free parts of the file could store the data; and hpe warns only once.
 TEST(spill, CpuCodeGoesBeyondTheLimitWhereTheDiskIsFull) {
   const numbers a(whole);
   {
@@ -319,8 +319,8 @@ TEST(spill, FilesAndFork) {
 TEST(spill, HostMemoryCountsAndStays) {
   void* p = nullptr;
   EXPECT_TRUE(fails(hpeMallocHost(&p, 2 * host_limit), HPE_ERROR_OUT_OF_MEMORY, {"33554432", "12582912", "16777216"}));
-  // The bytes of the buffers through which earlier tests read and wrote files. hpe keeps these buffers, and the limit
-  // does not include them.
+  // hpe keeps the buffers through which earlier tests read and wrote files. HPE_HOST_MEMORY does not limit these
+  // buffers.
   const std::size_t kept = memory_of_shadow();
   const numbers a(whole);
   std::iota(a.begin(), a.end(), 0U);

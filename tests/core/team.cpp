@@ -1,5 +1,5 @@
-// Launches on several devices at once: for all other work, such a launch is a single piece of work; its parts may wait
-// for each other.
+// Team launches, which run on several devices at once. Other work runs before or after the whole team. The parts of a
+// team may wait for each other.
 
 #include <gtest/gtest.h>
 

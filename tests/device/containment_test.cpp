@@ -129,7 +129,7 @@ TEST(time_limit, of_a_kernel_loses_its_device_and_names_it) {
   m.stream(1).wait(point);
   const timepoint behind = m.launch(m.stream(1), "empty", load_parameters{});
   EXPECT_EQ(m.outcome(point), HPE_ERROR_DEVICE_LOST);
-  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that only waits for another does not count as hanging
+  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that only waits for another device does not count as hanging
   const auto failure = m.set().status_of(point);
   EXPECT_NE(std::string(failure->what()).find("kernel \"rest\" ran for more than 1 s (HPE_DEVICE_TIMEOUT)"),
             std::string::npos)
@@ -174,7 +174,7 @@ TEST(requests, a_failed_request_leaves_no_answer_and_no_socket) {
     m.set().unregister_host(memory, sizeof memory);
   else
     EXPECT_NE(why.find("the program closed hpe's descriptors"), std::string::npos) << why;
-  // The first device has undone its registration, and its answers still match the requests.
+  // The first device has removed the registration, and the device's answers match the requests.
   EXPECT_EQ(words_of(register_it), "");
   EXPECT_NE(words_of([&] { m.set().find_kernel(0, "no such kernel"); }).find("no such kernel"), std::string::npos);
   m.set().unregister_host(memory, sizeof memory);

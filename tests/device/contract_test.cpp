@@ -246,7 +246,7 @@ TEST_P(contract, expected_copies_change_nothing_but_time) {
     for (unsigned i = 0; i < 5000; ++i) ASSERT_EQ(values[i], 3U + static_cast<unsigned>(round) + i);
     EXPECT_EQ(values[5001], 0U);
     EXPECT_EQ(values[bytes / 4 - 1], 1U);
-    // Releases the pages, perhaps while threads are still making them.
+    // Releases the pages, perhaps while threads still allocate them.
     m.set().release_host(host.data(), bytes);
     m.set().expect_copies(host.data(), bytes);
   }
@@ -321,8 +321,8 @@ TEST_P(contract, wait_orders_streams_of_all_devices) {
   EXPECT_EQ(host.as<std::uint64_t>()[0], steps);
 }
 
-// work_before() must work at any time: here, when both streams are idle and the last command of each was a wait for the
-// other.
+// work_before() must work at any time: here, when both streams are idle and the last command of each stream was a wait
+// for the other stream.
 TEST_P(contract, the_work_before_a_reached_point_has_ended) {
   hpe::device::stream& one = m.stream(0);
   hpe::device::stream& other = m.device(0).create_stream(priority::launch);

@@ -25,7 +25,7 @@ using hpe::device::priority;
 
 constexpr std::size_t granule = hpe::granule_size;
 
-/// One GPU with a failing driver, a mapped range of two pieces, a stream, and host memory.
+/// One GPU with a failing driver, a mapped range of two granules, a stream, and host memory.
 class failing_machine {
  public:
   failing_machine() {
@@ -134,9 +134,9 @@ TEST_P(driver_failures, a_failed_call_is_reported_and_leaves_nothing_behind) {
       if (came.thrown) {
         EXPECT_NE(came.thrown->status(), HPE_ERROR_INTERNAL);
         EXPECT_NE(std::string(came.thrown->what()).find("CUDA_ERROR"), std::string::npos) << came.thrown->what();
-        EXPECT_EQ(successes_of("cuLaunchKernel"), launched) << "thrown, and the kernel runs";
+        EXPECT_EQ(successes_of("cuLaunchKernel"), launched) << "the launch threw an error, but the kernel runs";
         if (!m.device().lost()) {
-          EXPECT_TRUE(m.holds(0x11)) << "thrown, and bytes changed";
+          EXPECT_TRUE(m.holds(0x11)) << "the command threw an error, but bytes changed";
         }
       } else {
         EXPECT_TRUE(m.set().wait(came.point, in(5s)));
@@ -150,12 +150,12 @@ TEST_P(driver_failures, a_failed_call_is_reported_and_leaves_nothing_behind) {
           EXPECT_EQ(successes_of("cuLaunchKernel"), launched + 1);
         }
         if (writes && !failure) {
-          EXPECT_TRUE(m.holds(0x77)) << "the command succeeded, and wrote nothing";
+          EXPECT_TRUE(m.holds(0x77)) << "the command succeeded, but wrote nothing";
         }
       }
 
       if (m.device().lost()) continue;
-      // After the failure, everything works, also at the same addresses.
+      // After the failure, all operations succeed, also at the same addresses.
       EXPECT_FALSE(m.set().take_failure(-1));
       if (std::string_view(what.name) == "map" && !came.thrown) m.device().unmap(m.address(8 * granule), granule);
       m.device().map(m.address(8 * granule), granule);
@@ -173,8 +173,8 @@ TEST_P(driver_failures, a_failed_call_is_reported_and_leaves_nothing_behind) {
   }
 }
 
-// The driver's own queue is short, and if it is full, the driver's functions wait. So a program waits for room before
-// it calls the driver, while it holds no lock.
+// The driver's own queue is short, and the driver's functions wait while it is full. So a program first calls
+// await_room, while it holds no lock.
 TEST_P(driver_failures, a_program_that_awaits_room_keeps_the_queue_of_the_driver_short) {
   failing_machine m;
   ASSERT_TRUE(m.holds(0));
@@ -211,7 +211,7 @@ TEST_P(driver_failures, a_call_that_kills_the_context_loses_the_device_and_nothi
   }
 }
 
-// Memory is reused because copies run more slowly while the driver creates memory.
+// hpe reuses device memory, because copies run more slowly while the driver creates memory.
 TEST_P(driver_failures, memory_of_a_range_serves_the_next_one_of_its_size) {
   failing_machine m;
   m.stream().fill(m.address(), 0x77, 2 * granule);
@@ -272,7 +272,7 @@ TEST_P(driver_failures, addresses_that_the_driver_refuses_stay_reserved) {
     EXPECT_EQ(status, HPE_ERROR_OUT_OF_MEMORY);
     void* const taken = ::mmap(m.address(segment), granule, PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    EXPECT_EQ(taken, MAP_FAILED) << "another mapping finds room in the shared address space";
+    EXPECT_EQ(taken, MAP_FAILED) << "another mapping got an address of the reserved UVAS";
     if (taken != MAP_FAILED) ::munmap(taken, granule);
     m.device().map(m.address(segment), granule);
   }

@@ -26,7 +26,8 @@ thread_local plan the_plan;
 
 std::atomic<bool> work_is_held{false};
 
-// Entries that never fail: their failure would be an error in the driver's own bookkeeping, which hpe cannot handle.
+// Driver functions that never fail. If they failed, the driver's own bookkeeping would be wrong, which hpe cannot
+// handle.
 constexpr std::array<std::string_view, 13> never{"cuGetErrorName",      "cuGetErrorString", "cuDevicePrimaryCtxRelease",
                                                  "cuCtxPopCurrent",     "cuCtxGetCurrent",  "cuMemAddressFree",
                                                  "cuMemRelease",        "cuMemUnmap",       "cuMemFreeHost",

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The CUDA driver of this machine with a chosen call that fails. Only calls of the thread that called fail_call count
-/// and fail, so the threads that pin host memory do not interfere.
+/// The CUDA driver of this machine, in which one chosen call fails. Only the calls of the thread that called fail_call
+/// are counted and can fail, so the threads that pin host memory do not interfere.
 
 #include <cstdint>
 #include <string>
@@ -13,18 +13,18 @@ namespace device_test {
 /// Returns a driver whose entries count their calls and may fail.
 [[nodiscard]] hpe::device::cuda::driver failing_driver();
 
-/// From now on, the n-th call (counted from 1) fails with this result and does nothing. Entries that release something,
-/// or that describe a result, never fail.
+/// From now on, the n-th call (counted from 1) fails with this result and does nothing. Driver functions that release a
+/// resource or describe a result never fail.
 void fail_call(std::uint64_t n, CUresult with);
 
-/// No call fails from now on. Returns the name of the entry that failed since fail_call; empty if there were fewer
-/// calls.
+/// No call fails from now on. Returns the name of the driver function whose call failed since fail_call; empty if there
+/// were fewer than n calls.
 std::string stop_failing();
 
 /// While held is true, every query of an event, in any thread, returns that the work before it has not ended.
 void hold_work(bool held);
 
-/// Returns the number of calls of an entry (for example "cuMemCreate") that have succeeded in this thread.
+/// Returns the number of calls of a driver function (for example "cuMemCreate") that have succeeded in this thread.
 [[nodiscard]] std::uint64_t successes_of(const std::string& entry);
 
 }  // namespace device_test

@@ -214,7 +214,7 @@ class lost_device : public testing::Test {
     EXPECT_NE(std::string(failure->what()).find("SIG"), std::string::npos) << failure->what();
     EXPECT_FALSE(m.set().take_failure(-1));
 
-    // The other devices continue, with each other and with new work.
+    // The other devices continue: they wait for each other and accept new work.
     for (unsigned d = 1; d < 3; ++d) {
       EXPECT_FALSE(m.device(d).lost());
       m.device(d).map(m.address(d, 64 * MiB), granule);

@@ -92,7 +92,7 @@ HPE_HOST_KERNEL(abort_process, load_parameters) {
   std::abort();
 }
 
-// Overwrites all shared memory of the owner and other devices that the device may write.
+// Overwrites all memory that the device may write and that it shares with the owner and the other devices.
 HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;
@@ -107,7 +107,8 @@ HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
   std::fclose(maps);
 }
 
-// Overwrites only the words on which all processes sleep, which are in the first writable section of the file.
+// Overwrites only the doorbells: the words on which all processes sleep, in the first writable section of the shared
+// file.
 HPE_HOST_KERNEL(overwrite_doorbells, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;
@@ -127,7 +128,7 @@ HPE_HOST_KERNEL(overwrite_doorbells, load_parameters) {
   std::memset(reinterpret_cast<void*>(first), 0xff, last - first);
 }
 
-// Damages a chunk of malloc, so that the next call crashes while it holds malloc's lock.
+// Damages a chunk of malloc's heap, so that the next call of malloc crashes while it holds malloc's lock.
 HPE_HOST_KERNEL(crash_in_malloc, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;

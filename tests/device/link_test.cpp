@@ -1,5 +1,5 @@
-// Links with a bandwidth and a latency. No data may ever arrive too early. The machine may be busy, so only the best of
-// several attempts must be fast enough.
+// Links with a bandwidth and a latency. In no attempt may data arrive too early. Only the fastest of several attempts
+// must be fast enough, because the machine may be busy.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class links : public testing::Test {
   }
 
   /// Queues work with `queue`, and expects it to take at least `at_least` and, in the best attempt, at most `at_most`
-  /// milliseconds. There are many attempts, because the machine may be busy.
+  /// milliseconds.
   template <class Queue>
   void expect_time(double at_least, double at_most, Queue queue) {
     double best = 1e9;

@@ -1,5 +1,5 @@
-// Host pages that GPUs make and pin before a copy uses them. DEVICE_TEST_GPUS names the devices: those of this machine,
-// or those of the stand-in driver.
+// Host pages that hpe allocates and pins for GPUs before a copy uses them. DEVICE_TEST_GPUS names the devices: those of
+// this machine, or those of the stand-in driver.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -93,8 +93,8 @@ TEST_P(prepared_memory, takes_copies_while_it_is_being_prepared) {
     const host_buffer host(g.set, bytes);
     std::uint32_t* const first = numbers(host.data());
     g.set.prepare_host(host.data(), bytes);
-    // Copies from the first pages, from pages in the middle and from the last pages, which perhaps no thread has made
-    // yet.
+    // Copies from the first pages, from pages in the middle and from the last pages, which perhaps no thread has
+    // allocated yet.
     for (const std::size_t at : {std::size_t{0}, 21 * MiB + 4096, bytes - granule}) {
       std::uint32_t* const part = first + at / sizeof *first;
       std::iota(part, part + 1000, round);
@@ -123,7 +123,7 @@ TEST_P(prepared_memory, may_be_released_and_forked_while_it_is_being_prepared) {
     EXPECT_EQ(status, 0);
     EXPECT_EQ(host.data()[round * 4096], std::byte{5});
   }
-  EXPECT_TRUE(g.prepares(host.data(), bytes)) << "the last round did not release it";
+  EXPECT_TRUE(g.prepares(host.data(), bytes)) << "the last round did not release the prepared memory";
 }
 
 TEST_P(prepared_memory, has_a_budget_that_copies_give_back) {
@@ -183,7 +183,8 @@ TEST_P(prepared_memory, leaves_most_of_the_free_memory_alone) {
 
     memory.prepare(at, 2 * bytes);
     for (const auto end = in(20s); asked < 2 && std::chrono::steady_clock::now() < end;) std::this_thread::yield();
-    EXPECT_GE(asked, 2) << "once before the first page, and when a quarter of the free memory was prepared";
+    EXPECT_GE(asked, 2)
+        << "hpe asks for the free memory before the first page, and again when a quarter of it is prepared";
     EXPECT_LE(memory.prepared(at, 2 * bytes), bytes / 4);
 
     free = 100 * bytes;

@@ -105,7 +105,7 @@ std::array<std::uint64_t, 2> cores_of_kernels() {
 
 TEST(processes, keep_their_kernels_to_shares_of_the_cores) {
   const unsigned all = hpe::os::usable_cores();
-  if (all < 2 || all > 64) GTEST_SKIP() << "the kernel tells of 64 cores, and two devices need one each";
+  if (all < 2 || all > 64) GTEST_SKIP() << "the kernel reports up to 64 cores, and two devices need one core each";
   if (hpe::rank_by_environment() != nullptr) GTEST_SKIP() << "started as a rank";
   const auto [first, second] = cores_of_kernels();
   EXPECT_EQ(first & second, 0U);
@@ -192,8 +192,8 @@ TEST(processes, end_with_their_keeper) {
 TEST(start, names_the_limit_that_is_reached) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  // The step that reaches the limit first depends on the number of files that this program has open, so several limits
-  // are tried.
+  // The number of files that this program has open decides which step reaches the limit first. So the test tries
+  // several limits.
   bool named = false;
   for (rlim_t files = 8; files < 64 && !named; ++files) {
     const rlimit few{files, before.rlim_max};

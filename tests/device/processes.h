@@ -34,7 +34,7 @@ bool eventually(Condition holds, std::chrono::milliseconds at_most) {
   return true;
 }
 
-/// Returns the files in /dev/shm that a process has open or mapped.
+/// Returns the names of the files in /dev/shm that a process has open or mapped.
 [[nodiscard]] std::vector<std::string> shared_memory_names_of(pid_t pid);
 
 }  // namespace device_test

@@ -62,7 +62,7 @@ class ptx : public testing::TestWithParam<const char*> {
   machine m{GetParam()};
   std::unique_ptr<hpe::device::ptx_module> module = m.set().ptx()->load({text});
 
-  // Places the module's variables in a granule of each device; the next granule is for results.
+  // Places the module's variables in a granule of each device; the kernels write results to the next granule.
   void SetUp() override {
     for (unsigned d = 0; d < m.size(); ++d) place(d);
   }
@@ -201,7 +201,7 @@ again:
   m.finish(launch(0, {reinterpret_cast<std::uint32_t*>(results(0)), 12}));
 }
 
-// There are more blocks than threads, and each block waits for the next one.
+// There are more blocks than CPU threads, and each block waits for the block after it.
 TEST_P(ptx, blocks_may_wait_for_later_ones) {
   const auto chain = m.set().ptx()->load({waiting_blocks});
   for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(chain->place(d, {0, 0, 0}));

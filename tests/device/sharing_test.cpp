@@ -1,4 +1,4 @@
-// A set of soft devices uses memory of another set, as between two processes.
+// One set of soft devices uses the memory of another set, as in two processes that share memory.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,8 @@ TEST(Sharing, BytesOfAnotherSetAreCopiedBothWays) {
   b.finish(b.stream(1).copy(b.address(1), place, 6 * MiB));
   EXPECT_EQ(first_of(b, 1, b.address(1)), std::byte{7});
   EXPECT_EQ(first_of(b, 1, b.address(1, 4 * MiB)), std::byte{8});
-  EXPECT_EQ(first_of(b, 0, place + 6 * MiB - 1), std::byte{8}) << "to the host at once";
+  EXPECT_EQ(first_of(b, 0, place + 6 * MiB - 1), std::byte{8})
+      << "a stream copies imported memory directly to the host";
   fill(b, 1, 0, 1 * MiB, 9);
   b.finish(b.stream(0).copy(place + 1, b.address(1), 100));
   EXPECT_EQ(first_of(a, 0, a.address(0)), std::byte{7});
@@ -73,7 +74,7 @@ TEST(Sharing, RangesThatCannotBeAreRefused) {
   b.set().import_memory(place, parts);
   EXPECT_EQ(thrown_by([&] { b.set().import_memory(place, parts); }), HPE_ERROR_INVALID_ARGUMENT) << "taken";
   EXPECT_EQ(thrown_by([&] { (void)b.set().share(place, 2 * MiB); }), HPE_ERROR_INVALID_ARGUMENT) << "not its own";
-  EXPECT_EQ(first_of(b, 0, place), std::byte{0}) << "the first import is as it was";
+  EXPECT_EQ(first_of(b, 0, place), std::byte{0}) << "the first import is unchanged";
   b.set().drop_import(place, 2 * MiB);
 }
 

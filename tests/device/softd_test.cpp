@@ -200,7 +200,8 @@ void count_tiles(const void* parameters, const hpeTiles* tiles) {
   *static_cast<const count_parameters*>(parameters)->tiles += tiles->end - tiles->begin;
 }
 
-// Launches of several streams share the helpers. During the launches, a device that is not in their team may be lost.
+// Launches of several streams share the helper threads of the pool. During the launches, a device that is not in the
+// launches' team may be lost.
 TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
   install_crash_handlers();
   auto& pool = *new tile_pool(3, 0, 0);  // never deleted, because its threads run until the process ends
@@ -311,7 +312,8 @@ TEST(kernel_heap, agrees_with_a_model_and_takes_the_first_place_that_is_large_en
       EXPECT_TRUE(heap.contains(reinterpret_cast<std::uintptr_t>(made), bytes));
     } else if (!used.empty()) {
       const auto gone = std::next(used.begin(), static_cast<std::ptrdiff_t>(random() % used.size()));
-      heap.release(static_cast<std::byte*>(base) + gone->first * 16 + 8);  // no effect: not the begin of an allocation
+      heap.release(static_cast<std::byte*>(base) + gone->first * 16 +
+                   8);  // no effect: not the beginning of an allocation
       heap.release(static_cast<std::byte*>(base) + gone->first * 16);
       used.erase(gone);
     }

@@ -46,9 +46,9 @@ def pattern_of(output):
 
 
 def output_on_terminal(command, folder, environment):
-    """The output of a command, which runs in a terminal so that lines of both streams keep their order."""
+    """Runs a command in a terminal, so that the lines of both output streams keep their order, and returns its output."""
     ours, its = pty.openpty()
-    tty.setraw(its)  # lines end as the command ends them
+    tty.setraw(its)  # the terminal does not change line ends
     with subprocess.Popen(command, cwd=folder, env={**environment, "TERM": "dumb"}, stdin=subprocess.DEVNULL, stdout=its,
                           stderr=its):
         os.close(its)

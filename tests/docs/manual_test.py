@@ -23,7 +23,7 @@ def printed(*arguments):
 
 
 def man_page(name):
-    """The text of a man page without requests and escapes."""
+    """Returns the text of a man page without requests and escapes."""
     text = (BUILD / "man" / name).read_text()
     return re.sub(r"\\f[BIR]|\\&", "", text).replace("\\-", "-").replace("\\e", "\\")
 
@@ -33,7 +33,7 @@ def options_of(command):
 
 
 def completed(*words):
-    """The completions that bash offers for the last of these words."""
+    """Returns the completions that bash offers for the last of these words."""
     script = f'source "{COMPLETION}/bash/hpe"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hpe; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True)
     return done.stdout.split()
@@ -75,7 +75,7 @@ class HelpTexts(unittest.TestCase):
         self.assertLess(set(COMMANDS), set(commands))
         for command in commands:
             lines = printed(command, "--help").splitlines()
-            name_alone = re.compile(r" +--\S+ \S+")  # too long for a text on the same line
+            name_alone = re.compile(r" +--\S+ \S+")  # the option is too long for a description on the same line
             broken = [line for line, after in zip(lines, lines[1:])
                       if line.strip() and re.match(r" {8,}\S", after) and line[-1] not in ";:." and not name_alone.fullmatch(line)]
             self.assertEqual([], broken, command)
@@ -117,11 +117,11 @@ class Completion(unittest.TestCase):
         for key, words in re.findall(r'^    \[([\w-]+--[\w-]+)\]="(.*)"$', text, re.MULTILINE):
             command, option = key.split("--", 1)
             for word in words.split():
-                printed(command, f"--{option}", word, "--help")  # fails if the command refuses it
+                printed(command, f"--{option}", word, "--help")  # fails if the command refuses the word
 
 
 class OtherShells(unittest.TestCase):
-    """Files for zsh and fish, tested in these shells if they are installed, else by their text."""
+    """Tests the completion files for zsh and fish, in these shells if they are installed, otherwise by their text."""
     ZSH, FISH = COMPLETION / "zsh" / "_hpe", COMPLETION / "fish" / "hpe.fish"
 
     def test_each_option_of_each_command_is_in_both(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that docs/troubleshooting.md has a row for each message of the runtime, and no row for a message that is gone.
+"""Checks that docs/troubleshooting.md has a row for each message of the runtime, and no row for a message that does not exist.
 
 A message is the text passed to HPE_THROW, HPE_REQUIRE or log (warn, error). A row names parts of messages as code in its first
 column; "..." in it stands for any text.
@@ -25,12 +25,12 @@ def sources(folders):
 
 
 def texts_in(code):
-    """The string literals in a piece of code; adjacent literals are joined."""
+    """Returns the string literals in a piece of code; adjacent literals are joined."""
     return ["".join(part[1:-1] for part in re.findall(STRING, match[0])).replace('\\"', '"') for match in STRINGS.finditer(code)]
 
 
 def arguments_of(code, start):
-    """The code from start, which is after an opening parenthesis, to the closing parenthesis."""
+    """Returns the code from start, which is after an opening parenthesis, to the closing parenthesis."""
     depth = 1
     for match in re.compile(rf"{STRING}|'(?:[^'\\]|\\.)'|[()]").finditer(code, start):
         depth += {"(": 1, ")": -1}.get(match[0], 0)
@@ -40,7 +40,7 @@ def arguments_of(code, start):
 
 
 def messages_in(code):
-    """(line, text) of each message. A text without words, as "{}: {}", only forwards another message and is left out."""
+    """Yields (line, text) of each message. Omits texts without words, such as "{}: {}", which only forward another message."""
     for match in CALL.finditer(code):
         arguments = arguments_of(code, match.end())
         text = max(texts_in(arguments), key=len, default="")

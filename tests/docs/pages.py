@@ -17,13 +17,13 @@ class Block(NamedTuple):
 
 
 def blocks_of(page):
-    """The fenced blocks of a page."""
+    """Returns the fenced blocks of a page."""
     text = page.read_text()
     return [Block(match[2], match[3], text.count("\n", 0, match.start(3)) + 1) for match in FENCE.finditer(text)]
 
 
 def prose_of(page):
-    """The text of a page with its fenced blocks and code left blank; lines keep their numbers."""
+    """Returns the text of a page with blanks in place of fenced blocks and code; lines keep their numbers."""
     def blank(match):
         return re.sub(r"[^\n]", " ", match[0])
     return re.sub(r"`[^`\n]+`", blank, FENCE.sub(blank, page.read_text()))

@@ -20,7 +20,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def anchor_of(heading):
-    """The anchor of a heading in MkDocs and on GitHub."""
+    """Returns the anchor of a heading in MkDocs and on GitHub."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-")
 
@@ -33,7 +33,7 @@ def anchors_of(page):
 
 
 def relative_links(page):
-    """The links of a page to other files, without anchors."""
+    """Returns the links of a page to other files, without anchors."""
     links = [first or second for first, second in LINK.findall(prose_of(page))]
     return [link.partition("#")[0] for link in links if not re.match(r"https?:|mailto:|#", link)]
 
@@ -56,7 +56,7 @@ def broken_links(page, root=ROOT):
 
 
 def has_lines(text, excerpt):
-    """Whether the lines of the excerpt follow each other in the text. Indentation does not count."""
+    """Returns whether the lines of the excerpt follow each other in the text. Indentation does not count."""
     lines, wanted = ([line.strip() for line in part.strip().splitlines()] for part in (text, excerpt))
     return any(lines[start:start + len(wanted)] == wanted for start in range(len(lines)))
 
@@ -100,7 +100,7 @@ class Pages(unittest.TestCase):
 
 
 class Site(unittest.TestCase):
-    """The steps of scripts/docs before MkDocs and Doxygen."""
+    """Tests the steps that scripts/docs makes before it runs MkDocs and Doxygen."""
 
     def test_links_of_the_gathered_pages_lead_to_pages_of_the_site(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -43,7 +43,7 @@ class Site(unittest.TestCase):
                        env={**os.environ, "HPE_REPOSITORY": REPOSITORY})
 
     def found(self, words):
-        """The pages that the search finds, best first."""
+        """Returns the pages that the search finds, the best match first."""
         document, console = browse(f"{(SITE / 'index.html').as_uri()}?q={words}", LOADING)
         self.assertEqual([], [line for line in console if "Error" in line])
         return re.findall(r'<a href="file://[^"]*/site/([^"?#]*)[^"]*" class="md-search-result__link"', document)

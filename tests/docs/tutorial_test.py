@@ -22,7 +22,7 @@ from pages import ROOT, TUTORIAL
 START = TUTORIAL / "00-start.md"
 OF_EVERY_PAGE = re.compile(r"(cd|export) ")  # the commands of 00-start on which later pages depend
 FOR_CUDA = {"07-libraries", "08-cuda-program"}  # pages whose programs are compiled with the CUDA toolkit
-BUILD_COMMAND = "scripts/setup install"  # left out if there is a build
+BUILD_COMMAND = "scripts/setup install"  # not run if there is a build
 
 
 def follow(commands, work, setting_up=()):
@@ -37,7 +37,7 @@ def follow(commands, work, setting_up=()):
 
 
 def prepare(work):
-    """An empty work folder with the sources that a clone would have."""
+    """Creates an empty work folder with the sources that a clone would have."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
 

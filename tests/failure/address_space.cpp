@@ -23,7 +23,7 @@ using hpe::inout;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
-// Tests of core files: the child runs in a temporary folder, in which it leaves its core file.
+// For tests of core files. The child runs in a temporary folder, to which the system writes the child's core file.
 class CoreFile : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -43,8 +43,8 @@ class CoreFile : public ::testing::Test {
     check(::setrlimit(RLIMIT_CORE, &all) == 0);
     check(::chdir(folder_.c_str()) == 0);
   }
-  /// Returns the bytes of the core file that the child has left; empty, with a failure, if there is none or it is too
-  /// large.
+  /// Returns the bytes of the child's core file. If there is no core file or it is too large, reports a failure and
+  /// returns an empty string.
   [[nodiscard]] std::string content() const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
       struct stat about {};
@@ -58,7 +58,7 @@ class CoreFile : public ::testing::Test {
     ADD_FAILURE() << "no core file";
     return {};
   }
-  // Returns a string that is made at run time, so that the program's own data does not contain it.
+  // Returns a string that is built at run time, so that the program's own data does not contain the string.
   static std::string marked(char with) { return std::string(3, with) + "-marks-the-data"; }
 
  private:

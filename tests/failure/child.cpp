@@ -13,8 +13,8 @@
 
 #include "hpe/hpe.hpp"
 
-// Called by AddressSanitizer. A child of fork does not have the threads of its parent, so their memory would look like
-// a leak.
+// Called by AddressSanitizer. A child of fork does not have the threads of its parent, so the memory of these threads
+// would look like a leak.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {  // NOLINT
   return "detect_leaks=0";
 }
@@ -81,7 +81,7 @@ std::vector<std::string> words_of(const fs::path& file) {
   return words;
 }
 
-// Returns the state of the process, the field after the name in /proc/PID/stat; X if there is none.
+// Returns the state of the process (the field after the name in /proc/PID/stat); X if the process does not exist.
 char state_of(pid_t process) {
   std::ifstream in("/proc/" + std::to_string(process) + "/stat");
   std::string line;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Each test of failures runs in a child process: a program that uses hpe, and may die.
+/// Each test of failures runs in a child process, which uses hpe and may crash.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ inline constexpr bool sanitizer_needs_mappings = true;
 #else
 inline constexpr bool sanitizer_needs_mappings = false;
 #endif
-inline constexpr const char* why_not_sanitized = "the sanitizer ends the program when it gets no mapping";
+inline constexpr const char* why_not_sanitized = "the sanitizer ends the program if it cannot map memory";
 
 /// How a child ended and what it wrote on standard error.
 struct ended {
@@ -51,10 +51,10 @@ void check_prompt(const std::function<void()>& action, call_site where = call_si
 
 /// Called in bodies: returns the process of a soft device.
 pid_t process_of_device(int device);
-/// Kills the device's process, and returns when hpe has noticed.
+/// Kills the device's process, and returns when hpe has noticed its end.
 void kill_device(int device);
 
-/// Whether a process exists and has not ended.
+/// Whether a process exists and is not a zombie.
 bool is_running(pid_t process);
 
 /// The fault that a SIGSEGV handler of the program has seen.

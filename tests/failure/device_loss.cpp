@@ -37,7 +37,7 @@ void check_device_works(int device) {
   const numbers a(mebi, hpe::on_device(device));
   std::iota(a.begin(), a.end(), 0U);
   hpe::launch_on(device, test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 5, 0}, inout(a));
-  for (std::size_t i = 0; i < a.size(); ++i) check(a[i] == i + 5, "a device that lives on computes something else");
+  for (std::size_t i = 0; i < a.size(); ++i) check(a[i] == i + 5, "a device that is not lost computes wrong values");
 }
 
 // Runs the action in another thread, kills a device a moment later, and waits for the end of the action.
@@ -106,7 +106,7 @@ TEST(DeviceLoss, AThreadThatWaitsInAPageFaultGetsItsSignal) {
     launch_forever(1, a);
     kill_during(1, [&] {
       const caught_fault fault = catch_fault([&] { static_cast<void>(*const_cast<volatile std::uint32_t*>(&a[7])); });
-      check(fault.happened && fault.address == &a[7], "the handler saw another address");
+      check(fault.happened && fault.address == &a[7], "the handler got another address");
     });
     check_device_works(0);
   });
@@ -171,7 +171,7 @@ TEST(DeviceLoss, WorkOfOtherDevicesThatWaitsForItGoesOn) {
     launch_forever(1, a);
     hpe::launch_on(2, test_kernel().increment, hpe::grid(1), {a.data(), a.size(), 1, 0}, inout(a));
     kill_during(1, [] { check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST, "device 1 is lost"); });
-    check(a[3] <= 2, "what device 0 holds can be read");
+    check(a[3] <= 2, "the data of device 0 is wrong");
     check_device_works(2);
   });
   EXPECT_TRUE(child.well()) << child;
@@ -260,8 +260,8 @@ TEST(DeviceLoss, DataWithAHostCopySurvives) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// An array with parts on three devices, of which the host also has a copy. If a fill or a copy fails because of one
-// home, the host and the other homes still agree about all bytes.
+// The array is striped over three devices, and the host has a copy of it. If a fill or a copy fails because one home is
+// lost, the host and the other homes must agree about all bytes.
 TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
   const ended child = run_child([] {
     const std::size_t granule = hpe::granularity() / 4;
@@ -278,7 +278,8 @@ TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
     check_status(hpeMemset(to.data(), 9, n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(to.data(), from.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(to.data(), ordinary.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
-    // The copy may have transferred a first part; in any case, each byte is the same on the host and at its home.
+    // The copy may have transferred its first bytes. In any case, each byte must be the same on the host and at the
+    // byte's home.
     const std::size_t parts[] = {0, 2};
     for (const std::size_t part : parts) {
       const std::size_t first = part * granule;
@@ -287,7 +288,7 @@ TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
       for (std::size_t i = 0; i < granule; ++i)
         check(seen[i] == to[first + i], "a device sees other bytes than the host");
     }
-    for (std::size_t i = granule; i < n; ++i) check(to[i] == i, "bytes behind the failure changed");
+    for (std::size_t i = granule; i < n; ++i) check(to[i] == i, "bytes after the failed part changed");
   });
   EXPECT_TRUE(child.well()) << child;
 }
@@ -332,7 +333,7 @@ TEST(DeviceLoss, DataWithoutAHostCopyIsGoneAndReported) {
     const hpeAccess uses[] = {{host.data(), 0, HPE_INOUT}, {a.data(), 0, HPE_IN}};
     check_status(hpeLaunch(0, test_kernel().add.get(), &shape, &p, sizeof p, uses, 2), HPE_ERROR_DEVICE_LOST,
                  "device 1 is lost");
-    for (std::size_t i = 0; i < host.size(); ++i) check(host[i] == i, "a failed launch lost what the host wrote");
+    for (std::size_t i = 0; i < host.size(); ++i) check(host[i] == i, "a failed launch lost the host's writes");
 
     // The whole array can be written again.
     check_status(hpeFree(a.data()), HPE_SUCCESS);

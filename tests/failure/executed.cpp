@@ -1,4 +1,4 @@
-// A program that uses hpe. tests/failure/processes.cpp starts it by exec.
+// A program that uses hpe. tests/failure/processes.cpp starts this program by exec.
 
 #include <numeric>
 

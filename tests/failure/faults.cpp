@@ -1,4 +1,4 @@
-// The program's own faults in a process with libhpe.so: they are delivered as without hpe.
+// The program's own faults in a process with libhpe.so: the program gets them as it would without hpe.
 
 #include <sys/mman.h>
 
@@ -22,7 +22,7 @@ volatile char* closed_page() {
   return static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-// Uses hpe memory, and so raises page faults for reads and for writes.
+// Uses hpe memory in a way that raises page faults for reads and for writes.
 void use_hpe() {
   const numbers a(mebi);
   std::iota(a.begin(), a.end(), 0U);
@@ -59,7 +59,7 @@ TEST(ForeignFault, HandlerInstalledBeforeHpeStarts) {
   const ended child = run_child([] {
     install_open_page();
     use_hpe();
-    check(handled == 0, "the program's handler got a fault of hpe");
+    check(handled == 0, "the program's handler got a fault on hpe memory");
     check_own_fault_is_handled(0);
     use_hpe();
     check_own_fault_is_handled(1);
@@ -72,7 +72,7 @@ TEST(ForeignFault, HandlerInstalledAfterHpeStarted) {
     use_hpe();
     install_open_page();
     use_hpe();
-    check(handled == 0, "the program's handler got a fault of hpe");
+    check(handled == 0, "the program's handler got a fault on hpe memory");
     check_own_fault_is_handled(0);
     use_hpe();
   });

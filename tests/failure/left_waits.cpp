@@ -12,7 +12,7 @@ namespace {
 
 using namespace failure_test;
 
-// The number of waits that are left: more than the board has requests.
+// The number of waits that threads leave: more than the request board has slots.
 constexpr int leaves = 600;
 constexpr std::size_t step = 64 << 10;
 

@@ -1,5 +1,5 @@
 // Limits of the operating system. If a limit is reached when hpe starts, hpe fails and names the limit; if it is
-// reached later, hpe continues with less.
+// reached later, hpe continues with fewer resources.
 
 #include <sys/resource.h>
 
@@ -81,8 +81,8 @@ TEST(Limits, OfThreadsDoNotKeepCopiesFromBeingMade) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// hpe's threads reserve memory for small allocations when they start, so a limit that is set later does not affect
-// touches.
+// hpe's threads reserve memory for small allocations when they start, so a limit that the program sets later does not
+// affect touches.
 TEST(Limits, OfMemoryThatAreSetLaterDoNotKeepTouchesWaiting) {
   if (sanitizer_needs_mappings) GTEST_SKIP() << why_not_sanitized;
   const ended child = run_child([] {

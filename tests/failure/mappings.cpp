@@ -1,5 +1,6 @@
 // The operating system limits the mappings of a process (vm.max_map_count), and each stretch of pages with the same
-// protection is one mapping. When mappings run out, allocations are kept coherent as a whole: slower, but correct.
+// protection is one mapping. When mappings run out, hpe keeps each allocation coherent as a whole, which is slower but
+// correct.
 
 #include <malloc.h>
 #include <sys/mman.h>
@@ -23,7 +24,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
-// Makes malloc allocate its memory before the test, so that only hpe runs out of mappings.
+// Makes malloc map its memory before the test, so that only hpe runs out of mappings.
 void feed_malloc() {
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -45,7 +46,8 @@ void check_degraded(const ended& child) {
   EXPECT_TRUE(child.said("vm.max_map_count")) << child;
 }
 
-// The first size ends inside a granule; the second size fills its granules, so the next allocation follows directly.
+// An array of the first size ends inside a granule. An array of the second size fills its granules, so the next
+// allocation follows directly.
 constexpr std::size_t counts[] = {mebi + 5, 2 * mebi};
 
 TEST_F(Mappings, RunOutWhileTheHostReads) {
@@ -90,7 +92,7 @@ TEST_F(Mappings, RunOutWhileTheHostWrites) {
   }));
 }
 
-// Uploads behind the writer close the blocks that the host has left.
+// The host writes the array in order, and hpe uploads and closes the blocks that the host has finished.
 TEST_F(Mappings, RunOutBehindASequentialWriter) {
   check_degraded(run_child(
       [] {
@@ -108,7 +110,7 @@ TEST_F(Mappings, RunOutBehindASequentialWriter) {
       {{"HPE_ROLLING_WINDOW", "64k"}}));
 }
 
-// A launch that uses a part of the host's data, while another thread writes other bytes of the same allocation.
+// A launch uses a part of the host's data, while another thread writes other bytes of the same allocation.
 TEST_F(Mappings, RunOutInALaunch) {
   check_degraded(run_child([] {
     feed_malloc();
@@ -186,7 +188,7 @@ TEST_F(Mappings, AllocationsFailCleanlyAndFreeWorks) {
     }
     a = {};
     c = {};
-    check(hpe::device_info(0).memory_free == before, "memory was not given back");
+    check(hpe::device_info(0).memory_free == before, "device memory was not freed");
     const numbers again(4 * mebi);
     for (const std::uint32_t x : again.span()) check(x == 0);
   });

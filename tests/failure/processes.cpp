@@ -1,4 +1,4 @@
-// Processes: children of fork, programs that are exec'd, and owners that are killed.
+// Tests children of fork, programs that exec starts, and owners of devices that are killed.
 
 #include <dirent.h>
 #include <sys/prctl.h>
@@ -180,7 +180,7 @@ TEST(Wait, ForAllChildrenEnds) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// The first process of a container is in this situation too.
+// The first process of a container also adopts orphans.
 TEST(Wait, ForAllChildrenEndsInAProcessThatAdoptsOrphans) {
   const ended child = run_child([] {
     check(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
@@ -188,7 +188,7 @@ TEST(Wait, ForAllChildrenEndsInAProcessThatAdoptsOrphans) {
     for (int d = 0; d < 3; ++d) kill_device(d);
     const auto end = std::chrono::steady_clock::now() + 2s;
     while (::waitpid(-1, nullptr, __WALL | WNOHANG) >= 0)
-      check(std::chrono::steady_clock::now() < end, "a process is left that belongs to a device");
+      check(std::chrono::steady_clock::now() < end, "a process of a device has not ended");
     check(errno == ECHILD);
   });
   EXPECT_TRUE(child.well()) << child;
@@ -208,7 +208,7 @@ TEST(Owner, ThatAdoptsOrphansLeavesNothingWhenItIsKilled) {
   ::close(ends[1]);
   pid_t device = 0;
   ASSERT_EQ(::read(ends[0], &device, sizeof device), static_cast<ssize_t>(sizeof device));
-  // Neither the device nor any other process that has the owner's memory keeps the pipe open.
+  // Neither the device's process nor any other process with the owner's memory keeps the pipe open.
   EXPECT_EQ(::read(ends[0], &device, sizeof device), 0);
   const auto end = std::chrono::steady_clock::now() + 2s;
   while (is_running(device)) ASSERT_LT(std::chrono::steady_clock::now(), end) << "process " << device << " is left";

@@ -32,8 +32,8 @@ void touch(int /*signal*/) {
   touched_by_handler[n * 7919 % touched_count] += 1;
 }
 
-// Each handler sets the next alarm, so that the thread makes progress between two alarms even if handling them takes
-// long.
+// Each handler sets the next alarm, so that the thread makes progress between two alarms even if a handler runs for a
+// long time.
 const itimerval soon{{0, 0}, {0, 1000}};
 void touch_again_soon(int signal) {
   touch(signal);
@@ -52,8 +52,8 @@ TEST(Signals, AHandlerFaultsWhileTheThreadThatItInterruptsWaitsInAFault) {
         touched_by_handler = b.data();
         touched_count = b.size();
         ::signal(SIGALRM, touch_again_soon);
-        // Another thread, which blocks the signal, makes the launches, because a handler that interrupts a call of hpe
-        // must not wait for this call.
+        // Another thread, which blocks the signal, launches the kernels, because a handler that interrupts a call of
+        // hpe must not wait for this call.
         std::atomic<std::uint32_t> wanted{0};
         std::atomic<std::uint32_t> launched{0};
         sigset_t alarm;

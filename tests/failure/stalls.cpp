@@ -1,5 +1,5 @@
-// Tests reports of waits that take longer than HPE_STALL_AFTER. All kernels here end eventually, so that their programs
-// end, too.
+// Tests reports of waits that take longer than HPE_STALL_AFTER. All kernels in this file end eventually, so that their
+// programs end, too.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ std::size_t stalls_told(const ended& child) {
   return count;
 }
 
-// Waits for data; a report must name this line, the innermost one of the program.
+// Waits for data. A report must name this line, which is the program's innermost line.
 [[gnu::noinline]] std::uint32_t touched(const volatile std::uint32_t* at) { return *at; }
 
 void launch_long_kernel(const numbers& data) {

@@ -1,4 +1,4 @@
-// The operating system allows no more mappings: hpe then keeps allocations coherent as a whole, and their data stays
+// If the operating system allows no more mappings, hpe keeps each allocation coherent as a whole, and the data stays
 // correct.
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ using hpe::out;
 
 constexpr std::size_t count = std::size_t{4} << 20;  // elements: 16 MiB
 constexpr std::size_t block = 64 * 1024 / sizeof(std::uint32_t);
-// The blocks from one touch to the next: too many for a sequential walk, and for blocks that are opened together.
+// The distance of two touches in blocks. It is so large that the touches are no sequential walk, and that hpe does not
+// open their blocks together.
 constexpr std::size_t step = 5;
 
 // The number of mappings that the test itself needs.
@@ -116,7 +117,7 @@ TEST(degraded_stripes, a_useless_fetch_from_one_home_is_waited_for) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long enough that the prefetches have begun
     hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 0}, inout(a.subspan(0, 1)));
     for (std::size_t i = count / 2; i < count; i += 1024) a[i] += 1;
-    hpe::check(hpeSynchronize());  // all fetches are over
+    hpe::check(hpeSynchronize());  // all fetches have ended
     for (std::size_t i = count / 2; i < count; i += 1024) ASSERT_EQ(a[i], i + 1 + 2 * round) << i;
   }
 }

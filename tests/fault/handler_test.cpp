@@ -68,7 +68,8 @@ TEST(handler, other_faults_are_served_in_the_process_that_installed_their_functi
     *p = std::byte{1};
     EXPECT_EQ(opened, 2u);
     EXPECT_TRUE(last_was_write);
-    // In a child of this process, the function does not handle faults: it may wait for threads, which a child lacks.
+    // In a child of this process, the handler does not call open_page, because such a function may wait for threads,
+    // which a child lacks.
     const int of_grandchild = status_of_child([] { *closed_page() = std::byte{1}; });
     EXPECT_TRUE(WIFSIGNALED(of_grandchild) && WTERMSIG(of_grandchild) == SIGSEGV) << "wait status " << of_grandchild;
     if (::testing::Test::HasFailure()) ::_exit(1);

@@ -11,7 +11,8 @@
 namespace hpe::fault {
 namespace {
 
-/// A runtime, with the test's own lanes in addition to the lanes that handle the runtime's faults.
+/// A runtime with additional lanes, which belong to the test. A lane is a thread that serves page faults
+/// (fault/lane.h).
 class lanes : public ::testing::Test {
  protected:
   static constexpr unsigned count = 2;
@@ -48,8 +49,8 @@ class lanes : public ::testing::Test {
   std::vector<std::unique_ptr<lane>> own_;
 };
 
-// A thread faults. Before its request is handled, the memory is freed, and an allocation of another lane gets the
-// address. If the first lane fetched the data, the other lane would wait for that fetch forever.
+// A thread faults. Before a lane handles the request, the memory is freed, and the address is reused by an allocation
+// that another lane serves. If the first lane fetched the data, the other lane would wait for that fetch forever.
 TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
   constexpr std::size_t bytes = 1 << 20;
   auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(bytes, 0));
@@ -59,7 +60,7 @@ TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
 
   const unsigned right = runtime_->granules().find(p).region % count;
   EXPECT_EQ(board_->ask(1 - right, p, false), verdict::retry);
-  EXPECT_EQ(state_of(p), coherence::block_state::device) << "it was served by a lane that does not serve the region";
+  EXPECT_EQ(state_of(p), coherence::block_state::device) << "a lane served a request for a region of another lane";
   EXPECT_EQ(board_->ask(right, p, false), verdict::retry);
   EXPECT_EQ(state_of(p), coherence::block_state::shared);
   EXPECT_EQ(*p, std::byte{7});
@@ -67,8 +68,8 @@ TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
   EXPECT_EQ(board_->ask(right, p, false), verdict::not_ours);
 }
 
-// A lane without memory tries again for a while. Then the touch becomes a fault of the program, instead of waiting
-// forever.
+// A lane that cannot allocate memory tries again for a while. Then the touch raises a fault in the program, instead of
+// waiting forever.
 TEST_F(lanes, without_memory_refuse_a_request_at_last) {
   constexpr std::size_t bytes = 1 << 20;
   constexpr std::chrono::milliseconds patience{300};
@@ -90,7 +91,7 @@ TEST_F(lanes, without_memory_refuse_a_request_at_last) {
   const std::string told = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(told.find("cannot be brought to the host: the process has been out of memory"), std::string::npos) << told;
   EXPECT_EQ(state_of(p), coherence::block_state::device);
-  EXPECT_EQ(*p, std::byte{7}) << "the lanes of the runtime have memory";
+  EXPECT_EQ(*p, std::byte{7}) << "the runtime's own lanes can allocate memory";
 }
 
 // Before any data has arrived, three threads touch consecutive blocks; the third one touches the marker (block 2). This
@@ -103,7 +104,7 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   runtime_->synchronize(-1);
   coherence::region& r = region_of(p);
 
-  // A writer whose end the test controls: the next command of a stream.
+  // The recorded writer is the next command of the stream, so the test decides when it ends.
   device::stream& stream = runtime_->devices().at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(p, 7, 1);
   const timepoint gate{before.timeline, before.value + 1};
@@ -125,11 +126,11 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   touch(0);
   EXPECT_TRUE(comes_under_way(0));
   touch(1);
-  EXPECT_TRUE(comes_under_way(3)) << "the walk is known, and block 2 is its marker";
+  EXPECT_TRUE(comes_under_way(3)) << "hpe has recognised the walk, and block 2 is its marker";
   EXPECT_EQ(state_of(p + 4 * block), block_state::device);
   touch(2);
   EXPECT_TRUE(comes_under_way(7));
-  EXPECT_EQ(state_of(p), block_state::fetching) << "nothing has arrived yet";
+  EXPECT_EQ(state_of(p), block_state::fetching) << "no data has arrived yet";
 
   (void)stream.fill(p, 7, 1);
   walkers.clear();
@@ -162,7 +163,7 @@ TEST_F(lanes, a_fetch_drops_the_blocks_after_one_that_device_work_took) {
   EXPECT_EQ(state_of(p + 1 * block), block_state::device);
   EXPECT_EQ(state_of(p + 2 * block), block_state::fetching);
   (void)stream.fill(p, 7, 1);
-  EXPECT_TRUE(becomes(0, block_state::shared)) << "what lies before arrives";
+  EXPECT_TRUE(becomes(0, block_state::shared)) << "the data of the blocks before the used block arrives";
   EXPECT_TRUE(becomes(2, block_state::device));
   EXPECT_TRUE(becomes(3, block_state::device));
   for (const auto& [b, value] : {std::pair{0, 7}, {1, 9}, {2, 7}, {3, 7}})

@@ -171,9 +171,10 @@ TEST(awake_seats, are_free_again_when_they_are_left_or_their_time_is_over) {
   auto* const second = seats.take(2, now, now + 10s);
   ASSERT_TRUE(first != nullptr && second != nullptr && first != second);
   EXPECT_EQ(seats.take(2, now, now + 5s), nullptr);
-  EXPECT_EQ(seats.take(2, now + 6s, now + 20s), first) << "nobody came back to leave it";
+  EXPECT_EQ(seats.take(2, now + 6s, now + 20s), first) << "the seat is free when its time is over";
   awake_seats::leave(*first, now + 5s);
-  EXPECT_EQ(seats.take(2, now + 7s, now + 20s), nullptr) << "it is another thread's by now";
+  EXPECT_EQ(seats.take(2, now + 7s, now + 20s), nullptr)
+      << "the late leave() does not free the seat, which another thread has now";
   awake_seats::leave(*second, now + 10s);
   EXPECT_EQ(seats.take(2, now + 7s, now + 20s), second);
   EXPECT_EQ(seats.take(0, now, now), nullptr);

@@ -52,7 +52,7 @@ TEST(WaveCommand, WritesFrames) {
   EXPECT_FALSE(std::filesystem::exists(name + "-000007.npy"));
   EXPECT_EQ(run({"24x20x28", "--steps", "3", "--every", "3", "--devices", "1", "--output", name + ".npy"}).status, 0);
   EXPECT_TRUE(std::filesystem::remove(name + "-000003.npy"));
-  EXPECT_FALSE(std::filesystem::exists(name + "-000003.png")) << "the ending names the format";
+  EXPECT_FALSE(std::filesystem::exists(name + "-000003.png")) << "the ending of the name determines the format";
 }
 
 TEST(WaveCommand, RefusesInvalidArguments) {

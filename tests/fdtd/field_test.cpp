@@ -1,5 +1,5 @@
-// Compares the wave on devices with a computation in double precision, and checks that all numbers of devices and all
-// cuts give the same bits, in all orders.
+// Compares the wave on devices with a computation in double precision. Checks that the bits do not depend on the number
+// of devices and on the cut, for stencils of all orders.
 
 #include "apps/fdtd/field.h"
 

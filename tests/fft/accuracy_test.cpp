@@ -10,7 +10,8 @@
 namespace hpe::fft {
 namespace {
 
-// Bounds of root mean square errors in units of eps log2 n; Bluestein's algorithm contains several transforms.
+// Bounds of root mean square errors in units of eps log2 n. The bound of Bluestein's algorithm is larger, because the
+// algorithm contains several transforms.
 double bound(form how) { return how == form::convolution ? 3 : 1; }
 
 template <class T>

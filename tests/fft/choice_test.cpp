@@ -78,7 +78,7 @@ TEST(choice, one_gpu_is_better_behind_slow_links) {
   EXPECT_EQ(choose(large, {}, {2, false, 8, fast, memory}).how, form::transpose);
   EXPECT_EQ(choose(large, {}, {16, false, 8, slow, memory}).how, form::transpose);
   EXPECT_EQ(choose(large, {.how = form::transpose}, {2, false, 8, slow, memory}).how, form::transpose);
-  EXPECT_EQ(choose(large, {}, {2, true, 8, slow, memory}).how, form::transpose) << "soft devices have no such rates";
+  EXPECT_EQ(choose(large, {}, {2, true, 8, slow, memory}).how, form::transpose) << "only real GPUs have such rates";
 }
 
 TEST(choice, refuses_invalid_settings) {

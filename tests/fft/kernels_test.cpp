@@ -25,7 +25,7 @@ namespace {
 
 namespace reference = hpe::fft::reference;
 
-/// The variants of a kernel that this machine can run.
+/// Returns the variants of a kernel that this machine can run.
 std::vector<hpeHostKernel> usable(hpeHostKernel chosen, hpeHostKernel baseline, hpeHostKernel avx2,
                                   hpeHostKernel avx512) {
   std::vector<hpeHostKernel> all{chosen, baseline};
@@ -63,7 +63,7 @@ reference::vector<T> poison(std::int64_t count) {
   return reference::vector<T>(static_cast<std::size_t>(count), {nan, nan});
 }
 
-/// Root mean square errors in units of eps.
+/// Returns the root mean square error in units of eps.
 template <class T>
 double units(const reference::vector<T>& got, const reference::vector<long double>& wanted) {
   return reference::error_of(got, wanted, 2);

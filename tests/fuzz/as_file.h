@@ -1,6 +1,6 @@
 #pragma once
 
-/// Makes files of libFuzzer's inputs, for readers that open files.
+/// Writes libFuzzer's inputs to files, for readers that open files.
 
 #include <cstddef>
 #include <cstdint>

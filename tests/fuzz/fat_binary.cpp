@@ -1,5 +1,5 @@
-// libFuzzer: nvcc's containers of device code, and files that contain such containers. For any bytes, hpe either reads
-// them, decompresses their PTX and loads the PTX, or refuses them with an error.
+// A libFuzzer target for nvcc's containers of device code, and for files that contain such containers. For any bytes,
+// hpe either reads them, decompresses their PTX and loads the PTX, or refuses them with an error.
 
 #include "runtime/ptx/files/fat_binary.h"
 

@@ -13,8 +13,8 @@ namespace hpe::fuzz {
 /// compiler does. Also returns normally if hpe refuses the texts with an error.
 void load_ptx(std::vector<std::string> texts);
 
-/// While an object exists, the program may allocate `fixed_bytes` bytes plus `most_ratio` times the size of the input;
-/// if it allocates more, it is aborted.
+/// While an object exists, the program may allocate `fixed_bytes` bytes plus `most_ratio` times the size of the input.
+/// If the program allocates more, it is aborted with a message.
 class memory_limit {
  public:
   static constexpr std::size_t fixed_bytes = 128 << 20;

@@ -1,4 +1,5 @@
-// libFuzzer: NumPy's files. The reader reads or refuses any bytes, and reads no more elements than the file contains.
+// A libFuzzer target for NumPy's files. The reader reads or refuses any bytes, and reads no more elements than the file
+// contains.
 
 #include <cstddef>
 #include <cstdint>

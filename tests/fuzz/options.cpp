@@ -1,5 +1,5 @@
-// libFuzzer: the environment. The input consists of lines VARIABLE=value. For any values, hpe either reads the options
-// and parses the specifications of devices and links, or refuses the values with an error.
+// A libFuzzer target for the environment variables. The input consists of lines VARIABLE=value. For any values, hpe
+// either reads the options and parses the specifications of devices and links, or refuses the values with an error.
 
 #include "runtime/base/options.h"
 

@@ -1,5 +1,5 @@
-// libFuzzer: PNG pictures. The reader reads or refuses any bytes, and the number of a picture's values agrees with its
-// size.
+// A libFuzzer target for PNG pictures. The reader reads or refuses any bytes, and the number of a picture's values
+// agrees with its size.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include "apps/pictures/picture.h"
 #include "tests/fuzz/as_file.h"
 
-/// Replaces the function of the application, which needs libhpe. Refuses pictures that are too large for the memory of
-/// a fuzzer.
+/// Replaces the applications' check_room, which needs libhpe. Refuses pictures that are too large for the memory of a
+/// fuzzer.
 void hpe::command_line::check_room(const std::string& what, const demand& need, int /*devices*/,
                                    const std::filesystem::path& /*root*/) {
   if (need.on_host > 0x1p26) throw bad_input(what + " is too large");

@@ -1,5 +1,5 @@
-// libFuzzer: PTX. For any text, alone and linked with itself, hpe either parses it and analyses, patches and flattens
-// its kernels, or refuses it with an error.
+// A libFuzzer target for PTX. For any text, alone and linked with itself, hpe either parses it and analyses, patches
+// and flattens its kernels, or refuses it with an error.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// libFuzzer: SEG-Y. The reader reads or refuses any bytes. Traces that have been read are written and read again, and
-// must be the same.
+// A libFuzzer target for SEG-Y files. The reader reads or refuses any bytes. The target writes the traces that were
+// read, reads them again, and expects the same traces.
 
 #include "apps/files/segy.h"
 

@@ -25,7 +25,7 @@ using list = std::vector<std::uint64_t>;
 class gather_command : public ::testing::Test {
  protected:
   gather_command() : folder_(std::filesystem::path(::testing::TempDir()) / ("hpe-gather-" + std::to_string(getpid()))) {
-    // Writes parameters of the model, which would otherwise be measured.
+    // Writes the model's parameters to the cache, because hpe would otherwise measure them.
     ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
     hpe::gather::parameters m;
     m.sequential = {{1, 1e-10}};

@@ -62,8 +62,8 @@ void check(const setup& s) {
     const auto* const have = reinterpret_cast<const std::uint32_t*>(gathers ? values.data() : table.data());
     std::vector<std::uint32_t> wanted =
         gathers ? std::vector<std::uint32_t>(value_words.size(), static_cast<std::uint32_t>(poison)) : table_words;
-    // For each element, the indices that may have written it: in a scatter without an order, any of several equal
-    // indices.
+    // For each element of the table, the positions whose value the element may have. In a scatter without an order,
+    // each of several equal indices may have written the element last.
     std::vector<std::vector<std::uint64_t>> writers(gathers ? 0 : p.table);
     for (std::size_t i = 0; i < p.count; ++i) {
       if (index[i] >= p.table) continue;

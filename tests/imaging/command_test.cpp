@@ -151,7 +151,7 @@ TEST_F(imaging, least_squares_finds_the_matrix_that_moved_the_points) {
   }
 }
 
-/// Computes the reconstruction in a plain way.
+/// Returns the reconstruction, computed with plain loops.
 std::vector<double> reconstruct(const std::vector<float>& views, int count, int slices, int rows, int columns,
                                 double step, int iterations) {
   const auto at = [&](const double* line, double x) {

@@ -3,7 +3,7 @@
 # exit_77_without_bare_roots <name>: ends a test as skipped if make_bare_root and in_bare_root cannot work here.
 exit_77_without_bare_roots() {
   if ((EUID != 0)) || ! unshare --mount true 2>/dev/null || ! getent hosts deb.debian.org >/dev/null; then
-    echo "$1: needs root, name spaces of its own and Debian's server"
+    echo "$1: needs root, its own namespaces and Debian's server"
     exit 77
   fi
 }

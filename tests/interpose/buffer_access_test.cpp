@@ -77,7 +77,7 @@ TEST_P(memory, KernelsAndHostSeeWrittenBytes) {
   const auto a = make(GetParam(), count());
   for (int round = 0; round < 4; ++round) {
     run_fill(a, 100);
-    if (round % 2 != 0) a[count() / 2] = 0;  // this makes one block the host's (state host)
+    if (round % 2 != 0) a[count() / 2] = 0;  // one block then has the state `host`
     const std::size_t from = 17;
     const std::size_t n = count() - 40;
     buffer_access use(a.data() + from, n * sizeof(word), host_use::write);
@@ -93,7 +93,7 @@ TEST_P(memory, OnlyWrittenBytesChange) {
   const auto a = make(GetParam(), count());
   run_fill(a, 0);
   buffer_access use(a.data(), count() * sizeof(word), host_use::write);
-  if (GetParam() == place::host) return;  // used in place
+  if (GetParam() == place::host) return;  // host memory is used in place
   std::memset(use.data(), 0xee, count() * sizeof(word));
   use.written(10 * sizeof(word), 3 * sizeof(word) + 1);
   for (std::size_t i = 0; i < count(); ++i) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if interpose/io/calls.def misses a function of libc that takes a buffer, or libhpe.so does not define one.
+"""Fails if interpose/io/calls.def misses a function of libc that takes a buffer, or if libhpe.so lacks a listed function.
 
     check_calls.py CALLS.DEF COMPILER LIBHPE LIBC
 
@@ -77,21 +77,21 @@ def main():
     calls = read_calls(path)
     functions = declared(compiler)
     if len(functions) < 300 or "read" not in functions or "aio_read" not in functions:
-        sys.exit(f"only {len(functions)} functions were found in the headers; this script does not understand them")
-    wrong = [f"{name}({parameters}) takes a buffer and is not in {path}"
+        sys.exit(f"only {len(functions)} functions were found in the headers, so this script probably misreads them")
+    wrong = [f"{name}({parameters}) takes a buffer, but is not in {path}"
              for name, parameters in sorted(functions.items()) if BUFFER.search(parameters) and name not in calls]
     defined = set(exports(libc))
     taken = {plain(name) for name, kind in calls.items() if kind == "TAKEN"}
-    wrong += [f"{name} of libc is spelled like a function that is taken and is not in {path}"
+    wrong += [f"libc's {name} looks like a variant of a listed function, but is not in {path}"
               for name in sorted(defined) if plain(name) in taken and name not in calls]
-    wrong += [f"{name} is in {path} and no function of libc or its headers"
+    wrong += [f"{name} is in {path}, but is no function of libc or its headers"
               for name in sorted(calls) if name not in defined and name not in functions]
     mine = set(exports(ours))
-    wrong += [f"{name} is in {path} and libhpe.so does not define it"
+    wrong += [f"{name} is in {path}, but libhpe.so does not define it"
               for name, kind in sorted(calls.items()) if kind != "LEFT" and name not in mine]
-    wrong += [f"{name} is left out in {path} and libhpe.so defines it"
+    wrong += [f"{name} is marked LEFT in {path}, but libhpe.so defines it"
               for name, kind in sorted(calls.items()) if kind == "LEFT" and name in mine]
-    print(f"{len(functions)} functions of libc's headers, {len(calls)} in the list, {len(wrong)} wrong")
+    print(f"{len(functions)} functions of libc's headers, {len(calls)} in the list, {len(wrong)} errors")
     print("\n".join(wrong))
     sys.exit(1 if wrong else 0)
 

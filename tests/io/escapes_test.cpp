@@ -1,5 +1,5 @@
-// Calls with hpe memory that hpe does not intercept, and the messages about these calls; calls in child processes; and
-// signals in the middle of calls.
+// Calls with hpe memory that hpe does not intercept, and hpe's messages about these calls; calls in child processes;
+// and signals that interrupt calls.
 
 #undef _FORTIFY_SOURCE
 

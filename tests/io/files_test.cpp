@@ -1,4 +1,4 @@
-// read, write and their families on regular files: every function, every kind of memory, sizes from nothing to many
+// read, write and their families on regular files: every function, every kind of memory, sizes from 0 bytes to many
 // blocks.
 
 #undef _FORTIFY_SOURCE
@@ -214,7 +214,7 @@ TEST(beyond_the_end, WhatIsInsideIsMovedAndCounted) {
     ASSERT_EQ(::read(f.get(), m.data() + 100, 12000), 8900);
     EXPECT_EQ(f.position(), 8900);
     m.expect(100, {source.begin(), source.begin() + 8900});
-    m.check("after a read that leaves it");
+    m.check("after a read beyond the end");
     f.fill({});
     ASSERT_EQ(::write(f.get(), m.data() + 8000, 5000), 1000);
     ASSERT_TRUE(f.all() == m.part(8000, 1000));

@@ -1,4 +1,4 @@
-// Large transfers of regular files, which hpe makes in pieces but which appear to the program as one call.
+// Large transfers of regular files. hpe transfers the bytes in pieces, but the program must see one call.
 
 #undef _FORTIFY_SOURCE
 
@@ -223,7 +223,7 @@ void write_beyond_the_largest_file() {
 
 TEST_F(limits, AFileThatMayNotGrow) { EXPECT_EXIT(write_beyond_the_largest_file(), testing::ExitedWithCode(0), ""); }
 
-// If no threads can be started, a call still works, only more slowly.
+// If hpe cannot start threads, a call transfers the same bytes more slowly.
 void move_without_threads() {
   memory m(place::device, 20 * mebi);
   const file f;
@@ -282,7 +282,7 @@ TEST(threads, AReadBeginsWhereAnotherOneHasEnded) {
   EXPECT_EQ(read_by_others, 0);
   EXPECT_EQ(f.position(), off_t(19 * mebi));
   m.expect(0, part_of(source, 10 * mebi, 9 * mebi));
-  m.check("after a read from the place where the other one ended");
+  m.check("after a read from the position at which the other read ended");
 }
 
 TEST(threads, ReadAndWriteAtOnce) {

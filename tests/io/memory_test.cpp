@@ -19,7 +19,7 @@ namespace {
 
 using namespace io_test;
 
-// Sizes above and below 1 MiB, from which devices make the copies.
+// Sizes above and below 1 MiB. From 1 MiB on, devices execute the copies.
 constexpr std::size_t sizes[] = {0, 1, 100, 4099, (1 << 20) - 1, 1 << 20, (3 << 20) + 5};
 
 // Pointers to the functions, because the compiler would inline direct calls.

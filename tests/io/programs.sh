@@ -48,10 +48,10 @@ r, w = os.pipe(); os.writev(w, [data[:5], data[5:10]]); print(os.read(r, 100) ==
 print(os.preadv(os.open("data", os.O_RDONLY), [bytearray(10)], 3), len(os.urandom(20)))
 print(open("tree/b").readlines()[-1])'
 with tar --sort=name -cf with.tar tree && mkdir out && with tar -xf with.tar -C out
-diff -r --no-dereference tree out/tree || fail "tar did not bring back what it was given"
+diff -r --no-dereference tree out/tree || fail "tar did not restore the files that it packed"
 
-# Python's own calls on memory of hpe that it got through the C interface.
-with python3 - "$library" <<'END' || fail "python3 on memory of hpe"
+# Python's own functions use hpe memory, which Python allocates through the C interface.
+with python3 - "$library" <<'END' || fail "python3 on hpe memory"
 import ctypes, os, socket, sys
 hpe = ctypes.CDLL(sys.argv[1])
 hpe.hpeMemset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
@@ -73,4 +73,4 @@ a.send(view[:1000]); assert b.recv(1000) == data[:1000]
 b.send(b"x" * 500); assert a.recv_into(view[100:600]) == 500
 assert bytes(view[99:601]) == data[99:100] + b"x" * 500 + data[600:601]
 END
-echo "python3 reads and writes memory of hpe"
+echo "python3 reads and writes hpe memory"

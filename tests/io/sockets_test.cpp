@@ -198,7 +198,7 @@ TEST_P(streams, DatagramsKeepTheirAddresses) {
     EXPECT_EQ(sender_size, sizeof sender);
     EXPECT_EQ(sender.sin_addr.s_addr, ::htonl(INADDR_LOOPBACK));
     into.expect(3900, from.part(0, 50));
-    into.check("after one with room beyond the end");
+    into.check("after a datagram into a buffer that extends past its allocation");
   }
   ::close(a);
   ::close(b);
@@ -206,8 +206,8 @@ TEST_P(streams, DatagramsKeepTheirAddresses) {
 
 INSTANTIATE_TEST_SUITE_P(Places, streams, testing::ValuesIn(all_places), name_of_parameter);
 
-// hpe stages only a part of a large buffer for such a stream; otherwise each call would copy the whole buffer to the
-// host again.
+// hpe stages only a part of a large buffer for a non-blocking stream. Otherwise each call would copy the whole buffer
+// to the host.
 TEST(streams_that_do_not_block, AreNotGivenMoreThanTheyMayTake) {
   memory m(place::device, 64 << 20);
   const ends pair = make_sockets(SOCK_STREAM);

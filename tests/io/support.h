@@ -25,7 +25,8 @@ using content = std::vector<std::byte>;
 [[nodiscard]] content random_content(std::size_t bytes);
 
 /// Memory with random contents, and a model of the contents. In device memory, a kernel has made the last write, so the
-/// host's copy is outdated; in memory of kind host_owned, the host has, so the home's copy is outdated.
+/// host's copy is outdated. In memory of kind host_owned, the host has made the last write, so the home's copy is
+/// outdated.
 class memory {
  public:
   memory(place where, std::size_t bytes);

@@ -243,7 +243,7 @@ TEST(vectors, MemoryOfAnotherProcess) {
             ssize_t(s.bytes));
   ASSERT_TRUE(far == s.all());
 
-  // Calls through syscall(), as libraries do that do not know the function.
+  // Makes the calls through syscall(), like libraries that do not know the function.
   const content farther = random_content(s.bytes);
   std::copy(farther.begin(), farther.end(), far.begin());
   ASSERT_EQ(::syscall(SYS_process_vm_readv, ::getpid(), s.vector.data(), s.vector.size(), &there, 1, 0),

@@ -1,5 +1,5 @@
-// Matched layers: the results of every variant are close to a reference, and have the same bits for any slabs and on
-// devices.
+// The kernel of perfectly matched layers: the results of every variant are close to a reference, and have the same bits
+// for any division into slabs and on all devices.
 
 #include "kernels/absorb.h"
 

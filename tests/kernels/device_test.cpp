@@ -193,7 +193,7 @@ TEST(OnDevices, StepsHaveTheBitsOfTheHost) { expect_the_bits_of_the_host<float>(
 TEST(OnDevices, StepsInDoubleHaveTheBitsOfTheHost) { expect_the_bits_of_the_host<double>(); }
 
 TEST(OnDevices, TilesOfAnySizeGiveTheSameBits) {
-  if (!has_gpus()) GTEST_SKIP() << "soft devices run the host bodies, whose tiles have a test of their own";
+  if (!has_gpus()) GTEST_SKIP() << "soft devices run the host code, whose tiles another test checks";
   const problem<float> g(30, 45, 131, y_ends::closed, true);
   const outcome<float> wanted = on_devices(g, {make_cuda_slab(whole_section(g.layout), g.ends, 0, 30, 132)});
   for (const slab& part :

@@ -303,7 +303,7 @@ TEST(KeepAndCorrelate, CompressedCellsAreOffByHalfAStepAtMost) {
     for (const variant& v : variants())
       for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{14}, {2, 7, 8, 14}}) {
         std::vector<uint8_t> kept(bytes, 255);
-        // Correlated with a field of ones, the image equals the kept field.
+        // The kept field is correlated with a field of ones, so the image equals the kept field.
         std::vector<float> image(cells, 0), illumination(cells, 0), ones(g.now.size(), 1);
         int64_t begin = 0;
         for (const int64_t end : cuts) {

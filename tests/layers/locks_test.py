@@ -1,4 +1,4 @@
-"""Runs scripts/check-locks on small source trees: it must accept accesses under the lock and name others."""
+"""Runs scripts/check-locks on small source trees: it must accept accesses under the lock and report all other accesses."""
 
 import json
 import subprocess

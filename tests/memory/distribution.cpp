@@ -19,7 +19,7 @@ TEST(Distribution, DefaultIsBlocksOverAllDevices) {
 
 TEST(Distribution, BlocksDifferByOneGranuleAtMost) {
   EXPECT_EQ(distribute(nullptr, 8, 3), (homes{0, 0, 0, 1, 1, 1, 2, 2}));
-  EXPECT_EQ(distribute(nullptr, 2, 3), (homes{0, 1})) << "the last device gets nothing";
+  EXPECT_EQ(distribute(nullptr, 2, 3), (homes{0, 1})) << "the last device gets no granule";
 }
 
 TEST(Distribution, FollowsTheOrderOfTheList) {

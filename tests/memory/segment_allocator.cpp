@@ -30,7 +30,7 @@ TEST(SegmentAllocator, ReusesFreedRangesLast) {
   segment_allocator segment(begin, 8);
   std::byte* first = segment.allocate(2);
   segment.free(first, 2);
-  EXPECT_EQ(segment.allocate(2), granule(2)) << "although the first two granules are free again";
+  EXPECT_EQ(segment.allocate(2), granule(2)) << "the first two granules are free, but are not reused yet";
   EXPECT_EQ(segment.allocate(4), granule(4));
   EXPECT_EQ(segment.allocate(2), first);
 }
@@ -109,7 +109,7 @@ TEST(SegmentAllocator, AgreesWithAnOracle) {
     }
     ASSERT_EQ(segment.free_granules(), static_cast<std::size_t>(std::count(taken.begin(), taken.end(), false)));
   }
-  EXPECT_GT(refused, 100) << "the test has to reach full segments";
+  EXPECT_GT(refused, 100) << "the test must often fill the segment";
 }
 
 TEST(SegmentAllocator, ThreadsGetDifferentRanges) {

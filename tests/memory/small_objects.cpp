@@ -89,7 +89,7 @@ TEST(SmallObjects, FindTheNeighbourBeforeAnAddress) {
   small_objects objects;
   EXPECT_EQ(objects.find_before(slab(0)), std::nullopt);
   objects.add_slab(slab(3));
-  EXPECT_EQ(objects.find_before(slab(3)), std::nullopt) << "nothing is in the slab";
+  EXPECT_EQ(objects.find_before(slab(3)), std::nullopt) << "the slab contains no object";
   std::byte* a = objects.allocate(300);
   std::byte* b = objects.allocate(300);
   EXPECT_EQ(objects.find_before(a - 1), std::nullopt);
@@ -97,7 +97,7 @@ TEST(SmallObjects, FindTheNeighbourBeforeAnAddress) {
   EXPECT_EQ(objects.find_before(b - 1), (object{a, 300}));
   EXPECT_EQ(objects.find_before(b + 1000), (object{b, 300}));
   EXPECT_EQ(objects.find_before(slab(5) - 1), (object{b, 300}));
-  EXPECT_EQ(objects.find_before(slab(5)), std::nullopt) << "too far behind the slab";
+  EXPECT_EQ(objects.find_before(slab(5)), std::nullopt) << "the address is too far behind the slab";
   objects.free({b, 300});
   EXPECT_EQ(objects.find_before(b + 1000), (object{a, 300}));
 }
@@ -151,7 +151,7 @@ TEST(SmallObjects, EmptySlabsCanBeTakenBackOrServeAnotherSize) {
   EXPECT_EQ(objects.free({a, 100}), slab(0));
   std::byte* c = objects.allocate(9000);
   EXPECT_EQ(c, slab(0));
-  EXPECT_FALSE(objects.remove_slab(slab(0))) << "it is in use again";
+  EXPECT_FALSE(objects.remove_slab(slab(0))) << "the slab contains an object again";
   EXPECT_EQ(objects.free({c, 9000}), slab(0));
   EXPECT_TRUE(objects.remove_slab(slab(0)));
   EXPECT_FALSE(objects.remove_slab(slab(0)));
@@ -186,7 +186,7 @@ TEST(SmallObjects, WithoutMemoryForTheirTablesLeaveASlabEmpty) {
     return result;
   };
   EXPECT_TRUE(refused([&] { objects.add_slab(slab(0)); }));
-  EXPECT_FALSE(objects.remove_slab(slab(0))) << "the slab was refused";
+  EXPECT_FALSE(objects.remove_slab(slab(0))) << "a refused slab must not be in the table";
   objects.add_slab(slab(0));
   EXPECT_TRUE(refused([&] { static_cast<void>(objects.allocate(100)); }));
   EXPECT_TRUE(objects.remove_slab(slab(0)));

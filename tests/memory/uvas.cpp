@@ -135,7 +135,7 @@ TEST(Uvas, UnmappedMemoryReadsAsZeroNextTime) {
   std::memset(p, 1, 2 * granule_size);
   EXPECT_TRUE(space.unmap_view(p, granule_size));
   EXPECT_EQ(space.alias(p)[0], std::byte{0});
-  EXPECT_EQ(p[granule_size], std::byte{1}) << "the neighbour is not touched";
+  EXPECT_EQ(p[granule_size], std::byte{1}) << "the neighbouring granule is unchanged";
   space.map_view(p, granule_size, os::access::read);
   EXPECT_EQ(p[granule_size - 1], std::byte{0});
 }
@@ -160,13 +160,13 @@ TEST(Uvas, CoreFilesHaveHostMemoryAndSmallAllocations) {
   EXPECT_FALSE(excluded(host));
   EXPECT_FALSE(excluded(striped));
   EXPECT_TRUE(excluded(striped + 2 * granule_size));
-  EXPECT_TRUE(excluded(host + large)) << "reserved addresses, which gcore would write";
+  EXPECT_TRUE(excluded(host + large)) << "gcore must not write reserved addresses";
   EXPECT_TRUE(excluded(space.alias(host)));
   EXPECT_TRUE(excluded(space.alias(host) + segment_size / 2));
 
   ASSERT_TRUE(os::protect(striped + 3 * granule_size, granule_size, os::access::read));
   space.keep_views_in_core();
-  EXPECT_FALSE(excluded(striped + 3 * granule_size)) << "the host can read it";
+  EXPECT_FALSE(excluded(striped + 3 * granule_size)) << "the host can read these bytes";
   EXPECT_TRUE(excluded(striped + 2 * granule_size));
   EXPECT_TRUE(excluded(striped + 4 * granule_size));
   EXPECT_TRUE(excluded(space.alias(striped)));

@@ -1,4 +1,4 @@
-// Tests which processes in other containers hpe can reach.
+// Tests which processes hpe can reach across the borders of containers.
 
 #include <cstdlib>
 
@@ -13,14 +13,14 @@ TEST(Containers, WithANetworkOfTheirOwnAreNotReached) {
   process a;
   process b;
   const hpeExport handle = a.begin(a.allocate(MiB), 0, 1);
-  if (b.tell({.what = order::kind::own_network}).value != 1) GTEST_SKIP() << "only root can make a name space";
+  if (b.tell({.what = order::kind::own_network}).value != 1) GTEST_SKIP() << "only root can create a namespace";
   EXPECT_FALSE(b.reachable(handle));
   EXPECT_EQ(b.copy(b.allocate(1), 0, handle, 0, 1).status, HPE_ERROR_NOT_FOUND);
 }
 
 TEST(Containers, WithProcessNumbersOfTheirOwnShareMemory) {
   const std::string unshare = "unshare --pid --fork --mount-proc";
-  if (std::system((unshare + " true 2>/dev/null").c_str()) != 0) GTEST_SKIP() << "only root can make a name space";
+  if (std::system((unshare + " true 2>/dev/null").c_str()) != 0) GTEST_SKIP() << "only root can create a namespace";
   process a;
   process b("soft:2", {}, {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"});
   for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
@@ -35,7 +35,7 @@ TEST(Containers, WithProcessNumbersOfTheirOwnShareMemory) {
   const hpeExport handle = a.begin(a.allocate(MiB), 0, 1);
   EXPECT_TRUE(b.reachable(handle));
   a.kill();
-  EXPECT_FALSE(b.reachable(handle)) << "a process without a number in the container died";
+  EXPECT_FALSE(b.reachable(handle)) << "b must notice the end of a process that has no process id in the container";
 }
 
 }  // namespace

@@ -106,8 +106,8 @@ TEST(Copies, SeeWhatAKernelStillWrites) {
   a.end(handle);
 }
 
-// The address space for memory of other processes has room for about twenty of these allocations at a time; its
-// addresses are reused.
+// The segment for memory of other processes has addresses for about twenty of these allocations at a time, so hpe must
+// reuse addresses.
 TEST(Copies, OfMoreMemoryThanThereAreAddresses) {
   process a;
   process b("soft:2", {"HPE_SEGMENT_SIZE=64M"});

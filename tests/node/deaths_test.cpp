@@ -147,7 +147,7 @@ TEST(Deaths, AreNotHiddenByChildren) {
   const std::uint64_t memory = a.allocate(MiB);
   const hpeExport handle = a.begin(memory, 0, MiB);
   a.tell({.what = order::kind::fork_child, .seed = 1});
-  EXPECT_TRUE(b.reachable(handle)) << "a child that ended was taken for the process";
+  EXPECT_TRUE(b.reachable(handle)) << "the end of a child counted as the end of the process";
   const auto child = static_cast<pid_t>(a.tell({.what = order::kind::fork_child}).value);
   ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
   a.kill();

@@ -34,7 +34,7 @@
 
 namespace {
 
-// The number of the allocation that fails in threads other than the test's; 0: none fails.
+// In threads other than the test's thread, the number of the allocation that fails; 0: no allocation fails.
 std::atomic<int> fails_elsewhere{0};
 thread_local bool is_the_test = false;
 
@@ -106,7 +106,7 @@ TEST(ExportTable, PublishesATokenAfterItsBytes) {
     ASSERT_EQ(std::memcmp(at, &next.token, sizeof next.token), 0);
     ASSERT_TRUE(table.end(next));
     if (reinterpret_cast<std::uintptr_t>(at) % 4096 + entry_size > 4096) break;
-    ASSERT_EQ(table.publish(marked).entry, entry) << "an entry that ended is used again";
+    ASSERT_EQ(table.publish(marked).entry, entry) << "the entry of an ended export is reused";
   }
   watched_token = reinterpret_cast<const std::atomic<std::uint64_t>*>(at);
   closed_page = at + entry_size - reinterpret_cast<std::uintptr_t>(at + entry_size) % 4096;
@@ -120,7 +120,7 @@ TEST(ExportTable, PublishesATokenAfterItsBytes) {
   ASSERT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
   EXPECT_EQ(last.entry, entry);
   EXPECT_EQ(stops, 1);
-  EXPECT_EQ(token_at_stop, 0U) << "a reader finds an entry whose bytes are not there yet";
+  EXPECT_EQ(token_at_stop, 0U) << "a reader finds an entry that is not completely written";
   EXPECT_EQ(table.find(last), marked);
 }
 
@@ -128,7 +128,7 @@ TEST(ExportTable, TellsReadersWhatWasRetired) {
   export_table table;
   table.retire(1);
   export_view view{hpe::os::file_descriptor(::dup(table.file()))};
-  EXPECT_TRUE(view.retired().memories.empty()) << "before the view was made";
+  EXPECT_TRUE(view.retired().memories.empty()) << "the exports had ended before the view was created";
   table.retire(7);
   table.retire(8);
   EXPECT_EQ(view.retired().memories, (std::vector<std::uint64_t>{7, 8}));
@@ -275,7 +275,7 @@ TEST(Exporter, TellsWhatOthersMayHaveWrittenAfterTheyClosedIt) {
   const exported behind{from.memory, 116, 100};
   EXPECT_FALSE(from.exporter.written(behind));
   EXPECT_TRUE(from.exporter.take_written(bytes));
-  EXPECT_TRUE(from.exporter.written(bytes)) << "it may write them again";
+  EXPECT_TRUE(from.exporter.written(bytes)) << "the exporter may write the bytes again";
   peer->close(bytes);
   ASSERT_TRUE(soon([&] { return !from.exporter.is_open(from.memory); }));
   EXPECT_TRUE(from.exporter.take_written(bytes));
@@ -294,7 +294,7 @@ TEST(Exporter, CallsWhenBytesAreClosedAndNotBefore) {
   const exported second_bytes = peer->open(second).what;
   std::atomic<int> called{0};
   from.exporter.when_closed({from.memory, 0, 10}, [&] { ++called; });
-  EXPECT_EQ(called, 1) << "nobody has these bytes open";
+  EXPECT_EQ(called, 1) << "no other process has these bytes open";
   from.exporter.when_closed({from.memory, 100, 1950}, [&] { ++called; });
   peer->close(first_bytes);
   peer->close(peer->open(second).what);  // the answer shows that the close before it has been processed

@@ -1,5 +1,5 @@
 // Exported memory in the exporting process: the process sees the writes of other processes after they have closed the
-// memory, and memory that nobody uses can be evicted again.
+// memory, and memory that no other process uses can be evicted.
 
 #include <unistd.h>
 
@@ -141,7 +141,7 @@ TEST(Exports, ThatEndedMakeRoom) {
     ASSERT_EQ(r.status, HPE_SUCCESS) << r.words << ", array " << i;
     const hpeExport handle = a.begin(memory, 0, 4 * MiB);
     ASSERT_EQ(b.tell({.what = order::kind::hash_export, .bytes = MiB, .handle = handle}).status, HPE_SUCCESS);
-    if (i % 2 == 1) {  // the other processes only copy
+    if (i % 2 == 1) {  // in even rounds, the other process only copies
       const std::uint64_t same = open(b, handle).value;
       r = add(b, same, 0, 4 * MiB, 100);
       ASSERT_EQ(r.status, HPE_SUCCESS) << r.words;

@@ -1,4 +1,4 @@
-// Handles that are no longer valid, and operations that are forbidden while memory is exported.
+// Handles that have become invalid, and operations that are forbidden while memory is exported.
 
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ TEST(Handles, ThatEndedGiveNothing) {
   const report r = b.copy(to, 0, first, 0, MiB);
   EXPECT_EQ(r.status, HPE_ERROR_NOT_FOUND);
   EXPECT_NE(std::string(r.words).find("the export or its process has ended"), std::string::npos) << r.words;
-  EXPECT_TRUE(b.check(to, 0, MiB, 9)) << "a copy that failed wrote";
+  EXPECT_TRUE(b.check(to, 0, MiB, 9)) << "a failed copy wrote bytes";
   EXPECT_EQ(a.tell({.what = order::kind::end, .handle = first}).status, HPE_ERROR_NOT_FOUND);
   EXPECT_EQ(b.tell({.what = order::kind::end, .handle = second}).status, HPE_ERROR_NOT_FOUND) << "it is another's";
   a.end(second);
@@ -119,7 +119,7 @@ TEST(Handles, KeepTheirAllocation) {
   a.fill(memory, 0, MiB, 6);
   const hpeExport moved = a.begin(memory, 0, MiB);
   ASSERT_EQ(b.copy(to, 0, moved, 0, MiB).status, HPE_SUCCESS);
-  EXPECT_TRUE(b.check(to, 0, MiB, 6)) << "an import of where it was before";
+  EXPECT_TRUE(b.check(to, 0, MiB, 6)) << "the copy used the memory's old place";
   a.end(moved);
   a.free(memory);
 }

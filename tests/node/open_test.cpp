@@ -128,7 +128,7 @@ TEST(OpenMemory, IsGivenBackWhenAllAreGone) {
     const std::uint64_t opened = open(b, handle).value;
     a.end(handle);
     a.free(memory);
-    EXPECT_FALSE(room()) << "another process has it";
+    EXPECT_FALSE(room()) << "another process has the memory open";
     return opened;
   };
   const auto expect_room_soon = [&] {

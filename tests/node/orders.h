@@ -45,7 +45,7 @@ struct order {
     statistics,   // -> bytes_staged
     given_back,   // -> bytes_given_back
     fork_child,   // makes a child that waits for a signal or, if seed is 1, ends by exit() -> the child's process
-    own_network   // moves the process into a new network name space -> 1 if that was possible
+    own_network   // moves the process into a new network namespace -> 1 if that was possible
   };
   kind what = kind::allocate;
   std::int32_t on = 0;

@@ -59,7 +59,8 @@ class Share : public testing::Test {
       EXPECT_EQ(failed[i].status, HPE_SUCCESS) << failed[i].words;
       EXPECT_TRUE(all_words_are(*all[i], data[i], most, rounds)) << "process " << i;
     }
-    // Each process has given memory to others, except perhaps the one that needed memory last.
+    // Each process has given back device memory for other processes, except perhaps the process that needed memory
+    // last.
     EXPECT_GE(std::ranges::count_if(all, [](const auto& p) { return p->count(order::kind::given_back) > 0; }),
               processes - 1);
   }
@@ -79,7 +80,7 @@ TEST_F(Share, ThreeProcessesThatNeedAllOfTheirDataAtOnce) { run_together(3, 10, 
 TEST_F(Share, ThreeProcessesThatNeedTheirDataInParts) { run_together(3, 6, part); }
 
 TEST_F(Share, AFullFileSystemIsAnErrorOfTheStart) {
-  if (std::system("unshare --mount true 2>/dev/null") != 0) GTEST_SKIP() << "only root can make a name space";
+  if (std::system("unshare --mount true 2>/dev/null") != 0) GTEST_SKIP() << "only root can create a namespace";
   process p(
       "soft:1", {"HPE_SHARE=full"},
       {"unshare", "--mount", "sh", "-c",
@@ -133,7 +134,7 @@ TEST_F(Share, AProcessThatIsKilledWhileAnotherOneAsksIt) {
   const auto b = start();
   const std::uint64_t x = a->allocate(most);
   const std::uint64_t y = b->allocate(most);
-  // A kernel that takes a minute, during which its data cannot be moved.
+  // The kernel takes a minute, and its data cannot be moved while it runs.
   order slow = add(x, 0, most);
   slow.from = 60'000'000;
   EXPECT_EQ(a->tell(slow).status, HPE_SUCCESS);

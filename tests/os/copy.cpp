@@ -10,8 +10,8 @@
 namespace hpe::os {
 namespace {
 
-// Tests sizes around those at which the method of copying changes, every kind of alignment, and guard bytes on either
-// side.
+// Tests sizes around the sizes at which the method of copying changes, every kind of alignment, and guard bytes on both
+// sides.
 TEST(CopyPastCaches, MovesTheBytesAndNoOthers) {
   std::mt19937_64 random(7);
   constexpr std::size_t guard = 64;

@@ -59,7 +59,7 @@ TEST_F(Message, BringsItsBytesAndItsFiles) {
   EXPECT_EQ(::lseek(files[1].get(), 0, SEEK_END), 200);
   for (const file_descriptor& f : files) EXPECT_NE(::fcntl(f.get(), F_GETFD) & FD_CLOEXEC, 0);
   EXPECT_EQ(receive(), "none");
-  EXPECT_TRUE(files.empty()) << "those of the message before";
+  EXPECT_TRUE(files.empty()) << "the files of the previous message must not remain";
 }
 
 TEST_F(Message, MayCarryMoreThanBytesAndFiles) {

@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-// This test is built with and without hwloc. Without hwloc (HPE_TEST_HWLOC is 0), there are no nodes to choose from.
+// This test is built with and without hwloc. Without hwloc (HPE_TEST_HWLOC is 0), hpe knows no NUMA nodes.
 
 namespace {
 

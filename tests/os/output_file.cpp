@@ -112,7 +112,7 @@ TEST_F(OutputFile, LeavesTheOldFileUntilThen) {
     file.write("new");
     EXPECT_EQ(text_of(name), "old and longer");
   }
-  EXPECT_EQ(text_of(name), "old and longer") << "it was never closed";
+  EXPECT_EQ(text_of(name), "old and longer") << "the output file was never closed";
   EXPECT_EQ(files(), 1);
   write_file(name, "new");
   EXPECT_EQ(text_of(name), "new");
@@ -157,7 +157,7 @@ TEST_F(OutputFile, WritesAllNamesOfAFile) {
   EXPECT_EQ(status_of(name).st_ino, status_of(path("b")).st_ino);
   const file_limit limit(1000);
   EXPECT_NE(complaint(name, std::string(1001, 'x')), "");
-  EXPECT_EQ(text_of(path("b")), "new") << "room is reserved before a byte is overwritten";
+  EXPECT_EQ(text_of(path("b")), "new") << "disk space is reserved before a byte is overwritten";
 }
 
 TEST_F(OutputFile, WritesInPlaceWhereItMayMakeNoFile) {

@@ -23,17 +23,17 @@ TEST(Thread, TakesNoSignalOfTheProgramAndBearsItsName) {
   EXPECT_STREQ(name, "hpe-test");
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD, SIGPROF, SIGRTMIN + 3})
     EXPECT_EQ(sigismember(&inside, signal), 1) << ::strsignal(signal);
-  EXPECT_EQ(sigismember(&inside, SIGSEGV), 0) << "faults are served there too";
+  EXPECT_EQ(sigismember(&inside, SIGSEGV), 0) << "hpe also serves page faults of this thread";
   sigset_t outside;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &outside);
-  EXPECT_EQ(sigismember(&outside, SIGINT), 0) << "the caller's mask stays";
+  EXPECT_EQ(sigismember(&outside, SIGINT), 0) << "the caller's signal mask is unchanged";
 }
 
 TEST(Thread, AFailedStartNamesTheLimits) {
   const hpe::testing::no_more_threads here;
   try {
     start_thread("hpe-test", [] {}).join();
-    FAIL() << "a thread was made";
+    FAIL() << "a thread was started";
   } catch (const hpe::error& e) {
     EXPECT_EQ(e.status(), HPE_ERROR_SYSTEM);
     for (const char* const word : {"hpe-test", "RLIMIT_NPROC", "RLIMIT_AS", "RLIMIT_DATA", "pids.max"})

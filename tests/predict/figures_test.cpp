@@ -44,7 +44,8 @@ TEST(Table1, IsInTheProfiles) {
   EXPECT_EQ(695e6, ultra.pinned_to_device.of_each(4));
   for (const machine_profile& m : {gtx, ultra})
     for (int devices = 1; devices <= 4; ++devices) {
-      EXPECT_EQ(m.pinned_to_device.of_each(devices), m.pinned_to_host.of_each(devices)) << "one rate both ways";
+      EXPECT_EQ(m.pinned_to_device.of_each(devices), m.pinned_to_host.of_each(devices))
+          << "the paper has one rate for both directions";
       EXPECT_EQ(m.pageable_to_device.of_each(devices), m.pageable_to_host.of_each(devices));
     }
 }
@@ -107,7 +108,8 @@ TEST(Figure4, DistributedDevicesPreventPagingAndSharedOnesDoNot) {
     EXPECT_FALSE(has_disk(paper::predict(s.on(4, topology::distributed).value(), nodes())));
     EXPECT_EQ(pages, has_disk(paper::predict(s.on(4, topology::shared).value(), one_bus())));
     if (pages) {
-      EXPECT_GT(shared(s, 4), 10 * distributed(s, 4)) << "the figure's axis is logarithmic for this";
+      EXPECT_GT(shared(s, 4), 10 * distributed(s, 4))
+          << "the difference is so large that the figure's axis is logarithmic";
     }
   }
 }
@@ -138,7 +140,7 @@ TEST(Figure6, BroadcastMakesStepsAboveEachPowerOfTwo) {
 TEST(Figure7, FoxRunsOnSquaresAndTheNetworkBoundsSmallMatrices) {
   const specification s = application("matrix-product");
   EXPECT_FALSE(s.on(2, topology::distributed).has_value());
-  // 4096^3 at 40 GFLOP/s, and blocks over links: two in, one out
+  // A product of 4096^3 at 40 GFLOP/s, and transfers over links: two blocks to the device, one block back.
   EXPECT_NEAR(2 * std::pow(4096, 3) / 40e9 + 3 * 4 * 4096.0 * 4096 / 1350e6, distributed(s, 1), 1e-6);
   const double block = 4 * 2048.0 * 2048;
   EXPECT_NEAR(2 * std::pow(4096, 3) / 40e9 / 4 + (2 * 2 + 1) * block / 1350e6 + 2 * 2 * block / 125e6,

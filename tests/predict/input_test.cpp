@@ -235,8 +235,8 @@ TEST(Predictions, AreDrawnWithAMarkForEachPoint) {
     return found;
   };
   const std::string svg = as_svg(predict(s, m, {1, 16}, {topology::shared}, ""));
-  EXPECT_EQ(16U * 2 + 2, count(svg, "<circle")) << "two models, and a mark of each in the legend";
-  EXPECT_EQ(8U * 2 + 1, count(svg, "fill=\"#fff\"")) << "hollow beyond 8 devices; and the paper";
+  EXPECT_EQ(16U * 2 + 2, count(svg, "<circle")) << "points of two models, and one mark of each model in the legend";
+  EXPECT_EQ(8U * 2 + 1, count(svg, "fill=\"#fff\"")) << "hollow points beyond 8 devices, and the background";
   EXPECT_NE(std::string::npos, svg.find("a &amp; &lt;b> on ")) << svg;
   EXPECT_EQ(1U, count(svg, "time, logarithmic scale"));
   EXPECT_EQ(std::string::npos, svg.find("nan"));

@@ -78,8 +78,8 @@ TEST(PaperModel, EquationOneIsASumOfAllParts) {
   d.transfers = {to_device(giga)};
   d.host_bytes = 20 * giga;
   d.exchanges = {{"x", pattern::gather, mega, 4, 1, 4 * giga, true, false}};
-  // 2 iterations of: 25 units, CPU work, a transfer with a quarter of the link's rate, two passes over the disk that
-  // four devices share, and a copy in memory
+  // Each of 2 iterations consists of 25 units, CPU work, a transfer at a quarter of the link's rate, two passes over
+  // the disk that four devices share, and a copy in memory.
   const estimate shared = paper::predict(d, machine());
   EXPECT_DOUBLE_EQ(2 * (2.5 + 1 + 4 + 2 * 40 + 1), shared.seconds);
   EXPECT_EQ(resource::disk, shared.bound());
@@ -163,10 +163,10 @@ TEST(ModernModel, DevicesThatShareLinksAndCoresGetOutOfStep) {
   // they wait 3 s for other devices.
   EXPECT_DOUBLE_EQ(5 + 4 - 2.5 / 2, modern::predict(d, m).seconds);
   d.exchanges = {{"x", pattern::shift, 1, 4, 1, 0, true, false}};
-  EXPECT_NEAR(5 + 4, modern::predict(d, m).seconds, 1e-6) << "an exchange keeps them in step";
+  EXPECT_NEAR(5 + 4, modern::predict(d, m).seconds, 1e-6) << "an exchange keeps the devices in step";
   d.exchanges.clear();
   m.speeds_together = {};
-  EXPECT_DOUBLE_EQ(2.5 + 4, modern::predict(d, m).seconds) << "they share the link only";
+  EXPECT_DOUBLE_EQ(2.5 + 4, modern::predict(d, m).seconds) << "the devices share only the link";
 }
 
 TEST(ModernModel, MachinesThatShareProcessorsRunKernelsMoreSlowlyTogether) {

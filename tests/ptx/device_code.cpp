@@ -1,4 +1,4 @@
-// The PTX in objects that nvcc makes.
+// Tests the reader of the PTX in objects that nvcc makes.
 
 #include "runtime/ptx/files/device_code.h"
 

@@ -103,7 +103,7 @@ TEST(FatBinary, SurvivesDamage) {
                error);
 }
 
-// Found by libFuzzer (tests/fuzz).
+// libFuzzer (tests/fuzz) has found these inputs.
 TEST(FatBinary, TakesNoMemoryForASizeThatItsBytesCannotHave) {
   constexpr std::size_t entry = 16 + 64 + 8;  // the entry after the container's header and the cubin
   constexpr std::uint64_t stated = 0x70000000;

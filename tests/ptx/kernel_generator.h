@@ -11,7 +11,7 @@
 
 namespace hpe::ptx::test {
 
-/// Every access has a guard that never holds, so addresses may have any value. The check examines the addresses
+/// Every access has a guard that is never true, so addresses may have any value. record_check examines the addresses
 /// nevertheless.
 class kernel_generator {
  public:
@@ -183,8 +183,8 @@ class kernel_generator {
     }
   }
 
-  // After a branch or a loop, values that were made inside of it are not known, except those that are merged or
-  // carried.
+  // After a branch or a loop, values that were computed inside the branch or loop are not known, except merged or
+  // carried values.
   void statements(unsigned depth, unsigned count) {
     for (unsigned n = 0; n < count; ++n) {
       const unsigned which = below(depth > 0 ? 16 : 12);

@@ -21,7 +21,8 @@
 
 namespace hpe::ptx::test {
 
-/// The last two patch the kernels that may be spread (runtime/ptx/patch), and run each of their grids in several parts.
+/// The last two kinds patch the kernels that may be spread (runtime/ptx/patch), and run each grid of these kernels in
+/// several parts.
 enum class engine_kind { interpreter, compiler, interpreter_in_parts, compiler_in_parts };
 
 /// Whether this build has LLVM. The build system defines it, so that tests fail, and are not skipped, if the compiler
@@ -67,7 +68,7 @@ class kernel_runner {
   }
   [[nodiscard]] void* address_of(const std::string& variable) const;
   /// Returns the races of an interpreted kernel that were found since the last call. A launch with a race throws unless
-  /// races are allowed, so the tests of kernels also test that no false race is reported.
+  /// races are allowed. So the tests of kernels also test that hpe reports no false race.
   [[nodiscard]] std::vector<std::string> races_of(const std::string& kernel) { return report_for(find(kernel)).take(); }
   void allow_races() { allows_races_ = true; }
   [[nodiscard]] const std::string& printed() const { return printed_; }

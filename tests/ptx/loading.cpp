@@ -223,7 +223,7 @@ TEST(Parsing, RefusesTextOtherThanPtx) {
   }
 }
 
-// Recursion to the depth of each of these texts would need more stack than there is.
+// If the parser used recursion, each of these texts would need more stack than the thread has.
 TEST(Parsing, RefusesDeepNesting) {
   const std::string many(1 << 20, ' ');
   for (const char c : {'{', '!', '(', '['}) {
@@ -236,7 +236,8 @@ TEST(Parsing, RefusesDeepNesting) {
   EXPECT_EQ(refusal(text_with(blocks)).first, HPE_SUCCESS);
 }
 
-// These texts declare more than they use. A register of a family exists only after it has been named.
+// These texts declare more registers than they use. hpe must create a register of a family only when an instruction
+// names the register.
 TEST(Parsing, TakesNoMemoryForDeclaredArraysWithoutValues) {
   std::string body;
   for (int n = 0; n < 200; ++n) body += fmt::format(".reg .b64 %a{}_<16000000>;\n", n);
@@ -258,8 +259,8 @@ TEST(Parsing, TakesNoMemoryForDeclaredArraysWithoutValues) {
   expect_refusal(table + ";\n" + uses + "L:", HPE_ERROR_INVALID_ARGUMENT, {"1048576 branch targets"});
 }
 
-// Each kernel may use each shared variable, because the addresses of the variables are initial values. This once took
-// minutes.
+// Each kernel may use each shared variable, because the addresses of the variables are initial values. The layout must
+// not take minutes.
 TEST(Parsing, LaysOutManySharedVariablesOfManyKernels) {
   constexpr unsigned most = 1500;
   std::string text = ".version 8.6\n.target sm_75\n.address_size 64\n";

@@ -1,5 +1,6 @@
-// What old GPUs and compilers allowed. PTX for sm_1x may omit what newer PTX must contain: each short instruction
-// returns the same bits as its full form. A lane that runs in lockstep need not be in its own mask.
+// Tests PTX that old GPUs and compilers allowed. PTX for sm_1x may omit modifiers that newer PTX must contain, and each
+// short instruction must return the same bits as its full form. A lane that runs in lockstep need not be in its own
+// mask.
 
 #include <bit>
 #include <cmath>

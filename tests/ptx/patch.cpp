@@ -1,4 +1,4 @@
-// Patched kernels: what their text contains, and that the parts of a grid compute the same as the whole grid.
+// Tests the text of patched kernels, and that the parts of a grid compute the same as the whole grid.
 // tests/ptx/programs*.cpp also run all kernels of the test programs in parts.
 
 #include <fmt/core.h>
@@ -129,8 +129,8 @@ TEST(Patch, FunctionsAndVariables) {
   }
 }
 
-// Variables that no kernel writes are copied, like constants. The tables of the compiler's functions need not be
-// copied.
+// Variables that no kernel writes are copied, like constants. For example, the tables of the compiler's functions are
+// such variables.
 TEST(Patch, VariablesThatAreOnlyRead) {
   const std::string text = std::string(head) +
                            R"(.visible .global .align 4 .u32 table[4] = {1, 2, 3, 4};
@@ -155,7 +155,7 @@ TEST(Patch, VariablesThatAreOnlyRead) {
   EXPECT_EQ(made.tables[0].variables, std::vector<std::string>{"written"});
   for (const engine_kind kind : {engine_kind::interpreter, engine_kind::interpreter_in_parts}) {
     kernel_runner runner({text}, kind);
-    // as a program writes the variable before the launch
+    // like a program that writes the variable before the launch
     static_cast<std::uint32_t*>(runner.address_of("table"))[1] = 20;
     auto* const out = runner.upload(std::vector<std::uint32_t>(8));
     const auto stopped = runner.launch("k", {{8}, {1}}, out);

@@ -143,7 +143,7 @@ std::string text_with(const std::string& body) {
          body + "ret;\n}\n";
 }
 
-// One thread makes all arrivals. The results are words at %rd0.
+// One thread executes all arrivals. The kernel writes the results as words at %rd0.
 TEST_P(ClusterPrograms, EachOperationOfABarrier) {
   kernel_runner runner({text_with("mbarrier.init.shared.b64 [bar], 3;\n"
                                   "mbarrier.arrive.shared.b64 %rd1, [bar];\n"

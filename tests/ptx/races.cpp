@@ -50,7 +50,7 @@ TEST_F(Races, OfReadersAndWriters) {
                 first + ", which thread (0, 0, 0) read at ", read + ", with no barrier between; "});
   expect_words(told[1], {" writes ", last, " read at ", read});
   expect_words(told[2], {"thread (63, 0, 0) of block (0, 0, 0) reads offset 0 (tile) at ", read, " wrote at ", last});
-  EXPECT_TRUE(run("neighbours", false).empty()) << "each pair of lines is told once";
+  EXPECT_TRUE(run("neighbours", false).empty()) << "each pair of lines is reported only once";
 }
 
 TEST_F(Races, OfWarpsWithoutBarriers) {

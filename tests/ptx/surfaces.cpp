@@ -91,7 +91,7 @@ std::vector<form> all_forms() {
   return found;
 }
 
-// Memory with gaps between rows and between planes, and its expected content.
+// Memory with gaps between rows and between planes, and the expected content of the memory.
 class model {
  public:
   static constexpr int width = 5, height = 3, planes = 4, element = 16;

@@ -6,8 +6,8 @@ namespace ptx_launch {
 namespace {
 
 // Each block writes a number to its shared memory, and reads the number of the next block of its cluster. For block b,
-// out[4 b] is the number that it read. Then come the block's rank, the size of the cluster, and whether clusters were
-// requested.
+// out[4 b] is the number that it read. The next elements are the block's rank, the size of the cluster, and whether
+// clusters were requested.
 std::string kernel_text(const std::string& name, const std::string& directives) {
   return ".visible .entry " + name + "(.param .u64 out)\n" + directives + R"({
   .shared .align 4 .u32 mine;

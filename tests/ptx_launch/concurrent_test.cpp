@@ -1,5 +1,5 @@
-// Launches whose order the program itself ensures (hpeLaunchGridAfter): they may overlap, and all other work is ordered
-// with respect to them.
+// Tests launches whose order the program itself ensures (hpeLaunchGridAfter). These launches may overlap, and hpe
+// orders all other work before or after them.
 
 #include <sys/utsname.h>
 
@@ -49,7 +49,7 @@ TEST_F(Concurrent, LaunchesRunAfterWhatTheyName) {
   EXPECT_EQ(result[0], 20U);
 }
 
-// Ordered work on the memory, and freeing the memory, wait for the launches as usual.
+// Ordered work on the memory waits for the launches, and so does freeing the memory.
 TEST_F(Concurrent, LaunchesKeepHostMemoryAlive) {
   const module m;
   constexpr std::uint32_t n = 100000;
@@ -100,7 +100,7 @@ TEST_F(Concurrent, LaunchesAreInOrderWithEverythingElse) {
 }
 
 // Each thread orders its own launches, like a stream of a CUDA program. The host's accesses and the copies of other
-// threads come in between.
+// threads run between these launches.
 TEST_F(Concurrent, StreamsKeepTheirData) {
   const module m;
   constexpr std::uint32_t n = 3001, rounds = 60, threads = 5;
@@ -184,7 +184,7 @@ TEST_F(Concurrent, OpenMemoryIsOpenFromTheStartAndWhileKernelsRun) {
     EXPECT_TRUE(works(hpeWorkWait(ordered, nullptr)));
     EXPECT_EQ(result[0], 5U);
     EXPECT_TRUE(system_writes(opened) && system_writes(last_page)) << bytes;
-    // Calls that hpe knows wait for the kernels.
+    // Calls that hpe intercepts wait for the kernels.
     stop[0] = 1;
     for (int i = 0; i < 10; ++i) m.launch(device_count() - 1, "add_number", blocks_of(1, 1), stop, 1U, 1U);
     std::uint32_t read = 0;

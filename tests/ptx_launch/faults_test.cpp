@@ -26,7 +26,7 @@ class Faults : public random_numbers {
     hpeFault fault = HPE_FAULT_NONE;
     EXPECT_TRUE(fails(hpeWorkWait(work, &fault), HPE_ERROR_LAUNCH_FAILED, words));
     EXPECT_EQ(fault, wanted);
-    EXPECT_TRUE(works(hpeSynchronize())) << "told a second time";
+    EXPECT_TRUE(works(hpeSynchronize())) << "the fault is reported a second time";
     const hpeWork next =
         m.launch(0, "add_number", blocks_of(50, 100), witness.data(), static_cast<std::uint32_t>(witness.size()), 1U);
     fault = HPE_FAULT_OTHER;
@@ -63,7 +63,7 @@ TEST_F(Faults, NameKernelBlockThreadAndAddress) {
   at(reinterpret_cast<std::uintptr_t>(large.data() + large.size()));
 }
 
-// Ordinary memory of the program, at whatever address, does not belong to the device.
+// The device must not access ordinary memory of the program, at any address.
 TEST_F(Faults, ComeFromOrdinaryMemory) {
   std::vector<std::uint32_t> small(4, 77), large(std::size_t{1} << 24, 77);
   std::uint32_t on_stack = 77;
@@ -75,7 +75,7 @@ TEST_F(Faults, ComeFromOrdinaryMemory) {
   }
 }
 
-// The address is below the guard area for accesses slightly before the first allocation.
+// Accesses slightly before the first allocation hit a guard area. This test uses an address below the guard area.
 TEST_F(Faults, FarBelowTheFirstAllocation) {
   const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(witness.data()) >> 40 << 40, below = base - (1 << 20);
   expect_fault(m.launch(0, "write_at", blocks_of(1, 1), below, 0U, 0U), HPE_FAULT_ADDRESS, {words_for(below)});
@@ -145,7 +145,7 @@ TEST_F(Faults, InCooperativeLaunches) {
                {"thread (1, 0, 0)", "block (2, 0, 0)"});
 }
 
-// If a program does not ask for the status of its work, hpeSynchronize reports each failure once.
+// If a program does not query the status of its work, hpeSynchronize reports each failure once.
 TEST_F(Faults, AreToldBySynchronizeElse) {
   const hpeWork first = m.launch(0, "write_at", blocks_of(1, 1), std::uintptr_t{0x40}, 0U, 0U);
   m.launch(0, "trap_at", blocks_of(1, 64), 3U);
@@ -163,7 +163,7 @@ TEST(LostDevicesDeathTest, FailTheirLaunches) {
     const hpeWork work = m.launch_on({hpe::out(result)}, 1, "spin", blocks_of(1, 1), stop.data(), result.data());
     failure_test::kill_device(1);
     check(bool(fails(hpeWorkWait(work, nullptr), HPE_ERROR_DEVICE_LOST, {"device 1"})), "waiting");
-    check(hpeSynchronize() == HPE_SUCCESS, "told a second time");
+    check(hpeSynchronize() == HPE_SUCCESS, "the fault was reported a second time");
     hpeWork next{};
     check(bool(fails(m.try_launch(&next, 1, "trap_at", blocks_of(1, 1), 0U), HPE_ERROR_DEVICE_LOST, {"device 1"})),
           "launching");

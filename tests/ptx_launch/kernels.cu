@@ -35,7 +35,7 @@ extern "C" __global__ void write_indices(uint3* blocks, uint3* threads) {
   threads[block * size + thread] = threadIdx;
 }
 
-// Variables: one that each launch increments, constants, and the addresses of a variable and of a function.
+// Variables: a counter that each launch increments, constants, and the addresses of a variable and of a function.
 __device__ unsigned counter = 40;
 __constant__ unsigned factors[3] = {2, 3, 5};
 __device__ unsigned* counter_address = &counter;
@@ -84,7 +84,7 @@ extern "C" __global__ void recurse(unsigned* stop, unsigned* result) { *result =
 
 extern "C" __global__ void call_pointer(unsigned (*function)(unsigned), unsigned* result) { *result = function(4); }
 
-// Sums all values with all blocks, which meet twice at a grid barrier.
+// All blocks together add up all values; the blocks wait twice at a grid barrier.
 extern "C" __global__ void sum_together(unsigned* values, unsigned* totals) {
   const auto grid = cooperative_groups::this_grid();
   totals[grid.thread_rank()] = values[grid.thread_rank()];

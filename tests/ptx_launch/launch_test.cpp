@@ -16,7 +16,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 class Launches : public random_numbers {};
 
-// Odd sizes, including a single element: the host writes, the kernel runs, the host reads.
+// For odd sizes, including a single element, the host writes the data, a kernel runs, and the host reads the result.
 TEST_F(Launches, AddVectorsOnEachDevice) {
   const module m;
   for (int device = 0; device < device_count(); ++device) {
@@ -136,7 +136,7 @@ TEST_F(Launches, UseTheHeapOfTheDevice) {
   }
   for (std::uint32_t i = 0; i < count; ++i) ASSERT_EQ(sums[i], i * n * n + n * (n - 1) / 2) << i;
   m.launch(0, "build_list", blocks_of(1, 2), lists.data(), 9U << 20);
-  EXPECT_EQ(lists[0], nullptr) << "more than the heap has";
+  EXPECT_EQ(lists[0], nullptr) << "the list is larger than the heap";
 }
 
 TEST_F(Launches, KeepTheVariablesOfTheirModule) {

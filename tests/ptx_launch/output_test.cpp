@@ -1,5 +1,5 @@
-// The output of kernels appears on the program's standard output: it is complete and in order, also with respect to the
-// program's own output.
+// The output of kernels appears on the program's standard output. It must be complete and in order, also with respect
+// to the program's own output.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ std::vector<std::string> lines_of(const std::string& how) {
   return lines;
 }
 
-// Lines begin with their numbers.
+// Expects `count` lines, each of which begins with its number.
 void expect_in_order(const std::vector<std::string>& lines, std::size_t count) {
   ASSERT_EQ(lines.size(), count);
   for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(std::stoul(lines[i]), i) << lines[i];

@@ -15,7 +15,7 @@ void print(const module& m, int device, int number) {
   m.launch_on({}, device, "print_line", blocks_of(3, 64), number, static_cast<const char*>(nullptr));
 }
 
-// Does not wait for the kernels: their output appears at the end of the program.
+// Does not wait for the kernels, so their output appears at the end of the program.
 void at_exit(const module& m) {
   for (int i = 0; i < 10; ++i) print(m, i % device_count(), i);
 }
@@ -32,7 +32,7 @@ void in_turns(const module& m) {
   }
 }
 
-// Waits for each piece of work, which writes the work's output.
+// Waits for each launch; the wait writes the launch's output to standard output.
 void by_work(const module& m) {
   for (int i = 0; i < 20; i += 2) {
     hpeWork work =
@@ -47,7 +47,7 @@ void much(const module& m) {
   EXPECT_TRUE(works(hpeSynchronize()));
 }
 
-// The output of a kernel that then fails, and that of later kernels, must not be lost.
+// Neither the output of a kernel that then fails nor the output of later kernels may be lost.
 void failing(const module& m) {
   print(m, 0, 0);
   m.launch_on({}, 0, "write_at", blocks_of(1, 1), std::uintptr_t{8}, 0U, 0U);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Support for the tests of the application: small models, and runs of the propagator with a list of sources and a list
-/// of receivers.
+/// Support for the tests of the application: small models, and runs of the wave propagation with a list of sources and
+/// a list of receivers.
 
 #include <cmath>
 #include <cstdint>
@@ -28,8 +28,8 @@ struct experiment {
   std::shared_ptr<const volume> density = nullptr;
 };
 
-/// The time step is part_of_limit times the longest stable time step for `fastest` m/s. density: null if it is
-/// constant.
+/// Returns an experiment whose time step is part_of_limit times the longest stable time step for `fastest` m/s.
+/// density: null means a constant density.
 inline experiment make_experiment(volume ground, double fastest, double part_of_limit, int devices,
                                   boundaries edges = {}, std::int64_t order = usual_order,
                                   std::shared_ptr<const volume> density = nullptr) {

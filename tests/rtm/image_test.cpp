@@ -250,7 +250,7 @@ TEST(Volume, RawFilesInAnyAxisOrder) {
       for (std::int64_t z = 0; z < 4; ++z)
         EXPECT_NEAR(read.at(x, y, z), 1500 + static_cast<double>(100 * x + 10 * y + z), 0.01);
   EXPECT_THROW(read_raw(path, {2, 3, 5, spacing, 1000, "yzx"}), bad_input);
-  EXPECT_THROW(read_raw(path, {2, 3, 4, spacing, 1, "yzx"}), bad_input) << "1.5 m/s is no velocity";
+  EXPECT_THROW(read_raw(path, {2, 3, 4, spacing, 1, "yzx"}), bad_input) << "1.5 m/s is not a possible velocity";
   EXPECT_THROW(read_raw(path, {2, 3, 4, spacing, 1000, "yzz"}), bad_input);
   std::filesystem::remove(path);
 }

@@ -59,7 +59,7 @@ TEST(Revolve, GivesStatesBackInFallingOrderWithTheFewestSteps) {
     }
 }
 
-/// Returns the sums of two shots in a small ground, on `devices` devices, or on all devices if there are fewer.
+/// Returns the sums of two shots in a small ground, on `devices` devices, or on all devices if the machine has fewer.
 std::vector<float> sums(const keeping& k, const volume& truth, int devices, bool free_surface = false,
                         std::int64_t cpml = 0) {
   const volume smooth = make_volume(truth.nx, truth.ny, truth.nz, spacing, 2000);
@@ -151,7 +151,7 @@ TEST(Keeping, AFieldReconstructedFromItsBoundaryGivesNearlyTheSameImage) {
   }
   RecordProperty("change", scientific(worst));
   EXPECT_LE(worst, 1e-5);
-  EXPECT_GT(worst, 0) << "a reconstruction rounds otherwise";
+  EXPECT_GT(worst, 0) << "a reconstruction must differ in its rounding";
 }
 
 TEST(Keeping, ZfpChangesTheImageLittle) {

@@ -23,7 +23,8 @@ double largest(const std::vector<float>& v) {
   return most;
 }
 
-/// Returns the largest value of the field 2,000 steps after a spike, in a box that reflects or has matched layers.
+/// Returns the largest value of the field 2,000 steps after a spike, in a box whose edges reflect or have matched
+/// layers.
 double after_two_thousand_steps(std::int64_t ny, double part_of_limit, std::int64_t cpml = 0,
                                 std::int64_t order = usual_order) {
   boundaries edges;
@@ -85,7 +86,8 @@ double residue(double velocity, double fastest, double frequency, const boundari
       make_experiment(make_volume(nx, 1, nz, spacing, static_cast<float>(velocity)), fastest, 0.9, 1, edges, order);
   experiment without = make_experiment(
       make_volume(nx + 2 * more, 1, nz + 2 * more, spacing, static_cast<float>(velocity)), fastest, 0.9, 1, {}, order);
-  // Long enough for the wave to cross the model twice, but not to come back from the edges of the larger model.
+  // This time is long enough for the wave to cross the model twice, but not to return from the edges of the larger
+  // model.
   const double seconds = 1.9 * static_cast<double>(more + 40) * spacing / velocity;
   const auto steps = static_cast<std::int64_t>(seconds / with_edges.time_step);
   const auto wavelet = ricker_of<float>(frequency, with_edges.time_step, steps);
@@ -138,8 +140,8 @@ TEST(Boundary, FreeSurfaceTurnsTheSign) {
 }
 
 TEST(Density, AContrastReflectsItsPartAtAllAngles) {
-  // If velocities are equal, the reflection coefficient does not depend on the angle. So the reflected wave is the wave
-  // of a mirrored source times (b - a) / (b + a).
+  // The two densities differ and the velocities are equal, so the reflection coefficient does not depend on the angle.
+  // The reflected wave is the wave of a mirrored source times (b - a) / (b + a).
   constexpr std::int64_t nx = 200, nz = 160, face = 90;
   constexpr float a = 1000, b = 2500;
   const volume ground = make_volume(nx, 1, nz, spacing, 2000);

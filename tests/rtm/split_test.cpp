@@ -91,7 +91,7 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
 TEST(Split, Section) { expect_the_same_on_any_number_of_devices(83, 1, 61, false); }
 TEST(Split, ThinVolume) { expect_the_same_on_any_number_of_devices(43, 5, 37, false); }
 TEST(Split, Volume) { expect_the_same_on_any_number_of_devices(41, 35, 33, false); }
-// So large that the planes that neighbours read are computed by separate launches.
+// The volume is so long that separate launches compute the planes that neighbouring devices read.
 TEST(Split, LongVolume) { expect_the_same_on_any_number_of_devices(110, 20, 70, false); }
 TEST(Split, FreeSurface) { expect_the_same_on_any_number_of_devices(41, 35, 33, true); }
 TEST(Split, MatchedLayersOfASection) { expect_the_same_on_any_number_of_devices(83, 1, 61, false, 12); }

@@ -25,7 +25,7 @@ TEST_F(on_disk, a_survey_file_gives_its_settings) {
       read_survey(save_text("[model]\nfile = \"v.sgy\"\nspacing = 10\n[shots]\nx = [0, 100, "
                             "12.5]\n[edges]\nfree_surface = true\nsponge = 30\n"
                             "[migration]\ndata = \"residual\"\n[image]\nformats = [\"npy\"]\n"));
-  EXPECT_EQ(s.model.file, path("v.sgy")) << "relative to the survey";
+  EXPECT_EQ(s.model.file, path("v.sgy")) << "the path is relative to the survey file";
   EXPECT_EQ(s.model.spacing, 10);
   EXPECT_EQ(s.shots_x, (std::vector<double>{0, 100, 12.5}));
   EXPECT_TRUE(s.free_surface);
@@ -138,7 +138,7 @@ TEST_F(on_disk, densities_come_from_files_or_velocities) {
   } catch (const bad_input& e) {
     EXPECT_NE(std::string(e.what()).find("densities are from 0.1 to 100000 kg/m3"), std::string::npos) << e.what();
   }
-  // Densities on other cells than the velocities.
+  // The densities have other cells than the velocities.
   save(path("d.npy"), salt_model(10, 1, 9, 25), {});
   const survey s = read_survey(save_text(model + "density = \"d.npy\"\n"));
   const volume velocity = load(s.model);
@@ -216,7 +216,7 @@ TEST_F(on_disk, models_that_are_no_rectangle_are_refused) {
 }
 
 TEST_F(on_disk, an_interval_that_is_missing_is_never_guessed) {
-  // Cells of 20 m x 10 m. If only the traces' headers state the interval, it is read there.
+  // Cells of 20 m x 10 m. If only the traces' headers state the interval, hpe reads it there.
   const auto loaded = [&](std::int64_t in_file, std::int64_t in_traces, const sides& stated = {}) {
     const segy::header head = segy::make_header(segy::sample_format::f32, 3, static_cast<double>(in_file), {});
     std::vector<segy::trace> traces(4, segy::make_trace(head));
@@ -235,7 +235,7 @@ TEST_F(on_disk, an_interval_that_is_missing_is_never_guessed) {
   };
   EXPECT_EQ(loaded(10000, 0), sides(20, 20, 10));
   EXPECT_EQ(loaded(0, 10000), sides(20, 20, 10));
-  EXPECT_EQ(loaded(0, 0, {20, 20, 12}), sides(20, 20, 12)) << "the survey states it";
+  EXPECT_EQ(loaded(0, 0, {20, 20, 12}), sides(20, 20, 12)) << "the survey states the sides of the cells";
   try {
     static_cast<void>(loaded(0, 0));
     ADD_FAILURE() << "a model without an interval was read";

@@ -85,7 +85,7 @@ TEST_F(on_disk, groups_of_devices_write_the_bytes_of_one_device) {
   ASSERT_EQ(rtm({"model", file}).status, 0);
   ASSERT_EQ(rtm({"migrate", file}).status, 0);
   const std::string records = contents(path("r.sgy")), image = contents(path("image.npy"));
-  // Three shots: two groups need two rounds; four groups need one round, in which one group has no shot.
+  // There are three shots. Two groups need two rounds. Four groups need one round, in which one group has no shot.
   for (const char* groups : {"2", "4"}) {
     const std::vector<std::string> several{"--devices", "4", "--groups", groups, "--fresh", file};
     for (const char* verb : {"model", "migrate"}) {
@@ -110,7 +110,7 @@ TEST_F(on_disk, densities_change_records_and_belong_to_the_run) {
   text.insert(text.find("smooth ="), "density = \"gardner\"\n");
   const std::string file = save_text(text);
   const result refused = rtm({"model", file});
-  EXPECT_EQ(refused.status, 2) << "records of another ground are there";
+  EXPECT_EQ(refused.status, 2) << "the file has records of another ground";
   ASSERT_EQ(rtm({"model", "--fresh", file}).status, 0);
   const std::string varying = contents(path("r.sgy"));
   EXPECT_EQ(varying.size(), constant.size());
@@ -159,7 +159,7 @@ TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {
 
 TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // With wave fields on disk; their file must not remain.
+  // The wave fields are on disk, and their file must not remain.
   std::string text = contents(small_survey());
   text.insert(text.find("smooth = 40"), "place = \"disk\"\n");
   const std::string file = save_text(text);
@@ -220,7 +220,7 @@ TEST_F(on_disk, outputs_that_name_an_input_are_refused_and_change_nothing) {
   refused({"migrate", with("\"image\"", "\"pointed\"")}, "r.sgy, which is an input");
   refused({"migrate", file, "--json", path("survey.toml")}, "survey.toml is an input");
   refused({"migrate", file, "--json", path("image.npy")}, "are the same file");
-  // The records would overwrite their model.
+  // The records would overwrite the model from which they are computed.
   const volume v = salt_model(70, 1, 40, 20);
   save(path("v.sgy"), v, {"a model"});
   const std::string model = contents(path("v.sgy"));
@@ -230,7 +230,7 @@ TEST_F(on_disk, outputs_that_name_an_input_are_refused_and_change_nothing) {
   text.replace(text.find("r.sgy"), 5, "v.sgy");
   refused({"model", "--fresh", save_text(text, "other.toml")}, "v.sgy is an input, so it cannot be an output");
   EXPECT_TRUE(contents(path("v.sgy")) == model);
-  // A file with the name of the sums, but with other contents, stays as it is.
+  // A file with the name of the sums, but with other contents, must stay unchanged.
   save_text("somebody's notes", "image.sums");
   refused({"migrate", "--fresh", file}, "image.sums does not hold the sums of a migration");
   EXPECT_EQ(contents(path("image.sums")), "somebody's notes");

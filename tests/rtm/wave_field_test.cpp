@@ -54,7 +54,7 @@ TEST(WaveField, IsTheSameForTheHostWithEitherExchange) {
   std::vector<double> first;
   for (const exchange how : {exchange::direct, exchange::copied}) {
     wave_field<double> field(e.cells.layout, e.parts.planes, how);
-    for (const unsigned seed : {1U, 2U}) {  // whole() must be updated for the host
+    for (const unsigned seed : {1U, 2U}) {  // in the second round, whole() must return the new values
       field.clear();
       write_slabs(field, e.parts.planes, seed);
       field.send();

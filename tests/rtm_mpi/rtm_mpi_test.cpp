@@ -13,7 +13,7 @@ struct result {
   bool operator==(const result&) const = default;
 };
 
-/// Computes a shot with all processes of the team; part 0 of each group has the result.
+/// Computes a shot with all processes of the team; part 0 of each group returns the result.
 result shots(team& with, const volume& truth, keep_place where, const boundaries& edges) {
   const volume smooth = make_volume(truth.nx, truth.ny, truth.nz, spacing, 2000);
   migration_settings s;

@@ -1,4 +1,4 @@
-// Tests the choice for a batch and a topology, without devices.
+// Tests which way of scanning hpe chooses for a batch and a topology, without devices.
 
 #include "apps/scan/choice/choice.h"
 
@@ -90,7 +90,7 @@ TEST(premises, iterations_are_powers_of_two_within_the_equations) {
   EXPECT_LE(8 * step * iterations_to_try(1 << 14, 1 << 14, kepler, stage_two, 8).back(), std::uint64_t{1} << 14);
 }
 
-/// Every element of every problem lies in exactly one tile, and no tile has more than `room` elements.
+/// Every element of every problem is in exactly one tile, and no tile has more than `room` elements.
 TEST(tiling, covers_everything_once) {
   constexpr std::uint32_t room = 64, vector = 4;
   for (std::uint64_t length = 1; length < 300; length += length < 140 ? 1 : 7)

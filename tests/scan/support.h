@@ -74,14 +74,15 @@ expected<T> reference(const std::vector<T>& input, std::size_t length, built_in 
   return result;
 }
 
-/// Compares bits, and so distinguishes -0 from 0, and NaNs by their payloads.
+/// Compares the bits of two values, and so distinguishes -0 from 0, and NaNs by their payloads.
 template <class T>
 bool same_bits(const T& a, const T& b) {
   using words = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
   return std::bit_cast<words>(a) == std::bit_cast<words>(b);
 }
 
-/// Returns the index of the first element that differs from the expected element, or the size.
+/// Returns the index of the first element that differs from the expected element, or the number of elements if none
+/// differs.
 template <class T>
 std::size_t first_difference(const T* found, const expected<T>& wanted) {
   for (std::size_t i = 0; i < wanted.values.size(); ++i) {

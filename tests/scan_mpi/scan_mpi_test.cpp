@@ -125,7 +125,7 @@ TEST(spread_scan, all_ranks_refuse_what_one_cannot_do) {
   EXPECT_NE(said.find(last ? "null" : "refused its arrays"), std::string::npos) << said;
   EXPECT_NE(complaint([&] { scan.run(data.data(), data.data() + 5); }).find("overlap"), std::string::npos);
   std::fill(data.begin(), data.end(), 1);
-  scan.run(data.data(), data.data());  // the plan still works
+  scan.run(data.data(), data.data());  // the plan works after the errors
   EXPECT_EQ(data[9], 10 * ::rank() + 10);
   synchronize();
 }

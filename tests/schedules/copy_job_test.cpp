@@ -16,8 +16,8 @@ using schedules::explorer;
 
 constexpr unsigned parts = 2;
 
-/// Records copies of rows, each row of one slice: the first copy has two rows, the second has four. The destination
-/// tells the copies apart.
+/// Records copies of rows, where each row has one slice. The first copy has two rows, the second copy has four. The
+/// copies differ by their destination.
 struct copies {
   copies() : made{std::vector<int>(2), std::vector<int>(4)} {}
 
@@ -67,8 +67,8 @@ TEST(copy_job, every_slice_of_every_copy_is_made_once_in_every_order) {
         return {owner, helper};
       },
       [&] {
-        ASSERT_EQ(unfinished, 0u) << "a copy was told to be finished with a slice missing, or made twice";
-        ASSERT_FALSE(all->torn) << "a slice of one copy was made with the bounds of another";
+        ASSERT_EQ(unfinished, 0u) << "a copy was reported as finished, but a slice was missing or was copied twice";
+        ASSERT_FALSE(all->torn) << "a slice of one copy was copied with the bounds of the other copy";
         for (const auto& made : all->made) ASSERT_EQ(made, std::vector<int>(made.size(), 1));
       });
   EXPECT_GT(orders, 100u);

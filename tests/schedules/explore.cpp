@@ -75,7 +75,7 @@ void explorer::switch_away(bool voluntarily) {
   fiber& mine = fibers_[running_];
   if (failure_) ::setcontext(&main_);
   if (++steps_ > most_steps) {
-    failure_ = std::make_exception_ptr(std::runtime_error("the threads come to no end"));
+    failure_ = std::make_exception_ptr(std::runtime_error("the threads do not end"));
     ::setcontext(&main_);
   }
   if (!voluntarily && preemptions_left_ == 0) return;

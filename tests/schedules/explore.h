@@ -63,7 +63,7 @@ class explorer {
   std::exception_ptr failure_;
 };
 
-/// The template argument for the parameter Memory of the algorithms.
+/// The template argument for the parameter Memory of the tested algorithms.
 struct model {
   template <class T>
   class atomic {

@@ -16,7 +16,7 @@ std::byte* address(std::uintptr_t n) {
   return reinterpret_cast<std::byte*>(n << 12);  // NOLINT(performance-no-int-to-ptr): names a request
 }
 
-/// Does the steps of a thread that faults at address n. Only addresses with odd numbers belong to hpe.
+/// Executes the steps of a thread that faults at address n. Only addresses with odd numbers belong to hpe.
 verdict ask(request& r, std::uintptr_t n) {
   auto mine = r.post(address(n), true, false);
   for (; !mine; mine = r.post(address(n), true, false)) schedules::model::relax();
@@ -61,8 +61,8 @@ TEST(request, each_thread_gets_the_answer_to_its_own_wish_in_every_order) {
   EXPECT_GT(orders, 100u);
 }
 
-// A thread posts a request and leaves the wait by a jump, at once or a little later. At its next fault, the request is
-// taken back.
+// A thread posts a request and leaves the wait by a jump, at once or a little later. At its next fault, the thread
+// takes the request back.
 TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
   std::unique_ptr<request> shared;
   bool over = false;

@@ -1,5 +1,5 @@
-// Tests that the settings of early.cpp, made before any constructor of hpe has run, are still in force: the program
-// sees its mask, faults on our pages are handled in spite of this mask, and the program's handler is called.
+// Tests that the settings of early.cpp, made before any constructor of hpe has run, remain in force: the program reads
+// back its mask, faults on our pages are handled in spite of this mask, and the program's handler is called.
 
 #include "tests/signals/child.h"
 #include "tests/signals/our_pages.h"

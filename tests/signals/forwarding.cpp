@@ -1,5 +1,5 @@
-// Faults outside of our pages, and signals that are sent. The program must see them as without hpe, so every test runs
-// both with the handler installed and without it.
+// Tests faults outside of our pages, and signals that a process or thread sends. The program must see them as without
+// hpe, so every test runs both with the installed handler and without it.
 
 #include <pthread.h>
 

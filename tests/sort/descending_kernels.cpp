@@ -1,4 +1,4 @@
-// The sort of a program's own element and order, for soft devices.
+// The sort kernels for a program's own element type and order, on soft devices.
 
 #include "kernels/host/sort_bodies.h"
 #include "tests/sort/descending.h"

@@ -1,4 +1,4 @@
-// The merges of a program's own element and order, for GPUs.
+// The merge kernels for a program's own element type and order, on GPUs.
 
 #include "kernels/cuda/merge.cuh"
 #include "tests/sort/descending.h"

@@ -1,4 +1,4 @@
-// For builds without a CUDA toolkit.
+// The definition of descending_on_gpus() for builds without a CUDA toolkit.
 
 #include "apps/sort/local_sort.h"
 #include "tests/sort/descending.h"

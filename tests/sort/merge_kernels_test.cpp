@@ -77,7 +77,7 @@ class merge_kernels : public ::testing::Test {
     check_outputs<T, Less>(runner, kernel, p, runs, what.begin, what.end, what.blocks);
   }
 
-  /// Sorted runs of the given lengths; the value of a pair is its original place.
+  /// Returns sorted runs of the given lengths; the value of a pair is the pair's original place.
   template <class T, class Less>
   std::vector<std::vector<T>> sorted_runs(const std::vector<std::size_t>& counts, std::uint64_t kinds) {
     std::vector<std::vector<T>> runs;

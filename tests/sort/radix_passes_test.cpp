@@ -86,7 +86,7 @@ kernel_runner load() {
   return kernel_runner({hpe::ptx::test::read_file(std::string(HPE_MERGE_PTX) + "/radix.ptx")}, engine);
 }
 
-/// Returns the places at which equal parts begin.
+/// Returns, for each device, the index at which its part begins, if all devices have equal parts.
 std::vector<std::uint64_t> even(std::uint64_t count, std::uint32_t devices) {
   std::vector<std::uint64_t> begins;
   for (std::uint32_t d = 0; d <= devices; ++d) begins.push_back(count * d / devices);
@@ -122,8 +122,8 @@ std::vector<T> random_elements(std::size_t count, std::uint64_t kinds) {
   return all;
 }
 
-// Each test runs in a separate process, which compiles its kernels, and each kernel takes some seconds. So a test has
-// few types of elements.
+// Each test runs in a separate process, which compiles its kernels. The compilation of a kernel takes some seconds, so
+// each test uses few types of elements.
 TEST(radix_passes, on_one_to_sixteen_devices) {
   kernel_runner runner = load();
   using type = std::uint32_t;
@@ -144,7 +144,7 @@ TEST(radix_passes, pairs_of_floats_and_values) {
   check(runner, random_elements<pair>(50021, 7), even(50021, 2));
 }
 
-/// Ranges have about the same length whatever the keys are, except for the range of the greatest key.
+/// For all keys, the ranges must have about the same length, except for the range of the greatest key.
 TEST(radix_passes, keys_of_any_distribution) {
   kernel_runner runner = load();
   using pair = sort_pair<std::uint64_t, std::uint64_t>;

@@ -17,8 +17,8 @@ namespace {
 using kernels::by_key;
 using kernels::sort_pair;
 
-/// Returns an element whose key has one of `kinds` values, so that many keys are equal; the value of a pair is its
-/// original place.
+/// Returns an element whose key has one of `kinds` values, so that many keys are equal; the value of a pair is the
+/// pair's original place.
 template <class T>
 T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t /*place*/) {
   const auto value = static_cast<std::int64_t>(random() % kinds) - static_cast<std::int64_t>(kinds / 2);
@@ -305,7 +305,7 @@ TEST(sort, pivots_split_a_merge_anywhere) {
       for (int& v : *side) v = static_cast<int>(random() % 10);
       std::sort(side->begin(), side->end());
     }
-    // Merges by hand, and counts the elements from each side.
+    // Merges element by element, and counts the elements from each side.
     std::size_t l = 0, r = 0;
     for (std::size_t place = 0; place <= left.size() + right.size(); ++place) {
       ASSERT_EQ(kernels::pivot(left.data(), left.size(), right.data(), right.size(), place, by_key{}), l);

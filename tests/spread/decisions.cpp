@@ -1,4 +1,5 @@
-// Decisions for the kernels of tests/ptx/programs/single_gpu.cu, on two devices with the rates of H200s.
+// Tests the planner's decisions for the kernels of tests/ptx/programs/single_gpu.cu, on two devices with the rates of
+// H200s.
 
 #include <gtest/gtest.h>
 

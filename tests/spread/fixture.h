@@ -1,6 +1,6 @@
 #pragma once
 
-/// Decisions about launches that do not happen. Allocations are only descriptions, without memory.
+/// Tests decisions about launches, but launches nothing. Allocations are only descriptions, without memory.
 
 #include <cstring>
 #include <deque>
@@ -80,7 +80,7 @@ class program_on {
     return planner_.decide(k, l, arrays_of(k, a));
   }
 
-  /// Moves the arrays as the decision demands.
+  /// Changes the descriptions of the arrays to the places that the decision demands.
   static void move(const kernel_model& k, const arguments& a, const decision& d, std::uint32_t devices) {
     for (std::size_t n = 0; n < d.arrays.size(); ++n) {
       auto* const moved = const_cast<allocation*>(a.at(k.pointers()[n].offset));

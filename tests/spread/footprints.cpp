@@ -188,7 +188,7 @@ TEST(Footprints, OfALoopThatAllThreadsRunEquallyOften) {
                  10, two_blocks, {128 * 40, 192 * 40});
 }
 
-// A grid-stride loop. If the grid has a thread for each element, each thread runs it at most once.
+// A grid-stride loop. If the grid has a thread for each element, each thread runs at most one iteration.
 TEST(Footprints, OfALoopOverTheGrid) {
   const std::string loop = std::string(
                                "mov.u32 %t3, %nctaid.x;\nmul.lo.s32 %s, %t1, %t3;\nmov.u32 %i, %x;\n"

@@ -1,5 +1,5 @@
-// What a planner remembers: arrays move when launches have lost as much time as the move takes, and are then placed for
-// the kernel that gains most.
+// Tests decisions that depend on earlier launches. An array moves when launches have lost as much time as the move
+// takes, and is then placed for the kernel that gains most.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -175,8 +175,8 @@ TEST_F(History, OnlyPointersThatAreNothingButAddressesMayNameACopy) {
   EXPECT_EQ(may, (std::vector<bool>{false, true, false, false, false}));
 }
 
-// A program writes the array between launches. It is copied again each time, because one launch gains more than the
-// copy takes.
+// A program writes the array between launches. hpe copies the array to the devices again each time, because one launch
+// gains more than the copy takes.
 TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 4096, n = 1U << 22U;
@@ -203,8 +203,8 @@ TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
   EXPECT_FALSE(on_.decide(k, {blocks, 1, 1}, block_, a).arrays.at(1).use_replica);
 }
 
-// The prediction assumes that the remote reads overlap with the instructions, which take as long. A replica is cheap,
-// and does not depend on this assumption.
+// The prediction assumes that the remote reads overlap with the instructions, which take as long. A replica costs
+// little time, and its benefit does not depend on this assumption.
 TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 1U << 16U, n = 1U << 18U;
@@ -233,7 +233,7 @@ TEST_F(History, ReplicasThatOneLaunchUsesAreNotMadeForever) {
   a << out << in << static_cast<int>(n);
   int copies = 0, last = 0;
   for (int round = 0; round < 40; ++round) {
-    in.is_replicated = false;  // the program has written it
+    in.is_replicated = false;  // the program has written the array
     ++in.version;
     const decision d = on_.decide(k, {blocks, 1, 1}, block_, a);
     const bool copied = d.arrays.at(1).move_to.how == placement::kind::replicated;

@@ -1,5 +1,5 @@
-// In a program that was written for one device, all arrays begin on this device. Launches that gain by it distribute
-// their arrays, and launches that lose by it bring them home. Measured times decide, not predictions.
+// In a program that was written for one device, all arrays begin on this device. hpe distributes arrays if launches
+// gain by that, and moves them back if launches lose by it. Measured times decide, not predictions.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ class Homes : public testing::Test {
       const decision d = planner_.decide(scale_, l, program_on::arrays_of(scale_, arguments));
       const planner::measurement m = planner_.measured();
       if (d.gives_homes()) {
-        EXPECT_EQ(m.record, nullptr) << "the move is no part of the launch";
+        EXPECT_EQ(m.record, nullptr) << "the time of the move does not count as time of the launch";
         ++all.moves;
         all.seconds += price();
       }
@@ -98,7 +98,7 @@ TEST_F(Homes, LaunchesThatAreMeasuredToBeLongDealOutAtTheThird) {
   EXPECT_FALSE(is_home());
   const sum later = launch(100, [](bool spread) { return spread ? 0.05 : 0.1; });
   EXPECT_EQ(later.moves, 0);
-  EXPECT_GE(later.spread, 95) << "other values of the numbers are the same kernel and arrays";
+  EXPECT_GE(later.spread, 95) << "launches with other numbers count as launches of the same kernel and arrays";
 }
 
 TEST_F(Homes, TheFirstLaunchWhichLoadsCodeDoesNotCount) {
@@ -115,7 +115,8 @@ TEST_F(Homes, ArraysMoveWhenLaunchesHaveLostAsMuchAsTheMoveTakes) {
   EXPECT_LT(all.seconds, 0.56);
 }
 
-// Such a kernel waits for the values that it loads: it is predicted to be faster on several devices, but is slower.
+// For example, a kernel that waits for the values that it loads is predicted to be faster on several devices, but is
+// slower.
 TEST_F(Homes, ArraysComeHomeOnceIfTheSpreadIsSlower) {
   const auto seconds = [](bool spread) { return spread ? 0.2 : 0.1; };
   const sum first = launch(100, seconds);
@@ -124,7 +125,7 @@ TEST_F(Homes, ArraysComeHomeOnceIfTheSpreadIsSlower) {
   EXPECT_LE(first.spread, 4);
   const sum later = launch(5000, seconds);
   EXPECT_GE(later.spread, 2) << "the spread is tried again";
-  EXPECT_LE(later.seconds, 1.015 * 5000 * 0.1) << "for 1 % of the time, and what the last try has begun";
+  EXPECT_LE(later.seconds, 1.015 * 5000 * 0.1) << "tries take at most 1 % of the time, and the last try may take more";
 }
 
 TEST_F(Homes, ATryFindsOutThatTheSpreadIsFasterNow) {
@@ -162,7 +163,7 @@ TEST_F(Homes, LaunchesThatDisagreeDoNotMoveAnArrayToAndFro) {
   EXPECT_LE(moves, 2);
 }
 
-// Each launch of the kernel gains more by being spread than the other launches lose.
+// If the kernel is spread, each of its launches gains more time than the other launches lose.
 TEST_F(Homes, AnArrayStaysDealtOutForTheKernelThatGainsMost) {
   int home = 0;
   for (int n = 0; n < 1000; ++n) {
@@ -211,7 +212,7 @@ TEST_F(Homes, OneMeasuredMoveChangesThePriceOfTheNext) {
   planner_.moved(half, 3 * before);
   EXPECT_NEAR(price(), 3 * before, 0.5 * before);
   planner_.moved(half, 1e3);
-  EXPECT_LT(price(), 12 * before) << "a stall of the machine tells little";
+  EXPECT_LT(price(), 12 * before) << "one stall of the machine hardly changes the price";
 }
 
 TEST(MovePrice, TellsRangesFromBytes) {
@@ -271,7 +272,7 @@ TEST(MovePrice, CountsTheRangesThatAMoveMaps) {
   EXPECT_EQ(work(halves).ranges, 5);
   EXPECT_EQ(work(halves).bytes, static_cast<double>(a.bytes) / 2);
   a.homes = halves;
-  EXPECT_EQ(work({{0, a.bytes, 0}}).ranges, 3) << "the half that lies there stays";
+  EXPECT_EQ(work({{0, a.bytes, 0}}).ranges, 3) << "the half that is on the right device stays there";
 }
 
 TEST_F(Homes, MemoryThatCannotMoveStays) {

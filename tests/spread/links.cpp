@@ -1,5 +1,5 @@
-// The predicted time of traffic: on links of pairs of devices, on ports that all pairs of a device share, and in host
-// memory.
+// Tests the predicted time of traffic on links between pairs of devices, on ports that a device uses for all other
+// devices, and in host memory.
 
 #include <gtest/gtest.h>
 
@@ -46,13 +46,13 @@ TEST(Links, AllPairsOfADeviceShareItsPort) {
   machine m = one_byte_a_second();
   for (const bool writes : {false, true}) {
     const traffic all = of_homes({0, 1, 2, 3}, writes, 10);
-    EXPECT_DOUBLE_EQ(seconds(all, m), 30) << "from three others, to three others";
+    EXPECT_DOUBLE_EQ(seconds(all, m), 30) << "from three other devices, and to three other devices";
     m.shares_ports = false;
     EXPECT_DOUBLE_EQ(seconds(all, m), 10) << "over three links";
     const traffic of_one = of_homes({1}, writes, 10);
     EXPECT_DOUBLE_EQ(seconds(of_one, m), 10);
     m.shares_ports = true;
-    EXPECT_DOUBLE_EQ(seconds(of_one, m), 30) << "all over the port of device 1";
+    EXPECT_DOUBLE_EQ(seconds(of_one, m), 30) << "all bytes pass the port of device 1";
   }
 }
 
@@ -71,7 +71,8 @@ TEST(Links, HostMemoryIsOne) {
   EXPECT_DOUBLE_EQ(seconds(of_homes({host}, false, 10), m), 20);
 }
 
-// In a grid-stride loop, each block uses all parts of the arrays, so one device that has all of the arrays is faster.
+// In a grid-stride loop, each block uses all parts of the arrays, so the launch is faster on one device that has all of
+// the arrays.
 TEST(Links, GridStrideLoopsLoseBehindASwitch) {
   const std::shared_ptr<const ptx::program> program =
       ptx::parse({ptx::test::read_file(std::string(HPE_PTX_PROGRAMS) + "/course.ptx")});

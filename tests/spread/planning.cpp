@@ -29,12 +29,13 @@ TEST(TimeBudget, AllowsMoreByTheAllowance) {
   b.spend(0.004);
   EXPECT_FALSE(b.allows(0.004, 5.1, 0.005));
   EXPECT_TRUE(b.allows(0.004, 5.2, 0.005));
-  EXPECT_FALSE(b.allows(0.004, 5.2)) << "the share counts all work";
+  EXPECT_FALSE(b.allows(0.004, 5.2)) << "without the allowance, the share must also cover earlier work";
 }
 
 constexpr way_record::prediction forty{0.158, 0.040};
 
-/// Records `count` launches, each of which takes the time of the way that is chosen. Returns how many were spread.
+/// Records `count` launches. Each launch takes `spread` or `alone` seconds, as the record chooses. Returns the number
+/// of spread launches.
 int launches(way_record& r, int count, double alone, double spread, double work = 1) {
   int spreads = 0;
   for (int n = 0; n < count; ++n) {
@@ -46,8 +47,8 @@ int launches(way_record& r, int count, double alone, double spread, double work 
   return spreads;
 }
 
-// Such a program computes forces between bodies: spreading is predicted to be 3.97 times as fast, but is 3.7 times as
-// slow.
+// These times are those of a program that computes forces between bodies. Spread launches are predicted to be 3.97
+// times as fast, but are 3.7 times as slow.
 TEST(WayRecord, LeavesTheSlowerWayAtTheSecondLaunch) {
   way_record r;
   EXPECT_EQ(launches(r, 2, 0.158, 0.586), 1);
@@ -62,7 +63,7 @@ TEST(WayRecord, TriesTheSlowerWayForOnePercentOfTheTime) {
   const int tried = launches(r, 10000, 0.158, 0.586);
   EXPECT_GE(tried, 20);
   EXPECT_LE(tried * 0.586, 0.0101 * (10000 * 0.158 + tried * 0.586));
-  // Now spread launches are faster (0.040 s instead of 0.158 s); the record must notice this and choose them.
+  // From here on, spread launches are faster (0.040 s instead of 0.158 s), so the record must choose them.
   EXPECT_GT(launches(r, 2000, 0.158, 0.040), 1000);
   EXPECT_EQ(launches(r, 10, 0.158, 0.040), 10);
 }
@@ -111,13 +112,13 @@ TEST(WayRecord, MeasuresTheFirstLaunchesOfEachWayAndLaterOneInSixteen) {
 
 TEST(WayRecord, TellsWhatSpreadLaunchesSave) {
   way_record r;
-  EXPECT_EQ(r.took(way::spread, forty, 0.06), 0) << "one device was never measured";
+  EXPECT_EQ(r.took(way::spread, forty, 0.06), 0) << "the time on one device was never measured";
   EXPECT_EQ(r.took(way::alone, forty, 0.2), 0);
   EXPECT_NEAR(r.took(way::spread, forty, 0.06), 0.14, 1e-9);
   EXPECT_NEAR(r.took(way::spread, forty, 0.3), -0.1, 1e-9);
   for (int n = 0; n < 5; ++n) r.took(way::spread, forty, 0.06);
   for (int n = 0; n < 15; ++n) ASSERT_FALSE(r.is_due(way::spread));
-  EXPECT_NEAR(r.took(way::spread, forty, 0.06), 16 * 0.14, 1e-9) << "launches that were not measured save too";
+  EXPECT_NEAR(r.took(way::spread, forty, 0.06), 16 * 0.14, 1e-9) << "launches that were not measured also save time";
 }
 
 TEST(WayRecord, TheTimeOfLaunchesThatAreNotMeasuredAllowsTriesToo) {
@@ -195,7 +196,7 @@ TEST_F(Planning, ALaunchWithoutAPlanRunsOnOneDeviceUntilThereIsTime) {
   const allocation *a = other(), *b = other();
   const auto decide_again = [&]() -> const decision& { return decide(p, with(*a, *b)); };
   for (int n = 0; decide_again().is_spread(); a = other(), b = other())
-    ASSERT_LT(++n, 100000) << "the allowance has an end";
+    ASSERT_LT(++n, 100000) << "the planner must reach the end of the allowance";
   const double spent = p.planning_seconds(), first = time_;
   EXPECT_LE(spent, planner::allowance + planner::share * time_);
   look_ = 0;
@@ -218,9 +219,10 @@ TEST_F(Planning, PlanningTakesItsShareWhateverIsLaunched) {
   for (int n = 0; n < 3000; ++n) {  // each launch has another shape
     const int t = n * 256;
     spread += decide(p, with(a, b, t), {grid_[0] - static_cast<unsigned>(n), 1, 1}).is_spread() ? 1 : 0;
-    ASSERT_LE(p.planning_seconds(), planner::allowance + planner::share * time_ + 1e-3) << "by less than a plan";
+    ASSERT_LE(p.planning_seconds(), planner::allowance + planner::share * time_ + 1e-3)
+        << "the limit may be exceeded by less than the time of one plan";
   }
-  EXPECT_GT(spread, 2500) << "shapes without a plan are cut as others of about their size";
+  EXPECT_GT(spread, 2500) << "a shape without a plan is cut like another shape of about the same size";
 }
 
 TEST_F(Planning, OtherNumbersNeedNoPlan) {
@@ -232,7 +234,8 @@ TEST_F(Planning, OtherNumbersNeedNoPlan) {
     EXPECT_TRUE(decide(p, with(a, b, t)).is_spread());
     ASSERT_LE(p.planning_seconds(), once + planner::share * time_);
   }
-  // After enough time, the plan is compared with the parameters again. Now nearly all threads have nothing to do.
+  // After enough time, the plan is compared with the parameters again. With the new parameters, nearly all threads have
+  // nothing to do.
   const auto bytes = [](const decision& d) { return d.alternatives.front().local_bytes; };
   const double before = bytes(decide(p, with(a, b)));
   time_ += 10;
@@ -264,7 +267,7 @@ TEST_F(Planning, AMoveNeedsNoOtherPlan) {
   planner p = made(when_planned::at_once);
   allocation &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
   for (int t = 0;; ++t) {
-    ASSERT_LT(t, 1000) << "losses of launches with different numbers belong to one account";
+    ASSERT_LT(t, 1000) << "the losses of launches with different numbers are added up";
     const decision d = decide(p, with(a, b, t));
     if (d.arrays.at(0).move_to.how == placement::kind::stay) continue;
     program_on::move(rows_, with(a, b), d, 2);
@@ -289,8 +292,8 @@ TEST_F(Planning, AKernelIsMadeReadyOnceItsLaunchesHaveLostAsMuch) {
     EXPECT_FALSE(d.is_spread());
     EXPECT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
   }
-  EXPECT_GT(waited, 50) << "the first kernel also bears the start of the process";
-  EXPECT_FALSE(decide(p, with(dealt, other), grid_, &cost).is_spread()) << "it is being made ready";
+  EXPECT_GT(waited, 50) << "the first kernel's cost includes the start of the process";
+  EXPECT_FALSE(decide(p, with(dealt, other), grid_, &cost).is_spread()) << "the kernel is being prepared";
   EXPECT_TRUE(p.wants_start());
   EXPECT_TRUE(decide(p, with(dealt, other)).is_spread());
   EXPECT_FALSE(p.wants_start());

@@ -1,5 +1,5 @@
-// Random kernels whose launches are cut in time, because their array is larger than the device's memory, have the same
-// results as in one piece. The seeds are printed.
+// Random kernels use an array that is larger than the device's memory, so their launches run in parts, one after the
+// other. The results must be the same as those of whole launches. The seeds are printed.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@
 
 namespace {
 
-// Seeds of kernels whose footprints are small enough. Among all seeds, one in ten is like these.
+// The seeds of kernels whose footprints are so small that the launch can be cut. About one seed in ten gives such a
+// kernel.
 constexpr const char* cut_seeds = " 4 16 39 40 47 48 54 76 80 102";
 
 TEST(CutInTime, RandomKernelsComputeTheSame) {

@@ -47,7 +47,7 @@ class Replicas : public ::testing::Test {
     hpe::copy(in_.data(), input_.data(), n * sizeof(unsigned));
   }
 
-  /// Returns whether the launch used replicas. Always true if it need not use them.
+  /// Returns whether the launch used replicas. Always true if the launch need not use replicas.
   static testing::AssertionResult uses_copies(const hpeSpread& how) {
     const bool should = std::getenv("HPE_SOFT_PEER_LINK") != nullptr && hpe::device_count() > 1;
     if (!should || std::string(how.reason).find("its own copy of parameter 2") != std::string::npos)
@@ -72,8 +72,8 @@ class Replicas : public ::testing::Test {
     return oversubscribes != nullptr && std::string(oversubscribes) == "off" &&
            hpe::device_info(0).kind != HPE_DEVICE_CUDA;
   }
-  /// Allocates chunks on the last device until an allocation fails, and appends them to `to`. Returns how many there
-  /// are.
+  /// Allocates chunks on the last device until an allocation fails, and appends them to `to`. Returns the number of
+  /// these chunks.
   static std::size_t room_for(std::vector<void*>& to) {
     void* made = nullptr;
     while (hpeMallocOn(&made, chunk, hpe::device_count() - 1) == HPE_SUCCESS) to.push_back(made);

@@ -1,5 +1,5 @@
-// Tests copies into an allocation and copies between devices that do not reach each other, which share the staging
-// buffers.
+// Tests copies into an allocation at the same time as copies between devices that do not reach each other. Both kinds
+// of copies use the staging buffers.
 
 #include <gtest/gtest.h>
 

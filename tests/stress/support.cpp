@@ -37,8 +37,8 @@ std::uint8_t* allocate_anywhere(dice& random, std::size_t& size) {
   void* pointer = nullptr;
   switch (random.below(5)) {
     case 0: {
-      // hpe never moves host memory to the spill file, so if host memory has a limit, allocating it may fail. Then uses
-      // device memory.
+      // hpe never moves host memory to the spill file, so allocating host memory may fail if host memory has a limit.
+      // In this case, allocates device memory.
       const hpeStatus status = hpeMallocHost(&pointer, size);
       if (status == HPE_ERROR_OUT_OF_MEMORY && std::getenv("HPE_HOST_MEMORY") != nullptr)
         hpe::check(hpeMallocOn(&pointer, size, random.device()));

@@ -54,7 +54,7 @@ class dice {
   std::mt19937_64 engine_;
 };
 
-/// Makes an allocation of a random size, 100 bytes to 8 MiB, in a random kind of memory.
+/// Allocates a random number of bytes, from 100 bytes to 8 MiB, in a random kind of memory, and returns the address.
 std::uint8_t* allocate_anywhere(dice& random, std::size_t& size);
 
 /// The state that the threads of a run share.

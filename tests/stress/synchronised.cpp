@@ -1,8 +1,8 @@
-// Threads that use shared memory in every possible way, synchronised as C++ requires. All data that they read is
-// compared with the test's own copy in ordinary memory.
+// Several threads use the same hpe memory in every possible way, synchronised as C++ requires. The test compares all
+// data that they read with its own copy in ordinary memory.
 //
-// An object is one allocation. It is divided into stripes at odd offsets, each with its own lock. So threads use
-// different bytes of one block, and small objects of one slab, at the same time.
+// An object is one allocation, which is divided into stripes at odd offsets. Each stripe has its own lock. So threads
+// use different bytes of one block, and small objects of one slab, at the same time.
 
 #include <gtest/gtest.h>
 
@@ -250,7 +250,7 @@ class actor {
       hpe::launch_on(random_.device(), kernels().digest, hpe::grid(1),
                      {result.data(), r.data(), r.size, random_.delay()}, hpe::out(result),
                      hpe::in(std::span<const std::uint8_t>(r.data(), r.size)));
-      if (result[0] != digest_of(r.expected(), r.size)) state_.fail("a kernel read something else");
+      if (result[0] != digest_of(r.expected(), r.size)) state_.fail("a kernel read other bytes than the threads wrote");
     });
   }
 
@@ -289,7 +289,7 @@ class actor {
     });
   }
 
-  // The remaining operations change no bytes, so they need only the lock that keeps the object alive.
+  // The remaining operations change no bytes, so they need only the lock that prevents the freeing of the object.
 
   void look_at_info() {
     object& o = any();

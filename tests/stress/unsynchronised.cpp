@@ -1,6 +1,6 @@
-// Threads that make all kinds of calls on the same allocations at the same time, even on freed ones, without
-// synchronisation. They may read any values, and calls may fail; but nothing may crash or hang, and afterwards the
-// runtime's state must be as before.
+// Several threads make all kinds of calls on the same allocations at the same time without synchronisation, even on
+// freed allocations. The threads may read any values, and calls may fail. But no thread may crash or hang, and after
+// the run the runtime must have the same state as before.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using stress::kernels;
 
 thread_local sigjmp_buf after_fault;
 
-// A signal handler that leaves an access to memory that another thread has freed.
+// A signal handler that leaves, by a long jump, an access to memory that another thread has freed.
 void leave(int /*signal*/) { siglongjmp(after_fault, 1); }
 
 class handler {

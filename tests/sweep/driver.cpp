@@ -62,7 +62,7 @@ std::vector<pid_t> members_of(pid_t group) {
   return members;
 }
 
-// Whether the processes of a group and of their devices sleep at each of several checks.
+// Whether all processes of a group and of their devices sleep at each of several checks.
 bool stays_asleep(pid_t group) {
   constexpr int looks = 20;
   constexpr std::chrono::milliseconds between{25};
@@ -122,7 +122,8 @@ process start(const sweep_of& which, note* noted) {
   return {id, ends[0]};
 }
 
-// Reads the lines of a report: each without its end, until the process closes the pipe or is late.
+// Reads the lines of a report: each line without its newline, until the process closes the pipe or the deadline has
+// passed.
 class lines {
  public:
   explicit lines(int from) : from_(from) {}
@@ -181,7 +182,8 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
     which.stride = std::max<std::uint64_t>(1, drive(none, 0, verbose).calls / most);
   }
   sweep_of next = which;
-  // Shared memory in which the process describes the call that it makes fail, in case that it can no longer report it.
+  // Shared memory in which the process describes the call that it makes fail. The driver reads the description if the
+  // process can no longer report the call.
   auto* const noted =
       static_cast<note*>(::mmap(nullptr, sizeof(note), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const auto print = [&](std::uint64_t k, const std::string& what) {

@@ -123,7 +123,7 @@ class failing_stream final : public device::stream {
     });
   }
 
-  // Queues a command that does nothing in place of the given command, and records it as failed.
+  // Queues an empty command in place of the given command, and records the command as failed.
   timepoint fail_late(const device_write& writes) {
     const timepoint point = real_.fill(nullptr, 0, 0);
     const test_code here;

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Devices whose operations fail when the injector says so. Each wraps a device of another set and forwards all other
-/// operations. By the linker's --wrap, the runtime gets this set instead of the set that device::open_devices returns.
+/// Devices whose operations fail when the injector chooses them. Each device wraps a device of another set and forwards
+/// all other operations. By the linker's --wrap, the runtime gets this set instead of the set that device::open_devices
+/// returns.
 
 #include <cstdint>
 #include <vector>

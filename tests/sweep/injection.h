@@ -1,8 +1,7 @@
 #pragma once
 
-/// Chooses the call that fails. A run is armed with a kind of failure and a number k; of the calls of this kind that
-/// the runtime makes in all threads, call number k fails. Only calls of the runtime count, not those of the test's own
-/// code.
+/// Chooses the call that fails. A run is armed with a kind of failure and a number k. The runtime's calls that can fail
+/// in this way are counted over all threads, and call number k fails. Calls of the test's own code are not counted.
 
 #include <atomic>
 #include <cstddef>

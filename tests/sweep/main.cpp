@@ -61,8 +61,8 @@ int main(int count, char** arguments) {
       if (wanted.kind && *wanted.kind != name_of(kind)) continue;
       for (const order first : orders()) {
         if (wanted.first ? first != *wanted.first : s.starts && first != order::host_first) continue;
-        // Fewer failures are tested of kinds that need a new process for each failure, and of allocations, of which
-        // there are very many.
+        // The sweep tests fewer failures of kinds that need a new process for each failure, and fewer failures of
+        // allocations, because there are very many allocations.
         const bool costly = s.starts || kind == failure::loss_before || kind == failure::loss_after;
         const std::uint64_t stride = wanted.every * (costly                                                        ? 3
                                                      : kind == failure::allocation || kind == failure::allocations ? 5

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The resources that a process and its devices hold. A leak of a run appears as a difference.
+/// The resources that a process and its devices use. If a run leaks, the resources before and after the run differ.
 
 #include <sys/types.h>
 

@@ -37,7 +37,7 @@ class worker {
       const bool lost = any_lost();
       resources after = of_runtime();
       if (lost) after.processes = before.processes;
-      // A connection to another process may be missing now; if it is made again later, that is not a leak.
+      // A connection to another process may be closed at this time. If hpe opens it again later, that is not a leak.
       after.descriptors = std::max(after.descriptors, before.descriptors);
       const std::string left = difference(before, after);
       if (!left.empty()) to_.finding(k, "left behind: " + left);
@@ -68,7 +68,7 @@ class worker {
     w.free_all();
   }
 
-  // Makes a run without failures.
+  // Executes a run without failures.
   void clean_run(std::uint64_t k, const char* when) {
     injected().arm(failure::none, 0);
     world w(which_.first, [&](const std::string& what) {
@@ -82,7 +82,7 @@ class worker {
     w.free_all();
   }
 
-  // Makes a run that is the start of a process.
+  // Executes a run in which a process starts the runtime.
   int run_start() {
     const std::uint64_t k = which_.k;
     to_.at(k);

@@ -1,5 +1,5 @@
-// Operations of programs, in sizes that take milliseconds, but slightly more than two blocks if one block would hide
-// errors.
+// The operations of programs. The sizes are so small that an operation takes milliseconds, but slightly more than two
+// blocks if one block would hide errors.
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-// Scenarios with other processes, and with host code that knows nothing of hpe. The latter access memory through
+// Scenarios with other processes, and with host code that knows nothing of hpe. The host code accesses memory through
 // interpose/buffer_access, as hpe does for system calls and for libraries like MPI.
 
 #include <fcntl.h>
@@ -179,7 +179,7 @@ void exports(world& w, const arm_function& arm) {
   question asked{{}, middle, exported_first};
   w.call("hpeExportBegin", [&] { return hpeExportBegin(&asked.handle, m->data, middle); });
   if (!w.succeeded()) return;
-  // Entries of the table are reused, and there is only one export at a time, so it must get entry 0.
+  // Entries of the export table are reused, and there is only one export at a time, so each export must get entry 0.
   if (hpe::node::decode(asked.handle)->entry != 0) w.report("an export that failed keeps its entry in the table");
   const auto ended = std::make_shared<bool>(false);
   w.at_end([&w, ended, handle = asked.handle] {
@@ -213,8 +213,8 @@ void written_exports(world& w, const arm_function& arm) {
     if (answer == copied::wrongly) w.report("another process could not close the memory");
     if (answer == copied::not_at_all && !injected().fired()) w.report("another process could not open the memory");
     if (answer == copied::rightly) each->model = pattern(each->bytes, written);
-    // This is not done by w.call, which compares all copies after a failure: the host's copy may be outdated until the
-    // export ends.
+    // The test does not use w.call here, because w.call compares all copies after a failure, and the host's copy may be
+    // outdated until the export ends.
     int failures = 0;
     while (hpeExportEnd(&asked.handle) != HPE_SUCCESS && ++failures < 3) {
     }
@@ -223,7 +223,7 @@ void written_exports(world& w, const arm_function& arm) {
   }
 }
 
-// Writes bytes as a call of read() or a receive does.
+// Writes bytes to hpe memory like a call of read() or a receive.
 void put_bytes(world& w, const part& p, std::uint8_t first) {
   const auto bytes = pattern(p.bytes, first);
   w.call("writing for host code",
@@ -238,7 +238,7 @@ void put_bytes(world& w, const part& p, std::uint8_t first) {
          {{p, bytes}});
 }
 
-// Reads bytes as a call of write() or a send does.
+// Reads bytes of hpe memory like a call of write() or a send.
 void get_bytes(world& w, const part& p) {
   std::vector<std::uint8_t> got(p.bytes);
   const auto expected = bytes_of(p);

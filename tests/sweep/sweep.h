@@ -12,7 +12,7 @@
 
 namespace sweep {
 
-/// Whose view of memory is checked first.
+/// Whether the host's view of memory or the devices' view is checked first.
 enum class order : std::uint8_t { host_first, devices_first };
 
 struct sweep_of {

@@ -1,6 +1,7 @@
 // Functions that replace the runtime's system calls (by the linker's --wrap). They count the calls, and make the call
-// that the injector chooses fail as it could fail in the operating system. Calls that do not fail when used correctly
-// are left out: close always frees the descriptor, munmap of a whole mapping needs no memory, and waitid finds a child.
+// that the injector chooses fail as it could fail in the operating system. System calls that do not fail when used
+// correctly are not replaced: close always frees the descriptor, munmap of a whole mapping needs no memory, and waitid
+// finds a child.
 
 #include <fcntl.h>
 #include <poll.h>

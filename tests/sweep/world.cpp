@@ -160,14 +160,14 @@ void world::check_message(const char* name) {
   switch (injected().armed_for()) {
     case failure::refusal:
     case failure::late:
-      if (message_.find(mark) == std::string::npos) wrong("which does not name what failed");
+      if (message_.find(mark) == std::string::npos) wrong("which does not name the injected failure");
       break;
     case failure::loss_before:
     case failure::loss_after:
       if (status_ != HPE_ERROR_DEVICE_LOST) wrong("and not that the device is lost");
       break;
     case failure::system_call:
-      if (message_.find(injected().what()) == std::string::npos) wrong("which does not name what failed");
+      if (message_.find(injected().what()) == std::string::npos) wrong("which does not name the failed call");
       break;
     case failure::allocation:
     case failure::allocations:
@@ -184,7 +184,7 @@ void world::end_of_failures() {
   over_ = false;
   const bool late = injected().fired() && injected().armed_for() == failure::late;
   if (hpeSynchronize() == HPE_SUCCESS) {
-    if (late && !told_) report_("nobody was told of the failure");
+    if (late && !told_) report_("no call reported the failure");
     return;
   }
   const std::string text = hpeGetLastErrorMessage();

@@ -47,7 +47,7 @@ struct part {
   std::size_t bytes = 0;
 };
 
-/// Ends an action early, because its next steps depend on lost data.
+/// Thrown to end an action early, because its next steps depend on lost data.
 struct action_over {};
 
 class world {
@@ -82,7 +82,7 @@ class world {
   /// HPE_INOUT.
   void launch_add(int device, const part& p, std::uint8_t by, bool everything = false);
   void launch_copy(int device, const part& to, const part& from);
-  /// Launches on a team of devices: each adds to its own part of the bytes.
+  /// Launches on a team of devices. Each device adds `by` to its own part of the bytes.
   void team_add(const std::vector<int>& on, const part& p, std::uint8_t by);
   void enqueue(int device, const part& p);
   void synchronize();
@@ -96,7 +96,8 @@ class world {
   void report(const std::string& what) { report_(what); }
   /// Adds a function that runs before the memory is freed, however the action ends.
   void at_end(std::function<void()> cleanup) { cleanups_.push_back(std::move(cleanup)); }
-  /// Called when no call may fail any more; a late failure that hpe has not reported yet must be reported now.
+  /// Called when no more failures are injected. If hpe has not reported a late failure before, it must report the
+  /// failure in this call.
   void end_of_failures();
   /// Compares all memory with the model, as the host and as the devices see it.
   void verify();

@@ -33,7 +33,7 @@ TEST(profile, lists_ways_regions_and_lines) {
   EXPECT_TRUE(contains(text, "to devices, staged by hpe")) << text;
   EXPECT_TRUE(contains(text, "64.0")) << text;
   EXPECT_TRUE(contains(text, "33.6")) << "GB/s\n" << text;
-  EXPECT_FALSE(contains(text, "by the driver")) << "nothing went that way\n" << text;
+  EXPECT_FALSE(contains(text, "by the driver")) << "no bytes were copied by the driver\n" << text;
   EXPECT_TRUE(contains(text, "0x7000000")) << text;
   EXPECT_LT(text.find("0x7000000"), text.find("0x9000000")) << "the busier first\n" << text;
   if (std::string(HPE_TEST_SOURCE_LINES).empty()) GTEST_SKIP() << "no source lines in this build";
@@ -113,8 +113,8 @@ TEST(profile, tells_all_numbers_of_a_place_and_an_allocation) {
   p.used(0x10000, 8192, 400, 450);
   EXPECT_TRUE(contains(p.json(), R"("address":65536,"bytes":8192,"made_at":"","to_host":7)")) << p.json();
   EXPECT_TRUE(contains(p.json(), R"("used_begin":400,"used_end":700})")) << p.json();
-  // A region gets the name of the first allocation inside it. Tests an allocation at the region's first byte, at its
-  // last byte, directly after it and directly before it.
+  // A region in the profile gets the name of the first allocation inside it. Tests an allocation at the region's first
+  // byte, at its last byte, directly after it and directly before it.
   for (const auto& [address, is_inside] :
        {std::pair{0x20000UL, true}, {0x20000UL + 4095, true}, {0x20000UL + 4096, false}, {0x1ffffUL, false}}) {
     profile other;
@@ -129,7 +129,7 @@ TEST(profile, tells_the_busier_region_first_by_the_bytes_of_both_directions) {
   p.moved(0x1000000, 4096, 10, true);
   p.moved(0x2000000, 4096, 6, true);
   p.moved(0x2000000, 4096, 5, false);
-  p.used(0x3000000, 4096, 0, 1);  // none of its bytes were moved
+  p.used(0x3000000, 4096, 0, 1);  // none of this region's bytes were moved
   const std::string text = p.report();
   EXPECT_LT(text.find("0x2000000"), text.find("0x1000000")) << text;
   EXPECT_FALSE(contains(text, "0x3000000")) << text;

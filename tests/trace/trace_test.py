@@ -138,7 +138,7 @@ def touch(place):
 """
 
 
-@unittest.skipIf("sanitized" in sys.argv, "an interpreter that is not sanitized cannot load libraries that are")
+@unittest.skipIf("sanitized" in sys.argv, "an interpreter without sanitizers cannot load sanitized libraries")
 class PythonLines(unittest.TestCase):
     def places(self, python):
         with tempfile.TemporaryDirectory() as folder:

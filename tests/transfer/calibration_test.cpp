@@ -39,8 +39,8 @@ TEST_F(calibration_test, is_found_again_under_its_key_alone) {
 TEST_F(calibration_test, a_malformed_file_is_ignored) {
   const calibration_cache here(folder, "key");
   here.store({2 * mib, 6});
-  EXPECT_FALSE(here.load(mib, 8)) << "the staging buffers have become smaller";
-  EXPECT_FALSE(here.load(4 * mib, 4)) << "fewer threads are allowed now";
+  EXPECT_FALSE(here.load(mib, 8)) << "the staging buffers are smaller than those of the calibration";
+  EXPECT_FALSE(here.load(4 * mib, 4)) << "fewer threads are allowed than at the calibration";
   for (const char* text : {"", "key\n", "key\n2097152\n", "key\n-5 2\n", "key\n5 2\n", "key\n0 2\n", "key\n2097152 0\n",
                            "other\n2097152 6\n", "key\nmany 6\n", "\n\n\n"}) {
     write(text);

@@ -93,7 +93,7 @@ TEST(copy_crew, helpers_settle_once_and_only_where_they_are_needed) {
   {
     copy_crew crew(helpers, [&] { settled.fetch_add(1); });
     crew.copy(to.data(), from.data(), copy_crew::worth_helping - 1);
-    EXPECT_EQ(settled, 0u) << "no thread is there yet";
+    EXPECT_EQ(settled, 0u) << "no thread has been started yet";
     for (int n = 0; n < 20; ++n) crew.copy(to.data(), from.data(), from.size() * 8);
   }
   EXPECT_EQ(settled, helpers);

@@ -158,8 +158,8 @@ TEST_P(engine_test, streams_follow_the_points_that_they_are_given) {
   }
 }
 
-// Each kind of copy to a home must wait for its points. Here the point is a command that is queued later, on another
-// stream.
+// Each kind of copy to a home must wait for its points. In this test, the point is a command that is queued later, on
+// another stream.
 TEST_P(engine_test, every_copy_to_a_home_waits_for_its_points) {
   std::byte* const to = soft.at(0);
   std::byte* const registered = soft.space.alias(soft.at(1, mib));
@@ -222,7 +222,8 @@ TEST_P(engine_test, devices_copy_to_themselves_and_to_each_other) {
   EXPECT_EQ(count.bytes_peer.load(), 0u);
   done = copy(1, soft.at(1), 0, soft.at(0, 8 * mib), sent.size(), {&done, 1});
   EXPECT_EQ(count.bytes_peer.load(), sent.size());
-  EXPECT_EQ(count.bytes_staged.load(), peers() ? sent.size() : 2 * sent.size()) << "besides what write() staged";
+  EXPECT_EQ(count.bytes_staged.load(), peers() ? sent.size() : 2 * sent.size())
+      << "the sum includes the bytes that write() staged";
   done = copy(0, soft.at(0, 16 * mib), 1, soft.at(1), sent.size(), {&done, 1});
   EXPECT_EQ(read(0, soft.at(0, 16 * mib), sent.size(), {&done, 1}), sent);
   const std::uint64_t before = count.bytes_peer;
@@ -257,7 +258,7 @@ TEST_P(engine_test, every_stream_is_named) {
     ++streams;
     seen = seen || s.last() == done;
   });
-  EXPECT_EQ(streams, 5u) << "one of each priority, and one for what leaves to peers out of reach";
+  EXPECT_EQ(streams, 5u) << "one stream of each priority, and one stream for copies to peers out of reach";
   EXPECT_TRUE(seen);
 }
 
@@ -313,10 +314,10 @@ TEST_F(groups_test, have_buffers_and_threads_of_their_own) {
     EXPECT_TRUE(lies_in(first, home));
     const auto second = move.borrow(home);
     EXPECT_TRUE(lies_in(second, home));
-    EXPECT_FALSE(move.try_borrow(home)) << "the other group's are not for this one";
+    EXPECT_FALSE(move.try_borrow(home)) << "a group must not borrow the other group's buffers";
     EXPECT_TRUE(std::ranges::equal(std::span(first.data(), large), sent));
   }
-  // Helpers bind themselves before they help. They may start at any time, so the test waits.
+  // Helper threads bind themselves to their group before they copy. They may start at any time, so the test waits.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(50);
   while ((threads[0] < 2 || threads[1] < 2) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   EXPECT_EQ(threads[0], 2u);

@@ -90,7 +90,7 @@ TEST_F(staging, threads_wait_for_each_others_buffers) {
     for (int n = 0; n < 300; ++n) {
       const staged buffer(ring, ring.take(), 64 * kib);
       auto& owner = owners[static_cast<std::size_t>(buffer.data() - soft.staging()) / (64 * kib)];
-      EXPECT_EQ(owner.fetch_add(1), 0) << "two have one buffer";
+      EXPECT_EQ(owner.fetch_add(1), 0) << "two threads have the same buffer";
       std::this_thread::yield();
       owner.fetch_sub(1);
     }

@@ -1,5 +1,5 @@
 // Data larger than host memory, moved by several threads at once through hpe's copies only. So ThreadSanitizer can
-// check all accesses; it would not see page faults or writes of other processes.
+// check all accesses. It could check neither accesses by page faults nor writes of other processes.
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -18,7 +18,7 @@
 
 namespace {
 
-// True while a test counts the concurrent reads of the file; each read then waits for a second one.
+// True while a test counts the concurrent reads of the file; each read then waits for a second read.
 std::atomic<bool> reads_meet{false};
 std::atomic<int> reads_under_way{0};
 std::atomic<int> most_reads{0};

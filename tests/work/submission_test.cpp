@@ -1,5 +1,5 @@
-// Tests submissions that fail at each possible step. The pieces already queued must be ordered and count as done; all
-// other bytes must be unchanged, and the same for the host and for devices.
+// Tests submissions that fail at each possible step. The commands that were queued before the failure must be ordered
+// and must count as done. All other bytes must be unchanged, and must be the same for the host and for devices.
 
 #include "runtime/work/submission.h"
 
@@ -138,7 +138,8 @@ TEST_F(submissions, are_waited_for_by_the_next_user_of_what_was_queued) {
   EXPECT_FALSE(readers.empty());
   point_set of_the_rest;
   region().order.before_read({2 * granule_size, bytes}, of_the_rest);
-  for (const timepoint p : of_the_rest.points()) EXPECT_TRUE(with().devices.reached(p)) << "only what came before";
+  for (const timepoint p : of_the_rest.points())
+    EXPECT_TRUE(with().devices.reached(p)) << "only the work before the failed submission";
 }
 
 TEST_F(submissions, that_several_devices_do_together_count_if_one_part_was_queued) {
@@ -282,7 +283,7 @@ TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
     EXPECT_THROW(bring_to_host(with(), r), error);
     point_set copies;
     r.order.before_write({0, granule_size}, copies);
-    EXPECT_FALSE(copies.empty()) << "those of the first home were queued";
+    EXPECT_FALSE(copies.empty()) << "the copies from the first home were queued";
     EXPECT_TRUE(reached(copies.points(), with().devices));
     EXPECT_EQ(r.state(0), block_state::device);
   }
@@ -309,7 +310,7 @@ TEST_F(submissions, are_not_queued_without_end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   EXPECT_LT(queued, all / 2);
-  EXPECT_EQ(on_devices(granule_size), old_byte) << "the region is free for others";
+  EXPECT_EQ(on_devices(granule_size), old_byte) << "other operations can use the region";
   (void)stream.fill(data_ + granule_size - 1, old_byte, 1);
   program.join();
   expect_everywhere(5, (all - 1) % 100, true);
@@ -321,7 +322,7 @@ TEST_F(submissions, hand_bytes_over_without_work) {
     submission use(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
     use.hand_over();
   }
-  EXPECT_EQ(state_of(0), block_state::device) << "others may write it now";
+  EXPECT_EQ(state_of(0), block_state::device) << "other work may write the block";
   EXPECT_EQ(state_of(granule_size), block_state::host);
   expect_everywhere(5, old_byte, true);
 }
@@ -336,7 +337,7 @@ TEST_F(submissions, of_regions_that_were_freed_are_refused) {
   EXPECT_NO_THROW(submission(with(), {{&r, whole, HPE_IN, true}})) << "left out";
 }
 
-// An upload behind the writing host starts only after a kernel that still reads the home.
+// An upload that follows the host's writes starts only after the end of kernels that read the home.
 TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
   host_reads_all();
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);

@@ -1,6 +1,6 @@
-// A CUDA driver for tests of hpe's messages: it imitates a driver without devices, one that is too old, and others, as
-// STAND_IN_DRIVER says. Allocations on its only GPU fail, unless it imitates "working": then it uses host memory as the
-// GPU's memory, does copies and fills at once, and does not run kernels.
+// A CUDA driver for tests of hpe's messages. STAND_IN_DRIVER selects the behaviour: a driver without devices, a driver
+// that is too old, and others. The driver has at most one GPU, and allocations on it fail. With "working", allocations
+// succeed: host memory is the GPU's memory, copies and fills run at once, and kernels do not run.
 #include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -99,7 +99,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
   return CUDA_SUCCESS;
 }
 
-// A handle of memory is its file descriptor plus 1.
+// The handle of an allocation is the descriptor of its memory file plus 1.
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp* /*properties*/,
                      unsigned long long /*flags*/) {
   if (!plays("working")) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -41,7 +41,7 @@ class playing {
 // This test must run first, because the driver stays loaded.
 TEST(stand_in, is_loaded_at_once_where_gpus_may_be_used) {
   const auto is_loaded = [] { return ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY) != nullptr; };
-  if (is_loaded()) GTEST_SKIP() << "it is loaded already";
+  if (is_loaded()) GTEST_SKIP() << "the CUDA driver is loaded already";
   const playing part("one");
   hpe::device::prepare_devices("soft:2");
   EXPECT_FALSE(is_loaded());

@@ -18,7 +18,7 @@ int main(int, char** argv) try {
     const std::span<float> mine = data.subspan(d * part, part);
     hpe::launch_on(d, scale, hpe::grid(64), {mine.data(), mine.size(), d + 2.0F}, hpe::inout(mine));
   }
-  for (int d = 0; d < devices; ++d) {  // no copy and no wait: the next read is enough
+  for (int d = 0; d < devices; ++d) {  // needs no copy and no wait: the read below waits
     const std::span<float> mine = data.subspan(d * part, part);
     if (std::any_of(mine.begin(), mine.end(), [&](float x) { return x != d + 2.0F; })) return 1;
   }

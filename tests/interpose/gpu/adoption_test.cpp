@@ -1,5 +1,5 @@
 // CPU code uses device memory that the program allocated through the driver. As with a GPU, CPU code cannot read the
-// addresses of the stand-in's device memory; the stand-in has the bytes at other addresses.
+// addresses of the stand-in's device memory; the stand-in keeps the bytes at other addresses.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -167,8 +167,8 @@ TEST_F(Adoption, ATouchWaitsForQueuedWork) {
   later.join();
 }
 
-// During a capture, a touch does not wait for the devices, because the wait would invalidate the capture. After the
-// capture has ended, touches wait again.
+// During a capture, a touch does not wait for the devices, because the wait would invalidate the capture. After the end
+// of the capture, touches wait for the devices.
 TEST_F(Adoption, ATouchLeavesACaptureAlone) {
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
@@ -205,7 +205,7 @@ TEST_F(Adoption, ACaptureEndsWithItsContext) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// A call of one thread waits in the driver until another thread has made a call, as in programs in which two threads
+// One thread's call waits in the driver until another thread has called the driver, as in programs in which two threads
 // use NCCL.
 class CallsThatWaitForEachOther : public Adoption {
  protected:
@@ -271,7 +271,7 @@ TEST_F(Adoption, SmallAllocationsThatShareAPage) {
   for (const CUdeviceptr s : small) ASSERT_EQ(add(s, 1, 50), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(small[3]), CUDA_SUCCESS);
   for (std::size_t i = 4; i < small.size(); ++i) *words_at(small[i]) += 1000;
-  ASSERT_EQ(cuMemFree(small[4]), CUDA_SUCCESS) << "what its neighbours hold must stay";
+  ASSERT_EQ(cuMemFree(small[4]), CUDA_SUCCESS) << "the neighbours of the freed memory must keep their data";
   for (std::size_t i = 5; i < small.size(); ++i) {
     std::uint64_t value = 0;
     ASSERT_EQ(cuMemcpyDtoH(&value, small[i], 8), CUDA_SUCCESS);
@@ -326,7 +326,7 @@ TEST_F(Adoption, FreedMemoryFaultsAgain) {
   ASSERT_EQ(cuMemFree(device), CUDA_SUCCESS);
   device = 0;
   EXPECT_TRUE(faults(words_at(freed)));
-  EXPECT_TRUE(faults(nullptr)) << "faults that are not hpe's are the program's";
+  EXPECT_TRUE(faults(nullptr)) << "a fault outside hpe memory must reach the program";
 }
 
 // The touch cannot wait for the devices, so it fails and changes nothing; the next touch succeeds.
@@ -351,7 +351,8 @@ TEST_F(Adoption, ATouchThatRunsOutOfMemoryCanBeRepeated) {
 TEST_F(Adoption, ARangeBeyondTheAddressSpaceBeginsWhereItBegins) {
   words_at(device)[5] = 4;
   EXPECT_NE(cuMemsetD8(device, 0, ~std::size_t{0} - 8), CUDA_SUCCESS);
-  EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(stand_in::memory(device + 40)), 4U) << "uploaded before the call";
+  EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(stand_in::memory(device + 40)), 4U)
+      << "hpe uploads the host's writes before the call";
   EXPECT_NE(cuMemsetD32(device, 0, (~std::size_t{0} >> 2) + 3), CUDA_SUCCESS);
   EXPECT_EQ(words_at(device)[5], 4U);
 }
@@ -376,7 +377,8 @@ TEST_F(Adoption, LaunchesOfGraphsAskAboutTouchedMemoryOnly) {
   const unsigned before = stand_in::calls("cuMemGetAddressRange_v2");
   ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&other), nullptr), CUDA_SUCCESS);
   EXPECT_EQ(words_at(device)[5], 16U);
-  EXPECT_LE(stand_in::calls("cuMemGetAddressRange_v2") - before, 8U) << "for the upload and the fetch";
+  EXPECT_LE(stand_in::calls("cuMemGetAddressRange_v2") - before, 8U)
+      << "hpe asks the driver for the upload and for the fetch only";
 }
 
 TEST_F(Adoption, MemoryThatAGraphFreedFaultsAgain) {
@@ -404,7 +406,7 @@ TEST_F(Adoption, LastsOverTheEndOfAContext) {
   CUcontext kept = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&kept, 0), CUDA_SUCCESS);
   words_at(device)[5] = 4;
-  ASSERT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS) << "others keep the context; nothing is lost";
+  ASSERT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS) << "the context has other users, so its memory is not lost";
   std::uint64_t back = 0;
   ASSERT_EQ(cuMemcpyDtoH(&back, device + 40, 8), CUDA_SUCCESS);
   EXPECT_EQ(back, 4U);
@@ -452,8 +454,8 @@ TEST_F(Adoption, AResetOfAnotherDeviceLosesNothing) {
   EXPECT_EQ(words_at(device)[5], 5U);
 }
 
-// hpe does not see this reset, because it calls the driver's own entry, as libraries do that have looked up entries
-// before hpe was loaded.
+// hpe does not see this reset, because the test calls the driver's own function, like a library that looked up the
+// function before hpe was loaded.
 TEST_F(Adoption, AResetBehindHpesBack) {
   words_at(device)[5] = 4;
   const CUdeviceptr lost = std::exchange(device, 0);
@@ -467,7 +469,7 @@ TEST_F(Adoption, AResetBehindHpesBack) {
   ASSERT_EQ(add(device, count, 5), CUDA_SUCCESS);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) wrong += words_at(device)[i] != i * 3 + 5 ? 1 : 0;
-  EXPECT_EQ(wrong, 0U) << "what the host had of the old memory must not be there";
+  EXPECT_EQ(wrong, 0U) << "the new memory must not have the host's bytes of the old memory";
 }
 
 TEST_F(Adoption, ChildrenOfForkHaveNoPartInIt) {

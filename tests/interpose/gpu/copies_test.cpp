@@ -1,5 +1,5 @@
-// Copies from and to pageable memory. The stand-in makes a copy some time after the call, so the tests fail if memory
-// is released too early.
+// Copies from and to pageable memory. The stand-in executes a copy some time after the call, so the tests fail if hpe
+// releases memory too early.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST_F(Copies, TheSourceMayBeOverwrittenAtOnce) {
   EXPECT_TRUE(holds(wanted)) << "seed " << seed();
   std::vector<std::uint8_t> back(bytes, 0xee);
   ASSERT_EQ(cuMemcpyDtoHAsync(back.data(), device, bytes, stream), CUDA_SUCCESS);
-  EXPECT_EQ(back, wanted) << "it is there when the call returns; seed " << seed();
+  EXPECT_EQ(back, wanted) << "the data has arrived when the call returns; seed " << seed();
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
@@ -146,7 +146,7 @@ TEST_F(Copies, OfManyThreads) {
   EXPECT_EQ(good, 40) << "seed " << seed();
 }
 
-// If the event is not recorded, hpe does not know when the buffer is free, so the program must get an error.
+// If recording the event fails, hpe does not know when the buffer is free, so the program must get an error.
 TEST_F(Copies, ABufferWhoseUseCannotBeNotedIsAnError) {
   const auto source = fresh(bytes);
   std::vector<std::uint8_t> back(bytes, 0xee);
@@ -160,8 +160,8 @@ TEST_F(Copies, ABufferWhoseUseCannotBeNotedIsAnError) {
   EXPECT_EQ(back, source) << "seed " << seed();
 }
 
-// Wherever host memory runs short in a copy, its buffers must return to the ring; if a buffer was lost, later copies
-// would wait for ever.
+// Wherever an allocation of host memory fails in a copy, the copy's buffers must return to the ring. If a buffer were
+// lost, later copies would wait forever.
 TEST_F(Copies, GoOnAfterAllocationsFail) {
   const auto source = fresh(bytes);
   ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
@@ -205,7 +205,7 @@ TEST_F(Copies, GoOnAfterContextsEnd) {
     auto* const reset =
         behind ? stand_in::find<CUresult(CUdevice)>("cuDevicePrimaryCtxReset_v2") : &cuDevicePrimaryCtxReset;
     ASSERT_EQ(reset(0), CUDA_SUCCESS);
-    EXPECT_EQ(stand_in::calls("cuMemFreeHost"), freed + (behind ? 0 : 1)) << "hpe's buffers go with the context";
+    EXPECT_EQ(stand_in::calls("cuMemFreeHost"), freed + (behind ? 0 : 1)) << "hpe's buffers are freed with the context";
     EXPECT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CUcontext context = nullptr;
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);

@@ -12,7 +12,7 @@ namespace stand_in {
 /// Returns the file of the stand-in, to which main() has set HPE_CUDA_DRIVER.
 std::string file();
 
-/// Finds entries of the stand-in itself and not of the shim, which the program's dlopen returns for the driver's file.
+/// Returns a function of the stand-in itself. The program's own dlopen and dlsym would return the shim's function.
 void* find_entry(const char* name);
 template <class Function>
 Function* find(const char* name) {
@@ -22,7 +22,7 @@ Function* find(const char* name) {
 unsigned calls(const char* symbol);
 std::byte* memory(CUdeviceptr address);
 void pause(bool paused);
-/// Runs happen() at the beginning of the next call of an entry; `happen` must exist until then.
+/// Makes the next call of an entry (a function of the driver) begin with happen(). `happen` must exist until then.
 void meanwhile(const char* symbol, std::function<void()>& happen);
 /// Makes the next call of an entry return `result`, for entries that support it (see stand_in.h).
 void fail(const char* symbol, CUresult result);

@@ -14,19 +14,19 @@ HEADER, HOOKS, GENERATED = map(Path, sys.argv[1:4])
 
 # Entries that take a stream and need no hook.
 NO_WORK = {
-    "the stream is asked or described": """cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
+    "the call queries or configures a stream": """cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
         cuStreamGetCtx cuStreamGetDevice cuStreamGetFlags cuStreamGetId cuStreamGetPriority
         cuStreamGetGreenCtx""",
-    "it is captured, and seen when the graph is launched": """cuStreamGetCaptureInfo cuStreamIsCapturing
+    "the hooks see captured work when the graph is launched": """cuStreamGetCaptureInfo cuStreamIsCapturing
         cuStreamUpdateCaptureDependencies""",
-    "it orders work and is none": "cuEventRecord cuEventRecordWithFlags cuStreamWaitEvent cuSignalExternalSemaphoresAsync "
+    "the call only orders other work": "cuEventRecord cuEventRecordWithFlags cuStreamWaitEvent cuSignalExternalSemaphoresAsync "
                                   "cuWaitExternalSemaphoresAsync",
-    "CPU code runs, which touches device memory as any other does": "cuLaunchHostFunc cuStreamAddCallback",
-    "memory comes new, or its place changes and not its contents": """cuMemAllocFromPoolAsync
+    "CPU code runs, which touches device memory like all other CPU code": "cuLaunchHostFunc cuStreamAddCallback",
+    "memory is new, or changes its place but not its contents": """cuMemAllocFromPoolAsync
         cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync
         cuStreamAttachMemAsync""",
-    "a graph is taken to the device, and seen when it is launched": "cuGraphUpload",
-    "pointers of another API, which are told when they are mapped": "cuGraphicsMapResources cuGraphicsUnmapResources",
+    "the hooks see an uploaded graph when the graph is launched": "cuGraphUpload",
+    "memory of another API, which hpe reports when it is mapped": "cuGraphicsMapResources cuGraphicsUnmapResources",
 }
 SUFFIX = re.compile(r"(_v\d+)?(_ptds|_ptsz)?$")
 
@@ -36,7 +36,7 @@ def base_of(name):
 
 
 def prototypes(text):
-    """(name, parameters) of each entry."""
+    """Returns (name, parameters) of each entry."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.findall(r"\bCUresult\s+CUDAAPI\s+(\w+)\s*\(([^;]*?)\)\s*;", text)
 
@@ -61,7 +61,7 @@ class Hooks(unittest.TestCase):
         self.assertEqual(self.hooks - self.entries, set())
 
     def test_each_form_of_a_hooked_entry_is_hooked(self):
-        """Programs with a default stream for each thread call another form of the entry."""
+        """Programs with one default stream for each thread call another form of the entry."""
         twins = {hook + suffix for hook in self.hooks for suffix in ("_ptds", "_ptsz")} & self.entries
         self.assertEqual(twins - self.hooks, set())
         self.assertEqual({hook for hook in self.hooks if re.search("_pt[ds][sz]$", hook) and hook[:-5] not in self.hooks}, set())

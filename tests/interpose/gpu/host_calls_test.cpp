@@ -172,7 +172,7 @@ class SharedMemory : public testing::Test {
   hpe::interpose::adopted_pointers* pointers = nullptr;
 };
 
-// If a large allocation is freed, the driver may use its addresses for the next allocation.
+// After a large allocation is freed, the driver may reuse its addresses for the next allocation.
 TEST_F(SharedMemory, OtherMemoryThatComesMeanwhileKeepsItsName) {
   const CUdeviceptr first = device;
   std::function<void()> replaced = [&] {

@@ -1,6 +1,6 @@
 // A program that allocates more memory than its GPU has, calls the CUDA driver as CUDA's runtime does, and does not use
-// hpe itself. The words of the command line select its parts. Prints numbers that depend on all results, and the
-// results of the driver's calls.
+// hpe itself. The words of the command line select the parts of the program that run. Prints numbers that depend on all
+// results, and the results of the driver's calls.
 #include <cuda.h>
 
 #include <cstdio>
@@ -352,7 +352,7 @@ void questions() {
   }
   CUipcMemHandle handle;
   std::printf("ipc %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, a)));
-  // The driver makes small allocations, and also returns the error if the pointer for the address is null.
+  // Small allocations go to the driver, which also returns the error if the pointer for the address is null.
   std::printf("ipc of little %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, array(mebibyte - 1))));
   std::printf("nowhere %d\n", static_cast<int>(cuMemAlloc(nullptr, array_bytes)));
   MUST(cuMemFree(a));
@@ -387,8 +387,8 @@ void touches() {
 
 CUdeviceptr left_for_the_end = 0;
 
-// Runs at the exit of the program, like the handler of CUDA's runtime: after the destructors of objects that hpe has
-// constructed later. Loads and launches code, because this needs most parts of hpe.
+// Runs at the exit of the program like the exit handler of CUDA's runtime, after the destructors of objects that hpe
+// has constructed later. Loads and launches code, because that uses most parts of hpe.
 void end() {
   MUST(add(left_for_the_end, left_for_the_end, 1));
   CUmodule late = nullptr;

@@ -1,6 +1,6 @@
 // Measures the cost of a launch for the calling thread; prints medians over batches, in nanoseconds. The stand-in does
-// nothing for a null kernel and little for all other kernels, so the difference between runs with and without `hpe run`
-// is the cost of hpe.
+// no work for a null kernel and little work for all other kernels, so the difference between runs with and without `hpe
+// run` is the cost of hpe.
 //
 //   interpose-launch-cost [ARRAYS]   the program makes ARRAYS allocations of 1 MiB (default: 0)
 #include <cuda.h>

@@ -29,7 +29,7 @@ bool in_stand_in(void* function) {
 
 TEST(Shim, LooksUpTheFunctionsOfTheDriver) {
   EXPECT_TRUE(in_stand_in(::dlsym(shim(), "cuDeviceGetCount")));
-  EXPECT_EQ(::dlsym(shim(), "cuDeviceGetUuid"), nullptr) << "the stand-in has no such entry, though the shim has";
+  EXPECT_EQ(::dlsym(shim(), "cuDeviceGetUuid"), nullptr) << "the shim has this entry, but the stand-in does not";
   EXPECT_NE(::dlerror(), nullptr);
   EXPECT_EQ(::dlsym(shim(), "cuNoneSuch"), nullptr);
 }
@@ -60,7 +60,7 @@ TEST(Shim, ResolverGivesHooksByTheEntryThatTheDriverChose) {
   EXPECT_EQ(get("cuMemcpyHtoD", &entry, 13000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
   EXPECT_EQ(entry, ::dlsym(shim(), "cuMemcpyHtoD_v2"));
-  // No entry exists in a version this old, so the driver's own error is returned.
+  // Version 2000 is older than every entry, so hpe returns the driver's own error.
   entry = &entry;
   EXPECT_EQ(get("cuMemcpyHtoD", &entry, 2000, 0, &status), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(entry, nullptr);
@@ -96,7 +96,7 @@ TEST(Shim, EveryWayToOpenTheDriverLeadsToTheShim) {
 TEST(Shim, NullHandlesAreTheProgramsOwn) {
   EXPECT_EQ(::dlsym(RTLD_DEFAULT, "cuDeviceGetCount"), reinterpret_cast<void*>(&cuDeviceGetCount));
   EXPECT_NE(::dlsym(RTLD_NEXT, "cuDeviceGetCount"), nullptr);
-  EXPECT_EQ(::dlsym(RTLD_NEXT, "main"), nullptr) << "RTLD_NEXT searches behind the caller";
+  EXPECT_EQ(::dlsym(RTLD_NEXT, "main"), nullptr) << "RTLD_NEXT searches only the objects after the caller";
 }
 
 TEST(Shim, ADeeplyBoundLibraryReachesHooks) {

@@ -1,5 +1,5 @@
 // A program that uses more memory than its device has (HPE_OVERSUBSCRIBE=on, HPE_DEVICE_MEMORY=16M): the streams and
-// events that hpe makes for the program's streams, and calls in which host memory runs short.
+// events that hpe creates for the program's streams, and calls during which allocations of host memory fail.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ class Oversubscribed : public testing::Test {
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     ASSERT_EQ(cuMemAlloc(&array_, bytes), CUDA_SUCCESS);
     free_ = free_memory();
-    ASSERT_LE(free_, 16 * mebibyte) << "the test needs memory of hpe";
+    ASSERT_LE(free_, 16 * mebibyte) << "the test needs hpe's memory in place of the driver's";
   }
   void TearDown() override { EXPECT_EQ(cuMemFree(array_), CUDA_SUCCESS); }
 
@@ -42,7 +42,7 @@ class Oversubscribed : public testing::Test {
 TEST_F(Oversubscribed, EventsBetweenStreamsAreUsedAgain) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  // A stream of hpe makes some hundred events; after that it reuses them.
+  // A stream of hpe creates some hundred events, and then reuses them.
   for (int n = 0; n < 1000; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
   const unsigned made = stand_in::calls("cuEventCreate");
   for (int n = 0; n < 100; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
@@ -81,7 +81,7 @@ TEST_F(Oversubscribed, WorkOfStreamsThatHaveEndedIsWaitedFor) {
     stand_in::pause(false);
   });
   EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
-  EXPECT_TRUE(goes_on) << "work uses the memory";
+  EXPECT_TRUE(goes_on) << "queued work uses the memory";
   std::vector<unsigned> there(bytes / 4);
   ASSERT_EQ(cuStreamSynchronize(second), CUDA_SUCCESS);
   ASSERT_EQ(cuMemcpyDtoH(there.data(), array_, bytes), CUDA_SUCCESS);
@@ -102,7 +102,7 @@ TEST_F(Oversubscribed, StreamsBesideTheProgramsAreUsedAgain) {
   EXPECT_EQ(stand_in::calls("cuStreamCreateWithPriority"), made);
 }
 
-// When a context that the program has made ends, its events end, and a later context may have the same handle.
+// When a context that the program has created ends, its events end, and a later context may have the same handle.
 TEST_F(Oversubscribed, WorkInContextsOfTheProgramThatEnd) {
   CUcontext first = nullptr;
   ASSERT_EQ(cuCtxGetCurrent(&first), CUDA_SUCCESS);
@@ -120,7 +120,7 @@ TEST_F(Oversubscribed, WorkInContextsOfTheProgramThatEnd) {
   EXPECT_EQ(std::vector<unsigned>(there.begin(), there.begin() + 1024), std::vector<unsigned>(1024, 1));
 }
 
-// The k-th allocation of host memory fails, for each k. No exception reaches the program, and nothing is lost.
+// The k-th allocation of host memory fails, for each k. No exception reaches the program, and no device memory leaks.
 TEST_F(Oversubscribed, CallsWithoutHostMemory) {
   std::vector<unsigned> host(bytes / 4, 7);
   const auto step = [](CUresult result) {

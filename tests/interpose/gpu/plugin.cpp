@@ -1,5 +1,5 @@
 // A library that a program opens with RTLD_DEEPBIND. The library is linked with the driver, and also opens the driver
-// itself.
+// by dlopen.
 #include <cuda.h>
 #include <dlfcn.h>
 

@@ -29,7 +29,7 @@ class Rows : public testing::TestWithParam<shape> {
     RecordProperty("seed", std::to_string(seed));
     const shape& s = GetParam();
     ASSERT_EQ(cuMemAlloc(&device, s.device_pitch() * s.count + offset), CUDA_SUCCESS);
-    // hpe makes its buffers after the first 64 MiB of copies.
+    // hpe allocates its staging buffers after the first 64 MiB of copies.
     std::vector<std::uint8_t> much(64 * MiB);
     CUdeviceptr other = 0;
     ASSERT_EQ(cuMemAlloc(&other, much.size()), CUDA_SUCCESS);
@@ -80,7 +80,7 @@ class Rows : public testing::TestWithParam<shape> {
       if (y + 1 < s.count)
         for (std::size_t x = s.width; x < pitch; ++x) wrong += have[y * pitch + x] != gap ? 1 : 0;
     }
-    EXPECT_EQ(wrong, 0U) << "rows or bytes of gaps; seed " << seed;
+    EXPECT_EQ(wrong, 0U) << "wrong rows or wrong bytes in gaps; seed " << seed;
   }
 
   static constexpr std::size_t offset = 24;
@@ -104,7 +104,7 @@ TEST_P(Rows, UpAndDown) {
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2D(&to_host), CUDA_SUCCESS);
   expect_rows(back.data(), s.host_pitch(), kept, s.host_pitch(), 0xbb);
-  // The driver makes the copy if the rows are narrow, or wider than a staging buffer.
+  // The driver executes the copy if the rows are narrow, or wider than a staging buffer.
   const bool staged = s.width * s.count >= MiB && s.width >= 512 && s.width <= 8 * MiB;
   EXPECT_EQ(stand_in::calls("cuMemcpy2D_v2"), direct + (staged ? 0 : 2));
 }
@@ -118,7 +118,7 @@ TEST_P(Rows, InTheOrderOfAStream) {
   ASSERT_EQ(cuMemsetD8Async(device, 0xaa, s.device_pitch() * s.count + offset, stream), CUDA_SUCCESS);
   const CUDA_MEMCPY2D to_device = up(source.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_device, stream), CUDA_SUCCESS);
-  std::memset(source.data(), 0xee, source.size());  // allowed after the call returns, because it is pageable
+  std::memset(source.data(), 0xee, source.size());  // allowed after the call returns, because the source is pageable
   std::vector<std::uint8_t> back(source.size(), 0xbb);
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_host, stream), CUDA_SUCCESS);
@@ -144,8 +144,8 @@ TEST_P(Rows, AsPlanes) {
   ASSERT_EQ(cuMemcpy3D(&c), CUDA_SUCCESS);
   expect_rows(reinterpret_cast<std::uint8_t*>(stand_in::memory(device)) + offset, s.device_pitch(), source,
               s.host_pitch(), 0xaa);
-  // The driver makes the copy if the planes are parts of higher planes, unless each plane has no gaps and so counts as
-  // one row.
+  // The driver executes the copy if the planes are parts of higher planes, unless each plane has no gaps and so counts
+  // as one row.
   const unsigned direct = stand_in::calls("cuMemcpy3D_v2");
   const std::size_t plane = s.width * (s.count / 3 - 1);
   const bool staged = s.device_gap == 0 && s.host_gap == 0 && plane <= 8 * MiB;

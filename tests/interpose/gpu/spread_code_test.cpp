@@ -1,4 +1,5 @@
-// The code of a program that is spread over devices: handles that the driver reuses, and modules that are unloaded.
+// Tests how hpe identifies the kernels of a program that it spreads over devices, if the driver reuses handles and if
+// modules are unloaded.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +71,7 @@ TEST(SpreadCode, EndsWithItsModule) {
   add.reset();
   code.unloaded(module);
   kernels.forget_handles(note);
-  EXPECT_EQ(gone.size(), 7U) << "the kernels of the module, whether launched or not";
+  EXPECT_EQ(gone.size(), 7U) << "all kernels of the module are forgotten, also those that were not launched";
   EXPECT_EQ(stand_in::calls("cuModuleUnload"), unloaded + 2);
   ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
 }

@@ -91,7 +91,7 @@ TEST_F(SpreadCopies, FollowWritesOnDefaultStreamsOfContextsOfTheProgram) {
     const CUcontext own = made();
     ASSERT_NO_FATAL_FAILURE(expect_copies_with_writes_on(own, stream));
     ASSERT_EQ(cuCtxDestroy(own), CUDA_SUCCESS);
-    ASSERT_NO_FATAL_FAILURE(expect_sums(added_up, added_up)) << "a context that has ended has no writes";
+    ASSERT_NO_FATAL_FAILURE(expect_sums(added_up, added_up)) << "the ended context has no pending writes";
   }
 }
 void SpreadCopies::expect_copies_while_another_context_ends(CUstream (*stream)()) {
@@ -103,7 +103,7 @@ TEST_F(SpreadCopies, FollowWritesAlsoWhenAnotherContextEnds) { expect_copies_whi
 TEST_F(SpreadCopies, FollowWritesOfAThreadAlsoWhenAnotherContextEnds) {
   expect_copies_while_another_context_ends(per_thread);
 }
-// The program's calls are those of a library that retains a primary context and releases it again.
+// The program calls the driver like a library that retains a primary context and then releases it.
 TEST_F(SpreadCopies, FollowWritesAlsoWhenAPrimaryContextIsReleased) {
   const CUcontext own = made();
   ASSERT_NO_FATAL_FAILURE(expect_copies_with_writes_on(own, legacy, [&] {

@@ -11,8 +11,8 @@ namespace stand_in {
 
 // `stays` adds 1 to each 256th element, on one device. In `adds_up`, each thread whose flag is set adds up each eighth
 // element of an array. The prediction does not know the flags, so it spreads this kernel, and each device gets a copy
-// of the array. In `deals`, each row of blocks adds 1 to elements of the whole array; a word in memory says how often.
-// The prediction does not know this word either, so the array is distributed over the devices.
+// of the array. In `deals`, each row of blocks adds 1 to elements of the whole array; a word in memory is the number of
+// repetitions. The prediction does not know this word either, so hpe distributes the array over the devices.
 inline const char* const spread_code = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -130,7 +130,7 @@ class Spread : public testing::Test {
     ASSERT_EQ(cuModuleGetFunction(&adds_up_, module_, "adds_up"), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&array_, bytes), CUDA_SUCCESS);
     ASSERT_EQ(cuModuleGetFunction(&deals_, module_, "deals"), CUDA_SUCCESS);
-    ASSERT_EQ(device_of(array_ + bytes - 4), 0) << "arrays begin on the program's device";
+    ASSERT_EQ(device_of(array_ + bytes - 4), 0) << "a new array is on the program's device";
     ASSERT_EQ(cuMemAlloc(&sums_, threads * sizeof(unsigned)), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&flags_, threads * sizeof(unsigned)), CUDA_SUCCESS);
     ASSERT_EQ(cuMemsetD32(flags_, 0, threads), CUDA_SUCCESS);

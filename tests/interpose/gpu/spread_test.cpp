@@ -113,7 +113,8 @@ TEST_F(Spread, AnArrayMovesWhileNoOtherThreadQueuesWork) {
   EXPECT_EQ(device_of(array_ + bytes - 4), 0);
 }
 
-// Some kernels read a little beyond an array and ignore the value, which does no harm in memory of the driver.
+// Some kernels read a little beyond the end of an array and ignore the value. With the driver's own memory, such a read
+// does not fail.
 TEST_F(Spread, ThereIsMemoryBehindALargeArray) {
   constexpr std::size_t large = std::size_t{64} << 20;
   CUdeviceptr made = 0;
@@ -135,14 +136,14 @@ TEST_F(Spread, AResetFreesTheMemory) {
     ASSERT_NO_FATAL_FAILURE(expect_sums(added_up, added_up));
     ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
-    CUdeviceptr elsewhere = 0;  // the next array has another address, so decisions are made anew
+    CUdeviceptr elsewhere = 0;  // the next array gets another address, so hpe decides without the earlier decisions
     ASSERT_EQ(cuMemAlloc(&elsewhere, bytes), CUDA_SUCCESS);
     ASSERT_NO_FATAL_FAILURE(prepare());
     ASSERT_EQ(cuMemFree(elsewhere), CUDA_SUCCESS);
   }
 }
 
-// The launch takes a millisecond; the prediction is a fraction of it.
+// The launch takes a millisecond, but the predicted time is a fraction of a millisecond.
 TEST_F(Spread, ALaunchThatIsMeasuredToBeSlowerRunsOnOneDevice) {
   auto* const take = stand_in::find<stand_in::take_function>("stand_in_take");
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
@@ -199,7 +200,8 @@ TEST_F(Spread, FreedMemoryStaysMappedForTheNextAllocation) {
   EXPECT_EQ(cuMemFree(most), CUDA_SUCCESS);
 }
 
-// Arrays of less than 16 MiB are on the first device, which then has too little memory for its half of a large array.
+// Arrays of less than 16 MiB are on the first device. So the first device has too little memory for its half of a large
+// array.
 TEST_F(Spread, AnArrayLiesWhereThereIsRoom) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   std::vector<CUdeviceptr> small(8);
@@ -296,7 +298,7 @@ class SpreadPeers : public Spread {
     static const stand_in::kernel nothing{[](const std::uint64_t*) {}, 0};
     auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&nothing));
     ASSERT_EQ(cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
-    EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 0U) << "it makes allocations of the driver slower";
+    EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 0U) << "peer access makes the driver's allocations slower";
     Spread::SetUp();
   }
 };
@@ -307,8 +309,8 @@ TEST_F(SpreadPeers, ReachMemoryOfTheDriverFromTheFirstLaunchInPartsOn) {
   EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 2U);
 }
 
-// The stand-in's devices share the machine's cores, so moves of arrays cost much, and launches do not become faster if
-// they are spread.
+// The stand-in's devices share the machine's cores, so moves of arrays cost much time, and launches do not become
+// faster if they are spread.
 TEST(SpreadGain, IsToldAtTheEnd) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string() +
                               " --gtest_filter=Spread.AnArrayThatHasComeHomeStaysThere";

@@ -77,7 +77,7 @@ class Order : public testing::Test {
     ASSERT_TRUE(copy);
     copy->wait();
   }
-  // Functions that use memory in each of the ways in which calls can use it.
+  // Returns functions that use the memory, one for each way in which calls can use memory.
   [[nodiscard]] std::vector<std::function<void()>> uses_of(CUdeviceptr memory) {
     return {[=, this] { share(memory); }, [=, this] { pull(memory); },
             [=, this] { pointers->read(host.data(), memory, bytes); },
@@ -98,7 +98,7 @@ class Order : public testing::Test {
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);  // no kernel may use the gate after this
     return at_once;
   }
-  // Makes the first call in the process, which waits for all work.
+  // Makes the first call in the process; the first call waits for all work.
   void first_call() const { share(mine); }
 
   static constexpr std::size_t bytes = 5000;

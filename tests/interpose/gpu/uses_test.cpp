@@ -33,13 +33,13 @@ class Uses : public testing::Test {
 TEST_F(Uses, SharedWithAnotherProcess) {
   CUipcMemHandle handle{};
   EXPECT_EQ(told([&] { EXPECT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS); }), "")
-      << "the host has not used it";
+      << "the host has not used the memory";
   const std::string first = told([&] { touch(); });
   EXPECT_NE(first.find("other processes"), std::string::npos) << first;
-  // The message names the line if there is debug information, otherwise the program.
+  // The message names the source line if there is debug information, otherwise the program.
   const bool placed =
       first.find("uses_test.cpp:") != std::string::npos || first.find("interpose-tests") != std::string::npos;
-  EXPECT_TRUE(placed) << "the place is missing: " << first;
+  EXPECT_TRUE(placed) << "the message names no place: " << first;
   EXPECT_EQ(told([&] {
               touch();
               EXPECT_EQ(cuIpcGetMemHandle(&handle, device + 8), CUDA_SUCCESS);
@@ -80,8 +80,8 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
   CUdeviceptr mapped = 0;
   ASSERT_EQ(cuMemAlloc(&mapped, bytes), CUDA_SUCCESS);
   ASSERT_EQ(cuMemImportFromShareableHandle(&handle, &file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
-  // The use is reported when the memory is mapped if the memory begins in the last page touched above, otherwise when
-  // the memory is touched.
+  // If the memory begins in the last page touched above, hpe reports the use when the memory is mapped, otherwise when
+  // CPU code touches the memory.
   const std::string opened = told([&] {
     EXPECT_EQ(cuMemMap(mapped, bytes, 0, handle, 0), CUDA_SUCCESS);
     (void)*reinterpret_cast<volatile int*>(mapped);

@@ -14,7 +14,7 @@ __global__ void step(cudaGraphConditionalHandle handle, int* counter, int limit)
 namespace {
 
 constexpr int cells = 8;
-int* values = nullptr;  // on the device: cell 0 is the condition, the others count
+int* values = nullptr;  // on the device: cell 0 is the condition, the other cells count
 
 cudaGraphNode_t kernel(cudaGraph_t graph, std::vector<cudaGraphNode_t> after, const void* function, void** arguments) {
   cudaKernelNodeParams parameters{};

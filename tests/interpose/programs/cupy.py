@@ -1,4 +1,4 @@
-# Uses arrays, a kernel that is compiled at run time, and large copies in both directions.
+# Uses CuPy arrays, a kernel that CuPy compiles at run time, and large copies in both directions.
 import sys
 
 sys.path.pop(0)  # this folder contains a file with the module's name

@@ -1,5 +1,5 @@
-// A program that gains nothing from hpe: launches in a loop, and small copies of pinned memory. Prints times, with
-// which runs with and without `hpe run` can be compared.
+// A program that gains nothing from hpe: launches in a loop, and small copies of pinned memory. Prints times, by which
+// a user can compare runs with and without `hpe run`.
 #include <chrono>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-// Launches a graph repeatedly that was captured from a stream, with pageable and pinned copies, and a graph that was
-// built node by node.
+// Launches two graphs repeatedly: one that was captured from a stream, with pageable and pinned copies, and one that
+// was built node by node.
 #include <vector>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-// Uses memory that the program maps itself, in two pieces in one range of addresses, unmaps and maps again, and pitched
-// memory. With the argument "touch", CPU code uses the device pointers, which needs hpe; the output is the same.
+// Maps memory in two pieces in one range of addresses, unmaps the memory and maps it again. Also uses pitched memory.
+// With the argument "touch", CPU code uses the device pointers, which needs hpe; the output is the same.
 #include <cuda.h>
 
 #include <cstring>

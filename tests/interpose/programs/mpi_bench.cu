@@ -132,7 +132,7 @@ void bandwidth(const buffers& device) {
   }
 }
 
-// Measures sending columns of a square matrix of floats, with several widths, and sending the same number of contiguous
+// Measures two transfers: several adjacent columns of a square matrix of floats, and the same number of contiguous
 // bytes. straight: whether the columns begin at the same element of each row.
 void strided(const buffers& device, bool straight) {
   constexpr int n = 8192;
@@ -225,8 +225,8 @@ class part {
     compute(1, rows_, stream_);
     std::swap(fields_[0], fields_[1]);
   }
-  // Makes a step. The outer rows are done when the function returns; the inner rows may still be computed until wait()
-  // returns.
+  // Computes a step. The outer rows are done when the function returns; the inner rows may still be computed until
+  // wait() returns.
   void step_outer_first() {
     compute(1, 1, outer_);
     compute(rows_, 1, outer_);

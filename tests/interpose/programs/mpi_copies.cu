@@ -23,9 +23,9 @@ __global__ void copy_and_raise(uint4* to, const uint4* from, std::size_t count, 
   if (threadIdx.x == 0) *flag = turn;
 }
 
-// Measures the least time that a message needs, in three ways. The sender copies into the other rank's memory (IPC),
-// waits, and raises a flag in shared memory that the receiver polls. Or the device raises the flag after the copy, and
-// the sender does not wait. Or a kernel copies and raises the flag.
+// Measures the least time that a message needs, in three ways. First way: the sender copies into the other rank's
+// memory (IPC), waits, and raises a flag in shared memory, which the receiver polls. Second way: the device raises the
+// flag after the copy, and the sender does not wait. Third way: a kernel copies and raises the flag.
 void by_hand(const buffers& device) {
   MPI_Comm machine;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &machine);
@@ -159,7 +159,7 @@ void peer_copies() {
   CHECK(cudaMalloc(&here, room));
   cudaDeviceEnablePeerAccess(1, 0);
   cudaGetLastError();
-  // Either the sending or the receiving device makes the copy.
+  // Either the sending or the receiving device executes the copy.
   cudaStream_t streams[2];
   for (int d = 0; d < 2; ++d) {
     CHECK(cudaSetDevice(d));

@@ -54,7 +54,7 @@ int main() {
   CHECK(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost));
   printf("default and blocking stream: %u wrong\n", found);
 
-  // Non-blocking streams wait by events.
+  // Non-blocking streams wait for each other by events.
   for (unsigned round = 0; round < 50; ++round) {
     CHECK(cudaStreamWaitEvent(free, counted, 0));
     fill<<<blocks, threads, 0, free>>>(a, round + 100);

@@ -1,5 +1,5 @@
-// Threads with their own streams, with the shared default stream, and with per-thread default streams (if compiled so);
-// stream-ordered allocation.
+// Threads with their own streams, with the shared default stream, and with per-thread default streams (if the program
+// is compiled with them); and stream-ordered allocation.
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,4 +1,4 @@
-// A program that can do without copies: with the argument "touch", CPU code uses device pointers directly, which needs
+// A program that does not need copies: with the argument "touch", CPU code uses device pointers directly, which needs
 // hpe; without the argument, the program copies as usual. The output is the same.
 #include <cstring>
 #include <string>

@@ -1,5 +1,5 @@
 // Addresses as compilers write them for large parameters, for elements of one thread, and for negative indices. The
-// analysis finds the address in the source code, and the interpreter accesses it.
+// analysis must find the address expressions of the source code, and the interpreter must access these addresses.
 
 #include <gtest/gtest.h>
 
@@ -135,7 +135,7 @@ TEST_F(Addresses, BitsThatMeetAreNoSum) {
   check({4, 1, 1}, {32, 1, 1}, {});
 }
 
-// A mask that keeps whole terms of a sum, and removes the others.
+// The mask keeps some terms of a sum completely, and removes the other terms.
 TEST_F(Addresses, MasksKeepTerms) {
   analyse(R"(.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1) .maxntid 64, 1, 1 {
   .reg .b64 %d<9>; .reg .b32 %r<9>;
@@ -167,7 +167,7 @@ TEST_F(Addresses, IndicesThatWrapAtZero) {
 })");
   EXPECT_EQ(address(0), "arg0 + 4*blockIdx.x*blockDim.x + 4*threadIdx.x") << "the index is never negative";
   EXPECT_EQ(found_.accesses[0].how, address_class::affine);
-  ASSERT_EQ(found_.accesses[1].forms.size(), 2U) << "it is, or it is not";
+  ASSERT_EQ(found_.accesses[1].forms.size(), 2U) << "the index is negative, or it is not";
   EXPECT_EQ(found_.accesses[1].how, address_class::affine);
   check({4, 1, 1}, {32, 1, 1}, {1024, std::uint64_t(-40)});
 }
@@ -200,7 +200,7 @@ TEST(Variables, ThatNoCodeWrites) {
   EXPECT_TRUE(may_be_written("ld.global.u32 %r1, [v];\n", ".global .align 8 .u64 where = v;\n"));
   EXPECT_TRUE(
       may_be_written("ld.global.u32 %r1, [v];\n", ".visible .entry other() {\n.reg .b32 %r;\nunheard.of %r, [v];\n}\n"))
-      << "in code that hpe does not know";
+      << "code that hpe does not know may write the variable";
 }
 
 constexpr const char* unknown = R"(

@@ -18,7 +18,7 @@ namespace hpe::ptx::test {
 /// Thrown to end a kernel that executes too many instructions.
 struct too_long {};
 
-/// Passes all calls on to a check; throws too_long after `most` instructions.
+/// Forwards all calls to a check; throws too_long after `most` instructions.
 class bounded_watcher final : public watcher {
  public:
   bounded_watcher(watcher& check, bool also_unrun, std::uint64_t most)

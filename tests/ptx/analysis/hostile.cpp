@@ -1,4 +1,4 @@
-// Kernels that no compiler would write. The analysis must end, and must not claim to know what it does not.
+// Kernels that no compiler would write. The analysis must end, and must not make wrong claims about accesses.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -160,8 +160,8 @@ analysis::address_class class_of_store(const std::string& body, const std::strin
   return found == all.end() ? analysis::address_class::local : found->how;
 }
 
-// A register is set after an inner loop and carried by the outer loop. It depends on how often the inner loop ran in
-// earlier iterations of the outer one.
+// A register is set after an inner loop and keeps its value until the next iteration of the outer loop. So its value
+// depends on the inner loop's trip counts in earlier iterations of the outer loop.
 TEST(HostileKernels, CarriedTripCountsDependOnWhatEndsTheLoop) {
   using enum analysis::address_class;
   const auto nest = [](const std::string& times) {
@@ -170,13 +170,13 @@ TEST(HostileKernels, CarriedTripCountsDependOnWhatEndsTheLoop) {
   EXPECT_EQ(class_of_store(nest("%r1")), irregular);
   EXPECT_EQ(class_of_store(nest("%r0")), local);
   EXPECT_EQ(class_of_store(nest("%r2")), local);
-  // This is so at any nesting depth, and for values that are computed from the number of iterations.
+  // The register also depends on trip counts at any nesting depth, and if its value is computed from a trip count.
   EXPECT_EQ(class_of_store("mov.u32 %r20, 7;\n" +
                            loop_of(10, "%r0",
                                    "{store}" + loop_of(11, "%r0", loop_of(12, "%r1") + "shr.u32 %r13, %r12, 1;\n") +
                                        "add.s32 %r20, %r13, 1;\n")),
             irregular);
-  // A number that depends on the thread is not a factor that is the same for all blocks.
+  // The analysis must not treat a number that depends on the thread as a factor that is the same for all blocks.
   const std::string times_block =
       "mul.lo.s32 %r21, %r20, %r1;\nmul.wide.u32 %d1, %r21, 4;\nadd.s64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r2;\n";
   EXPECT_EQ(class_of_store(nest("%r2"), times_block), irregular);
@@ -211,7 +211,7 @@ TEST(HostileKernels, BranchesBeforeAWayOutDecideHowOftenALoopRuns) {
   EXPECT_EQ(class_of_store(with_break("%r0", leaves)), local);
   // The same is true if threads end at the exit.
   EXPECT_EQ(class_of_store(with_break("%r1", "setp.gt.u32 %p1, %r20, 4;\n@%p1 ret;\n")), irregular);
-  // A branch whose two sides meet again before the exit does not.
+  // A branch whose two sides join before the exit does not decide when the loop ends.
   EXPECT_EQ(class_of_store(with_break("%r1", "red.global.add.u32 [%d0], 1;\n")), local);
   // A loop that waits is still a wait if such a branch decides about its exit.
   const std::string waits =

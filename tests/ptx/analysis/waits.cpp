@@ -1,4 +1,4 @@
-// Which loops the analysis takes for waits for another block of the grid, and which it does not.
+// Tests which loops the analysis classifies as waits for another block of the grid, and which it does not.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ bool waits(const std::string& text) {
   return !k.verdict.may_be_spread();
 }
 
-// The loop of one thread, before or between barriers.
+// One thread of the block runs the loop, before or between barriers.
 TEST(BlockWaits, AreFoundForEachKindOfRead) {
   for (const char* const read : {"ld.volatile.global.u32 %r3, [%rd4+4];", "ld.volatile.u32 %r3, [%rd4+4];",
                                  "ld.relaxed.gpu.global.u32 %r3, [%rd4+4];", "ld.acquire.gpu.global.u32 %r3, [%rd4+4];",
@@ -64,7 +64,7 @@ TEST(BlockWaits, AreFoundForEachKindOfRead) {
         << read;
 }
 
-// Other threads see the value that one thread reads only in shared memory, behind a barrier.
+// One thread reads the flag. The other threads read its value from memory of the block after a barrier.
 TEST(BlockWaits, AreFoundThroughMemoryOfTheBlock) {
   const char* const loop =
       "again:\nbar.sync 0;\n@%p1 bra join;\nld.volatile.global.u32 %r3, [%rd4+4];\n{}\njoin:\n"
@@ -111,13 +111,13 @@ TEST(BlockWaits, AreFoundThroughRegistersThatAnIterationLeavesToTheNext) {
   EXPECT_TRUE(
       waits(kernel("again:\n@%p2 bra done;\nld.volatile.global.u32 %r3, [%rd4+4];\nsetp.ne.u32 %p2, %r3, 0;\n"
                    "bra again;\ndone:\nst.global.u32 [%rd4], %r1;")));
-  // The number of iterations of an inner loop.
+  // The trip count of an inner loop decides when the outer loop ends.
   EXPECT_TRUE(
       waits(kernel("again:\nld.volatile.global.u32 %r3, [%rd4+4];\nmov.u32 %r4, 0;\ninner:\nadd.u32 %r4, %r4, 1;\n"
                    "setp.lt.u32 %p2, %r4, %r3;\n@%p2 bra inner;\nsetp.lt.u32 %p3, %r4, 2;\n@%p3 bra again;")));
 }
 
-// Values that do not fit into 32 bits for sure need assumptions, of which a kernel may have 64.
+// A value that may not fit into 32 bits needs an assumption, and a kernel may have 64 assumptions.
 TEST(BlockWaits, AreFoundInLongKernels) {
   std::string body = "ld.param.u32 %r9, [n];\n";
   for (unsigned n = 0; n < 80; ++n)
@@ -132,8 +132,8 @@ TEST(BlockWaits, AreFoundInLongKernels) {
   EXPECT_TRUE(waits(kernel(body)));
 }
 
-// A load without an order, at the same address in each iteration, which a barrier makes the thread read again. Another
-// block writes there.
+// The load is plain, without a memory order, and has the same address in each iteration. A barrier makes the thread
+// read the memory again, and another block writes to the address.
 TEST(BlockWaits, AreFoundForPlainLoadsOfWhatTheLaunchWrites) {
   const auto loop = [](const char* address, const char* wait) {
     return fmt::format("again:\n{1}\nld.global.u32 %r3, [{0}];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra again;\n", address,
@@ -146,13 +146,13 @@ TEST(BlockWaits, AreFoundForPlainLoadsOfWhatTheLaunchWrites) {
   EXPECT_TRUE(
       waits(kernel("again:\nld.global.cg.u32 %r3, [%rd4+4];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra again;\n"
                    "st.global.u32 [%rd4], %r1;")));
-  // Each block has n elements, and reads one of the block before.
+  // Each block has n elements, and reads an element of the previous block.
   const std::string element =
       "ld.param.u32 %r9, [n];\nmul.lo.u32 %r5, %r2, %r9;\nmul.wide.u32 %rd5, %r5, 4;\n"
       "add.u64 %rd5, %rd1, %rd5;\nmul.wide.u32 %rd7, %r9, 4;\nsub.u64 %rd6, %rd5, %rd7;\n";
   EXPECT_TRUE(waits(kernel(element + loop("%rd6", "bar.sync 0;") + "st.global.u32 [%rd5], %r1;")));
   EXPECT_FALSE(waits(kernel(element + "st.global.u32 [%rd5+4], %r1;\n" + loop("%rd5+4", "bar.sync 0;"))));
-  // Nobody writes there, or only this block.
+  // No block writes to the address, or only the block that reads it.
   EXPECT_FALSE(waits(kernel(loop("%rd4+4", "bar.sync 0;") + "st.global.u32 [%rd2], %r1;")));
   EXPECT_FALSE(waits(kernel("st.global.u32 [%rd4], %r1;\n" + loop("%rd4", "bar.sync 0;"))));
 }
@@ -188,7 +188,7 @@ TEST(BlockWaits, AreFoundInCalledFunctions) {
                    poll)));
 }
 
-// As debug builds have them: each function of CUDA is a call.
+// In debug builds, each use of a CUDA function is a call.
 TEST(BlockWaits, AreFoundInDebugBuilds) {
   const char* const functions = R"(
 .func (.param .b32 result) add(.param .b64 to, .param .b32 n) {
@@ -234,7 +234,7 @@ TEST(BlockWaits, AreFoundInDebugBuilds) {
                    functions)));
 }
 
-// Loops whose end a thread reads from an array, and that write into other arrays what atomic operations decide.
+// In these loops, a thread reads the trip count from an array, and writes results of atomic operations to other arrays.
 // %r5: the address of an element that changes.
 TEST(BlockWaits, AreNotLoopsThatWriteOtherArrays) {
   const auto loop = [](const std::string& body, const char* bound = "ld.global.u32 %r4, [%rd1+4];") {
@@ -254,8 +254,8 @@ TEST(BlockWaits, AreNotLoopsThatWriteOtherArrays) {
   EXPECT_FALSE(waits(kernel(loop("atom.global.exch.b32 %r3, [%rd6], 0;\nst.global.u32 [%rd3], %r3;"))));
   EXPECT_FALSE(waits(kernel(loop("ld.volatile.global.u32 %r3, [%rd6];\nst.global.u32 [%rd3], %r3;"))));
   EXPECT_FALSE(waits(kernel(loop("ld.relaxed.gpu.global.u32 %r3, [%rd6];\nst.global.u32 [%rd3], %r3;"))));
-  // The arrays are members of a struct in memory, so any of them may contain the end of the loop. But each iteration
-  // has another element.
+  // The arrays are members of a struct in memory, so each of them may contain the trip count. But each iteration uses
+  // another element.
   const std::string member = "ld.global.u64 %rd8, [%rd1];\nld.global.u32 %r4, [%rd8+4];";
   EXPECT_FALSE(waits(kernel(loop(search, member.c_str()))));
   // Each iteration tries to get the same lock.
@@ -274,7 +274,7 @@ TEST(BlockWaits, AreNotLoopsThatWriteOtherArrays) {
                    "setp.ne.u32 %p2, %r4, 0;\n@%p2 bra again;")));
 }
 
-// A member of a struct decides when the loop ends; threads count in another member.
+// A member of a struct decides when the loop ends; threads increment another member.
 TEST(BlockWaits, AreNotLoopsThatReadAnotherMember) {
   const auto loop = [](const char* before, const char* behind) {
     return fmt::format(
@@ -286,7 +286,7 @@ TEST(BlockWaits, AreNotLoopsThatReadAnotherMember) {
   EXPECT_TRUE(waits(kernel(loop("", "red.global.add.u32 [%rd1], 1;"))));
   EXPECT_TRUE(waits(kernel(loop("", "st.global.u64 [%rd1], 1;"))));
   EXPECT_TRUE(waits(kernel(loop("", "st.global.v2.u32 [%rd1+-4], {%r1, %r1};"))));
-  // The loop writes another member, and another loop the one that it reads.
+  // The loop writes another member than it reads, but code after the loop writes the member that it reads.
   EXPECT_TRUE(waits(kernel(loop("st.global.u32 [%rd1+4], 1;", "red.global.add.u32 [%rd1], 1;"))));
   // A function gets a pointer to a member.
   const char* const add = R"(
@@ -302,12 +302,12 @@ TEST(BlockWaits, AreNotLoopsThatReadAnotherMember) {
   };
   EXPECT_FALSE(waits(kernel(loop("", call(4).c_str()), add)));
   EXPECT_TRUE(waits(kernel(loop("", call(0).c_str()), add)));
-  // Each thread has an element, and another thread may count in the one that this thread reads.
+  // Each thread has its own element, but another thread may increment the element that this thread reads.
   const std::string element = "mul.wide.u32 %rd5, %r1, 4;\nadd.u64 %rd1, %rd1, %rd5;\n";
   EXPECT_TRUE(waits(kernel(element + loop("", "red.global.add.u32 [%rd1+4], 1;"))));
 }
 
-// A function polls, and the end of the loop is in memory that this function does not get.
+// A called function polls, but the trip count is in memory to which the function gets no pointer.
 TEST(BlockWaits, AreNotLoopsWithACallThatStoresElsewhere) {
   const char* const functions = R"(
 .func (.param .b32 result) take(.param .b64 from, .param .b64 to) {
@@ -358,12 +358,12 @@ TEST(BlockWaits, AreNotOrdinaryLoops) {
       {"a list",
        "mov.u32 %r3, %r1;\nagain:\nbar.warp.sync -1;\nmul.wide.u32 %rd5, %r3, 4;\nadd.u64 %rd5, %rd1, %rd5;\n"
        "ld.global.u32 %r3, [%rd5];\nsetp.ne.u32 %p2, %r3, 0;\n@%p2 bra again;\nst.global.u32 [%rd2], %r3;"},
-      {"convergence of values that the block writes, told in shared memory",
+      {"convergence of values that the block writes, signalled in shared memory",
        "again:\nbar.sync 0;\n@!%p1 st.shared.u32 [copy], 0;\nbar.sync 0;\nld.global.u32 %r3, [%rd4];\n"
        "ld.global.u32 %r4, [%rd4+4];\nadd.u32 %r5, %r3, %r4;\nshr.u32 %r5, %r5, 1;\nst.global.u32 [%rd4], %r5;\n"
        "setp.eq.u32 %p3, %r5, %r3;\n@!%p3 st.shared.u32 [copy], 1;\nbar.sync 0;\nld.shared.u32 %r6, [copy];\n"
        "setp.ne.u32 %p2, %r6, 0;\n@%p2 bra again;"},
-      {"tiles from a counter, told in shared memory",
+      {"tiles from a counter, distributed through shared memory",
        "again:\nbar.sync 0;\n@%p1 bra join;\natom.global.add.u32 %r3, [%rd1], 1;\nst.shared.u32 [copy], %r3;\njoin:\n"
        "bar.sync 0;\nld.shared.u32 %r4, [copy];\nsetp.lt.u32 %p2, %r4, 100;\n@%p2 bra again;"},
       {"a lock-free update",

@@ -32,8 +32,9 @@ class Faults : public programs_fixture {
     sigaction(SIGSEGV, &before_, nullptr);
   }
 
-  // The thread that a launch of 96 threads blames for a wrong address. The body sets %p2 in the thread that is to use a
-  // wrong address. %r1: thread index; %r2: lane; %rd1: the thread's element of an array; %rd4: a wrong address.
+  // Returns the thread that the message about a wrong address names, in a launch of 96 threads. The body sets %p2 in
+  // the thread that is to use a wrong address. %r1: thread index; %r2: lane; %rd1: the thread's element of an array;
+  // %rd4: a wrong address.
   std::optional<unsigned> blamed(const std::string& body) {
     kernel_runner runner({R"(.version 8.6
 .target sm_90
@@ -88,7 +89,7 @@ TEST_P(Faults, AfterOtherLanesHaveEnded) {
             43U);
 }
 
-// With all lanes in one meeting, another thread would count as many lanes.
+// Each group of 8 lanes votes separately. If all lanes took part in one vote, no thread would count 5 votes.
 TEST_P(Faults, BehindMeetingsOfPartsOfTheWarp) {
   EXPECT_EQ(blamed("and.b32 %r3, %r2, 24;\nmov.u32 %r4, 255;\nshl.b32 %r4, %r4, %r3;\nsetp.gt.u32 %p1, %r1, 42;\n"
                    "vote.sync.ballot.b32 %r5, %p1, %r4;\npopc.b32 %r6, %r5;\nsetp.eq.u32 %p3, %r6, 5;\n"
@@ -102,7 +103,8 @@ TEST_P(Faults, BehindMeetingsInABranch) {
             43U);
 }
 
-// Lanes that wait elsewhere do not run once more: they would use an address that they have counted up.
+// To find the thread, hpe runs lanes again, but not lanes that wait at another place. These lanes would use an address
+// that their first run has increased.
 TEST_P(Faults, WhileOtherLanesWait) {
   const char* const elsewhere =
       "setp.lt.u32 %p1, %r2, 5;\n@%p1 bra elsewhere;\n{}\nsetp.eq.u32 %p2, %r1, 43;\n"
@@ -124,12 +126,13 @@ TEST_P(Faults, AfterOtherLanesHaveLeft) {
   EXPECT_EQ(blamed(start + "@!%p1 bra right;\n" + leave + "bra join;\nright:\n" + stay + "join:\n"), 43U);
 }
 
-// The thread that used a wrong address got it from a counter, so no thread uses it again when the threads run once
-// more. They stop at the meetings at which they stopped before: what is behind these never ran.
+// The thread that used a wrong address got it from a counter, so no thread uses it in the second run. In the second
+// run, the threads stop at the barriers and votes at which they stopped in the first run, because the code after these
+// never ran.
 TEST_P(Faults, DoNotRunCodeThatNeverRan) {
   std::string arithmetic;  // so much that the threads run together
   for (unsigned n = 0; n < 40; ++n) arithmetic += fmt::format("mad.lo.u32 %r1, %r1, 5, {};\n", n);
-  // Lanes do not pass meetings in this loop, nor in the code before it.
+  // Lanes do not pass meetings (barriers and votes) in this loop, nor in the code before the loop.
   const char* const loop =
       "again:\natom.global.or.b32 %r6, [%rd1+16], 0;\nsetp.ne.u32 %p4, %r6, 0;\n"
       "vote.sync.any.pred %p5, %p4, -1;\n@%p5 bra again;";

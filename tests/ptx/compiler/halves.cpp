@@ -1,6 +1,6 @@
 // Native code computes f16 and bf16 in vectors of f32 and f64. For 16-bit numbers of all magnitudes, with partners that
-// cause ties, overflow, subnormals and cancellation, it returns the same as the interpreter, whose results agree with
-// an H200.
+// cause ties, overflow, subnormals and cancellation, native code returns the same as the interpreter, whose results
+// agree with an H200.
 
 #include "tests/ptx/programs_fixture.h"
 
@@ -41,7 +41,7 @@ std::vector<std::string> half_cases() {
          {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"})
       all.push_back(fmt::format("setp.{}.{} %p1, %h1, %h2;\nselp.u32 %r9, 1, 0, %p1;\n", how, t));
   }
-  for (const char* const how : {"ltu", "lt", "geu"})  // each under a mask
+  for (const char* const how : {"ltu", "lt", "geu"})  // each comparison under a mask
     all.push_back(
         fmt::format("and.b32 %r9, %r1, 1;\nsetp.ne.u32 %p1, %r9, 0;\n@%p1 setp.{}.f16 %p1, %h1, %h2;\n"
                     "selp.u32 %r9, 1, 0, %p1;\n",

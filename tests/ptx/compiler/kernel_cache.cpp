@@ -121,7 +121,7 @@ class kept_kernels : public testing::Test {
     EXPECT_EQ(all.size(), 1U);
     return all.at(0);
   }
-  // If a file replaces another one, it has another inode number.
+  // Returns the inode number of a file. A file that replaces another file has another inode number.
   static ino_t number_of(const fs::path& file) {
     struct stat about {};
     EXPECT_EQ(::stat(file.c_str(), &about), 0);
@@ -246,7 +246,8 @@ TEST_F(kept_kernels, AreSharedByProcesses) {
   EXPECT_EQ(files().size(), 3U);
 }
 
-// A process reports only the first reason, so each case runs in a process of its own.
+// A process reports only the first reason for which it does not keep compiled kernels, so each case runs in its own
+// process.
 TEST_F(kept_kernels, AreNotNeeded) {
   const auto told_in = [&](const std::string& folder, rlim_t largest_file = RLIM_INFINITY) {
     testing::internal::CaptureStderr();

@@ -1,5 +1,6 @@
-// Tests of lane 0 that are conclusive for all lanes (lane_certainty.cpp), and values that all threads of a block have
-// in common (block_values.h). Kernels that depend on them return the same as the same computation in C++.
+// Native code tests whether the value of lane 0 is conclusive for all lanes (lane_certainty.cpp), and uses registers
+// that have the same value in all threads of a block (block_values.h). Kernels that depend on these tests and registers
+// return the same as the same computation in C++.
 
 #include <fmt/format.h>
 

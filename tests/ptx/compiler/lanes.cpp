@@ -37,8 +37,8 @@ const char* const text = R"(.version 8.6
 done:
   ret;
 }
-// The number of steps of Collatz's sequence from tid + 1, and a barrier after a loop that lanes leave at different
-// times.
+// out[tid] is the number of steps of Collatz's sequence from tid + 1. Lanes leave the loop at different times, and a
+// barrier follows the loop.
 .visible .entry collatz(.param .u64 out) {
   .reg .pred %p<4>;
   .reg .b32 %r<8>;
@@ -66,7 +66,7 @@ done:
   st.global.u32 [%rd3], %r3;
   ret;
 }
-// out[tid] = tid + 7, through an address in local memory that is still used after two barriers.
+// out[tid] = tid + 7, through an address in local memory that the thread uses after two barriers.
 .visible .entry own_address(.param .u64 out) {
   .local .align 8 .b8 depot[16];
   .reg .b32 %r<4>;
@@ -85,7 +85,8 @@ done:
   st.global.u32 [%rd5], %r3;
   ret;
 }
-// Groups diverge before the first meeting, to different barriers; lanes of one group diverge before the second.
+// Before the first barrier, whole groups of lanes take different branches, which have separate barrier instructions.
+// Before the second barrier, lanes of one group take different branches.
 .visible .entry ways(.param .u64 out) {
   .reg .pred %p<4>;
   .reg .b32 %r<8>;

@@ -1,5 +1,5 @@
 // A warp waits in a loop for a value that another warp of its block writes, and the other warp first waits at a barrier
-// for a third one. Each engine must let all of them run.
+// for a third warp. Each engine must let all three warps run.
 
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
-// Where possible, native code passes the meetings of warps without leaving its lanes. Random kernels with shuffles,
-// votes, matches and reductions, with masks, clamps, segments, divergence, partial warps and ended lanes, return the
-// same as in the interpreter.
+// A meeting is an instruction that lanes of a warp execute together: a shuffle, vote, match or reduction. Where
+// possible, native code executes meetings without leaving its lanes. Random kernels with shuffles, votes, matches and
+// reductions, with masks, clamps, segments, divergence, partial warps and ended lanes, return the same as in the
+// interpreter.
 
 #include <array>
 #include <numeric>
@@ -17,7 +18,7 @@ class warp_generator {
   std::string text() {
     for (unsigned n = 0; n < values; ++n)
       body_ += fmt::format("mad.lo.u32 %v{}, %r1, {}, {};\n", n, below(1000) * 2 + 1, below(1000));
-    // These lanes end before the others meet. Masks may still name them.
+    // These lanes end before the other lanes meet. Masks may name ended lanes.
     if (below(3) == 0) {
       body_ += fmt::format("rem.u32 %r6, %r1, {};\nsetp.eq.u32 %p1, %r6, {};\n@%p1 {};\n", 7 + below(20), below(7),
                            below(2) == 0 ? "exit" : "bra store");
@@ -76,7 +77,7 @@ class warp_generator {
     }
   }
 
-  // Lanes diverge by a bit of their number, or warps by a bit of theirs, and converge again.
+  // Lanes diverge by a bit of the lane number, or warps by a bit of the warp number, and then converge.
   void branch(unsigned depth) {
     const unsigned here = label(), bit = below(5);
     const bool by_lane = below(3) != 0;
@@ -184,11 +185,12 @@ class warp_generator {
   std::string body_;
   unsigned labels_ = 0;
   bool whole_ = true;      // all lanes of the warp are together
-  bool has_tiles_ = true;  // each tile of eight lanes is together, or entirely elsewhere
+  bool has_tiles_ = true;  // in each tile of eight lanes, either all lanes run this code or none
   bool has_ended_lanes_ = false;
 };
 
-// Kernels whose native code runs in lanes of a whole warp; some blocks have a shape for which it does not.
+// Kernels whose native code runs in lanes of a whole warp; some blocks have a shape for which native code does not run
+// in lanes of a whole warp.
 TEST(WarpLanes, RandomKernelsGiveWhatTheInterpreterGives) {
   if (!has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   for (unsigned seed = 0; seed < 16; ++seed) {
@@ -208,7 +210,7 @@ TEST(WarpLanes, RandomKernelsGiveWhatTheInterpreterGives) {
 
 using Warps = programs_fixture;  // NOLINT(readability-identifier-naming): the name of a suite
 
-// Compares each mode with the words of the PTX ISA, for all distances and widths.
+// Compares each mode with its definition in the PTX ISA, for all distances and widths.
 TEST_P(Warps, ShufflesInSegments) {
   std::string body;
   unsigned count = 0;
@@ -258,8 +260,8 @@ TEST_P(Warps, DoNotMeetIfTheirMasksDiffer) {
   };
   std::vector<unsigned> own(32);
   std::iota(own.begin(), own.end(), 0);
-  // Lane 0 names lanes 0 and 1. Lane 1 names only itself, so it meets no other lane and ends, and lane 0 then meets
-  // nobody.
+  // Lane 0 names lanes 0 and 1. Lane 1 names only itself, so it meets no other lane and ends, and lane 0 then meets no
+  // other lane.
   gives(own, "mov.u32 %r2, 3;\n@%p1 mov.u32 %r2, 2;\n@%p2 mov.u32 %r2, -4;\nshfl.sync.idx.b32 %r3, %r1, 1, 31, %r2;\n");
   // All lanes from 2 on also name lane 0, which meets lane 1 and ends.
   own[1] = 0;
@@ -278,8 +280,8 @@ TEST_P(Warps, DoNotMeetIfTheirMasksDifferInLanesThatHaveEnded) {
   EXPECT_TRUE(runner.launch("k", {{1}, {32}}, out));
 }
 
-// A warp waits without atomic operations for a value that another warp writes, so it must leave its code from time to
-// time.
+// A warp waits without atomic operations for a value that another warp writes, so its native code must return from time
+// to time to let the other warp run.
 TEST_P(Warps, WaitForAnotherWarpAtTheirOwnBarrier) {
   kernel_runner runner({R"(.version 8.6
 .target sm_90
@@ -320,7 +322,8 @@ writer:
   for (unsigned n = 0; n < 32; ++n) EXPECT_EQ(out[n], 5) << n;
 }
 
-// The message names the thread, although its warp ran as one piece of code and had passed meetings before.
+// The message must name the thread, although native code runs the thread's warp as a whole and has executed meetings of
+// the warp before the error.
 TEST_P(Warps, TellWhichThreadTouchedAWrongAddress) {
   kernel_runner runner({R"(.version 8.6
 .target sm_90

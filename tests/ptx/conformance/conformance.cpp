@@ -1,6 +1,6 @@
-// Every spelling of the pure instructions, applied to the same corner cases. The interpreter is compared with recorded
-// results of an H200 (if the file exists), native code with the interpreter bit by bit, and some families with plain
-// C++.
+// Applies every spelling of the pure instructions to the same corner cases. Compares the interpreter with recorded
+// results of an H200 (if the file exists), native code with the interpreter bit by bit, and some families of
+// instructions with plain C++.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(Conformance, InterpreterIsAnH200) {
   }
 }
 
-// Compares some families with plain C++ code, which does not use the tables.
+// Compares some families of instructions with plain C++ code.
 TEST(Conformance, FamiliesInPlainArithmetic) {
   const auto cases = conformance_cases();
   const auto operands = conformance_operands();

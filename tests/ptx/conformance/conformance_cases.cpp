@@ -159,7 +159,7 @@ void add_conversions(collector& c) {
   for (const std::string& to : whole) {
     for (const std::string& from : whole) {
       convert("", to, from);
-      // PTX refuses .sat if every value fits.
+      // PTX does not allow .sat if every value of the source type fits into the target type.
       const unsigned to_bits = to.size() == 2 ? 8 : static_cast<unsigned>(std::stoi(to.substr(1)));
       const unsigned from_bits = from.size() == 2 ? 8 : static_cast<unsigned>(std::stoi(from.substr(1)));
       const bool fits = to[0] == from[0] ? to_bits >= from_bits : from[0] == 'u' && to_bits > from_bits;

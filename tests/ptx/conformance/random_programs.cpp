@@ -147,7 +147,7 @@ class generator {
       case 9:
         return text + fmt::format("bar.red.popc.u32 {}, 0, {};\nmatch.any.sync.b32 {}, {}, -1;\n", reg('u'), reg('p'),
                                   reg('u'), reg('u'));
-      case 10: {  // lanes diverge by a predicate, and each side meets separately
+      case 10: {  // lanes diverge by a predicate, and the lanes of each side meet separately
         const std::string p = reg('p');
         return text + fmt::format(
                           "vote.sync.ballot.b32 %m, {0}, -1;\n@{0} bra L{1};\nnot.b32 %m, %m;\n{2}"
@@ -162,7 +162,7 @@ class generator {
                           "{{\n.param .b32 a;\n.param .b32 r;\nst.param.b32 [a], {};\ncall (r), gather, "
                           "(a);\nld.param.b32 {}, [r];\n}}\n",
                           reg('u'), reg('u'));
-      default: {  // a loop around a barrier; all threads repeat it equally often
+      default: {  // a loop around a barrier; all threads run the same number of iterations
         const unsigned counter = loops_++;
         return text + fmt::format(
                           "mov.u32 %c{0}, {1};\nL{2}:\n{3}st.shared.u64 [%place], {4};\nbarrier.sync 1;\nld.shared.u64 "
@@ -174,7 +174,7 @@ class generator {
   }
 
   // Returns a pure instruction that does not write predicate p. The two sides of a diverged warp execute different
-  // ones.
+  // instructions.
   std::string pure_that_keeps(const std::string& p) {
     for (;;) {
       std::string text = pure();

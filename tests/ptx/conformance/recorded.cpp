@@ -14,7 +14,7 @@ namespace hpe::ptx::test {
 namespace {
 
 // The largest differences between hpe's value, which is correctly rounded, and the hardware's: in units in the last
-// place, and absolute. It is enough if one of the two bounds holds.
+// place, and absolute. A result is accepted if one of the two bounds holds.
 struct bound {
   std::string_view begins, ends;
   double ulps;
@@ -22,8 +22,8 @@ struct bound {
 };
 
 constexpr bound bounds[] = {
-    // The hardware interpolates in a table, and is sometimes wrong by one unit; a division multiplies by such a
-    // reciprocal.
+    // The hardware interpolates in a table, and is sometimes wrong by one unit in the last place. A division multiplies
+    // by a reciprocal with this error.
     {"rcp.approx", "f32", 1, 0},
     {"rsqrt.approx", "f32", 1, 0},
     {"sqrt.approx", "f32", 1, 0},
@@ -49,7 +49,7 @@ constexpr bound bounds[] = {
     {"rsqrt.approx", "f64", 2, 0},
 };
 
-// A value as a number, and its position in the order of all values of its format.
+// A value of a format as a number, and the value's position in the order of all values of the format.
 struct reading {
   double value;
   std::int64_t place;

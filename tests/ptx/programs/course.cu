@@ -70,7 +70,7 @@ extern "C" __global__ void reduce_last(float* result, float* sums, const float* 
   finished = 0;
 }
 
-// Each block waits for the one before it.
+// Each block waits for the previous block.
 extern "C" __global__ void chain(float* x, volatile int* flags) {
   if (threadIdx.x == 0 && blockIdx.x > 0)
     while (flags[blockIdx.x - 1] == 0) {
@@ -172,7 +172,7 @@ extern "C" __global__ void frontier(const int* begins, const int* edges, int* le
   }
 }
 
-// Blocks meet at a barrier that the program made itself.
+// Blocks wait at a barrier that the program implements itself.
 extern "C" __global__ void own_barrier(unsigned* arrived, float* x) {
   x[blockIdx.x] = 1;
   __threadfence();

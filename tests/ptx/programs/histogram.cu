@@ -1,4 +1,4 @@
-// A histogram in shared memory, added to the global one at the end.
+// Each block computes a histogram in shared memory, and then adds it to the histogram in global memory.
 extern "C" __global__ void histogram(const unsigned char* data, unsigned* bins, unsigned n) {
   __shared__ unsigned mine[256];
   for (unsigned b = threadIdx.x; b < 256; b += blockDim.x) mine[b] = 0;

@@ -1,4 +1,4 @@
-// Races in shared memory. With `right` the kernels have the barriers that they need; without they race.
+// Races in shared memory. If `right` is true, the kernels execute the barriers that they need; otherwise they race.
 #include <cuda_pipeline.h>
 
 #include <cuda/atomic>
@@ -13,7 +13,7 @@ extern "C" __global__ void neighbours(const int* in, int* out, bool right) {
   tile[t] = next;
   out[t] = tile[t];
 }
-// The last steps of a sum, in one warp.
+// One warp executes the last steps of a sum.
 extern "C" __global__ void warp_sum(const int* in, int* out, bool right) {
   extern __shared__ volatile int sums[];
   const int t = threadIdx.x;
@@ -33,11 +33,11 @@ extern "C" __global__ void count_even(const int* in, int* out, bool right) {
   if (threadIdx.x == 0) count = 0;
   __syncthreads();
   if (in[threadIdx.x] % 2 == 0) atomicAdd(&count, 1);
-  some = 1;  // the same value by all threads
+  some = 1;  // all threads write the same value
   if (right) __syncthreads();
   if (threadIdx.x == 40) *out = count + some;
 }
-// A pair of asynchronous copies; the block reads the first while the second one runs.
+// Two asynchronous copies: the block reads the bytes of the first copy while the second copy runs.
 extern "C" __global__ void copied(const int* in, int* out, bool right) {
   __shared__ int first[64], second[64];
   const int t = threadIdx.x;
@@ -52,7 +52,7 @@ extern "C" __global__ void copied(const int* in, int* out, bool right) {
   __syncthreads();
   out[t] = a + second[63 - t];
 }
-// One half of the block hands numbers to the other: by a named barrier, by a lock, and by a flag.
+// One half of the block passes numbers to the other half in three ways: by a named barrier, by a lock, and by a flag.
 extern "C" __global__ void handed_over(const int* in, int* out, bool right) {
   __shared__ int box[32], locked, total;
   __shared__ cuda::atomic<int, cuda::thread_scope_block> flag;

@@ -1,5 +1,5 @@
 // Kernels for one GPU, like the benchmarks of J. Cabezas, On the Programmability of Multi-GPU Computing Systems (2015),
-// chapter 7: dense algebra, stencils, transforms, sparse matrices, a graph. No kernel knows of several GPUs.
+// chapter 7: dense algebra, stencils, transforms, sparse matrices, a graph. The kernels are written for one GPU only.
 
 // Returns uniformly distributed numbers in [-1, 1), the same number for an index on every device.
 __device__ unsigned scrambled(unsigned long long i) {
@@ -42,7 +42,7 @@ extern "C" __global__ void saxpy(float* y, const float* x, float alpha, unsigned
   if (i < n) y[i] = alpha * x[i] + y[i];
 }
 
-// Each block adds up `each` numbers and writes one.
+// Each block adds up `each` numbers and writes the sum.
 extern "C" __global__ void reduction(float* out, const float* in, unsigned long long n, unsigned each) {
   __shared__ float sums[256];
   const unsigned long long first = (unsigned long long)blockIdx.x * each;
@@ -58,7 +58,7 @@ extern "C" __global__ void reduction(float* out, const float* in, unsigned long 
   if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
 }
 
-// 9 x 9 weights.
+// A convolution with 9 x 9 weights.
 extern "C" __global__ void convolution2D(float* out, const float* in, const float* weights, int width, int height) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x < 4 || y < 4 || x >= width - 4 || y >= height - 4) return;
@@ -169,8 +169,8 @@ extern "C" __global__ void sort_blocks(unsigned* keys, unsigned* values) {
   }
 }
 
-// Merges runs of `run` pairs: each element finds its rank in the neighbouring run. Of equal pairs, that of the first run
-// comes first.
+// Merges runs of `run` pairs: each element finds its rank in the neighbouring run. Of pairs with equal keys, the pair
+// of the first run comes first.
 extern "C" __global__ void merge_runs(unsigned* out_keys, unsigned* out_values, const unsigned* keys,
                                       const unsigned* values, unsigned n, unsigned run) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -201,14 +201,14 @@ extern "C" __global__ void spmv_csr(float* y, const float* values, const unsigne
   if (threadIdx.x == 0) y[row] = sum;
 }
 
-// COO format: one thread for each element. y must begin as zeros, or as a sum to which the products are added.
+// COO format: one thread for each element. The kernel adds the products to y, so the caller must initialise y.
 extern "C" __global__ void spmv_coo(float* y, const float* values, const unsigned* columns, const unsigned* rows,
                                     const float* x, unsigned elements) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < elements) atomicAdd(&y[rows[i]], values[i] * x[columns[i]]);
 }
 
-// ELL format: one thread for each row; the k-th elements of all rows are contiguous. HYB is ELL, and COO for the rest.
+// ELL format: one thread for each row; the k-th elements of all rows are contiguous. HYB combines ELL and COO.
 extern "C" __global__ void spmv_ell(float* y, const float* values, const unsigned* columns, const float* x,
                                     unsigned count, unsigned width) {
   const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The CUDA driver of the sweep: a library in which each entry asks the test whether the call must fail, and otherwise
-/// calls the entry of the stand-in (tests/interpose/gpu/stand_in). The test finds the functions below by
-/// hpe_cuda_driver_entry.
+/// The CUDA driver of the sweep: a library in which each entry (driver function) asks the test whether the call must
+/// fail. If not, it calls the same entry of the stand-in (tests/interpose/gpu/stand_in). The test finds the functions
+/// below by hpe_cuda_driver_entry.
 
 #include <cstdint>
 

@@ -317,7 +317,7 @@ void program::end_stream(CUstream stream) {
   std::erase(streams_, stream);
 }
 
-// Two failures in a row may be injected, so the third call must succeed.
+// The sweep injects at most two failures in a row, so the third call must succeed.
 void program::repeat(const char* name, const std::function<CUresult()>& function) {
   if (!call(name, function) && !call(name, function) && !call(name, function) && !injected().is_lost() && !given_up_)
     report_(std::string(name) + " fails for ever");
@@ -362,7 +362,8 @@ void program::read_by_cpu(array* from, std::size_t offset, std::size_t bytes) {
 
 void program::read_file(array* to, int file, std::size_t bytes) {
   std::vector<std::uint8_t> there(bytes);
-  if (::pread(file, there.data(), bytes, 0) != static_cast<ssize_t>(bytes)) return report_("the test's file is gone");
+  if (::pread(file, there.data(), bytes, 0) != static_cast<ssize_t>(bytes))
+    return report_("the test's file cannot be read");
   ssize_t count = 0;
   {
     const runtime_call counted;
@@ -388,7 +389,7 @@ void program::verify() {
     if (result != CUDA_SUCCESS) check(name, result);
     if (given_up_) return false;
     if (result != CUDA_SUCCESS)
-      report_(std::string(name) + " gives " + std::to_string(result) + " when nothing fails any more");
+      report_(std::string(name) + " gives " + std::to_string(result) + " after the injected failures have ended");
     return result == CUDA_SUCCESS;
   };
   if (!must("cuCtxSynchronize", cuCtxSynchronize())) return;

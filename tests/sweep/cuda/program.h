@@ -2,7 +2,7 @@
 
 /// A CUDA program with a model of its memory. Each operation is a call of the driver, with its effect on the model. An
 /// operation that fails may leave any bytes in the memory that it writes. An operation that succeeds leaves the right
-/// bytes, and so does the work that it has queued.
+/// bytes, and so does the work that the operation has queued.
 
 #include <cuda.h>
 
@@ -94,7 +94,8 @@ class program {
   [[nodiscard]] CUfunction kernel() const noexcept { return kernel_; }
   void report(const std::string& what) { report_(what); }
 
-  /// verify() compares all memory with the model, and free_all() frees it. No call may fail any more.
+  /// verify() compares all memory with the model, and free_all() frees it. After the injected failures, no call may
+  /// fail in these functions.
   void verify();
   void free_all();
   /// Whether a wait was refused; hpe has then given up the device, so all later calls fail.

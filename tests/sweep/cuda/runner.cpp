@@ -79,8 +79,8 @@ std::string more(const resources& earlier, const resources& later) {
   return result;
 }
 
-// The sweep of this process if failures stay armed until the process ends; otherwise null. tell_end() reports its
-// result; it is registered as the first exit handler, so it runs last.
+// The sweep of this process if failures stay armed until the process ends; otherwise null. tell_end() reports the
+// result of this sweep. tell_end() is registered as the first exit handler, so it runs last.
 const sweep_of* ending = nullptr;
 int report_of_end = -1;
 
@@ -117,7 +117,7 @@ class worker {
         return 0;
       }
       if (fired) run_once(never, "afterwards");
-      // A cache of hpe may grow in one round; a leak grows in every round.
+      // hpe's caches may grow in one round, but a leak grows in every round.
       std::string left = fired ? more(before_, held_now()) : "";
       for (int again = 0; again < 3 && !left.empty(); ++again) {
         before_ = held_now();

@@ -1,5 +1,5 @@
-// Operations of CUDA programs with memory, in sizes that take milliseconds, and the variables with which the programs
-// are started.
+// The memory operations of CUDA programs, in sizes that take milliseconds, and the environment variables of the
+// programs.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -110,7 +110,7 @@ void fills(program& p, const arm_function& arm) {
   p.wait(stream);
 }
 
-// Four arrays, of which two fit into the memory of an oversubscribed device.
+// Launches use four arrays. The memory of an oversubscribed device has space for two of them.
 void launches(program& p, const arm_function& arm) {
   array* const a = p.allocate(large);
   array* const b = p.allocate(large);
@@ -130,7 +130,7 @@ void launches(program& p, const arm_function& arm) {
   p.end_stream(stream);
 }
 
-// Events, per-thread streams and contexts of the program, which end while hpe has records of them.
+// Events, per-thread streams and contexts of the program end while hpe has records about them.
 void streams(program& p, const arm_function& arm) {
   array* const a = p.allocate(middle);
   array* const b = p.allocate(middle);
@@ -247,9 +247,9 @@ void touches(program& p, const arm_function& arm) {
   p.read_by_cpu(a, mebibyte, 5000);
 }
 
-// Makes the calls that MPI_Send and MPI_Recv make for such memory (interpose/mpi).
+// Makes the calls that hpe's MPI_Send and MPI_Recv make for device memory (interpose/mpi).
 void messages(program& p, const arm_function& arm) {
-  // In the driver's memory in every mode; MPI accesses hpe memory as CPU code does.
+  // An array of this size is in the driver's memory in every mode. MPI accesses hpe memory like CPU code.
   constexpr std::size_t middle = 200 << 10;
   array* const a = p.allocate(middle);
   array* const b = p.allocate(middle);

@@ -1,5 +1,5 @@
-// How hooks offer a call of the program to the registered kinds of memory: exceptions become error codes, and the first
-// kind that the call concerns handles it.
+// Tests how hooks offer a call of the program to the registered kinds of memory. The first kind that the call concerns
+// handles the call, and exceptions become error codes.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -94,7 +94,7 @@ TEST(Dispatch, TheFirstKindThatACallConcernsAnswersIt) {
   EXPECT_FALSE(run_at(3, parts));
   EXPECT_TRUE(parts.empty());
   EXPECT_EQ(run_at(2, parts), CUDA_ERROR_NOT_READY);
-  EXPECT_EQ(parts, (std::vector<std::size_t>{0, 4, 8})) << "once, up to the part that failed";
+  EXPECT_EQ(parts, (std::vector<std::size_t>{0, 4, 8})) << "each part is queued once, up to the part that failed";
   std::vector<CUresult> failures;
   two.failure_ = CUDA_ERROR_LAUNCH_FAILED;
   memory_kinds::each([&](memory_kind& kind) { failures.push_back(kind.failure()); });

@@ -1,7 +1,7 @@
 // Many threads call the driver, and hooks decode the calls and offer them to kinds of memory, while other threads
-// register kinds and end streams and contexts. The kinds are fakes, whose memory consists only of addresses; all other
-// code is that of interpose/gpu, with the stand-in as the driver. This code is compiled into the program, so that
-// ThreadSanitizer can check it.
+// register kinds and end streams and contexts. The kinds of memory are fakes, whose memory consists only of addresses.
+// All other code is that of interpose/gpu, with the stand-in as the driver. The code is compiled into this program, so
+// that ThreadSanitizer can check it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -161,7 +161,7 @@ TEST(Front, ThreadsCallWhileKindsAreRegisteredAndStreamsEnd) {
   EXPECT_EQ(told.bytes, early_bytes.load());
   for (unsigned n = 0; n < late.size(); ++n) {
     EXPECT_EQ(late[n]->so_far().bytes, late_bytes[n].load()) << n;
-    EXPECT_GT(late_bytes[n].load(), 0U) << "registered too late to be used: " << n;
+    EXPECT_GT(late_bytes[n].load(), 0U) << "the kind of memory was registered too late: " << n;
     EXPECT_LE(late[n]->so_far().streams, threads * rounds);
   }
 }

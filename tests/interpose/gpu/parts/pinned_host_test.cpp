@@ -1,4 +1,5 @@
-// Host memory that runtime/device/cuda pins for the devices, when host memory runs short. The stand-in is the driver.
+// Allocations of host memory fail while runtime/device/cuda pins host memory for the devices. The stand-in is the
+// driver.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -41,7 +42,7 @@ TEST(PinnedHostMemory, ThatCannotBeNotedIsNotPinned) {
       }
       (void)failing_memory::disarm();
     }
-    EXPECT_GE(failed, 3u) << "the range and the piece are noted";
+    EXPECT_GE(failed, 3u) << "storing the range and its piece needs allocations";
     EXPECT_EQ(pinned.find(address), address + bytes);
     pinned.erase(address, bytes);
     EXPECT_FALSE(pinned.find(address));

@@ -201,7 +201,7 @@ TYPED_TEST(Descriptions, ThatExceedTheAddressSpaceAreNotDecoded) {
       c.Depth = 1;
       c.srcZ = c.dstZ = 0;
       c.srcHeight = c.dstHeight = too_many_bytes;
-    })) << "the distance of planes does not matter if there is one";
+    })) << "the distance of planes does not matter if there is only one plane";
   }
 }
 

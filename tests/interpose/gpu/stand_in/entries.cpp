@@ -162,7 +162,7 @@ STAND_IN CUresult cuMemFree(CUdeviceptr address) {
   return free_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Allocations from the device's pool take effect at once; frees wait for the work of all streams.
+// An allocation from the device's pool takes effect at once. A free waits for the work of all streams.
 STAND_IN CUresult cuMemAllocAsync(CUdeviceptr* result, std::size_t bytes, CUstream) {
   COUNT();
   context* c = nullptr;
@@ -375,7 +375,7 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
 }
 STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = between_events, CUDA_SUCCESS; }
 STAND_IN void stand_in_take(float milliseconds) { between_events = milliseconds; }
-// A call that a thread may not make while any stream is captured, unless it has set the capture mode "relaxed".
+// While any stream is captured, a thread may make this call only if the thread has set the capture mode "relaxed".
 STAND_IN CUresult cuEventQuery(CUevent given) {
   event* e = nullptr;
   bool ends_captures = false;

@@ -1,6 +1,6 @@
 // A graph is a list of nodes, which run in the order in which they were added. Like the driver, the stand-in inspects
 // the memory of copies and fills when their nodes are added and when the graph is instantiated. Tests may also use any
-// other address as the handle of a graph or instance; its launch only frees memory.
+// other address as the handle of a graph or instance. A launch of such an instance only frees memory.
 #include <cstring>
 #include <map>
 #include <memory>

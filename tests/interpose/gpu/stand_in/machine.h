@@ -17,7 +17,7 @@
 // driver.
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 #define COUNT() ::stand_in::count(__func__)
-/// To be used after COUNT() at the beginning of an entry for which stand_in_fail works.
+/// Belongs after COUNT() at the beginning of each entry (function of the driver) that stand_in_fail can make fail.
 #define REFUSE() \
   if (const CUresult refused = ::stand_in::refusal(__func__); refused != CUDA_SUCCESS) return refused
 
@@ -56,9 +56,9 @@ class context_list {
 };
 /// Returns the contexts of the calling thread.
 context_list& context_stack();
-/// Finds the current context; returns an error if it cannot be used.
+/// Finds the current context; returns an error if there is no current context or it cannot be used.
 CUresult current(context*& found);
-/// Ends a context: waits for its work, then releases everything that it has.
+/// Ends a context: waits for its work, then releases its memory, streams and events.
 void end(context& c);
 
 /// Add the number of objects to `all`, for stand_in_held.
@@ -158,8 +158,8 @@ struct object {
   bool mapped = false;       ///< mapped by cuMemMap
 };
 bool find_object(CUdeviceptr address, object& found);
-/// Share memory with other processes. open_object returns 0, and the other functions return false, if that is not
-/// possible.
+/// Share memory with other processes. If that is not possible, open_object returns 0 and the other functions return
+/// false.
 bool share_object(CUdeviceptr address, CUipcMemHandle& handle);
 CUdeviceptr open_object(context& c, const CUipcMemHandle& handle);
 bool close_object(CUdeviceptr address);
@@ -191,7 +191,7 @@ struct rows {
   std::size_t slice = 0;  ///< the distance in bytes from one plane to the next
 };
 
-/// Makes a copy like the driver: refuses invalid copies, and queues the copy or makes it at once.
+/// Executes a copy like the driver: refuses invalid copies, and queues the copy or runs it at once.
 CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::size_t depth, CUstream in, bool wait);
 inline CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in, bool wait) {
   return copy(rows{to}, rows{from}, bytes, 1, 1, in, wait);

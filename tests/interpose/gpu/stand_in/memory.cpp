@@ -1,7 +1,7 @@
 // Device memory. Like the driver, the stand-in allocates blocks, in which small objects share pages; CPU code cannot
 // read the addresses of a block. The bytes of a block are in a file, which the stand-in maps at other addresses, and
-// which other processes open by the IPC handle. Blocks of an ended context are reused. If a large object had a block
-// alone and is freed, the addresses of the block are reused with other memory.
+// which other processes open by the IPC handle. Blocks of an ended context are reused. If a block's only object is
+// large and is freed, the addresses of the block are reused with other memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// Modules: the code that nvcc puts into programs; the stand-in interprets its PTX.
+// The stand-in's modules. A module is the code that nvcc puts into programs; the stand-in interprets the PTX in this
+// code.
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -1,5 +1,6 @@
 // The stand-in allocates its memory by malloc, so that tests in which allocations of hpe fail do not affect the
-// stand-in. It also does not use the operator new of a sanitizer, which replaces the operator of the whole process.
+// stand-in. So the stand-in also does not use a sanitizer's operator new, which replaces the operator of the whole
+// process.
 #include "tests/operator_new.h"
 
 namespace {

@@ -16,16 +16,16 @@
 
 namespace stand_in {
 
-/// A kernel: a function that gets the launch's parameters, each of 8 bytes. Addresses among them are device addresses.
-/// A CUfunction is a pointer to an object of this type.
+/// A kernel: a function that gets the launch's parameters, each of 8 bytes. Addresses among the parameters are device
+/// addresses. A CUfunction is a pointer to an object of this type.
 struct kernel {
   void (*body)(const std::uint64_t* parameters);
   unsigned parameters;
 };
 
-/// The types of the stand-in's functions for tests, which a test finds by name in the shared object.
-/// stand_in_count: returns the number of calls of an entry so far; for the names "launches on 0" and "launches on 1",
-/// the number of kernels that were launched on device 0 or 1.
+/// The types of the stand-in's functions for tests. A test finds these functions by name in the shared object. An entry
+/// is a function of the driver. stand_in_count: returns the number of calls of an entry so far; for the names "launches
+/// on 0" and "launches on 1", the number of kernels that were launched on device 0 or 1.
 using count_function = unsigned(const char* symbol);
 using memory_function = void*(CUdeviceptr address);  ///< stand_in_memory: returns where the stand-in has a byte
 using pause_function = void(int paused);             ///< stand_in_pause: sets whether queued work has to wait

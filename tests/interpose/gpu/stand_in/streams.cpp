@@ -31,7 +31,7 @@ struct failure {
   CUresult result;
 };
 auto& failures = immortal<std::map<std::string, failure>>();
-/// The functions to run in the next call of an entry.
+/// For each entry, the function to run at the beginning of the entry's next call.
 auto& meanwhiles = immortal<std::map<std::string, std::function<void()>>>();
 
 std::set<stream*>& streams() { return immortal<std::set<stream*>>(); }

@@ -1,4 +1,4 @@
-// The entries that queue work, and the entry that looks up entries.
+// The driver functions (entries) that queue work, and the driver function that looks up driver functions.
 #include <cstring>
 
 #include "tests/interpose/gpu/stand_in/machine.h"

@@ -8,7 +8,7 @@
 
 namespace hpe::cudart::testing {
 
-/// Makes work that does not finish before the gate is opened. The destructor opens the gate; the work may run longer
+/// Creates work that does not finish before the gate is opened. The destructor opens the gate; the work may run longer
 /// than the test.
 class gate {
  public:

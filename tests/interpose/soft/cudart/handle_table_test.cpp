@@ -1,5 +1,5 @@
-// A handle refers to its object until it is destroyed, and it can be destroyed only once. Objects are deleted while no
-// lock is held.
+// A handle refers to its object until the handle is destroyed, and a handle can be destroyed only once. Objects are
+// deleted while no lock is held.
 #include "interpose/soft/cudart/device/handle_table.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 namespace hpe::cudart::testing {
 
-/// Makes host functions that record their numbers in the order in which they run.
+/// Creates host functions, and records the numbers of the functions in the order in which they run.
 class journal {
  public:
   std::shared_ptr<const operation> note(int number) {

@@ -20,7 +20,7 @@ namespace {
 
 using testing::code_of;
 
-/// A source with a limited amount of ordinary memory.
+/// A memory source that allocates a limited amount of ordinary memory.
 class heap final : public memory_source {
  public:
   heap(std::atomic<std::int64_t>& taken, std::int64_t limit) : taken_(taken), limit_(limit) {}
@@ -62,7 +62,7 @@ TEST(PoolOfBlocks, NoTwoUsersHaveABlockAtOnce) {
                     cudaSuccess);
           EXPECT_EQ(where->enqueue([=] {
             for (std::size_t b = 0; b < size; ++b) {
-              if (block[b] != t) return cudaErrorUnknown;  // fails if another allocation has the same bytes
+              if (block[b] != t) return cudaErrorUnknown;  // fails if the bytes also belong to another allocation
             }
             return cudaSuccess;
           }),
@@ -129,7 +129,7 @@ TEST(PoolOfBlocks, RandomSizesAreServedAndCountedAsByAModel) {
       const std::size_t size = (bytes + 511) / 512 * 512;
       void* const block = pool.allocate(bytes, *where);
       ASSERT_FALSE(used.contains(block));
-      // The smallest idle block that is large enough and of which the allocation uses at least half.
+      // Chooses the smallest idle block that is large enough and that the allocation fills at least by half.
       std::size_t best = 0;
       for (const auto& [base, each] : idle)
         if (each >= size && each / 2 <= size && (best == 0 || each < best)) best = each;

@@ -132,8 +132,9 @@ std::string shared_page() {
   return {};
 }
 
-// A child ends a recording and is killed when it has changed the page `stores` times; for this, it runs instruction by
-// instruction. The test ends when the child ends the recording before it is killed.
+// A child ends a recording and is killed when it has changed the shared page `stores` times. The test steps the child
+// through single instructions to count the changes. The loop ends when the child ends the recording before it is
+// killed.
 TEST(SharedEvent, AProcessMayBeKilledWhileItEndsARecording) {
   bool ended = false;
   for (int stores = 1; !ended; ++stores) {
@@ -167,7 +168,7 @@ TEST(SharedEvent, AProcessMayBeKilledWhileItEndsARecording) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(made->reached(last)) << "after store " << stores;
     std::vector<std::shared_ptr<shared_event::pending>> all;
-    for (int i = 0; i < 256; ++i) all.push_back(made->begin());  // all places can still be occupied
+    for (int i = 0; i < 256; ++i) all.push_back(made->begin());  // all places for recordings can still be used
   }
 }
 

@@ -115,7 +115,7 @@ TEST(Stream, EachThreadHasADefaultStreamThatIsBlocking) {
     others->enqueue([] { return cudaSuccess; });
   }).join();
   EXPECT_NE(others, mine);
-  EXPECT_TRUE(others->closed());  // the stream was closed when its thread ended; its work continues
+  EXPECT_TRUE(others->closed());  // the stream was closed when its thread ended; the stream's work continues
   EXPECT_EQ(others->query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(others->synchronize(), cudaSuccess);
@@ -200,7 +200,7 @@ TEST(Stream, ItsThreadTakesNoneOfTheProgramsSignals) {
   EXPECT_EQ(::sigismember(&inside, SIGSEGV), 0) << "host functions may touch memory whose view is closed";
   sigset_t outside;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &outside);
-  EXPECT_EQ(::sigismember(&outside, SIGINT), 0) << "the caller's mask stays";
+  EXPECT_EQ(::sigismember(&outside, SIGINT), 0) << "the caller's signal mask is unchanged";
 }
 
 TEST(Stream, WithoutRoomForItsThreadWorkIsRefused) {
@@ -212,7 +212,7 @@ TEST(Stream, WithoutRoomForItsThreadWorkIsRefused) {
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(it->enqueue(set(ran, 1)), cudaErrorOperatingSystem);
     EXPECT_NE(::testing::internal::GetCapturedStderr().find("RLIMIT_NPROC"), std::string::npos);
-    EXPECT_EQ(it->synchronize(), cudaSuccess) << "nothing is queued that nothing would run";
+    EXPECT_EQ(it->synchronize(), cudaSuccess) << "refused work must not stay in the queue";
   }
   EXPECT_EQ(it->enqueue(set(ran, 2)), cudaSuccess);
   EXPECT_EQ(it->synchronize(), cudaSuccess);

@@ -1,4 +1,4 @@
-// Tests of hpe's libcuda.so.1. tests/interpose/programs/driver_calls.cu tests what a program can print.
+// Tests of hpe's libcuda.so.1. tests/interpose/programs/driver_calls.cu tests the results that a program can print.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -54,7 +54,8 @@ TEST_F(Driver, RefusesSizesBeyondTheAddressSpace) {
   ASSERT_EQ(cuCtxSetCurrent(retained(0)), CUDA_SUCCESS);
   CUdeviceptr memory = 0;
   ASSERT_EQ(cuMemAlloc(&memory, 1000), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemsetD32(memory, 0, (std::size_t{1} << 62) + 1), CUDA_ERROR_INVALID_VALUE) << "4 bytes if it wraps";
+  EXPECT_EQ(cuMemsetD32(memory, 0, (std::size_t{1} << 62) + 1), CUDA_ERROR_INVALID_VALUE)
+      << "the size in bytes would wrap around to 4";
   CUDA_MEMCPY2D c{};
   c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
   c.srcDevice = c.dstDevice = memory;

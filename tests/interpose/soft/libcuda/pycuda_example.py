@@ -1,4 +1,4 @@
-"""The first example of PyCUDA's manual, with a constant, an array of the GPU and a stream beside it.
+"""The first example of PyCUDA's manual, and an example with a constant, a GPU array and a stream.
 
 Prints one line for each part whose result is right.
 """

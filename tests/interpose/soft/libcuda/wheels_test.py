@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`hpe run` of Numba and PyCUDA as PyPI has them, on soft devices.
+"""Runs Numba and PyCUDA, installed from PyPI, by `hpe run` on soft devices.
 
     wheels_test.py hpe toolkit
 
@@ -26,12 +26,12 @@ class Wheels(unittest.TestCase):
             try:
                 venv.create(place, with_pip=True)
             except subprocess.CalledProcessError as e:
-                self.skipTest(f"there is no pip for environments of Python (python3-venv): {e}")
+                self.skipTest(f"python3-venv, which makes environments with pip, is missing: {e}")
             python = f"{place}/bin/python"
             got = subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", *packages],
                                  capture_output=True, text=True, timeout=900, env=environment)
             if got.returncode != 0:
-                self.skipTest(f"pip cannot get {packages}: {got.stderr}")
+                self.skipTest(f"pip cannot install {packages}: {got.stderr}")
             result = subprocess.run([HPE, "run", "--cuda", "soft", "--devices", "soft:1", "--", python, "-W", "ignore", HERE / name],
                                     capture_output=True, text=True, timeout=200, env=environment)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

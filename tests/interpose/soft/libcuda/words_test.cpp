@@ -139,7 +139,8 @@ TEST_F(Words, AConditionDecidesWhetherABodyRuns) {
               CUDA_SUCCESS);
     CUgraphExec exec = nullptr, second = nullptr;
     ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
-    EXPECT_EQ(cuGraphInstantiate(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED);  // they would share the condition
+    EXPECT_EQ(cuGraphInstantiate(&second, graph, 0),
+              CUDA_ERROR_NOT_SUPPORTED);  // two executable graphs would share the condition
     EXPECT_EQ(cuGraphClone(&clone, graph), CUDA_ERROR_NOT_SUPPORTED);
     EXPECT_EQ(cuGraphLaunch(exec, writing_), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamSynchronize(writing_), CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// How a fault of a kernel affects the process.
+// Tests how a fault of a kernel affects the process.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Nodes of graphs: a node does what its parameters say, queries return the parameters after each change, and wrong
-// parameters are refused.
+// Nodes of graphs: a node executes according to its parameters, queries return the parameters after each change, and
+// wrong parameters are refused.
 
 #include <algorithm>
 #include <array>

@@ -48,7 +48,7 @@ std::multiset<cudaGraphNode_t> nodes(const List& list) {
   EXPECT_CUDA(list(all.data(), &told));
   EXPECT_EQ(told, number);
   EXPECT_EQ(all.back(), nullptr);
-  if (number > 0) {  // if the list is too short, the query fills it with the first nodes
+  if (number > 0) {  // if the list is too short, the query writes only the first nodes
     std::vector<cudaGraphNode_t> some(number, nullptr);
     told = number - 1;
     EXPECT_CUDA(list(some.data(), &told));
@@ -407,7 +407,7 @@ TEST_F(GraphQueries, UserObjectsEndWithTheirLastReference) {
   EXPECT_FAILS(cudaUserObjectRelease(object, 4), cudaErrorInvalidValue);
   EXPECT_CUDA(cudaUserObjectRelease(object, 2));
   EXPECT_EQ(ended, 0);
-  // The graph has its own references; if a reference is moved, the program loses it.
+  // The graph has its own references. A moved reference then belongs to the graph and not to the program.
   EXPECT_CUDA(cudaGraphRetainUserObject(graph_, object, 2, 0));
   EXPECT_CUDA(cudaUserObjectRetain(object, 1));
   EXPECT_CUDA(cudaGraphRetainUserObject(graph_, object, 1, cudaGraphUserObjectMove));

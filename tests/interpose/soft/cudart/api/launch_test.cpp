@@ -9,7 +9,7 @@
 
 namespace {
 
-// Computes a sum of two vectors on a device, and checks it.
+// Computes the sum of two vectors on a device, and checks the sum.
 void check_sum(int count, const std::function<void(const float*, const float*, float*)>& launch) {
   random_bytes random;
   std::vector<float> a(count);
@@ -274,7 +274,7 @@ TEST(Functions, TakeTheAttributesThatTheyCanHave) {
   EXPECT_FAILS(set(cudaFuncAttributeMaxDynamicSharedMemorySize, -1), cudaErrorInvalidValue);
   EXPECT_CUDA(set(cudaFuncAttributeMaxDynamicSharedMemorySize, 0));
   EXPECT_CUDA(cudaFuncGetAttributes(&a, kernel_shared()));
-  EXPECT_EQ(a.maxDynamicSharedSizeBytes, 48 << 10);  // kernels may use so much without setting the attribute
+  EXPECT_EQ(a.maxDynamicSharedSizeBytes, 48 << 10);  // kernels may use 48 KiB without setting the attribute
   EXPECT_CUDA(set(cudaFuncAttributeMaxDynamicSharedMemorySize, 48 << 10));
   EXPECT_FAILS(set(static_cast<cudaFuncAttribute>(99), 0), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaFuncGetAttributes(nullptr, kernel_shared()), cudaErrorInvalidValue);

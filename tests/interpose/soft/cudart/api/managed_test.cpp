@@ -1,4 +1,4 @@
-// Advice about managed memory, and queries that return it.
+// Tests advice about managed memory, and queries that return the advice.
 #include <cuda_runtime_api.h>
 
 #include <array>

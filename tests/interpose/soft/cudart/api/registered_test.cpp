@@ -159,7 +159,7 @@ TEST(Registered, BuffersOfIoUringKeepTheirPages) {
   ASSERT_EQ(::pwrite(file.descriptor(), content.data(), page, 0), static_cast<ssize_t>(page));
   const mapped_pages before(2), after(2);
 
-  // If the program registers a buffer before it requests a device address, the request is refused.
+  // If the program registers a buffer with io_uring before it requests a device address, hpe refuses the request.
   ASSERT_CUDA(cudaHostRegister(before.data(), before.size(), cudaHostRegisterMapped));
   ASSERT_TRUE(of_system.add_buffer(before.data() + page, page));
   refusal_of(before.data());
@@ -167,7 +167,8 @@ TEST(Registered, BuffersOfIoUringKeepTheirPages) {
   EXPECT_EQ(before.data()[page + 5], 'x');
   EXPECT_CUDA(cudaHostUnregister(before.data()));
 
-  // If the program registers a buffer afterwards, the pages remain even after cudaHostUnregister.
+  // If the program registers a buffer with io_uring after it has requested a device address, cudaHostUnregister does
+  // not replace the buffer's pages.
   ring second;
   ASSERT_CUDA(cudaHostRegister(after.data(), after.size(), cudaHostRegisterMapped));
   void* device = nullptr;

@@ -1,5 +1,6 @@
-// The other process in the tests of events between processes. It opens memory with 100,000 ints and two events of the
-// process that started it, and writes one byte to standard output when it has made all calls that return at once.
+// The second process of the tests in which two processes share events. It opens memory with 100,000 ints and two events
+// of the process that started it, and writes one byte to standard output when it has made all calls that return at
+// once.
 //
 //     cudart-ipc-event-program <memory> <their event> <my event> double|hang
 //

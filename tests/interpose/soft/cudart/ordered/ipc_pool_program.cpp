@@ -1,6 +1,6 @@
-// Imports two pools of another process, and one pointer of each pool with each of the two pools. The exit status has a
-// bit for each combination in which the memory has the pool's value: 1 and 8 for the right combinations, 2 and 4 for a
-// pointer of the other pool.
+// Imports two pools of another process, and imports one pointer of each pool into each of the two pools. The exit
+// status has a bit for each combination in which the memory has the pool's value: 1 and 8 for the right combinations, 2
+// and 4 for a pointer of the other pool.
 //
 //     cudart-ipc-pool-program descriptor descriptor pointer pointer
 

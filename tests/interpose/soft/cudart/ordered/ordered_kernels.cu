@@ -59,8 +59,8 @@ __global__ void fill(cudaSurfaceObject_t surface, int width, int height, int dep
   }
 }
 
-// Computes the sum of each element and its eight neighbours. mode: what reads outside the surface return. Also writes
-// one column outside the surface.
+// Computes the sum of each element and its eight neighbours. mode: determines the value of reads outside the surface.
+// Also writes one column outside the surface.
 __global__ void blur(cudaSurfaceObject_t from, cudaSurfaceObject_t to, int width, int height, int mode) {
   const int x = number() % (width + 1), y = number() / (width + 1);
   if (y >= height) return;

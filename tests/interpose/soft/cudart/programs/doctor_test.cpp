@@ -1,5 +1,5 @@
-// `hpe doctor` with programs that nvcc has linked: what it reads from their files, and whether `hpe run` does what it
-// says.
+// `hpe doctor` with programs that nvcc has linked: what `hpe doctor` reads from their files, and whether its
+// predictions about `hpe run` are true.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -45,7 +45,7 @@ TEST(Doctor, ReadsRuntimeAndCodeOfProgramsAndTheirRunAgrees) {
 
 TEST(Doctor, ReadsTheCodeOfLibrariesThatAProgramIsLinkedWith) {
   const nlohmann::json told = doctor("-- " HPE_TEST_PLUGIN_HOST);
-  EXPECT_TRUE(told["examined"]["cuda_files"].empty()) << "it opens its plugin later";
+  EXPECT_TRUE(told["examined"]["cuda_files"].empty()) << "the program opens its plugin only at run time";
   const std::string preload = "LD_PRELOAD=" + cuda_program("libplugin.so") + " ";
   const nlohmann::json with = doctor(HPE_TEST_PLUGIN_HOST, preload);
   EXPECT_EQ(with["examined"]["cuda_files"].at(0)["file"], cuda_program("libplugin.so")) << with;

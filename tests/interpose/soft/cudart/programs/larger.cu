@@ -151,7 +151,7 @@ void transposed() {
   print("transpose", out, size_t{n} * n);
 }
 
-// The host chooses the next launch by a number that the last launch has computed.
+// The host reads a number that a launch has computed, and chooses the next launch by this number.
 void loop() {
   unsigned *values = filled<unsigned>(size_t{24} << 20, 1), *partial = filled<unsigned>((24 << 20) / threads, 2);
   auto* total = filled<unsigned long long>(1, 0);

@@ -1,4 +1,4 @@
-// How hpe finds out from a program's file which CUDA runtime it uses, and the message of `hpe run`.
+// Tests how hpe finds out from a program's file which CUDA runtime the program uses, and the message of `hpe run`.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -85,7 +85,7 @@ TEST(CudaParts, ADamagedFileIsNoHarm) {
     std::string damaged = whole;
     if (round % 4 == 0) {
       damaged.resize(random() % whole.size());
-    } else {  // damages the header, the table of sections at the end, or any other part
+    } else {  // damages the header, the table of sections at the end, or any other part of the file
       const std::size_t at =
           round % 4 == 1 ? random() % 64 : whole.size() - 1 - random() % (round % 4 == 2 ? 2000 : whole.size());
       for (std::size_t i = at; i < std::min(at + 8, whole.size()); ++i) damaged[i] = static_cast<char>(random());
@@ -101,7 +101,9 @@ TEST(Notice, TellsAProgramWithARuntimeOfItsOwnToRelink) {
     EXPECT_NE(o.text.find(std::string(name) + " contains a static CUDA runtime"), std::string::npos) << o.text;
     EXPECT_NE(o.text.find(relink), std::string::npos) << o.text;
     EXPECT_EQ(o.text.find(compile), std::string::npos) << o.text;
-    EXPECT_LT(o.text.find(relink), o.text.find("cudaMalloc")) << "not before the program starts\n" << o.text;
+    EXPECT_LT(o.text.find(relink), o.text.find("cudaMalloc"))
+        << "the message comes too late, after the program's start\n"
+        << o.text;
   }
   const outcome cubin = soft_run(cuda_program("small-static-cubin"));
   EXPECT_NE(cubin.text.find(compile), std::string::npos) << cubin.text;
@@ -150,11 +152,11 @@ TEST(Notice, ComesWhenALibraryIsOpened) {
   const std::size_t told = o.text.find(library + " contains a static CUDA runtime");
   ASSERT_NE(told, std::string::npos) << o.text;
   EXPECT_EQ(o.text.find(relink), o.text.rfind(relink)) << "twice\n" << o.text;
-  EXPECT_LT(told, o.text.find("plugin.cu")) << "not before its first call\n" << o.text;
+  EXPECT_LT(told, o.text.find("plugin.cu")) << "the message comes too late, after the library's first call\n" << o.text;
 }
 
-// g++ links the module HPE_TEST_STATIC_MODULE, and the module has no kernels. So nothing in its file shows that it uses
-// CUDA, and hpe notices this only at its first call.
+// g++ links the module HPE_TEST_STATIC_MODULE, and the module has no kernels. So nothing in the module's file shows
+// that the module uses CUDA, and hpe notices the static runtime only at the module's first call.
 TEST(Notice, ComesAtTheLatestWithTheFirstCall) {
   const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " HPE_TEST_STATIC_MODULE);
   EXPECT_NE(o.text.find(HPE_TEST_STATIC_MODULE " contains a static CUDA runtime"), std::string::npos) << o.text;

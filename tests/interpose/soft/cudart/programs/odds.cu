@@ -42,7 +42,7 @@ static void round_trip(int k) {
   CHECK(cudaFree(p));
 }
 
-// A process that has not used CUDA makes child processes that use CUDA, like a server with workers.
+// A process that has not used CUDA starts child processes that use CUDA, like a server with workers.
 static void children() {
   std::vector<pid_t> workers;
   for (int w = 0; w < 3; ++w) {
@@ -131,7 +131,7 @@ static void peers() {
   demand(about.type == cudaMemoryTypeDevice && about.device == 1 && about.devicePointer == there + 10, "attributes");
 }
 
-// A process uses memory of another process.
+// One process uses device memory of another process.
 static void between_processes() {
   int to_child[2], to_parent[2];
   demand(pipe(to_child) == 0 && pipe(to_parent) == 0, "pipes");
@@ -209,7 +209,7 @@ static void use_pool_of_parent(int parent) {
   demand(write(parent, "", 1) == 1, "tell");
 }
 
-// A process uses pool memory of another process.
+// One process uses pool memory of another process.
 static void pools() {
   int ends[2];
   demand(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "a pair of sockets");

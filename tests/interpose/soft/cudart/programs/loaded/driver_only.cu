@@ -1,5 +1,5 @@
-// A program that only uses the driver, but is linked by nvcc: its file has a section for fat binaries, and it registers
-// no fat binary.
+// A program that only uses the driver, but is linked by nvcc: its file has a section for fat binaries, but the program
+// registers no fat binary.
 #include <dlfcn.h>
 
 #include <cstdio>
