@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t cells = 4096;  // cells of each device
 constexpr int steps = 100;
 
-/// A device's part of the rod, with a rim of one cell at either end: the values now, and
-/// one step later.
+/// A device's part of the rod: the values now, and the values one step later. Each array
+/// has a rim of one cell at either end.
 struct part {
   explicit part(int device)
       : now(cells + 2, hpe::on_device(device)), next(cells + 2, hpe::on_device(device)) {}

@@ -1,5 +1,5 @@
 // The kernels of the examples, for soft devices. A launch has tiles, as a CUDA launch has
-// blocks. Several threads of a device call the kernel, each for some of the tiles.
+// blocks. Several threads of a device call the kernel, each for a range of the tiles.
 
 #include "kernels.h"
 

@@ -1,5 +1,5 @@
-// The kernels of the examples, for GPUs. They have the same names as the kernels in
-// kernels.cpp, and get the same structs, by value.
+// The kernels of the examples, for GPUs. They have the same names and the same parameter
+// structs as the kernels in kernels.cpp; CUDA passes the structs by value.
 
 #include "kernels.h"
 

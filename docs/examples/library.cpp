@@ -1,5 +1,5 @@
 // Multiplies two matrices: by cuBLAS if device 0 is a GPU, otherwise by a loop on the CPU.
-// Both use the same pointers.
+// cuBLAS and the loop use the same pointers.
 
 #include <cublas_v2.h>
 

@@ -1,4 +1,4 @@
-// Each rank has a device, and sends a vector that a kernel wrote to the next rank of a
+// Each rank sends a vector that a kernel has written on a device to the next rank of a
 // ring. The program passes device pointers to MPI.
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
-// CPU code writes two vectors, a kernel adds them, and CPU code reads the sum. All use the
-// same pointers, and the program copies nothing.
+// CPU code writes two vectors, a kernel adds them, and CPU code reads the sum. CPU code and
+// the kernel use the same pointers, and the program copies nothing.
 
 #include <algorithm>
 #include <cstdio>

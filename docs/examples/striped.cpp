@@ -1,5 +1,5 @@
-// One vector whose parts lie on all devices. Each device works on its own part; CPU code
-// sees one vector.
+// Distributes one vector over all devices. Each device fills its own part; CPU code uses
+// the whole vector.
 
 #include <cstdio>
 #include <hpe/hpe.hpp>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails if a page of a site links or shows a file that is not there, or a place in a page that has no such name.
+"""Fails if a page of the site in FOLDER links to or shows a file that does not exist, or links to an anchor that the target page
+does not have.
 
     check.py FOLDER
 """
@@ -11,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The links of a page, and the names of the places in it."""
+    """The links of a page, and the names of its anchors."""
 
     def __init__(self, file):
         super().__init__()
@@ -28,7 +29,7 @@ class Page(HTMLParser):
 
 def main():
     root = Path(sys.argv[1]).resolve()
-    pages = {file: Page(file) for file in root.rglob("*.html") if file.name != "404.html"}  # that one is for servers
+    pages = {file: Page(file) for file in root.rglob("*.html") if file.name != "404.html"}  # its links work only on a web server
     broken = []
     for file, page in pages.items():
         for link in page.links:
@@ -41,7 +42,7 @@ def main():
             if not target.exists():
                 broken.append(f"{file.relative_to(root)}: {link} does not exist")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].names:
-                broken.append(f"{file.relative_to(root)}: {link} names no place in that page")
+                broken.append(f"{file.relative_to(root)}: {link}: the page has no such anchor")
     print(*broken, f"{len(pages)} pages, {len(broken)} broken links", sep="\n")
     return 1 if broken or not pages else 0
 

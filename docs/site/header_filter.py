@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Doxygen's input filter: the comments of hpe's C headers, which are plain, as comments that Doxygen reads.
+"""An input filter for Doxygen: prints a header of hpe and converts its ordinary comments to comments that Doxygen reads.
 
     header_filter.py FILE
 
-- A comment before a declaration documents it, and the declarations that follow without an empty line.
-- A comment behind a member or an enumerator documents that.
+- A comment before a declaration documents this declaration, and the declarations that follow without an empty line.
+- A comment after a member or an enumerator, on the same line, documents this member or enumerator.
 - "/* ---- name ---- */" begins a group.
 - The first comment of a file documents the file.
 """
@@ -21,7 +21,7 @@ def filtered(text):
     lines = []
     in_group = in_comment = False
     seen_comment = False
-    copied = ""  # what a declaration that follows at once is documented by
+    copied = ""  # the function whose comment also documents the next declaration; empty: none
     for line in text.splitlines():
         section = SECTION.match(line)
         if section:
@@ -42,7 +42,7 @@ def filtered(text):
             line, seen_comment = "/// @file\n" + line, True
         if starts or in_comment or line.lstrip().startswith("///"):
             line = re.sub(r"<(hpe/\w+\.h\w*)>", r"\1", line).replace("__global__", "`__global__`")
-            line = re.sub(r"^(///| \*)   (?=\S| )", r"\1     ", line)  # code, as Markdown has it
+            line = re.sub(r"^(///| \*)   (?=\S| )", r"\1     ", line)  # Markdown needs deeper indentation for code
         in_comment = (starts or in_comment) and "*/" not in line
         declared = DECLARATION.match(line)
         if declared and copied:
@@ -52,7 +52,7 @@ def filtered(text):
         if not line.strip():
             copied = ""
         lines.append(line)
-    if in_group:  # it ends before the end of extern "C"
+    if in_group:  # the last group ends before the end of extern "C"
         last = len(lines) - 1 - lines[::-1].index("#ifdef __cplusplus")
         lines.insert(last, "/** @} */")
     return "\n".join(lines) + "\n"

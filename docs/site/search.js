@@ -1,5 +1,6 @@
-// Search in pages that are opened as files. For these, browsers load no JSON and start no workers: search_index.js is the index as a
-// script (search.py), and the theme's worker, which searches, runs in a hidden frame.
+// Makes the search work in pages that a browser opens as files. On such pages, browsers load no JSON and start no web workers.
+// So the search index is a script (search_index.js, which search.py writes), and this script runs the theme's search worker in a
+// hidden frame.
 var __search;
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {

@@ -1,6 +1,8 @@
-"""A hook of MkDocs: completes the index of the search, and writes it as a script too, which pages that are opened as files can load.
+"""A hook of MkDocs that completes the search index, and also writes the index as a script, because pages that a browser opens as
+files can only load scripts.
 
-The index gets the names that the headers declare, from Doxygen's tag file, and loses the pages that show source files and old figures.
+The hook adds the names that the headers declare, from Doxygen's tag file. It removes the pages that show source files, and the
+pages of docs/history.
 """
 
 import json
@@ -11,7 +13,7 @@ API = "reference/api"
 
 
 def declarations(tags):
-    """An entry of the index for each page of the reference, and for each declaration on it."""
+    """Yields an entry of the index for each page of the reference, and for each declaration on these pages."""
     pages = set()
     for compound in ElementTree.parse(tags).getroot():
         inside = compound.findtext("name")
@@ -19,7 +21,7 @@ def declarations(tags):
             name, page, anchor = (member.findtext(tag) for tag in ("name", "anchorfile", "anchor"))
             if not page:
                 continue
-            if page not in pages:  # the theme wants a page before its places
+            if page not in pages:  # the theme expects the entry of a page before the entries of its anchors
                 pages.add(page)
                 yield {"location": f"{API}/{page}", "title": inside, "text": ""}
             yield {"location": f"{API}/{page}#{anchor}", "title": name,

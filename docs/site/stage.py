@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Gathers the pages of the site in a folder: those of the repository, with links that lead to other pages of the site.
+"""Copies the Markdown pages of the repository to FOLDER, and changes their links so that they lead to pages of the web site.
 
     stage.py FOLDER
 
-README.md becomes the home page. A link to a header of hpe leads to its reference, a link to another file of the repository to
-a page that shows the file, and a link to a folder to a page that lists it.
+README.md becomes the home page. A link to a header of hpe leads to the reference of this header, a link to any other file of the
+repository leads to a page that shows the file, and a link to a folder leads to a page that lists the folder's contents.
 """
 
 import os
@@ -16,12 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
-HOME = "---\nhide: [navigation, toc]\n---\n"  # the home page has the whole width, so that its first screen has the quick start
+HOME = "---\nhide: [navigation, toc]\n---\n"  # without side bars, the first screen of the home page includes the quick start
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".hpp": "cpp", ".cu": "cpp", ".def": "cpp", ".py": "python", ".txt": "text"}
 
 
 def pages():
-    """For each page of the repository, its place in the site."""
+    """Returns a dictionary from each Markdown page of the repository to its path in the site."""
     place = {ROOT / "README.md": Path("index.md")}
     place |= {page: Path(page.name) for page in ROOT.glob("*.md") if page.name != "README.md"}
     place |= {page: page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")}
@@ -29,7 +29,7 @@ def pages():
 
 
 def header_page(file):
-    """The page that Doxygen makes of a header."""
+    """Returns the path of the page that Doxygen generates from a header."""
     return Path("reference/api") / (file.name.replace("_", "__").replace(".", "_8") + ".html")
 
 
@@ -43,7 +43,7 @@ class Site:
         (self.folder / place).write_text(text)
 
     def place_of(self, target):
-        """The place in the site of a file or folder of the repository; makes a page for it where there is none."""
+        """Returns the path in the site of a file or folder of the repository. Creates its page if there is none."""
         if target in self.places:
             return self.places[target]
         name = target.relative_to(ROOT)
@@ -72,12 +72,12 @@ class Site:
             if not name or re.match(r"https?:|mailto:", match[2]):
                 return match[0]
             file = (page.parent / name).resolve()
-            if not file.exists():  # as in code that looks like a link
+            if not file.exists():  # not a link, but code that looks like one
                 return match[0]
             target = self.place_of(file)
             return match[1] + os.path.relpath(target, place.parent) + hash_sign + anchor + match[3]
 
-        parts = FENCE.split(page.read_text())  # fenced blocks have the odd numbers
+        parts = FENCE.split(page.read_text())  # parts with odd numbers are fenced blocks
         head = HOME if place == Path("index.md") else ""
         self.write(place, head + "".join(part if number % 2 else LINK.sub(lead, part) for number, part in enumerate(parts)))
 
