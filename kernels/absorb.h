@@ -1,8 +1,8 @@
 #pragma once
 
 /// The kernel of convolutional perfectly matched layers (CPML): what it computes, and its parameters. Layers are at the
-/// ends of the axes of a grid (kernels/wave.h). In a layer, the coordinate of the axis is stretched by s = 1 + d /
-/// (alpha + i w), where d is the damping at the cell, so that the second derivative becomes
+/// ends of the axes of a grid (kernels/wave_parameters.h). In a layer, the coordinate of the axis is stretched by s = 1
+/// + d / (alpha + i w), where d is the damping at the cell, so that the second derivative becomes
 ///
 ///   1/s (1/s p')' = p'' - 2 d r[p''] - d' r[p'] + d^2 r[r[p'']] + 2 d d' r[r[p']] - d^2 d' r[r[r[p']]]
 ///
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "hpe/hpe.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::kernels {
 

@@ -1,12 +1,12 @@
 #pragma once
 
 /// Boxes of a grid for the wave stencil (hpe wave): a layout with a rim of the neighbours' cells on each side, for the
-/// steps of kernels/wave.h, and the kernels that copy the faces that boxes exchange.
+/// steps of kernels/wave_parameters.h, and the kernels that copy the faces that boxes exchange.
 
 #include <stdint.h>
 
 #include "hpe/hpe.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::kernels {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/command_line/options.h"
+#include "apps/command_line/command_options.h"
 #include "apps/command_line/values.h"
 
 namespace hpe::command_line {

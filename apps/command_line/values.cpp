@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/command_line/options.h"
+#include "apps/command_line/command_options.h"
 
 namespace hpe::command_line {
 

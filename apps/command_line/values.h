@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/command_line/options.h"
+#include "apps/command_line/command_options.h"
 
 namespace hpe::command_line {
 

@@ -9,8 +9,8 @@
 //
 // L. I. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform", 1970.
 
+#include "apps/fft/fft_modules.h"
 #include "apps/fft/method.h"
-#include "apps/fft/modules.h"
 
 namespace hpe::fft {
 

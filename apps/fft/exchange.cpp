@@ -5,8 +5,8 @@
 // shared pointer. Then each device transforms its part. Part d then holds the elements X[W k + r], where r is d with
 // its bits in reverse order. A last pass brings all elements into natural order.
 
+#include "apps/fft/fft_modules.h"
 #include "apps/fft/method.h"
-#include "apps/fft/modules.h"
 
 namespace hpe::fft {
 

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "hpe/hpe.hpp"
-#include "kernels/fft.h"
+#include "kernels/fft_parameters.h"
 
 namespace hpe::fft {
 

@@ -13,7 +13,7 @@
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/command_line/wrapping.h"
-#include "apps/fft/request.h"
+#include "apps/fft/fft_request.h"
 #include "apps/files/element_file.h"
 #include "hpe/hpe.hpp"
 

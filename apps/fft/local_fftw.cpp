@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/fft/fft_modules.h"
 #include "apps/fft/local.h"
-#include "apps/fft/modules.h"
 
 namespace hpe::fft {
 

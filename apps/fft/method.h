@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/fft/choice.h"
+#include "apps/fft/fft_choice.h"
 #include "apps/fft/local.h"
 
 namespace hpe::fft {

@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "apps/fft/fft_modules.h"
 #include "apps/fft/method.h"
-#include "apps/fft/modules.h"
 
 namespace hpe::fft {
 

@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
+#include "apps/fft/fft_modules.h"
 #include "apps/fft/method.h"
-#include "apps/fft/modules.h"
 
 namespace hpe::fft {
 

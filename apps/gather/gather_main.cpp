@@ -13,9 +13,9 @@
 #include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/gather/fit.h"
+#include "apps/gather/gather_request.h"
 #include "apps/gather/index_file.h"
 #include "apps/gather/model.h"
-#include "apps/gather/request.h"
 
 namespace hpe::gather {
 

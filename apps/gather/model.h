@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/gather/plan.h"
+#include "apps/gather/gather_plan.h"
 
 namespace hpe::gather {
 

@@ -1,6 +1,6 @@
 // The program replaces this process, so the caller sees the program's own exit status, signals, standard streams and
-// process number. With --report, the program is a child of this process (report/command.h). hpe passes settings in the
-// environment, which the children of the program inherit, including the ranks of mpirun.
+// process number. With --report, the program is a child of this process (report/report_command.h). hpe passes settings
+// in the environment, which the children of the program inherit, including the ranks of mpirun.
 //
 // For CUDA programs, hpe's libraries are preloaded before NVIDIA's: the shim before the driver, or, to run on soft
 // devices, hpe's own CUDA runtime and driver. The dynamic linker then uses these libraries for every libcudart.so.13,
@@ -26,7 +26,7 @@
 #include "apps/command_line/wrapping.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/installation.h"
-#include "apps/hpe/report/command.h"
+#include "apps/hpe/report/report_command.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/options.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 #include "kernels/imaging.h"
 
 namespace hpe::imaging {

@@ -15,7 +15,7 @@
 #include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/imaging/imaging_main.h"
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 #include "apps/pictures/picture.h"
 #include "kernels/imaging.h"
 

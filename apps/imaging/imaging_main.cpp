@@ -3,7 +3,7 @@
 #include <string>
 
 #include "apps/command_line/program.h"
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 
 namespace hpe::imaging {
 

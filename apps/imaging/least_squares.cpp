@@ -6,7 +6,7 @@
 #include <random>
 
 #include "apps/files/element_file.h"
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 #include "kernels/imaging.h"
 
 namespace hpe::imaging {

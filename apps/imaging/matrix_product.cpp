@@ -11,7 +11,7 @@
 
 #include "apps/files/element_file.h"
 #include "apps/imaging/cublas.h"
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 #include "kernels/imaging.h"
 
 namespace hpe::imaging {

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 #include "apps/pictures/picture.h"
 #include "kernels/rays.h"
 

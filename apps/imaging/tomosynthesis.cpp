@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "apps/files/element_file.h"
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 #include "kernels/imaging.h"
 
 namespace hpe::imaging {

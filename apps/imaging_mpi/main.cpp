@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <exception>
 
-#include "apps/imaging/program.h"
-#include "apps/imaging_mpi/ranks.h"
+#include "apps/imaging/imaging_program.h"
+#include "apps/imaging_mpi/imaging_ranks.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/predict/expression.h"
+#include "apps/predict/formula_value.h"
 
 namespace hpe::predict {
 

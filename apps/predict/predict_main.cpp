@@ -8,7 +8,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
 #include "apps/command_line/wrapping.h"
-#include "apps/predict/request.h"
+#include "apps/predict/predict_request.h"
 #include "apps/predict/svg.h"
 #include "apps/predict/trace_specification.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/predict/demand.h"
-#include "apps/predict/expression.h"
+#include "apps/predict/formula_value.h"
 
 namespace hpe::predict {
 

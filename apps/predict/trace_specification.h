@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "apps/predict/expression.h"
+#include "apps/predict/formula_value.h"
 
 namespace hpe::predict {
 

@@ -6,7 +6,7 @@
 
 #include "apps/rtm/model/volume.h"
 #include "kernels/absorb.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::rtm {
 
@@ -28,8 +28,8 @@ struct boundaries {
 [[nodiscard]] kernels::y_ends ends_of(std::int64_t ny, const boundaries& b);
 
 /// The cells of a model and of the absorbing layers around it: their layout in memory, and the damping of each cell.
-/// Damping in sponges follows g = 1 / (1 + a) = x[i] y[j] z[k], see kernels/wave.h; matched layers have the rates of
-/// kernels/absorb.h.
+/// Damping in sponges follows g = 1 / (1 + a) = x[i] y[j] z[k], see kernels/wave_parameters.h; matched layers have the
+/// rates of kernels/absorb.h.
 struct grid {
   kernels::field_layout layout;
   kernels::y_ends ends;
@@ -60,10 +60,10 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& s
 /// slab has fewer planes than the stencil's radius.
 grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 
-/// The potential in kernels/wave.h for densities on the cells of a model: sqrt(density) laplacian(1 / sqrt(density)),
-/// with the weights of the wave step. With this potential, a constant pressure stays constant, and a jump of density
-/// between two cells acts like the geometric mean of both densities at the face between the cells. The outermost
-/// densities continue beyond the model.
+/// The potential in kernels/wave_parameters.h for densities on the cells of a model: sqrt(density) laplacian(1 /
+/// sqrt(density)), with the weights of the wave step. With this potential, a constant pressure stays constant, and a
+/// jump of density between two cells acts like the geometric mean of both densities at the face between the cells. The
+/// outermost densities continue beyond the model.
 class density_potential {
  public:
   /// Throws bad_input for densities that are not positive, or whose ratio makes the scheme unstable.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "apps/rtm/keep/revolve.h"
-#include "kernels/boxes.h"
+#include "kernels/copy_boxes.h"
 
 namespace hpe::rtm {
 

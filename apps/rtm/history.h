@@ -26,7 +26,7 @@ struct keeping {
   keep_method how = keep_method::automatic;
   keep_place where = keep_place::automatic;
   std::int64_t bits = 0;         ///< bits of a cell in kept fields: 4, 8 or 16; 0: uncompressed
-  bool zfp = false;              ///< the host compresses with zfp; false: kernels compress (kernels/wave.h)
+  bool zfp = false;              ///< the host compresses with zfp; false: kernels compress (kernels/wave_parameters.h)
   std::int64_t checkpoints = 0;  ///< number of checkpoints; 0: as many as fit into memory
   std::string folder = ".";      ///< folder of the file for keep_place::disk
 };

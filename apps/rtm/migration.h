@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "apps/rtm/choice.h"
 #include "apps/rtm/grid.h"
+#include "apps/rtm/keep_choice.h"
 #include "apps/rtm/model/volume.h"
-#include "apps/rtm/team.h"
+#include "apps/rtm/rtm_team.h"
 #include "apps/rtm/wave.h"
 
 namespace hpe::rtm {

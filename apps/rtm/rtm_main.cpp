@@ -12,8 +12,8 @@
 #include "apps/command_line/wrapping.h"
 #include "apps/rtm/migration.h"
 #include "apps/rtm/model/model_file.h"
-#include "apps/rtm/model/picture.h"
-#include "apps/rtm/request.h"
+#include "apps/rtm/model/model_picture.h"
+#include "apps/rtm/rtm_request.h"
 #include "apps/rtm/verbs.h"
 #include "hpe/hpe.hpp"
 

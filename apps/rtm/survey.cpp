@@ -14,9 +14,9 @@
 #include <utility>
 #include <variant>
 
-#include "apps/command_line/options.h"
+#include "apps/command_line/command_options.h"
 #include "apps/command_line/wrapping.h"
-#include "apps/rtm/choice.h"
+#include "apps/rtm/keep_choice.h"
 #include "apps/rtm/records.h"
 
 namespace hpe::rtm {

@@ -20,7 +20,7 @@
 #include "apps/command_line/wrapping.h"
 #include "apps/files/segy.h"
 #include "apps/rtm/model/model_file.h"
-#include "apps/rtm/model/picture.h"
+#include "apps/rtm/model/model_picture.h"
 #include "apps/rtm/records.h"
 #include "apps/rtm/run.h"
 #include "apps/rtm/survey.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "apps/rtm/team.h"
+#include "apps/rtm/rtm_team.h"
 
 namespace hpe::rtm {
 

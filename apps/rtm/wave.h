@@ -7,11 +7,11 @@
 
 #include "apps/rtm/grid.h"
 #include "apps/rtm/keep/field_store.h"
-#include "apps/rtm/team.h"
+#include "apps/rtm/rtm_team.h"
 #include "apps/rtm/wave_field.h"
 #include "hpe/hpe.hpp"
 #include "kernels/absorb.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::rtm {
 
@@ -104,8 +104,8 @@ struct medium {
 };
 
 /// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: the
-/// number of bits, 4, 8 or 16, that encode a cell within the range of values of its block (kernels/wave.h); 0:
-/// uncompressed.
+/// number of bits, 4, 8 or 16, that encode a cell within the range of values of its block (kernels/wave_parameters.h);
+/// 0: uncompressed.
 template <class T>
 class kept_fields {
  public:

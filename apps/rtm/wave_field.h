@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hpe/hpe.hpp"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::rtm {
 

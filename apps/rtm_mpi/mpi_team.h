@@ -3,7 +3,7 @@
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
-#include "apps/rtm/team.h"
+#include "apps/rtm/rtm_team.h"
 
 namespace hpe::rtm {
 

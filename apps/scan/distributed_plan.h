@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/scan/ranks.h"
+#include "apps/scan/scan_ranks.h"
 #include "apps/scan/team/three_stages.h"
 
 namespace hpe::scan {

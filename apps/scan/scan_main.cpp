@@ -14,9 +14,9 @@
 #include "apps/command_line/report.h"
 #include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
-#include "apps/scan/check.h"
-#include "apps/scan/plan.h"
-#include "apps/scan/request.h"
+#include "apps/scan/scan_check.h"
+#include "apps/scan/scan_plan.h"
+#include "apps/scan/scan_request.h"
 
 namespace hpe::scan {
 

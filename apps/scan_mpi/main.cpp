@@ -11,9 +11,9 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
 #include "apps/command_line/wrapping.h"
-#include "apps/scan/check.h"
 #include "apps/scan/distributed_plan.h"
-#include "apps/scan/request.h"
+#include "apps/scan/scan_check.h"
+#include "apps/scan/scan_request.h"
 #include "apps/scan_mpi/mpi_ranks.h"
 
 namespace hpe::scan {

@@ -3,7 +3,7 @@
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
-#include "apps/scan/ranks.h"
+#include "apps/scan/scan_ranks.h"
 
 namespace hpe::scan {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hpe/hpe.hpp"
-#include "kernels/radix.h"
+#include "kernels/radix_parameters.h"
 #include "kernels/sort.h"
 
 namespace hpe::sort {

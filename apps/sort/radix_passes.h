@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "hpe/hpe.hpp"
-#include "kernels/radix_passes.h"
+#include "kernels/radix_pass_parameters.h"
 
 namespace hpe::sort {
 
-/// A stable sort in passes over digits, from the lowest; kernels/radix_passes.h describes how keys move to their final
-/// devices. An object can run many times. Only one thread at a time may use it.
+/// A stable sort in passes over digits, from the lowest; kernels/radix_pass_parameters.h describes how keys move to
+/// their final devices. An object can run many times. Only one thread at a time may use it.
 class radix_passes {
  public:
   /// The elements of the unsorted array that one device has. The device's part of the sorted array has about as many

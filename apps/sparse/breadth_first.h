@@ -1,7 +1,7 @@
 #pragma once
 
 #include "apps/sparse/rows.h"
-#include "kernels/sparse.h"
+#include "kernels/sparse_parameters.h"
 
 namespace hpe::sparse {
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "apps/gather/plan.h"
-#include "kernels/sparse.h"
+#include "apps/gather/gather_plan.h"
+#include "kernels/sparse_parameters.h"
 
 namespace hpe::sparse {
 

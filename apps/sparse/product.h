@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "apps/gather/plan.h"
+#include "apps/gather/gather_plan.h"
 #include "apps/sparse/rows.h"
-#include "kernels/sparse.h"
+#include "kernels/sparse_parameters.h"
 
 namespace hpe::sparse {
 

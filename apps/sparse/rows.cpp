@@ -8,7 +8,7 @@
 
 #include "apps/command_line/program.h"
 #include "apps/modules/modules.h"
-#include "kernels/sparse.h"
+#include "kernels/sparse_parameters.h"
 
 namespace hpe::sparse {
 

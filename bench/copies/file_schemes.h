@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/copies/bare_copies.h"
-#include "bench/copies/pageable_copy.h"
+#include "bench/copies/driver_copy.h"
 
 namespace hpe::bench {
 

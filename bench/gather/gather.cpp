@@ -11,7 +11,7 @@
 #include <functional>
 #include <memory>
 
-#include "apps/gather/plan.h"
+#include "apps/gather/gather_plan.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/gather/accuracy.h"

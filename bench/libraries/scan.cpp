@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "apps/scan/plan.h"
+#include "apps/scan/scan_plan.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/libraries/scan_peers.h"

@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include "apps/scan/plan.h"
+#include "apps/scan/scan_plan.h"
 #include "bench/libraries/scan_peers.h"
 #include "bench/libraries/soft_bars.h"
 

@@ -10,7 +10,7 @@
 #include "bench/machine/device_rates.h"
 #include "hpe/hpe.hpp"
 #include "kernels/rays.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::bench {
 

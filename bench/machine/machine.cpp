@@ -19,8 +19,8 @@
 #include "bench/copies/file_schemes.h"
 #include "bench/machine/device_rates.h"
 #include "bench/machine/kernel_rates.h"
+#include "bench/machine/machine_table.h"
 #include "bench/machine/ranks.h"
-#include "bench/machine/table.h"
 #include "hpe/hpe.hpp"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/common/measure.h"
-#include "bench/remote/experiment.h"
+#include "bench/remote/remote_experiment.h"
 
 namespace hpe::bench::remote {
 

@@ -10,8 +10,8 @@
 
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
-#include "bench/spread/kernels.h"
 #include "bench/spread/runner.h"
+#include "bench/spread/single_gpu_kernels.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <complex>
 #include <numeric>
 
-#include "bench/spread/sparse.h"
+#include "bench/spread/sparse_matrices.h"
 
 namespace hpe::bench {
 

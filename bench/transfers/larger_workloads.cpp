@@ -6,10 +6,10 @@
 #include <span>
 #include <utility>
 
-#include "apps/scan/plan.h"
+#include "apps/scan/scan_plan.h"
 #include "bench/common/devices.h"
 #include "hpe/hpe.hpp"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::bench {
 

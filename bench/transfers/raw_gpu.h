@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "bench/common/driver.h"
+#include "bench/common/pinned_buffer.h"
 
 namespace hpe::bench {
 

@@ -18,7 +18,7 @@
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/copies/bare_copies.h"
-#include "bench/copies/pageable_copy.h"
+#include "bench/copies/driver_copy.h"
 #include "bench/copies/partner.h"
 #include "hpe/hpe.hpp"
 

@@ -11,7 +11,7 @@
 #include "bench/waves/rtm_step.h"
 #include "hpe/hpe.hpp"
 #include "kernels/absorb.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace {
 

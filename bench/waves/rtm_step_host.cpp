@@ -15,7 +15,7 @@
 
 #include "bench/waves/rtm_step.h"
 #include "hpe/kernel.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 extern "C" {
 #define HPE_KERNEL(name, ...)                                          \

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/common/measure.h"
-#include "bench/workloads/program.h"
+#include "bench/workloads/workload.h"
 
 namespace hpe::bench {
 

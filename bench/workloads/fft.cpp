@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "apps/fft/cufft.h"
-#include "apps/fft/modules.h"
+#include "apps/fft/fft_modules.h"
 #include "bench/libraries/fft_peers.h"
-#include "bench/workloads/program.h"
+#include "bench/workloads/workload.h"
 
 namespace hpe::bench {
 

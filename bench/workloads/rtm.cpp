@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "apps/rtm/wave.h"
-#include "bench/workloads/program.h"
+#include "bench/workloads/workload.h"
 
 namespace hpe::bench {
 

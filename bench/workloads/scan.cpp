@@ -2,9 +2,9 @@
 // all chunks to every device, and every device scans these sums.
 
 #include "apps/scan/choice/premises.h"
-#include "apps/scan/plan.h"
+#include "apps/scan/scan_plan.h"
 #include "bench/libraries/scan_peers.h"
-#include "bench/workloads/program.h"
+#include "bench/workloads/workload.h"
 
 namespace hpe::bench {
 

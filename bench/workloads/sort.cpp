@@ -7,7 +7,7 @@
 #include <random>
 
 #include "apps/sort/sorter.h"
-#include "bench/workloads/program.h"
+#include "bench/workloads/workload.h"
 
 namespace hpe::bench {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "apps/fdtd/field.h"
-#include "bench/workloads/program.h"
+#include "bench/workloads/workload.h"
 
 namespace hpe::bench {
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "apps/fft/request.h"
+#include "apps/fft/fft_request.h"
 #include "bench/common/devices.h"
 #include "bench/libraries/soft_bars.h"
 #include "bench/workloads/comparison.h"

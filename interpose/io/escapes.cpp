@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #include "interpose/io/next.h"
-#include "interpose/io/staging.h"
+#include "interpose/io/staged_buffers.h"
 
 // unistd.h declares syscall with an ellipsis. This signature has the same calling convention, so the compiler passes
 // most calls on by one jump.

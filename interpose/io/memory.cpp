@@ -16,7 +16,7 @@
 #include <cstring>
 
 #include "interpose/io/next.h"
-#include "interpose/io/staging.h"
+#include "interpose/io/staged_buffers.h"
 #include "runtime/core/runtime.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <new>
 
-#include "interpose/io/staging.h"
-#include "runtime/core/api/guard.h"
+#include "interpose/io/staged_buffers.h"
+#include "runtime/core/api/api_guard.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::interpose {

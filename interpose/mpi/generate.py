@@ -198,7 +198,7 @@ def wrap(table, output, *headers):
         '#include "interpose/mpi/messages/job.h"',
         '#include "interpose/mpi/messages/point_to_point.h"',
         '#include "interpose/mpi/messages/unmatched_sends.h"',
-        '#include "interpose/mpi/operation.h"',
+        '#include "interpose/mpi/reduction_operation.h"',
         '#include "interpose/mpi/waiting_call.h"',
         "",
         "using namespace hpe::interpose::mpi;",

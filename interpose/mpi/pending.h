@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interpose/mpi/errors.h"
+#include "interpose/mpi/mpi_errors.h"
 #include "interpose/mpi/staged_buffer.h"
 #include "runtime/base/thread_safety.h"
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "interpose/mpi/operation.h"
+#include "interpose/mpi/reduction_operation.h"
 #include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The body for GPUs of the kernel of kernels/boxes.h. All threads of the launch share the cells of each box.
+/// The body for GPUs of the kernel of kernels/copy_boxes.h. All threads of the launch share the cells of each box.
 
-#include "kernels/boxes.h"
+#include "kernels/copy_boxes.h"
 
 namespace hpe::kernels::cuda {
 namespace {

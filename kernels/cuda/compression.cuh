@@ -1,7 +1,7 @@
 #pragma once
 
-/// The bodies for GPUs of the kernels for compressed wave fields (kernels/wave.h). A warp processes a row, several
-/// compressed blocks at a time; each lane processes two neighbouring cells of a block.
+/// The bodies for GPUs of the kernels for compressed wave fields (kernels/wave_parameters.h). A warp processes a row,
+/// several compressed blocks at a time; each lane processes two neighbouring cells of a block.
 
 #include "kernels/cuda/warp.cuh"
 #include "kernels/cuda/wave.cuh"

@@ -7,7 +7,7 @@
 
 #include <cub/block/block_radix_rank.cuh>
 
-#include "kernels/radix_passes.h"
+#include "kernels/radix_pass_parameters.h"
 
 namespace hpe::kernels::gpu {
 

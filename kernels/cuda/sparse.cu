@@ -1,7 +1,7 @@
 // The kernels of sparse matrices, graphs and hash tables for GPUs.
 
 #include "kernels/cuda/warp.cuh"
-#include "kernels/sparse.h"
+#include "kernels/sparse_parameters.h"
 
 namespace hpe::kernels::gpu {
 

@@ -1,13 +1,13 @@
 #pragma once
 
-/// The bodies for GPUs of the kernels of kernels/wave.h. A block of threads computes one tile.
+/// The bodies for GPUs of the kernels of kernels/wave_parameters.h. A block of threads computes one tile.
 ///
 /// Invariant: the operations of kernels/cuda/wave_arithmetic.cuh compute every point in the same order, whatever the
 /// tiles are.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 #include "kernels/cuda/wave_march.cuh"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::kernels::cuda {
 namespace {

@@ -4,7 +4,7 @@
 /// hosts with fused multiply-adds compute the same bits. Every fused operation is written explicitly; the compiler
 /// fuses no other operations.
 
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::kernels::cuda {
 

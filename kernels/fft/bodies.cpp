@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "hpe/kernel.h"
-#include "kernels/fft.h"
 #include "kernels/fft/roots.h"
+#include "kernels/fft_parameters.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "hpe/kernel.h"
-#include "kernels/fft.h"
+#include "kernels/fft_parameters.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // the machine supports.
 
 #include "hpe/kernel.h"
-#include "kernels/fft.h"
+#include "kernels/fft_parameters.h"
 
 namespace {
 

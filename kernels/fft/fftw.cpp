@@ -16,8 +16,8 @@
 #include <type_traits>
 
 #include "hpe/kernel.h"
-#include "kernels/fft.h"
 #include "kernels/fft/fftw_names.h"
+#include "kernels/fft_parameters.h"
 
 extern "C" {
 void fft_transpose_f32(const void* parameters, const hpeTiles* tiles);

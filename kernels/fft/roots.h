@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "kernels/fft.h"
+#include "kernels/fft_parameters.h"
 
 namespace hpe::kernels {
 

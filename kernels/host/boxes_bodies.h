@@ -1,8 +1,8 @@
 #pragma once
 
-/// The body for soft devices of the kernel of kernels/boxes.h.
+/// The body for soft devices of the kernel of kernels/copy_boxes.h.
 
-#include "kernels/boxes.h"
+#include "kernels/copy_boxes.h"
 #include "kernels/host/wave_bodies.h"
 
 namespace {

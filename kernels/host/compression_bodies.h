@@ -1,6 +1,6 @@
 #pragma once
 
-/// The bodies for soft devices of the kernels for compressed wave fields (kernels/wave.h).
+/// The bodies for soft devices of the kernels for compressed wave fields (kernels/wave_parameters.h).
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "kernels/absorb.h"
 #include "kernels/fdtd.h"
 #include "kernels/host/variant.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 extern "C" {
 #define HPE_KERNEL(name, ...) HPE_DISPATCHED_KERNEL(name)

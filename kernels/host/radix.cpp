@@ -1,12 +1,11 @@
 // The kernels of sorting by radix for soft devices.
 
-#include "kernels/radix.h"
-
 #include <string.h>
 
 #include <type_traits>
 
 #include "hpe/kernel.h"
+#include "kernels/radix_parameters.h"
 
 namespace hpe::kernels {
 
@@ -74,7 +73,7 @@ void count_digits(const radix_digits_parameters& p, const element<Key, keys>* fr
         __atomic_fetch_add(p.counts + counting[c] * radix_digits + d, counts[c][d], __ATOMIC_RELAXED);
 }
 
-/// Returns the class of a key (kernels/radix.h).
+/// Returns the class of a key (kernels/radix_parameters.h).
 template <class Key>
 class classifier {
  public:

@@ -1,9 +1,8 @@
 // The kernels of sparse matrices, graphs and hash tables for soft devices. Memory accesses limit the speed of these
 // kernels; therefore, they are compiled for one instruction set only.
 
-#include "kernels/sparse.h"
-
 #include "hpe/kernel.h"
+#include "kernels/sparse_parameters.h"
 
 namespace hpe::kernels {
 

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The bodies for soft devices of the kernels of kernels/wave.h.
+/// The bodies for soft devices of the kernels of kernels/wave_parameters.h.
 
 #include "kernels/host/arithmetic.h"
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace {
 

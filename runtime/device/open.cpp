@@ -3,7 +3,7 @@
 #include "runtime/base/options.h"
 #include "runtime/device/device.h"
 #include "runtime/device/soft/owner/soft_set.h"
-#include "runtime/device/soft/shared/specification.h"
+#include "runtime/device/soft/shared/device_specification.h"
 
 namespace hpe::device {
 

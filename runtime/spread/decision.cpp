@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::spread {
 

@@ -12,11 +12,11 @@
 #include <sstream>
 #include <string>
 
-#include "apps/command_line/options.h"
+#include "apps/command_line/command_options.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/machine.h"
 #include "apps/hpe/nvml.h"
-#include "apps/hpe/report/command.h"
+#include "apps/hpe/report/report_command.h"
 #include "apps/hpe/running.h"
 #include "tests/shell.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "apps/command_line/bad_input.h"
-#include "apps/hpe/doctor/program.h"
+#include "apps/hpe/doctor/examined_program.h"
 #include "tests/shell.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "apps/command_line/bad_input.h"
-#include "apps/hpe/explain/command.h"
+#include "apps/hpe/explain/explain_command.h"
 
 namespace {
 

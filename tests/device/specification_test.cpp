@@ -1,8 +1,7 @@
-#include "runtime/device/soft/shared/specification.h"
-
 #include <gtest/gtest.h>
 
 #include "runtime/device/cuda/open.h"
+#include "runtime/device/soft/shared/device_specification.h"
 #include "tests/device/support.h"
 
 namespace device_test {

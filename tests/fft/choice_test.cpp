@@ -1,7 +1,6 @@
-#include "apps/fft/choice.h"
-
 #include <gtest/gtest.h>
 
+#include "apps/fft/fft_choice.h"
 #include "hpe/hpe.hpp"
 
 namespace hpe::fft {

@@ -1,12 +1,12 @@
-// Tests the kernels alone, without a runtime: compares every variant with the definitions in kernels/fft.h, for several
-// divisions into launches.
+// Tests the kernels alone, without a runtime: compares every variant with the definitions in kernels/fft_parameters.h,
+// for several divisions into launches.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "hpe/kernel.h"
-#include "kernels/fft.h"
+#include "kernels/fft_parameters.h"
 #include "tests/fft/reference.h"
 
 extern "C" {

@@ -12,7 +12,7 @@
 
 #include "hpe/error.hpp"
 #include "runtime/device/cuda/open.h"
-#include "runtime/device/soft/shared/specification.h"
+#include "runtime/device/soft/shared/device_specification.h"
 
 namespace {
 

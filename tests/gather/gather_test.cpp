@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "apps/gather/plan.h"
+#include "apps/gather/gather_plan.h"
 
 namespace hpe::gather::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "apps/files/element_file.h"
-#include "apps/gather/plan.h"
+#include "apps/gather/gather_plan.h"
 #include "apps/sparse/file.h"
 #include "apps/sparse/hash_table.h"
 #include "apps/sparse/rows.h"

@@ -14,7 +14,7 @@
 
 #include "apps/files/element_file.h"
 #include "apps/imaging/imaging_main.h"
-#include "apps/imaging/program.h"
+#include "apps/imaging/imaging_program.h"
 #include "apps/pictures/picture.h"
 #include "kernels/rays.h"
 

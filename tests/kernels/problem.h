@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/wave.h"
+#include "kernels/wave_parameters.h"
 
 namespace hpe::kernels {
 

@@ -1,8 +1,6 @@
 // Tests the kernels without a runtime: compares every variant with a plain reference, and different divisions of a grid
 // with each other.
 
-#include "kernels/wave.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "hpe/kernel.h"
+#include "kernels/wave_parameters.h"
 #include "tests/kernels/problem.h"
 
 extern "C" {
@@ -99,7 +98,7 @@ result<T> run(const problem<T>& given, hpeHostKernel kernel, const std::vector<i
   return r;
 }
 
-/// Returns the field after the step in long double, by the formula of kernels/wave.h.
+/// Returns the field after the step in long double, by the formula of kernels/wave_parameters.h.
 template <class T>
 std::vector<long double> reference(const problem<T>& g) {
   const field_layout& l = g.layout;

@@ -1,5 +1,3 @@
-#include "runtime/os/message.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "hpe/error.hpp"
+#include "runtime/os/socket_message.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "apps/predict/predict_request.h"
 #include "apps/predict/predictions.h"
-#include "apps/predict/request.h"
 #include "apps/predict/svg.h"
 #include "apps/predict/trace_specification.h"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "runtime/ptx/compiler/compiler.h"
+#include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
-#include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/patch/patch.h"
 #include "runtime/ptx/races/race_report.h"
 #include "runtime/ptx/text/parser.h"

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "apps/pictures/chart.h"
-#include "apps/rtm/model/picture.h"
+#include "apps/rtm/model/model_picture.h"
 #include "tests/rtm/experiment.h"
 
 namespace hpe::rtm::testing {

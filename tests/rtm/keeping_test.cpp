@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "apps/rtm/choice.h"
 #include "apps/rtm/keep/revolve.h"
 #include "apps/rtm/keep/sink.h"
+#include "apps/rtm/keep_choice.h"
 #include "tests/rtm/experiment.h"
 #include "tests/rtm/small_disk.h"
 

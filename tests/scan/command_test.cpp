@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "apps/files/element_file.h"
-#include "apps/scan/request.h"
 #include "apps/scan/scan_main.h"
+#include "apps/scan/scan_request.h"
 #include "tests/scan/support.h"
 
 namespace hpe::scan::testing {

@@ -1,12 +1,11 @@
 // Runs whole scans with plans, on the devices of HPE_DEVICES.
 
-#include "apps/scan/plan.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "apps/scan/scan_plan.h"
 #include "tests/scan/affine.h"
 #include "tests/scan/support.h"
 

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "apps/scan/operation.h"
+#include "apps/scan/scan_operation.h"
 
 namespace hpe::scan::testing {
 

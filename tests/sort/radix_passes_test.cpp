@@ -1,8 +1,6 @@
 // Tests the kernels that sort by radix over several GPUs: runs nvcc's PTX on the CPU, device by device, and compares
 // the results with the standard library's stable sort.
 
-#include "kernels/radix_passes.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "apps/sort/radix.h"
 #include "apps/sort/sorter.h"
+#include "kernels/radix_pass_parameters.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace {

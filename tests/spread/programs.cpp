@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/spread/kernels.h"
 #include "bench/spread/runner.h"
+#include "bench/spread/single_gpu_kernels.h"
 
 namespace hpe::bench {
 namespace {

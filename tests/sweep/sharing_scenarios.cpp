@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "hpe/node.h"
-#include "runtime/core/api/guard.h"
+#include "runtime/core/api/api_guard.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/node/handle.h"
 #include "tests/sweep/runner.h"

@@ -3,7 +3,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
 #include "apps/command_line/wrapping.h"
-#include "apps/hpe/explain/command.h"
+#include "apps/hpe/explain/explain_command.h"
 #include "hpe/error.hpp"
 #include "runtime/base/demangled.h"
 #include "runtime/ptx/files/device_code.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_line/report.h"
-#include "apps/hpe/explain/command.h"
+#include "apps/hpe/explain/explain_command.h"
 #include "runtime/base/demangled.h"
 #include "runtime/ptx/analysis/words.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "apps/hpe/explain/command.h"
+#include "apps/hpe/explain/explain_command.h"
 #include "runtime/base/demangled.h"
 #include "runtime/ptx/analysis/words.h"
 

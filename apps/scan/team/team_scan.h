@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "apps/scan/team/kernels.h"
+#include "apps/scan/team/scan_kernels.h"
 
 namespace hpe::scan {
 

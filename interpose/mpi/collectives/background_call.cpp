@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "interpose/mpi/messages/message.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 
 namespace hpe::interpose::mpi {

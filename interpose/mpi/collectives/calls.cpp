@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "interpose/mpi/collectives/background_call.h"
-#include "interpose/mpi/collectives/plan.h"
+#include "interpose/mpi/collectives/collective_plan.h"
 #include "interpose/mpi/groups.h"
 #include "runtime/trace/recorder.h"
 

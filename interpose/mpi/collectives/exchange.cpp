@@ -1,7 +1,7 @@
 #include "interpose/mpi/collectives/exchange.h"
 
-#include "interpose/mpi/errors.h"
 #include "interpose/mpi/messages/unmatched_sends.h"
+#include "interpose/mpi/mpi_errors.h"
 #include "interpose/mpi/pending.h"
 
 namespace hpe::interpose::mpi {

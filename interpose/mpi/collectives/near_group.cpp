@@ -4,7 +4,7 @@
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/job.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 
 namespace hpe::interpose::mpi {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 
 namespace hpe::interpose::mpi {
 

@@ -15,7 +15,7 @@
 #include "hpe/node.h"
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/layout.h"
-#include "interpose/mpi/messages/board/announcements.h"
+#include "interpose/mpi/messages/board/announcement_board.h"
 #include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/job.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 #include "interpose/mpi/messages/transfer/direct_copy.h"
 

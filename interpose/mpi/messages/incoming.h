@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "interpose/mpi/messages/board/announcements.h"
+#include "interpose/mpi/messages/board/announcement_board.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
@@ -32,8 +32,8 @@ struct receive {
   MPI_Comm comm;
 };
 
-/// Announces a receive to its sender (board/announcements.h). Call this before the receive is posted to MPI. Returns
-/// nullptr if the receive cannot be announced. The caller must hold a progress::guard.
+/// Announces a receive to its sender (board/announcement_board.h). Call this before the receive is posted to MPI.
+/// Returns nullptr if the receive cannot be announced. The caller must hold a progress::guard.
 [[nodiscard]] std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which);
 
 class incoming final : public message {

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <memory>
 
-#include "interpose/mpi/messages/board/announcements.h"
+#include "interpose/mpi/messages/board/announcement_board.h"
 #include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/waiting_call.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"

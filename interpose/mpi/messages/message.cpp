@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 
 // Each start of an operation ends in end(). end() stores the results, sets over_, after which other threads may read
 // the results, and completes the generalised request. The generalised request itself never returns an error, because

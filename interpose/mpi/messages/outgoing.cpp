@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "interpose/mpi/libraries/library.h"
-#include "interpose/mpi/messages/board/announcements.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/board/announcement_board.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 #include "interpose/mpi/messages/transfer/direct_copy.h"
 #include "interpose/mpi/messages/unmatched_sends.h"

@@ -15,8 +15,8 @@
 #include <new>
 #include <optional>
 
-#include "interpose/mpi/errors.h"
 #include "interpose/mpi/layout.h"
+#include "interpose/mpi/mpi_errors.h"
 
 namespace hpe::interpose::mpi {
 

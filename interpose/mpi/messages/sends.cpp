@@ -5,9 +5,9 @@
 
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/board/offers.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/point_to_point.h"
-#include "interpose/mpi/messages/progress.h"
 #include "runtime/base/log.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/trace/recorder.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/pending.h"
 
 // look_into() receives a message that hpe has taken out of MPI. The program's MPI_Mrecv needs a message handle of MPI,

@@ -16,7 +16,7 @@
 #include <unordered_map>
 
 #include "interpose/mpi/messages/envelope.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "interpose/adopted_pointers.h"
-#include "interpose/mpi/messages/board/announcements.h"
+#include "interpose/mpi/messages/board/announcement_board.h"
 #include "interpose/mpi/messages/job.h"
 
 namespace hpe::interpose::mpi {

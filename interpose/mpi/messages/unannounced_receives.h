@@ -1,6 +1,6 @@
 #pragma once
 
-/// Records the receives in progress that are not announced (board/announcements.h). MPI matches a message with the
+/// Records the receives in progress that are not announced (board/announcement_board.h). MPI matches a message with the
 /// oldest receive that fits. If a later receive was announced, the sender would copy the message to the wrong buffer.
 /// So hpe announces a receive only if no unannounced receive in progress may get the same message.
 

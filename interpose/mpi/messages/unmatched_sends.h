@@ -2,9 +2,9 @@
 
 /// Records the messages that this process has sent, until it knows that a receive has matched them. MPI matches
 /// messages to one rank, with one communicator and tag, in the order in which they were sent. So before a sender copies
-/// a message to the buffer of an announced receive (board/announcements.h), it must know that all its earlier messages
-/// with the same rank, communicator and tag are matched. Otherwise MPI could match the receive with an earlier, shorter
-/// message, and the copy would have overwritten bytes after the end of this message.
+/// a message to the buffer of an announced receive (board/announcement_board.h), it must know that all its earlier
+/// messages with the same rank, communicator and tag are matched. Otherwise MPI could match the receive with an
+/// earlier, shorter message, and the copy would have overwritten bytes after the end of this message.
 
 #include <array>
 #include <atomic>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
-#include "interpose/mpi/messages/board/announcements.h"
+#include "interpose/mpi/messages/board/announcement_board.h"
 #include "interpose/mpi/real.h"
 #include "runtime/base/thread_safety.h"
 

@@ -2,7 +2,7 @@
 
 #include "hpe/announce.h"
 
-#include "runtime/core/api/guard.h"
+#include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 
 using hpe::core::guarded;

@@ -7,7 +7,7 @@
 
 #include "hpe/placement.h"
 #include "runtime/base/per_thread.h"
-#include "runtime/core/api/guard.h"
+#include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 #include "runtime/device/checks.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/own_process.h"
-#include "runtime/core/api/guard.h"
+#include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 
 using hpe::core::guarded;

@@ -1,7 +1,7 @@
 // The C interface: memory.
 
 #include "runtime/base/granule.h"
-#include "runtime/core/api/guard.h"
+#include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 #include "runtime/trace/profile.h"
 

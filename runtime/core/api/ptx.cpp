@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/core/api/guard.h"
+#include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 
 using hpe::core::guarded;

@@ -6,7 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::core {
 

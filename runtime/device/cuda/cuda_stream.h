@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/cuda/cuda_host_memory.h"
 #include "runtime/device/cuda/driver.h"
-#include "runtime/device/cuda/host_memory.h"
 #include "runtime/device/observer.h"
 
 namespace hpe::device::cuda {

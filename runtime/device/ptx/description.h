@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/device/ptx_module.h"
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::device {
 

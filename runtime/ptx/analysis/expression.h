@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "runtime/ptx/analysis/flow_graph.h"
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx::analysis {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx {
 

@@ -8,7 +8,7 @@
 /// The fourth argument is the fourth operand. For an instruction with fewer operands, the fourth argument is the
 /// descriptor, which contains rounding, saturation, comparison and the types of a conversion.
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx {
 

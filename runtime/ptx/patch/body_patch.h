@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "runtime/ptx/patch/edits.h"
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx::patch {
 

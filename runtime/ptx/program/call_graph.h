@@ -2,7 +2,7 @@
 
 /// The call graph of a program: which functions call which other functions.
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx {
 

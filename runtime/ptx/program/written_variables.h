@@ -2,7 +2,7 @@
 
 /// Finds the variables in global memory that the code of a program may write.
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx {
 

@@ -3,7 +3,7 @@
 /// Checks the operands of instructions: their number must be the number in the instruction table, and the types of
 /// registers must agree with the types of the instructions.
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx {
 

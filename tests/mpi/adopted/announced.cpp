@@ -1,6 +1,6 @@
-// Tests receives that a rank announces to a sender (interpose/mpi/messages/board/announcements.h), so that blocking
-// sends copy to the receive buffer at once. Each receive must get the message with which MPI matches it, even if the
-// sender has copied another message to the buffer.
+// Tests receives that a rank announces to a sender (interpose/mpi/messages/board/announcement_board.h), so that
+// blocking sends copy to the receive buffer at once. Each receive must get the message with which MPI matches it, even
+// if the sender has copied another message to the buffer.
 #include <algorithm>
 #include <chrono>
 #include <random>

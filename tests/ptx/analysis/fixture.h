@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ptx/analysis/check.h"
+#include "runtime/ptx/analysis/record_check.h"
 #include "runtime/ptx/analysis/words.h"
+#include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
-#include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/text/parser.h"
 #include "tests/ptx/kernel_runner.h"
 

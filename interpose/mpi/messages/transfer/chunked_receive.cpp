@@ -1,5 +1,5 @@
 #include "interpose/mpi/messages/job.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 #include "interpose/mpi/pending.h"
 #include "runtime/base/error.h"

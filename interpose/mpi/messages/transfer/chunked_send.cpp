@@ -1,5 +1,5 @@
 #include "interpose/mpi/messages/job.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 
 // Chunk i uses place (host buffer) number i % at_once. Copies to the places begin in the order of the chunks, and

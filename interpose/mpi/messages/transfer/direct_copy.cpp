@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "interpose/mpi/messages/message.h"
-#include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "runtime/core/operations/host_access.h"
 
 namespace hpe::interpose::mpi {

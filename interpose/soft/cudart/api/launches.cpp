@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "interpose/soft/cudart/device/context.h"
-#include "interpose/soft/cudart/module/launch.h"
+#include "interpose/soft/cudart/module/kernel_launches.h"
 #include "interpose/soft/cudart/module/module_table.h"
 #include "interpose/soft/cudart/stream/operations.h"
 #include "interpose/soft/cudart/stream/stream.h"

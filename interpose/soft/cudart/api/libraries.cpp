@@ -8,7 +8,7 @@
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
-#include "interpose/soft/cudart/module/image.h"
+#include "interpose/soft/cudart/module/module_image.h"
 #include "interpose/soft/cudart/module/module_table.h"
 
 using namespace hpe::cudart;

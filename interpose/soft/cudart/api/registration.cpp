@@ -11,7 +11,7 @@
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/thread_state.h"
-#include "interpose/soft/cudart/module/launch.h"
+#include "interpose/soft/cudart/module/kernel_launches.h"
 #include "interpose/soft/cudart/module/module_table.h"
 #include "interpose/soft/cudart/stream/stream_table.h"
 #include "runtime/base/log.h"

@@ -14,7 +14,7 @@
 #include "interpose/soft/cudart/cuda12/structures.h"
 #include "interpose/soft/cudart/device/errors.h"
 #include "interpose/soft/cudart/device/thread_state.h"
-#include "interpose/soft/cudart/module/launch.h"
+#include "interpose/soft/cudart/module/kernel_launches.h"
 
 using namespace hpe::cudart;
 using namespace hpe::cudart::cuda12;

@@ -9,18 +9,18 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "interpose/soft/cudart/device/announce.h"
+#include "interpose/soft/cudart/device/announced_uses.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/device/thread_state.h"
 #include "interpose/soft/cudart/graph/condition.h"
 #include "interpose/soft/cudart/graph/graph.h"
 #include "interpose/soft/cudart/graph/graph_exec.h"
-#include "interpose/soft/cudart/graph/graph_memory.h"
+#include "interpose/soft/cudart/graph/graph_memory_table.h"
 #include "interpose/soft/cudart/graph/user_object.h"
 #include "interpose/soft/cudart/memory/array.h"
 #include "interpose/soft/cudart/memory/ipc.h"
 #include "interpose/soft/cudart/memory/pool_table.h"
-#include "interpose/soft/cudart/memory/texture.h"
+#include "interpose/soft/cudart/memory/texture_table.h"
 #include "interpose/soft/cudart/module/module_table.h"
 #include "interpose/soft/cudart/stream/capture.h"
 #include "interpose/soft/cudart/stream/event.h"

@@ -6,7 +6,7 @@
 
 #include "interpose/soft/cudart/device/errors.h"
 #include "interpose/soft/cudart/device/properties.h"
-#include "interpose/soft/cudart/spread/spreading.h"
+#include "interpose/soft/cudart/spread/soft_spreading.h"
 
 namespace hpe::cudart {
 

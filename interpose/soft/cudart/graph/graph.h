@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/device/handle_table.h"
-#include "interpose/soft/cudart/stream/operation.h"
+#include "interpose/soft/cudart/stream/stream_operation.h"
 
 namespace hpe::cudart {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/graph/graph.h"
-#include "interpose/soft/cudart/stream/operation.h"
+#include "interpose/soft/cudart/stream/stream_operation.h"
 
 namespace hpe::cudart {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "interpose/soft/cudart/stream/event.h"
-#include "interpose/soft/cudart/stream/operation.h"
+#include "interpose/soft/cudart/stream/stream_operation.h"
 
 // Operations of graph nodes that do not use a device.
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/device/context.h"
-#include "interpose/soft/cudart/memory/box.h"
+#include "interpose/soft/cudart/memory/box_copies.h"
 #include "interpose/soft/cudart/stream/capture.h"
 #include "interpose/soft/cudart/stream/operations.h"
 #include "interpose/soft/cudart/stream/stream.h"

@@ -7,7 +7,7 @@
 
 #include "hpe/hpe.h"
 #include "interpose/soft/cudart/device/failure.h"
-#include "interpose/soft/cudart/spread/spreading.h"
+#include "interpose/soft/cudart/spread/soft_spreading.h"
 
 namespace hpe::cudart {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "hpe/node.h"
 #include "interpose/soft/cudart/device/handle_table.h"
+#include "interpose/soft/cudart/memory/memory_pool.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
-#include "interpose/soft/cudart/memory/pool.h"
 
 namespace hpe::cudart {
 

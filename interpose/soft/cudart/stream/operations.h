@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/module/launch_attributes.h"
-#include "interpose/soft/cudart/stream/operation.h"
+#include "interpose/soft/cudart/stream/stream_operation.h"
 
 // Operations whose parameters a program can read and change in a graph. The prepare() of each operation is defined in
 // the source file of its family (launch.cpp, copy.cpp). The members have the values that the program passed.

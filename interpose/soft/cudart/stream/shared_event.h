@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "interpose/soft/cudart/stream/timeline.h"
+#include "interpose/soft/cudart/stream/stream_timeline.h"
 
 namespace hpe::cudart {
 

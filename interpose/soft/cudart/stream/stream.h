@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/stream/stream_attributes.h"
-#include "interpose/soft/cudart/stream/timeline.h"
+#include "interpose/soft/cudart/stream/stream_timeline.h"
 #include "interpose/soft/cudart/stream/work.h"
 
 namespace hpe::cudart {

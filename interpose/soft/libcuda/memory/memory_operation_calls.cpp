@@ -17,7 +17,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/graph/graph_exec.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
-#include "interpose/soft/cudart/stream/operation.h"
+#include "interpose/soft/cudart/stream/stream_operation.h"
 #include "interpose/soft/libcuda/call.h"
 
 using namespace hpe::libcuda;

@@ -10,7 +10,7 @@
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
-#include "interpose/soft/cudart/module/launch.h"
+#include "interpose/soft/cudart/module/kernel_launches.h"
 #include "interpose/soft/cudart/module/launch_attributes.h"
 #include "interpose/soft/cudart/module/module_table.h"
 #include "interpose/soft/cudart/stream/operations.h"

@@ -13,7 +13,7 @@
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/handle_table.h"
-#include "interpose/soft/cudart/module/image.h"
+#include "interpose/soft/cudart/module/module_image.h"
 #include "interpose/soft/cudart/module/module_table.h"
 #include "interpose/soft/libcuda/call.h"
 #include "interpose/soft/libcuda/module/grid_barrier.h"

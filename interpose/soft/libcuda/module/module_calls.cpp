@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/device/context.h"
-#include "interpose/soft/cudart/module/image.h"
+#include "interpose/soft/cudart/module/module_image.h"
 #include "interpose/soft/cudart/module/module_table.h"
 #include "interpose/soft/libcuda/call.h"
 #include "interpose/soft/libcuda/module/jit_options.h"

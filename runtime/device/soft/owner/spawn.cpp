@@ -26,8 +26,8 @@
 #include "runtime/base/own_process.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/os/futex.h"
-#include "runtime/os/message.h"
 #include "runtime/os/signals.h"
+#include "runtime/os/socket_message.h"
 
 namespace hpe::device::soft {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
-#include "runtime/os/message.h"
+#include "runtime/os/socket_message.h"
 
 namespace hpe::device::soft {
 

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "runtime/device/device.h"
-#include "runtime/device/soft/shared/specification.h"
+#include "runtime/device/soft/shared/device_specification.h"
 
 namespace hpe::device::soft {
 

@@ -14,7 +14,7 @@
 
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/softd/process.h"
-#include "runtime/os/message.h"
+#include "runtime/os/socket_message.h"
 
 namespace hpe::device::soft {
 

@@ -14,7 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/device/soft/shared/control.h"
-#include "runtime/device/soft/softd/guard.h"
+#include "runtime/device/soft/softd/crash_guard.h"
 #include "runtime/device/soft/softd/page_maker.h"
 #include "runtime/device/soft/softd/process.h"
 

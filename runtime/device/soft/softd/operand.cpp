@@ -1,7 +1,7 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/device/soft/softd/guard.h"
+#include "runtime/device/soft/softd/crash_guard.h"
 
 namespace hpe::device::soft {
 

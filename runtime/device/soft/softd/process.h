@@ -6,10 +6,10 @@
 #include <atomic>
 
 #include "runtime/device/soft/shared/fabric.h"
-#include "runtime/device/soft/softd/copy.h"
-#include "runtime/device/soft/softd/kernels.h"
-#include "runtime/device/soft/softd/pool.h"
-#include "runtime/device/soft/softd/ptx.h"
+#include "runtime/device/soft/softd/copy_engine.h"
+#include "runtime/device/soft/softd/ptx_runner.h"
+#include "runtime/device/soft/softd/softd_kernels.h"
+#include "runtime/device/soft/softd/tile_pool.h"
 
 namespace hpe::device::soft {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "runtime/device/soft/softd/guard.h"
+#include "runtime/device/soft/softd/crash_guard.h"
 #include "runtime/device/soft/softd/process.h"
 #include "runtime/os/thread.h"
 

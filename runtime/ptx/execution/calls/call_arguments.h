@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/ptx/program/program.h"
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::ptx {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "runtime/device/cuda/host_memory.h"
+#include "runtime/device/cuda/cuda_host_memory.h"
 #include "tests/interpose/gpu/driver_under_test.h"
 #include "tests/interpose/gpu/failing_memory.h"
 

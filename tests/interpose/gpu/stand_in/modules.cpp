@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
-#include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/files/fat_binary.h"
 #include "runtime/ptx/text/parser.h"
 #include "tests/interpose/gpu/stand_in/machine.h"

@@ -1,5 +1,3 @@
-#include "interpose/soft/cudart/memory/pool.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "interpose/soft/cudart/memory/memory_pool.h"
 #include "interpose/soft/cudart/stream/stream_table.h"
 #include "tests/interpose/soft/cudart/code_of.h"
 #include "tests/interpose/soft/cudart/gate.h"

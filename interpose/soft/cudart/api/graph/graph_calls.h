@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/graph/graph.h"
-#include "interpose/soft/cudart/stream/operation.h"
+#include "interpose/soft/cudart/stream/stream_operation.h"
 
 // Helper functions for CUDA's functions for graphs. Each helper function throws `failure`.
 

@@ -6,7 +6,7 @@
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/array.h"
-#include "interpose/soft/cudart/memory/box.h"
+#include "interpose/soft/cudart/memory/box_copies.h"
 #include "interpose/soft/cudart/memory/ipc.h"
 #include "interpose/soft/cudart/stream/operations.h"
 

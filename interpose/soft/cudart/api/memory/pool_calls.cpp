@@ -5,7 +5,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/device/errors.h"
-#include "interpose/soft/cudart/graph/graph_memory.h"
+#include "interpose/soft/cudart/graph/graph_memory_table.h"
 #include "interpose/soft/cudart/memory/ipc.h"
 #include "interpose/soft/cudart/memory/pool_table.h"
 #include "interpose/soft/cudart/stream/capture.h"

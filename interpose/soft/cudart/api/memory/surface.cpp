@@ -5,7 +5,7 @@
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/errors.h"
-#include "interpose/soft/cudart/memory/texture.h"
+#include "interpose/soft/cudart/memory/texture_table.h"
 
 using namespace hpe::cudart;
 

@@ -1,0 +1,123 @@
+#include "interpose/mpi/messages/message_progress.h"
+
+#include <algorithm>
+
+#include "interpose/mpi/libraries/library.h"
+
+// Invariant: requests_ and thens_ have the same length, and change only while mutex_ is locked. look_at_requests()
+// removes completed requests from both before it calls continuations, because a continuation may add requests to both.
+
+namespace hpe::interpose::mpi {
+
+progress& progress::of_process() {
+  static auto* const it = new progress;
+  return *it;
+}
+
+bool progress::attach() {
+  wait_a_little_ = call_in_progress(called_by_mpi);
+  attached_ = wait_a_little_ != nullptr;
+  return attached_;
+}
+
+progress::guard::guard() {
+  of_process().mutex_.lock();
+  ++of_process().held_;
+}
+
+progress::guard::~guard() {
+  --of_process().held_;
+  of_process().mutex_.unlock();
+}
+
+void progress::make_room() {
+  const auto grow = [](auto& list) {
+    if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
+  };
+  grow(requests_);
+  grow(thens_);
+}
+
+void progress::when_over(MPI_Request request, continuation&& then) noexcept {
+  requests_.push_back(request);
+  thens_.push_back(std::move(then));
+}
+
+void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
+
+// advance() calls functions of MPI, which call this function again. The inner call finds that held_ is not 0 and
+// returns at once.
+int progress::called_by_mpi() {
+  progress& all = of_process();
+  if (all.idle() || !all.attached_) return 0;
+  const std::unique_lock lock(all.mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || all.held_ != 0) return 0;
+  ++all.held_;
+  const int events = all.advance();
+  --all.held_;
+  return events;
+}
+
+void progress::look() {
+  if (idle() || only_one()) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || held_ != 0) return;
+  ++held_;
+  call_polls();
+  --held_;
+}
+
+void progress::look_at_arrivals() {
+  // Only one call in 8 makes progress, because progress takes about as long as the program's call, or longer if many
+  // operations are in progress.
+  constexpr unsigned some = 8;
+  if (idle() || only_one()) return;
+  if (begun_beside_others_.fetch_add(1, std::memory_order_relaxed) % some == 0) wait_a_little_();
+}
+
+int progress::advance() {
+  const int events = look_at_requests();
+  return events + call_polls();
+}
+
+// A poll may add new polls. repeat() adds them to polls_, and after the loop they follow the existing polls.
+int progress::call_polls() {
+  running_.swap(polls_);
+  const auto done = static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));
+  running_.insert(running_.end(), std::make_move_iterator(polls_.begin()), std::make_move_iterator(polls_.end()));
+  polls_.clear();
+  running_.swap(polls_);
+  return done;
+}
+
+int progress::look_at_requests() {
+  if (requests_.empty()) return 0;
+  const int count = static_cast<int>(requests_.size());
+  indices_.resize(requests_.size());
+  statuses_.resize(requests_.size());
+  int done = 0;
+  const int result = HPE_REAL(Testsome)(count, requests_.data(), &done, indices_.data(), statuses_.data());
+  if (done == MPI_UNDEFINED || done <= 0) return 0;
+  const std::vector<int> indices = indices_;
+  const std::vector<MPI_Status> statuses = statuses_;
+  std::vector<continuation> thens;
+  for (int k = 0; k < done; ++k) {
+    const auto i = static_cast<std::size_t>(indices[static_cast<std::size_t>(k)]);
+    thens.push_back(std::move(thens_[i]));
+    thens_[i] = nullptr;
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < thens_.size(); ++i) {
+    if (!thens_[i]) continue;
+    requests_[kept] = requests_[i];
+    if (kept != i) thens_[kept] = std::move(thens_[i]);
+    ++kept;
+  }
+  requests_.resize(kept);
+  thens_.resize(kept);
+  for (std::size_t k = 0; k < thens.size(); ++k)
+    thens[k](statuses[k], result == MPI_ERR_IN_STATUS ? statuses[k].MPI_ERROR : MPI_SUCCESS);
+  return done;
+}
+
+}  // namespace hpe::interpose::mpi

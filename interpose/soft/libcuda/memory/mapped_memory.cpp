@@ -1,0 +1,296 @@
+// Neighbouring mappings that the same devices may use are one allocation in the memory table, because copies may cross
+// the borders of mappings, but not the borders of allocations.
+
+#include "interpose/soft/libcuda/memory/mapped_memory.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "hpe/hpe.h"
+#include "interpose/soft/cudart/device/context.h"
+#include "interpose/soft/cudart/device/device_table.h"
+#include "interpose/soft/cudart/device/features.h"
+#include "interpose/soft/cudart/memory/memory_table.h"
+#include "interpose/soft/libcuda/call.h"
+
+namespace hpe::libcuda {
+
+using cudart::check;
+using cudart::failure;
+using cudart::process;
+using cudart::require;
+
+namespace {
+
+bool is_whole(std::size_t bytes) { return bytes > 0 && bytes % virtual_memory::granularity == 0; }
+
+void require_device(const CUmemLocation& location) {
+  // Soft devices do not support mapped memory on the host.
+  require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, cudaErrorNotSupported);
+  process().devices().require_device(location.id);
+}
+
+}  // namespace
+
+virtual_memory::object::~object() {
+  if (kept != nullptr) ::hpeFree(kept);
+}
+
+CUdeviceptr virtual_memory::reserve(std::size_t bytes, std::size_t alignment) {
+  const std::size_t aligned = std::max(alignment, granularity);
+  require(is_whole(bytes) && (aligned & (aligned - 1)) == 0, cudaErrorInvalidValue);
+  reservation made;
+  made.size = bytes;
+  made.device = process().current_device();
+  check(::hpeMallocOn(&made.memory, bytes + aligned, made.device));
+  const auto base = (reinterpret_cast<CUdeviceptr>(made.memory) + aligned - 1) / aligned * aligned;
+  const std::scoped_lock lock(mutex_);
+  reservations_.emplace(base, std::move(made));
+  return base;
+}
+
+void virtual_memory::free(CUdeviceptr base, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = reservations_.find(base);
+  require(found != reservations_.end() && found->second.size == bytes && found->second.mappings.empty(),
+          cudaErrorInvalidValue);
+  check(::hpeFree(found->second.memory));
+  reservations_.erase(found);
+}
+
+CUmemGenericAllocationHandle virtual_memory::create(std::size_t bytes, const CUmemAllocationProp& properties) {
+  require(is_whole(bytes) && properties.type == CU_MEM_ALLOCATION_TYPE_PINNED, cudaErrorInvalidValue);
+  if (properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+    throw failure(cudaErrorNotSupported, cudart::missing_feature("cuMemExportToShareableHandle"));
+  require_device(properties.location);
+  auto made = std::make_shared<object>();
+  made->size = bytes;
+  made->properties = properties;
+  const std::scoped_lock lock(mutex_);
+  objects_.emplace(++made_, std::move(made));
+  return made_;
+}
+
+virtual_memory::pointer virtual_memory::find(CUmemGenericAllocationHandle handle) {
+  const auto found = objects_.find(handle);
+  require(found != objects_.end(), cudaErrorInvalidValue);
+  return found->second;
+}
+
+void virtual_memory::release(CUmemGenericAllocationHandle handle) {
+  const std::scoped_lock lock(mutex_);
+  if (--find(handle)->handles == 0) objects_.erase(handle);
+}
+
+CUmemGenericAllocationHandle virtual_memory::retain(CUdeviceptr address) {
+  const std::scoped_lock lock(mutex_);
+  const mapping& found = mapping_at(address);
+  for (const auto& [handle, each] : objects_) {
+    if (each != found.what) continue;
+    ++each->handles;
+    return handle;
+  }
+  found.what->handles = 1;
+  objects_.emplace(++made_, found.what);
+  return made_;
+}
+
+CUmemAllocationProp virtual_memory::properties(CUmemGenericAllocationHandle handle) {
+  const std::scoped_lock lock(mutex_);
+  return find(handle)->properties;
+}
+
+std::pair<const CUdeviceptr, virtual_memory::reservation>& virtual_memory::around(CUdeviceptr address,
+                                                                                  std::size_t bytes) {
+  const auto after = reservations_.upper_bound(address);
+  require(after != reservations_.begin(), cudaErrorInvalidValue);
+  auto& found = *std::prev(after);
+  const std::size_t offset = address - found.first;
+  require(offset <= found.second.size && bytes <= found.second.size - offset, cudaErrorInvalidValue);
+  return found;
+}
+
+const virtual_memory::mapping& virtual_memory::mapping_at(CUdeviceptr address) {
+  reservation& in = around(address, 1).second;
+  const auto after = in.mappings.upper_bound(address);
+  require(after != in.mappings.begin(), cudaErrorInvalidValue);
+  const auto& [at, found] = *std::prev(after);
+  require(address < at + found.size, cudaErrorInvalidValue);
+  return found;
+}
+
+std::vector<std::map<CUdeviceptr, virtual_memory::mapping>::iterator> virtual_memory::whole_mappings(
+    reservation& in, CUdeviceptr address, std::size_t bytes) {
+  std::vector<std::map<CUdeviceptr, mapping>::iterator> found;
+  const CUdeviceptr end = address + bytes;
+  for (CUdeviceptr at = address; at < end; at += found.back()->second.size) {
+    const auto each = in.mappings.find(at);
+    require(each != in.mappings.end() && each->second.size <= end - at, cudaErrorInvalidValue);
+    found.push_back(each);
+  }
+  return found;
+}
+
+void virtual_memory::enter_again(reservation& changed) {
+  for (const void* const base : changed.entered) process().memory().remove(base);
+  changed.entered.clear();
+  for (auto first = changed.mappings.begin(); first != changed.mappings.end();) {
+    CUdeviceptr end = first->first + first->second.size;
+    auto next = std::next(first);
+    for (; next != changed.mappings.end() && next->first == end && next->second.devices == first->second.devices;
+         ++next)
+      end += next->second.size;
+    if (first->second.devices != 0) {
+      void* const base = pointer_of(first->first);
+      process().memory().add({.base = base,
+                              .size = end - first->first,
+                              .kind = cudart::memory_kind::mapped,
+                              .device = first->second.what->properties.location.id,
+                              .flags = first->second.devices});
+      changed.entered.push_back(base);
+    }
+    first = next;
+  }
+}
+
+void virtual_memory::map(CUdeviceptr address, std::size_t bytes, CUmemGenericAllocationHandle handle) {
+  const std::scoped_lock lock(mutex_);
+  reservation& in = around(address, bytes).second;
+  const pointer what = find(handle);
+  require(is_whole(bytes) && bytes <= what->size && address % granularity == 0, cudaErrorInvalidValue);
+  const auto after = in.mappings.lower_bound(address);
+  const bool is_free =
+      (after == in.mappings.end() || after->first >= address + bytes) &&
+      (after == in.mappings.begin() || std::prev(after)->first + std::prev(after)->second.size <= address);
+  require(is_free, cudaErrorInvalidValue);
+  require(!what->is_mapped, cudaErrorNotSupported);
+  if (what->kept != nullptr) {
+    check(::hpeMemcpy(pointer_of(address), what->kept, bytes));
+    check(::hpeFree(std::exchange(what->kept, nullptr)));
+  }
+  what->is_mapped = true;
+  in.mappings[address] = {bytes, what, 0};
+}
+
+void virtual_memory::unmap(CUdeviceptr address, std::size_t bytes) {
+  process().finish_work();
+  const std::scoped_lock lock(mutex_);
+  reservation& in = around(address, bytes).second;
+  for (const auto each : whole_mappings(in, address, bytes)) {
+    object& what = *each->second.what;
+    if (what.handles > 0) {
+      check(::hpeMallocOn(&what.kept, what.size, what.properties.location.id));
+      check(::hpeMemcpy(what.kept, pointer_of(each->first), each->second.size));
+    }
+    what.is_mapped = false;
+    in.mappings.erase(each);
+  }
+  enter_again(in);
+}
+
+void virtual_memory::set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc& who) {
+  require_device(who.location);
+  const unsigned device = 1U << who.location.id;
+  const std::scoped_lock lock(mutex_);
+  reservation& in = around(address, bytes).second;
+  for (const auto each : whole_mappings(in, address, bytes)) {
+    unsigned& devices = each->second.devices;
+    devices = who.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? devices & ~device : devices | device;
+  }
+  enter_again(in);
+}
+
+bool virtual_memory::may_access(CUdeviceptr address, int device) {
+  const std::scoped_lock lock(mutex_);
+  return (mapping_at(address).devices >> device & 1U) != 0;
+}
+
+}  // namespace hpe::libcuda
+
+using namespace hpe::libcuda;
+using hpe::cudart::require;
+
+namespace {
+
+virtual_memory& mapped() {
+  static auto* const only = new virtual_memory;
+  return *only;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult CUDAAPI cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp* properties,
+                                               CUmemAllocationGranularity_flags option) {
+  return call("cuMemGetAllocationGranularity", [&] {
+    require(properties != nullptr && option <= CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, cudaErrorInvalidValue);
+    given(bytes) = virtual_memory::granularity;
+  });
+}
+
+/// Ignores the requested address, which is only a hint: hpe chooses the addresses of its memory itself.
+CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr* base, std::size_t bytes, std::size_t alignment, CUdeviceptr /*wish*/,
+                                     unsigned long long flags) {
+  return call("cuMemAddressReserve", [&] {
+    require(base != nullptr && flags == 0, cudaErrorInvalidValue);
+    *base = mapped().reserve(bytes, alignment);
+  });
+}
+
+CUresult CUDAAPI cuMemAddressFree(CUdeviceptr base, std::size_t bytes) {
+  return call("cuMemAddressFree", [&] { mapped().free(base, bytes); });
+}
+
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* made, std::size_t bytes,
+                             const CUmemAllocationProp* properties, unsigned long long flags) {
+  return call("cuMemCreate", [&] {
+    require(made != nullptr && flags == 0, cudaErrorInvalidValue);
+    *made = mapped().create(bytes, given(properties));
+  });
+}
+
+CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return call("cuMemRelease", [&] { mapped().release(handle); });
+}
+
+CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  return call("cuMemRetainAllocationHandle",
+              [&] { given(handle) = mapped().retain(reinterpret_cast<CUdeviceptr>(address)); });
+}
+
+CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
+                                                        CUmemGenericAllocationHandle handle) {
+  return call("cuMemGetAllocationPropertiesFromHandle", [&] { given(properties) = mapped().properties(handle); });
+}
+
+CUresult CUDAAPI cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset,
+                          CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return call("cuMemMap", [&] {
+    require(offset == 0 && flags == 0, cudaErrorInvalidValue);
+    mapped().map(address, bytes, handle);
+  });
+}
+
+CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
+  return call("cuMemUnmap", [&] { mapped().unmap(address, bytes); });
+}
+
+CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* list,
+                                std::size_t count) {
+  return call("cuMemSetAccess", [&] {
+    require(list != nullptr && count > 0, cudaErrorInvalidValue);
+    for (std::size_t i = 0; i < count; ++i) mapped().set_access(address, bytes, list[i]);
+  });
+}
+
+CUresult CUDAAPI cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+  return call("cuMemGetAccess", [&] {
+    require(given(location).type == CU_MEM_LOCATION_TYPE_DEVICE, cudaErrorInvalidValue);
+    const bool may = mapped().may_access(address, location->id);
+    given(flags) = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  });
+}
+}
