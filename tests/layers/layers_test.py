@@ -138,6 +138,10 @@ class LayersTest(unittest.TestCase):
         self.assertEqual(status, 0, lines)
         self.refuses("runtime/os/futex.h", "\n" * 601, "601 lines; at most 600 are allowed")
 
+    def test_headers_have_names_of_their_own(self):
+        self.refuses("runtime/os/uvas.h", "", "runtime/memory/uvas.h has the same name")
+        self.assertEqual(self.check(**{"tests/memory/uvas.h": ""})[0], 0)
+
     def test_short_files_are_counted_and_listed(self):
         status, lines = self.check(**{"runtime/os/futex.h": "\n" * 40})
         short = sum(name.startswith("runtime/") and not name.endswith("CMakeLists.txt") for name in CLEAN) - 1

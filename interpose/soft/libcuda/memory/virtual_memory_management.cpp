@@ -1,7 +1,7 @@
 // Neighbouring mappings that the same devices may use are one allocation in the memory table, because copies may cross
 // the borders of mappings, but not the borders of allocations.
 
-#include "interpose/soft/libcuda/memory/mapped_memory.h"
+#include "interpose/soft/libcuda/memory/virtual_memory_management.h"
 
 #include <cuda_runtime_api.h>
 
