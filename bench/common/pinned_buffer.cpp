@@ -10,7 +10,10 @@ namespace hpe::bench {
 
 void* driver_entry(const char* name) {
   static void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
-  return ::dlsym(library, name);
+  void* const entry = library != nullptr ? ::dlsym(library, name) : nullptr;
+  if (entry != nullptr) return entry;
+  fmt::print(stderr, "this machine has no CUDA driver with {}: {}\n", name, ::dlerror());
+  std::exit(1);  // NOLINT(concurrency-mt-unsafe)
 }
 
 void check(CUresult result, const char* what) {
