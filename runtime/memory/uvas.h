@@ -66,8 +66,8 @@ class uvas {
   void open_alias(const void* p, std::size_t bytes);
 
   /// Maps the shadow into the view, at the offset of p, for this process but not for children made by fork, and opens
-  /// the alias. If map_view throws, nothing is mapped. Core files contain the views of host memory and of small
-  /// allocations.
+  /// the alias. If map_view throws, nothing is mapped. Core files contain the views of host memory, and all other views
+  /// of up to 16 MiB.
   void map_view(void* p, std::size_t bytes, os::access allowed);
 
   /// Makes core files include all views that the program may read now. Safe in a signal handler.

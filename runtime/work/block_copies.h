@@ -47,8 +47,8 @@ void degrade_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r
 std::vector<timepoint> degrade_to_homes(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 
 /// Makes the home's copy of these bytes, which another process may have written, the only valid copy, except in blocks
-/// in state host. Throws HPE_ERROR_SYSTEM if the operating system allows no more mappings. The caller holds the
-/// region's mutex.
+/// in state host. Throws HPE_ERROR_SYSTEM if the operating system allows no more mappings and the region cannot become
+/// one block (degrade_to_homes). The caller holds the region's mutex.
 void drop_host_copy(const resources& with, coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
 
 }  // namespace hpe::work

@@ -174,19 +174,28 @@ std::vector<residency::candidate> residency::all_candidates(unsigned home, std::
   }
   has_cycle = cycle != 0;
   std::vector<candidate> result;
+  std::vector<use_cycle::next_use> next;
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     if (!r.alive || (r.home_set() >> home & 1) == 0 || r.single_copy()) continue;
-    const lock_guard of_steps(recent.mutex);
-    const bool is_same = recent.steps.period() == cycle;  // other threads may have added steps
+    const std::size_t first = result.size();
+    next.clear();
     for (const auto& [begin, piece] : r.resident.all()) {
       const byte_range range{begin, piece.end};
       if (piece.value.home != home || piece.value.used == now || sharing_.holds(r, range)) continue;
-      candidate& made = result.emplace_back(candidate{&r, range, piece.value.used, now - piece.value.used});
-      if (!has_cycle) continue;
-      const std::uint64_t until = is_same ? recent.steps.steps_until_use(r.id, range) : 0;
-      made.age = until != 0 ? until : made.age + cycle;
+      result.push_back({&r, range, piece.value.used, now - piece.value.used});
+      if (has_cycle) next.push_back({range});
+    }
+    if (next.empty()) continue;
+    {
+      const lock_guard of_steps(recent.mutex);
+      // Other threads may have added steps, after which no cycle is known.
+      if (recent.steps.period() != 0) recent.steps.find_next_uses(r.id, next);
+    }
+    for (std::size_t n = 0; n < next.size(); ++n) {
+      std::uint64_t& age = result[first + n].age;
+      age = next[n].steps != 0 ? next[n].steps : age + cycle;
     }
   }
   return result;

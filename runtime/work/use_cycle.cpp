@@ -1,7 +1,6 @@
 #include "runtime/work/use_cycle.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace hpe::work {
 
@@ -12,6 +11,8 @@ constexpr std::uint64_t places = 4 * use_cycle::most_steps;
 // distance of the period.
 constexpr std::uint64_t observed_steps = 1024;
 constexpr std::uint64_t share_of_period = 32;
+constexpr std::uint64_t share_beside_majority = 8;
+constexpr std::uint64_t longest_inner_period = 16;
 constexpr std::uint64_t least_between_choices = 8;
 constexpr std::uint64_t most_between_choices = 512;
 // A prediction is true if its error is at most this part of the period. Predictions of uses within a smaller part of
@@ -42,19 +43,19 @@ void use_cycle::allocate() {
 void use_cycle::link(std::uint64_t number) noexcept {
   region_uses& of = regions_[uses_[number % most_uses].region];
   if (of.last == none) {
-    of.first = number;
+    of.first = of.ahead = number;
   } else {
     uses_[of.last % most_uses].next = number;
   }
   of.last = number;
 }
 
-std::uint64_t use_cycle::first_expected(region_uses& of, std::uint64_t least) const noexcept {
-  while (of.first != none && uses_[of.first % most_uses].step + period_ < least) {
-    if (of.first == of.last) return none;
-    of.first = uses_[of.first % most_uses].next;
+std::uint64_t use_cycle::first_expected(std::uint64_t& from, std::uint64_t last, std::uint64_t least) const noexcept {
+  while (from != none && uses_[from % most_uses].step + period_ < least) {
+    if (from == last) return none;
+    from = uses_[from % most_uses].next;
   }
-  return of.first;
+  return from;
 }
 
 void use_cycle::judge(const region_uses& of) noexcept {
@@ -75,14 +76,19 @@ void use_cycle::use(std::uint32_t region, coherence::byte_range bytes) {
   if (use_count_ >= most_uses) {
     region_uses& oldest = regions_[added.region];
     if (oldest.first == use_count_ - most_uses) oldest.first = added.next;
+    if (oldest.ahead == use_count_ - most_uses) oldest.ahead = added.next;
     if (oldest.first == none) oldest = {};
   }
   added = {region, bytes, step_count_, none};
   link(use_count_++);
-  of.expected = 0;
-  if (period_ != 0)
-    if (const std::uint64_t next = first_expected(of, step_count_ + 1); next != none)
-      of.expected = uses_[next % most_uses].step + period_;
+  if (period_ != 0) {
+    // A prediction that came true early is not expected again.
+    const bool is_early = of.expected > step_count_ && (of.expected - step_count_) * part_of_error <= period_;
+    if (is_early && of.ahead != of.last && uses_[of.ahead % most_uses].step + period_ == of.expected)
+      of.ahead = uses_[of.ahead % most_uses].next;
+    const std::uint64_t next = first_expected(of.ahead, of.last, step_count_ + 1);
+    of.expected = next != none ? uses_[next % most_uses].step + period_ : 0;
+  }
   hash_ = mixed(mixed(mixed(hash_, region), bytes.begin), bytes.end);
 }
 
@@ -101,43 +107,70 @@ void use_cycle::end_step() {
 }
 
 // Chooses the distance that explains the most steps: the product of the distance and of the number of steps that came
-// before at this distance. So the repetitions within a period, at short distances, do not hide the period.
+// before at this distance. So the repetitions within a period, at short distances, do not hide the period. But if most
+// steps come again at one distance, work that comes less often is not the period.
 void use_cycle::choose_period() {
   next_choice_ = step_count_ + std::clamp(step_count_ / 8, least_between_choices, most_between_choices);
   const std::uint64_t observed = std::min(step_count_, observed_steps);
   sorted_.assign(distances_.begin(), distances_.begin() + static_cast<std::ptrdiff_t>(observed));
   std::ranges::sort(sorted_);
   const std::uint64_t oldest_step = use_count_ <= most_uses ? 0 : uses_[use_count_ % most_uses].step + 1;
-  std::uint64_t chosen = 0, most = 0;
+  std::uint64_t chosen = 0, most = 0, share = share_of_period;
   for (auto each = sorted_.begin(); each != sorted_.end();) {
     const auto end = std::upper_bound(each, sorted_.end(), *each);
     const std::uint64_t distance = *each;
     const auto count = static_cast<std::uint64_t>(end - each);
     each = end;
-    if (count * share_of_period < observed || count * distance <= most || oldest_step + distance > step_count_)
-      continue;
+    if (count * share < observed || count * distance <= most || oldest_step + distance > step_count_) continue;
     chosen = distance;
     most = count * distance;
+    if (count * 2 > observed && distance > longest_inner_period) share = share_beside_majority;
   }
-  if (chosen == period_) return;
-  // The lists of uses may begin too late for a longer period, and the expectations are those of the old one.
-  std::ranges::fill(regions_, region_uses{});
-  for (std::uint64_t n = use_count_ - std::min(use_count_, most_uses); n < use_count_; ++n) {
-    uses_[n % most_uses].next = none;
-    link(n);
-  }
-  period_ = chosen;
-  trust_ = first_trust;
+  if (chosen != period_) set_period(chosen);
 }
 
-std::uint64_t use_cycle::steps_until_use(std::uint32_t region, coherence::byte_range bytes) {
-  if (region >= regions_.size()) return 0;
-  region_uses& of = regions_[region];
-  for (std::uint64_t n = first_expected(of, step_count_); n != none; n = uses_[n % most_uses].next) {
-    const region_use& each = uses_[n % most_uses];
-    if (each.bytes.begin < bytes.end && bytes.begin < each.bytes.end) return each.step + period_ - step_count_ + 1;
+// The lists of uses may begin too late for a longer period, and the expectations are those of the old one.
+void use_cycle::set_period(std::uint64_t chosen) noexcept {
+  const bool is_near = std::max(chosen, period_) - std::min(chosen, period_) <= period_ / part_of_error;
+  period_ = chosen;
+  if (!is_near) trust_ = first_trust;
+  if (period_ == 0) return;
+  std::ranges::fill(regions_, region_uses{});
+  const std::uint64_t oldest = use_count_ - std::min(use_count_, most_uses);
+  const std::uint64_t least = step_count_ - std::min(step_count_, period_ + period_ / part_of_error);
+  std::uint64_t number = use_count_;
+  while (number > oldest && uses_[(number - 1) % most_uses].step >= least) --number;
+  for (; number < use_count_; ++number) {
+    uses_[number % most_uses].next = none;
+    link(number);
   }
-  return 0;
+}
+
+// A use that is late by `slack` steps at most is due, unless some of its bytes were used since about the step in which
+// it was expected: then it came early.
+void use_cycle::find_next_uses(std::uint32_t region, std::span<next_use> ranges) noexcept {
+  for (next_use& r : ranges) r.steps = r.due = 0;
+  if (region >= regions_.size()) return;
+  region_uses& of = regions_[region];
+  const std::uint64_t slack = std::min(step_count_, period_ / part_of_error);
+  std::size_t open = ranges.size();
+  for (std::uint64_t n = first_expected(of.first, of.last, step_count_ - slack); n != none && open != 0;
+       n = uses_[n % most_uses].next) {
+    const region_use& each = uses_[n % most_uses];
+    const std::uint64_t at = each.step + period_;
+    auto r = std::ranges::upper_bound(ranges, each.bytes.begin, {}, [](const next_use& u) { return u.bytes.end; });
+    for (; r != ranges.end() && r->bytes.begin < each.bytes.end; ++r) {
+      const bool was_open = r->steps == 0 || r->due != 0;
+      if (r->due != 0 && each.step + slack >= r->due) r->due = 0;
+      if (at < step_count_)
+        r->due = at;
+      else if (r->steps == 0)
+        r->steps = at - step_count_ + 1;
+      if (was_open && r->steps != 0 && r->due == 0) --open;
+    }
+  }
+  for (next_use& r : ranges)
+    if (r.due != 0) r.steps = 1;
 }
 
 }  // namespace hpe::work

@@ -8,6 +8,7 @@
 /// no cycle. Pure bookkeeping with bounded memory; not thread-safe.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/coherence/access_order.h"
@@ -27,9 +28,16 @@ class use_cycle {
 
   /// The number of steps in the cycle; 0 if no cycle is known.
   [[nodiscard]] std::uint64_t period() const noexcept { return trust_ >= least_trust ? period_ : 0; }
-  /// The number of steps until a step uses some of these bytes: 1 for the next step; 0 if no step of the latest period
-  /// used them. Only while a cycle is known.
-  [[nodiscard]] std::uint64_t steps_until_use(std::uint32_t region, coherence::byte_range bytes);
+  /// A range of bytes and its next use.
+  struct next_use {
+    coherence::byte_range bytes;
+    std::uint64_t steps = 0;  ///< the number of steps until a step uses some of the bytes: 1 for the next step; 0: none
+    std::uint64_t due = 0;    ///< for find_next_uses
+  };
+  /// Sets the steps until the next uses of ranges of a region. A use that is a little late counts as a use in the next
+  /// step. The ranges must be in ascending order and disjoint. Only while a cycle is known. Takes a time in proportion
+  /// to the region's uses in a period.
+  void find_next_uses(std::uint32_t region, std::span<next_use> ranges) noexcept;
 
  private:
   static constexpr std::uint64_t none = ~std::uint64_t{0};
@@ -41,11 +49,12 @@ class use_cycle {
     std::uint64_t step = 0;
     std::uint64_t next = none;  // the number of the region's next use
   };
-  /// The uses of a region by their numbers.
+  /// The numbers of uses of a region.
   struct region_uses {
     std::uint64_t first = none;  // no later than the first use in the latest period
+    std::uint64_t ahead = none;  // no later than the first use that is expected again after the current step
     std::uint64_t last = none;
-    std::uint64_t expected = 0;  // the step in which the last use was expected to be followed by another one; 0: none
+    std::uint64_t expected = 0;  // the step in which the region was expected to be used after its last use; 0: none
   };
   struct place {
     std::uint64_t hash = 0;     // of a step and the step before it
@@ -54,10 +63,12 @@ class use_cycle {
 
   void allocate();
   void judge(const region_uses& of) noexcept;
-  /// Returns the number of the first use of the region's uses that is expected to come again in step `least` or later.
-  [[nodiscard]] std::uint64_t first_expected(region_uses& of, std::uint64_t least) const noexcept;
+  /// Moves `from` to the first use that is expected again in step `least` or later, and returns its number; none if the
+  /// region has no such use. `last`: the last use of the region.
+  std::uint64_t first_expected(std::uint64_t& from, std::uint64_t last, std::uint64_t least) const noexcept;
   void link(std::uint64_t number) noexcept;
   void choose_period();
+  void set_period(std::uint64_t chosen) noexcept;
 
   // Rings, by the number of the use or of the step.
   std::vector<region_use> uses_;

@@ -158,12 +158,13 @@ CUresult CUDAAPI load_file(Handle* made, const char* path, How... how) {
   return result;
 }
 
+// The sizes are forgotten before the code is unloaded, because new kernels may get the handles of unloaded kernels at
+// once. The program launches no kernel of the code that it unloads.
 template <auto Entry, class Handle>
 CUresult CUDAAPI unload(Handle handle) {
-  const CUresult result = (real.*Entry)(handle);
-  if (result != CUDA_SUCCESS) return result;
   parameter_sizes::of_process().forget();
-  tell_code({code_step::unloaded, handle, nullptr, nullptr});
+  const CUresult result = (real.*Entry)(handle);
+  if (result == CUDA_SUCCESS) tell_code({code_step::unloaded, handle, nullptr, nullptr});
   return result;
 }
 

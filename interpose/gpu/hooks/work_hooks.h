@@ -377,6 +377,7 @@ CUresult CUDAAPI end_green(CUgreenCtx green) {
     hpe->forget_contexts();
     hpe->program().remove_green(green);
   }
+  parameter_sizes::of_process().forget();  // as unload() does
   return (real.*Entry)(green);
 }
 
@@ -390,9 +391,8 @@ CUresult CUDAAPI context_change(Which which) {
     hpe->forget_contexts();
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
   }
-  const CUresult result = (real.*Entry)(which);
-  parameter_sizes::of_process().forget();  // the code of the context
-  return result;
+  if constexpr (!std::is_same_v<Which, CUmemoryPool>) parameter_sizes::of_process().forget();  // as unload() does
+  return (real.*Entry)(which);
 }
 
 template <auto Entry>

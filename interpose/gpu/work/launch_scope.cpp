@@ -47,16 +47,21 @@ parameter_sizes::list parameter_sizes::of(const device::cuda::driver& cu, CUfunc
     if (const auto known = sizes_.find(function); known != sizes_.end()) return known->second;
   }
   if (cu.cuFuncGetParamInfo == nullptr || cu.cuKernelGetParamInfo == nullptr) return nullptr;
-  const auto size_of = [&](std::size_t index, std::size_t& bytes) {
-    std::size_t offset = 0;
-    return cu.cuFuncGetParamInfo(function, index, &offset, &bytes) == CUDA_SUCCESS ||
-           cu.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), index, &offset, &bytes) == CUDA_SUCCESS;
-  };
   std::vector<std::size_t> found;
-  for (std::size_t bytes = 0; size_of(found.size(), bytes);) found.push_back(bytes);
+  bool has_end = false;
+  const auto is_parameter = [&](CUresult result) {
+    has_end |= result == CUDA_ERROR_INVALID_VALUE;  // there are no more parameters
+    return result == CUDA_SUCCESS;
+  };
+  std::size_t offset = 0;
+  for (std::size_t bytes = 0;
+       is_parameter(cu.cuFuncGetParamInfo(function, found.size(), &offset, &bytes)) ||
+       is_parameter(cu.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), found.size(), &offset, &bytes));)
+    found.push_back(bytes);
   // Returns null if the driver does not report the size of any parameter, although the launch has parameters.
   if (found.empty()) return nullptr;
   auto result = std::make_shared<const std::vector<std::size_t>>(std::move(found));
+  if (!has_end) return result;  // another error, which the driver may not report the next time
   const lock_guard lock(mutex_);
   return sizes_.insert_or_assign(function, std::move(result)).first->second;
 }
