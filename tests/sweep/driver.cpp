@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
 // A run normally takes milliseconds. After `slow`, it counts as hung if all threads of the process and of its devices
-// sleep. If some threads run, other load may be slowing the run down; it counts as hung after `stuck`.
+// sleep. If some threads run, other load may be slowing the run down, so the run counts as hung only after `stuck`.
 constexpr std::chrono::seconds slow{2};
 constexpr std::chrono::seconds stuck{15};
 
