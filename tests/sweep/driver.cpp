@@ -76,7 +76,8 @@ bool stays_asleep(pid_t group) {
   return true;
 }
 
-// Prints the function in which each thread of a process waits.
+// Prints where each thread of a process waits: the kernel's function and the system call, or the call stacks by gdb if
+// HPE_SWEEP_GDB is set.
 void print_threads(pid_t process) {
   const std::string debugger = "gdb -p " + std::to_string(process) +
                                " -batch -ex 'set pagination off' -ex 'thread apply all bt 14' 2>/dev/null "
