@@ -6,8 +6,8 @@
 
 namespace hpe::testing {
 
-/// While an object of this class exists, no thread can be started in this process, because the default stack size is
-/// larger than the address space.
+/// While an object of this class exists, no thread with the default stack size can be started in this process, because
+/// this size is as large as the address space.
 class no_more_threads {
  public:
   no_more_threads() noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
-// For a test that hangs: prints the call stack of each thread of the process on standard error. The program must be
-// linked with ENABLE_EXPORTS.
+// For a test that hangs: prints where each thread of the process is. Call stacks name the program's own functions if
+// the program is linked with ENABLE_EXPORTS.
 
 #include <execinfo.h>
 #include <sys/syscall.h>
@@ -15,7 +15,8 @@
 #include <string>
 #include <thread>
 
-/// hpe's threads block signals, so the function prints the current system call of these threads instead.
+/// Prints on standard error the name and current system call of each thread, and the call stack of each thread that
+/// does not block SIGUSR2. hpe's threads block it.
 inline void tell_where_threads_are() {
   struct sigaction action {};
   action.sa_handler = [](int) {

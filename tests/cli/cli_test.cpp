@@ -22,7 +22,7 @@
 
 namespace {
 
-bool interrupted_start = false;  ///< a SIGTERM arrives when a program has just been started
+bool interrupted_start = false;  ///< whether a SIGTERM arrives when a program has just been started
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace {
 
 using groups = std::vector<unsigned>;
 
-/// Sets the NUMA nodes of devices; each family of devices reads this option from the environment.
+/// Sets the NUMA nodes of soft devices (HPE_SOFT_NODES). Soft devices read this variable themselves.
 class nodes_of_devices {
  public:
   explicit nodes_of_devices(const char* nodes) { ::setenv("HPE_SOFT_NODES", nodes, 1); }

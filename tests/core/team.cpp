@@ -143,7 +143,8 @@ TEST(teams, AreChecked) {
   EXPECT_TRUE(all_are(numbers, 1));
 }
 
-// A team behaves like a launch whose device does not reach the memory that it uses: the memory migrates.
+// If a device of the team does not reach memory that the team uses, this memory migrates, as for a launch on one
+// device.
 TEST(teams, MemoryOutOfReachIsMoved) {
   if (hpe::device_count() != 4 || hpe::device_info(0).peers != 3 || hpe::device_info(2).peers != 12)
     GTEST_SKIP() << "needs two pairs of devices";

@@ -1,5 +1,5 @@
-// Makes each call to the CUDA driver fail once, in all operations of devices and streams. DEVICE_TEST_GPUS names the
-// devices: those of this machine, or those of the stand-in driver.
+// Makes each call to the CUDA driver that can fail (failing_driver.h) fail once, in all operations of devices and
+// streams. DEVICE_TEST_GPUS names the devices: those of this machine, or those of the stand-in driver.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -87,9 +87,9 @@ class machine {
     return on.launch(kernel(name), shape, std::as_bytes(std::span(&parameters, 1)));
   }
 
-  /// Waits for the point and expects no failure.
+  /// Waits for the point, at most 20 s, and expects no failure.
   void finish(hpe::timepoint point) const;
-  /// Waits a few seconds at most for the point, and returns its status.
+  /// Waits for the point, and returns its status. If the wait takes more than 20 s, the test fails.
   [[nodiscard]] hpeStatus outcome(hpe::timepoint point) const;
 
  private:

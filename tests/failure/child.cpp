@@ -13,8 +13,8 @@
 
 #include "hpe/hpe.hpp"
 
-// Called by AddressSanitizer. A child of fork does not have the threads of its parent, so the memory of these threads
-// would look like a leak.
+// AddressSanitizer calls this function, which turns off the search for leaks: a child made by fork does not have the
+// parent's threads, so their memory would look like a leak.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {  // NOLINT
   return "detect_leaks=0";
 }

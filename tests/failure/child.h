@@ -39,8 +39,9 @@ std::ostream& operator<<(std::ostream& out, const ended& e);
 
 using variables = std::initializer_list<std::pair<const char*, const char*>>;
 
-/// Runs the body in a child with three soft devices, the default action for SIGSEGV, and these variables. If the body
-/// returns, the child ends with status 0; if the body hangs, the child is killed after a minute.
+/// Runs the body in a child with three soft devices, the default action for SIGSEGV, and the environment variables
+/// `set`. Returns how the child ended. If the body returns, the child's status is 0; if the body throws, 1; if the body
+/// hangs, SIGALRM ends the child after a minute.
 ended run_child(const std::function<void()>& body, variables set = {});
 
 /// Called in bodies: ends the child with a message unless the condition holds.

@@ -335,7 +335,7 @@ TEST(DeviceLoss, DataWithoutAHostCopyIsGoneAndReported) {
                  "device 1 is lost");
     for (std::size_t i = 0; i < host.size(); ++i) check(host[i] == i, "a failed launch lost the host's writes");
 
-    // The whole array can be written again.
+    // The lost array can be freed.
     check_status(hpeFree(a.data()), HPE_SUCCESS);
   });
   EXPECT_TRUE(child.well()) << child;

@@ -121,7 +121,7 @@ TEST_F(Mappings, RunOutInALaunch) {
       hpe::check(hpeResetStatistics());
       std::atomic<bool> start{false};
       std::atomic<std::size_t> written{0};
-      // Each element is written only once, in random order, so that a lost write is noticed.
+      // Each element is written only once, in scattered order, so that a lost write is noticed.
       constexpr std::size_t places = mebi / 2 - 1;
       std::thread writer([&] {
         while (!start) std::this_thread::yield();

@@ -208,7 +208,8 @@ TEST(Owner, ThatAdoptsOrphansLeavesNothingWhenItIsKilled) {
   ::close(ends[1]);
   pid_t device = 0;
   ASSERT_EQ(::read(ends[0], &device, sizeof device), static_cast<ssize_t>(sizeof device));
-  // Neither the device's process nor any other process with the owner's memory keeps the pipe open.
+  // read() returns 0 when no process has the pipe's write end open: neither the device's process nor another process
+  // that the owner has started.
   EXPECT_EQ(::read(ends[0], &device, sizeof device), 0);
   const auto end = std::chrono::steady_clock::now() + 2s;
   while (is_running(device)) ASSERT_LT(std::chrono::steady_clock::now(), end) << "process " << device << " is left";

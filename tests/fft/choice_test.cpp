@@ -6,7 +6,8 @@
 namespace hpe::fft {
 namespace {
 
-/// Returns the message of the error that body throws; "" if body throws no error.
+/// Returns the message of the error that body throws, and expects that the error has this status; "" if body throws no
+/// error.
 template <class Body>
 std::string refusal(hpeStatus status, Body body) {
   try {

@@ -14,7 +14,8 @@ TYPED_TEST_SUITE(properties, precisions);
 
 constexpr std::int64_t lengths[] = {2, 3, 1021, 4096, 10000, 65537, 1 << 18};
 
-/// Errors in units of eps log2 n. An automatic plan may be a convolution.
+/// The bound of errors, in units of eps log2 n. It is higher than in accuracy_test.cpp, because the tests transform
+/// twice and an automatic plan may be a convolution.
 constexpr double bound = 6;
 
 TYPED_TEST(properties, inverse_of_forward_is_n_times_the_input) {

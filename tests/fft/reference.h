@@ -25,7 +25,7 @@ vector<T> random_vector(std::int64_t count, unsigned seed) {
   return v;
 }
 
-/// Returns w_n^m for all m.
+/// Returns exp(2 pi i m / n) for m from 0 to n - 1.
 inline vector<long double> roots(std::int64_t n) {
   vector<long double> list;
   for (std::int64_t m = 0; m < n; ++m) {
@@ -36,7 +36,8 @@ inline vector<long double> roots(std::int64_t n) {
   return list;
 }
 
-/// Returns X[k] of n elements that are `stride` apart. root: roots(n).
+/// Returns element k of the transform of n elements that are `stride` apart. sign: the sign of the exponent. root:
+/// roots(n).
 template <class T>
 std::complex<long double> element(const std::complex<T>* x, std::int64_t n, std::int64_t stride, std::int64_t k,
                                   int sign, const vector<long double>& root) {
@@ -51,7 +52,7 @@ std::complex<long double> element(const std::complex<T>* x, std::int64_t n, std:
   return sum;
 }
 
-/// Returns the whole transform of rows * length elements.
+/// Returns the whole transform of `rows` rows of `length` elements, along both axes if there are several rows.
 template <class T>
 vector<long double> transform(const vector<T>& x, std::int64_t rows, std::int64_t length, int sign) {
   const vector<long double> along = roots(length), down = roots(rows);

@@ -1,5 +1,5 @@
-// A libFuzzer target for NumPy's files. The reader reads or refuses any bytes, and reads no more elements than the file
-// contains.
+// A libFuzzer target for NumPy's files. The reader must read or refuse any input, and must read no more elements than
+// the file contains.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A libFuzzer target for PNG pictures. The reader reads or refuses any bytes, and the number of a picture's values
-// agrees with its size.
+// A libFuzzer target for PNG pictures. The reader must read or refuse any input. A picture that it reads must have as
+// many values as its size demands.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A libFuzzer target for SEG-Y files. The reader reads or refuses any bytes. The target writes the traces that were
-// read, reads them again, and expects the same traces.
+// A libFuzzer target for SEG-Y files. segy::reader must read or refuse any input, and must not crash. The target writes
+// the traces that were read, reads them again, and expects the same traces.
 
 #include "apps/files/segy.h"
 

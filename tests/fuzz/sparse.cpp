@@ -1,5 +1,5 @@
-// A libFuzzer target for files of matrices and graphs. The reader reads or refuses any bytes, and all entries that it
-// reads are inside the matrix.
+// A libFuzzer target for files of matrices and graphs. The reader must read or refuse any input, and all entries that
+// it reads must be inside the matrix.
 
 #include <cstddef>
 #include <cstdint>

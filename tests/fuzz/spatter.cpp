@@ -1,5 +1,5 @@
-// A libFuzzer target for Spatter's JSON patterns. The reader reads or refuses any bytes, and no pattern has more
-// indices than allowed.
+// A libFuzzer target for Spatter's JSON patterns. The reader must read or refuse any input, and no pattern may have
+// more indices than allowed.
 
 #include <cstddef>
 #include <cstdint>

@@ -40,7 +40,7 @@ hpe::array<std::uint32_t> allocate(place where, std::size_t words) {
   }
 }
 
-// Returns a description of the first difference.
+// Returns a description of the first difference, or an empty string if there is none.
 std::string difference(const std::byte* found, const content& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (found[i] != expected[i])

@@ -290,7 +290,7 @@ std::vector<float> bounds(const problem<float>& g, const window& w, int64_t bits
 }
 
 TEST(KeepAndCorrelate, CompressedCellsAreOffByHalfAStepAtMost) {
-  // Rows of four blocks, the last of which is not full.
+  // Each row has four blocks; the last block is not full.
   const problem<float> g(14, 5, 110, y_ends::closed, false);
   const window w{3, 1, 5, 8, 3, 101};
   const auto cells = static_cast<std::size_t>(w.nx * w.ny * w.nz);

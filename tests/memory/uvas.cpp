@@ -31,7 +31,7 @@ constexpr bool terabytes_fit = false;
 constexpr bool terabytes_fit = true;
 #endif
 
-// Returns the flags (VmFlags) of the mapping that starts at p; empty if there is no such mapping.
+// Returns the flags (VmFlags) of the mapping that contains p; empty if there is no such mapping.
 std::string mapping_flags(const void* p) {
   std::FILE* file = std::fopen("/proc/self/smaps", "r");
   char line[512];

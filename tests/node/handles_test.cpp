@@ -31,7 +31,8 @@ TEST(Handles, ThatEndedGiveNothing) {
   EXPECT_NE(std::string(r.words).find("the export or its process has ended"), std::string::npos) << r.words;
   EXPECT_TRUE(b.check(to, 0, MiB, 9)) << "a failed copy wrote bytes";
   EXPECT_EQ(a.tell({.what = order::kind::end, .handle = first}).status, HPE_ERROR_NOT_FOUND);
-  EXPECT_EQ(b.tell({.what = order::kind::end, .handle = second}).status, HPE_ERROR_NOT_FOUND) << "it is another's";
+  EXPECT_EQ(b.tell({.what = order::kind::end, .handle = second}).status, HPE_ERROR_NOT_FOUND)
+      << "the handle is of another process";
   a.end(second);
 }
 

@@ -18,7 +18,7 @@ struct order {
     fill,        // number, offset, bytes, seed: by CPU code
     fill_copy,   // the same as fill, by hpeMemcpy
     add,         // number, offset, bytes, seed, from: a kernel on device `on` adds seed to 32-bit words, after `from`
-                 // microseconds; the order ends before the kernel if that is not 0
+                 // microseconds; if `from` is not 0, the order ends before the kernel
     add_over,    // number, offset, bytes, seed, from: a kernel of PTX on all devices adds seed to 32-bit words; if from
                  // is not 0, the order ends before the kernel -> parts of the launch
     mix_over,    // number, offset, bytes, seed, other, other_offset, from: such a kernel that sets each word to 3 word

@@ -34,7 +34,7 @@ class described_by {
 };
 
 /// Returns a machine with two sockets. Each socket is a NUMA node with two cores; the nodes have the numbers 3 and 5.
-/// There is one GPU at each socket, and one that belongs to no socket.
+/// There is one GPU at each socket, and a third GPU that belongs to no socket.
 std::string two_sockets() {
   const auto socket = [](int number, int node, const char* mask, const char* nodes, const char* bus) {
     const std::string n = std::to_string(number);

@@ -1,6 +1,6 @@
 // Computes Schaa and Kaeli's figures from their own profile, and compares them with the text of the paper: with values
-// that it prints, and with statements about the shape of each figure. docs/papers.md lists the statements that its
-// figures contradict.
+// that it prints, and with statements about the shape of each figure. docs/papers.md lists the statements that the
+// paper's figures contradict.
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 namespace hpe::ptx::test {
 namespace {
 
-// Returns the number of the n-th line of races.cu that contains these words.
+// Returns "races.cu:" and the number of the n-th line of races.cu that contains these words.
 std::string line_with(const std::string& words, int n = 1) {
   std::ifstream file(HPE_PTX_SOURCES "/races.cu");
   std::string line;
@@ -20,7 +20,7 @@ std::string line_with(const std::string& words, int n = 1) {
 
 class Races : public ::testing::Test {
  protected:
-  /// Runs a kernel with one block of 64 threads, and returns the races that hpe reports.
+  /// Runs a kernel with two blocks, and returns the races that hpe reports.
   std::vector<std::string> run(const std::string& kernel, bool right, unsigned threads = 64, unsigned shared = 0) {
     std::vector<int> in(64);
     std::iota(in.begin(), in.end(), 1);

@@ -36,7 +36,7 @@ TEST(Output, IsOrderedWithTheProgramsOwn) { expect_in_order(lines_of("turns"), 2
 TEST(Output, ComesWhenItsWorkIsWaitedFor) { expect_in_order(lines_of("work"), 20); }
 TEST(Output, OfFailedLaunchesIsKept) { expect_in_order(lines_of("failing"), 2); }
 
-// 16 MB is more than CUDA's buffer on a device can hold by default.
+// The kernels print 16 MB, more than CUDA's printf buffer on a device holds by default.
 TEST(Output, HasNoLimit) {
   std::vector<std::string> lines = lines_of("much");
   ASSERT_EQ(lines.size(), 200000U);

@@ -38,7 +38,7 @@ inline experiment make_experiment(volume ground, double fastest, double part_of_
   return {std::move(ground), step, g, decompose(g.layout, devices, sizeof(float)), std::move(density)};
 }
 
-/// Returns densities that are random in every cell, with this contrast.
+/// Returns a random density for each cell: 1000 or 1000 * contrast.
 inline std::shared_ptr<const volume> random_densities(const volume& ground, float contrast) {
   std::mt19937 random(17);
   auto density = std::make_shared<volume>(ground);

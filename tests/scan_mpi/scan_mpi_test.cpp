@@ -27,8 +27,7 @@ parts even(std::uint64_t length) {
   return all;
 }
 
-/// The first rank has `first` elements, each later rank has one element more than the previous rank, and the last rank
-/// has none.
+/// Rank r has first + r elements, except for the last rank, which has none.
 parts uneven(std::uint64_t first) {
   parts all;
   for (int r = 0; r < ::ranks(); ++r) all.push_back(r + 1 == ::ranks() ? 0 : first + static_cast<std::uint64_t>(r));

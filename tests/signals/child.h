@@ -14,7 +14,7 @@
 #include "tests/call_site.h"
 
 /// Runs the body in a child whose action for SIGSEGV is the default and that blocks no signal, and returns the child's
-/// wait status. If the body returns, the exit status is 0.
+/// wait status. If the body returns, the exit status is 0; if the body hangs, SIGALRM ends the child after 10 s.
 inline int status_of_child(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {

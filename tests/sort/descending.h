@@ -19,5 +19,5 @@ struct by_size_descending {
 namespace hpe::sort {
 struct local_sort;
 }
-/// Null in builds without a CUDA toolkit.
+/// Returns the local sort of `measured` elements on GPUs; null in builds without a CUDA toolkit.
 const hpe::sort::local_sort* descending_on_gpus();

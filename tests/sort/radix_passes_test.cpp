@@ -85,7 +85,7 @@ kernel_runner load() {
   return kernel_runner({hpe::ptx::test::read_file(std::string(HPE_MERGE_PTX) + "/radix.ptx")}, engine);
 }
 
-/// Returns, for each device, the index at which its part begins, if all devices have equal parts.
+/// Returns the index at which each device's part begins, if the parts are equal, and then the end of the last part.
 std::vector<std::uint64_t> even(std::uint64_t count, std::uint32_t devices) {
   std::vector<std::uint64_t> begins;
   for (std::uint32_t d = 0; d <= devices; ++d) begins.push_back(count * d / devices);
@@ -143,7 +143,8 @@ TEST(radix_passes, pairs_of_floats_and_values) {
   check(runner, random_elements<pair>(50021, 7), even(50021, 2));
 }
 
-/// For all keys, the ranges must have about the same length, except for the range of the greatest key.
+/// Whatever the keys are, the devices' ranges must have about the same length, except for the range of the greatest
+/// key.
 TEST(radix_passes, keys_of_any_distribution) {
   kernel_runner runner = load();
   using pair = sort_pair<std::uint64_t, std::uint64_t>;

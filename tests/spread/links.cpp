@@ -71,8 +71,8 @@ TEST(Links, HostMemoryIsOne) {
   EXPECT_DOUBLE_EQ(seconds(of_homes({host}, false, 10), m), 20);
 }
 
-// In a grid-stride loop, each block uses all parts of the arrays, so the launch is faster on one device that has all of
-// the arrays.
+// In a grid-stride loop, each block uses all parts of the arrays. If each device has one port for all other devices, as
+// behind a switch, the launch is therefore faster on one device that has all of the arrays.
 TEST(Links, GridStrideLoopsLoseBehindASwitch) {
   const std::shared_ptr<const ptx::program> program =
       ptx::parse({ptx::test::read_file(std::string(HPE_PTX_PROGRAMS) + "/course.ptx")});

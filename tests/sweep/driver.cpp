@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
 // A run normally takes milliseconds. After `slow`, it counts as hung if all threads of the process and of its devices
-// sleep. If some threads run, other load may be slowing the run down; it counts as hung after `stuck`.
+// sleep. If some threads run, other load may be slowing the run down, so the run counts as hung only after `stuck`.
 constexpr std::chrono::seconds slow{2};
 constexpr std::chrono::seconds stuck{15};
 
@@ -76,7 +76,8 @@ bool stays_asleep(pid_t group) {
   return true;
 }
 
-// Prints the function in which each thread of a process waits.
+// Prints where each thread of a process waits: the kernel's function and the system call, or the call stacks by gdb if
+// HPE_SWEEP_GDB is set.
 void print_threads(pid_t process) {
   const std::string debugger = "gdb -p " + std::to_string(process) +
                                " -batch -ex 'set pagination off' -ex 'thread apply all bt 14' 2>/dev/null "

@@ -1,5 +1,6 @@
-// --every: only every n-th call fails; --most: about n calls of each kind fail, evenly distributed; --call: the sweep
-// begins with that call. Without arguments, everything is run.
+// --every N: only every N-th call fails. --most N: in each scenario, about N calls fail with each kind of failure,
+// evenly distributed. --call N: the sweep begins with call N. Of costly kinds of failure, only every third or fifth
+// call fails, or a third of N. Without arguments, all scenarios are run.
 
 #include <algorithm>
 #include <cstdio>

@@ -23,8 +23,8 @@ std::int64_t entries_of(const char* folder, const std::string& prefix = {}) {
   return count;
 }
 
-// Counts the mappings of files. The C library's mappings (heaps, stacks) have no file and are not counted, because the
-// C library maps and unmaps them by its own rules.
+// Counts the mappings of memory files and of files in /dev/shm. The C library's mappings (heaps, stacks) have no file
+// and are not counted, because the C library maps and unmaps them by its own rules.
 std::int64_t mappings_of_files() {
   std::ifstream in("/proc/self/maps");
   std::int64_t count = 0;

@@ -23,10 +23,9 @@ struct sweep_of {
   std::uint64_t stride = 1;
 };
 
-/// Runs one kind of failure of one scenario in other processes, and monitors them. most: the approximate number of
-/// calls that fail, evenly distributed, which replaces which.stride; 0: which.stride is used.
+/// The numbers of a sweep.
 struct tally {
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0;     ///< calls that the scenario makes if none fails
   std::uint64_t failures = 0;  ///< injected failures
   std::uint64_t findings = 0;
   std::uint64_t hangs = 0;
@@ -34,6 +33,9 @@ struct tally {
 
   tally& operator+=(const tally& other);
 };
+/// Runs one kind of failure of one scenario in other processes, monitors these processes, and prints what they find.
+/// most: the approximate number of calls that fail, evenly distributed; if it is not 0, it replaces which.stride.
+/// Returns the numbers of the sweep.
 [[nodiscard]] tally drive(const sweep_of& which, std::uint64_t most, bool verbose);
 
 // ---- functions that the program provides
@@ -55,7 +57,7 @@ int other_process(const std::string& role);
 ///   at <k>             this run begins
 ///   finding <k> <text>
 ///   again <k>          the process cannot continue; another process continues with k
-///   done <calls>       the number of calls; each has failed once
+///   done <calls> no call failed in this run, which made this number of calls: the sweep is complete
 class reporter {
  public:
   explicit reporter(int to) : to_(to) {}

@@ -34,7 +34,7 @@ struct memory {
   std::uint8_t* data = nullptr;
   std::size_t bytes = 0;
   bool on_host = false;  ///< hpeMallocHost
-  bool told = false;     ///< whether an error in this memory was reported; only the first one is
+  bool told = false;     ///< whether an error in this memory was reported; only the first error is reported
   std::vector<std::uint8_t> model;
   std::vector<std::uint8_t> other;
   std::vector<knowledge> known;

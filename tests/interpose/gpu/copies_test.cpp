@@ -35,7 +35,7 @@ class Copies : public testing::Test {
     RecordProperty("seed", std::to_string(seed()));
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
-    // hpe pins its buffers only after 64 MiB of copies.
+    // hpe allocates and pins its staging buffers only after 64 MiB of copies.
     const std::vector<std::uint8_t> much(bytes);
     for (std::size_t at = 0; at < 64 * MiB; at += bytes)
       ASSERT_EQ(cuMemcpyHtoD(device, much.data(), bytes), CUDA_SUCCESS);

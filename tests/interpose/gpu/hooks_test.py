@@ -26,7 +26,7 @@ NO_WORK = {
         cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync
         cuStreamAttachMemAsync""",
     "the hooks see an uploaded graph when the graph is launched": "cuGraphUpload",
-    "memory of another API, which hpe reports when it is mapped": "cuGraphicsMapResources cuGraphicsUnmapResources",
+    "memory of another API: hpe records it when the program asks for its address (cuGraphicsResourceGetMappedPointer)": "cuGraphicsMapResources cuGraphicsUnmapResources",
 }
 SUFFIX = re.compile(r"(_v\d+)?(_ptds|_ptsz)?$")
 

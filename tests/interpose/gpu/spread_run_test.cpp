@@ -93,7 +93,8 @@ TEST(SpreadRun, LaunchesRunInPartsOnAllDevices) {
   }
 }
 
-// `total` is the limit of both devices together (64 MiB each), without the bytes that can be in host memory.
+// The total of cuMemGetInfo is the limit of both devices together (64 MiB each), without the bytes that can be in host
+// memory.
 TEST(SpreadRun, TheLimitsOfAllDevicesAreTold) {
   const outcome told = shell("HPE_DEVICE_MEMORY=64M " + run + "--spread --oversubscribe" + program + "ask");
   EXPECT_NE(told.text.find("memory 384 MiB = 128 MiB, base 1 1, bytes 33554432, device 0, context 1, ipc 801\n"),

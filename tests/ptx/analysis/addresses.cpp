@@ -103,7 +103,7 @@ TEST_F(Addresses, ApartBitsAreASum) {
   check({4, 1, 1}, {128, 1, 1}, {});
 }
 
-// nvcc writes blockIdx.x << 8 | threadIdx.x in this way.
+// nvcc writes blockIdx.x << 7 | threadIdx.x in this way.
 TEST_F(Addresses, FieldsOfBitsAreASum) {
   analyse(R"(.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1) .maxntid 128, 1, 1 {
   .reg .b64 %d<9>; .reg .b32 %r<9>;

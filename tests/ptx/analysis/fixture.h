@@ -58,7 +58,7 @@ class checked_program {
     return reinterpret_cast<void*>(at);
   }
 
-  /// Runs single blocks, each until it ends, a trap stops it, or it takes too long.
+  /// Runs the given blocks of the grid, each until it ends, a trap stops it, or it has executed 300,000 instructions.
   void run(watcher& check, const function& kernel, dimensions grid, dimensions block, const void* parameters,
            const std::vector<std::uint64_t>& blocks, bool also_unrun = false) {
     launch_configuration c;

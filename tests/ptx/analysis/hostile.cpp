@@ -52,8 +52,8 @@ TEST(HostileKernels, MoreLoopsThanCanBeCounted) {
   EXPECT_EQ(a.found.accesses[0].how, analysis::address_class::data_dependent);
 }
 
-// In a debug build, all variables of a loop are in local memory. Four times as many loads and stores take about four
-// times as long.
+// In a debug build, all variables of a loop are in local memory. The analysis of four times as many loads and stores
+// must take about four times as long.
 TEST(HostileKernels, ManyAccessesOfFewVariables) {
   const auto ticks = [](unsigned count) {
     std::string body = "mov.u32 %r4, 0;\nLOOP:\n";
@@ -125,7 +125,7 @@ TEST(HostileKernels, AWaitThatEndsByRetIsAWait) {
   EXPECT_TRUE(counting.found.verdict.may_be_spread());
 }
 
-// After a loop, the loop's counter depends on the condition that ended it.
+// After a loop, the value of the loop's counter depends on the condition that ended the loop.
 TEST(HostileKernels, ACounterThatEndsByTheBlockIndexIsNotLocal) {
   const auto a = analysed(
       "mov.u32 %r3, 0;\nLOOP:\nadd.s32 %r3, %r3, 1;\nsetp.lt.u32 %p0, %r3, %r1;\n@%p0 bra LOOP;\nmul.wide.u32 %d1, "

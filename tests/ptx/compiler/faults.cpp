@@ -103,8 +103,8 @@ TEST_P(Faults, BehindMeetingsInABranch) {
             43U);
 }
 
-// To find the thread, hpe runs lanes again, but not lanes that wait at another place. These lanes would use an address
-// that their first run has increased.
+// To find the thread, hpe runs lanes again, but not lanes that wait at another place. If hpe ran these lanes again,
+// they would use an address that their first run has increased.
 TEST_P(Faults, WhileOtherLanesWait) {
   const char* const elsewhere =
       "setp.lt.u32 %p1, %r2, 5;\n@%p1 bra elsewhere;\n{}\nsetp.eq.u32 %p2, %r1, 43;\n"

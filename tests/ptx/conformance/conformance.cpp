@@ -1,6 +1,5 @@
 // Applies every spelling of the pure instructions to the same corner cases. Compares the interpreter with recorded
-// results of an H200 (if the file exists), native code with the interpreter bit by bit, and some families of
-// instructions with plain C++.
+// results of an H200, native code with the interpreter bit by bit, and some families of instructions with plain C++.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Clusters of blocks, which read and write each other's shared memory.
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
-// Each block of a cluster adds the values in the shared memory of the cluster's other blocks.
+// Each block adds the values in the shared memory of all blocks of its cluster.
 extern "C" __global__ void cluster_sum(const int* in, int* out) {
   __shared__ int mine[64];
   const cg::cluster_group cluster = cg::this_cluster();

@@ -1,7 +1,7 @@
 // Kernels for one GPU, like the benchmarks of J. Cabezas, On the Programmability of Multi-GPU Computing Systems (2015),
 // chapter 7: dense algebra, stencils, transforms, sparse matrices, a graph. The kernels are written for one GPU only.
 
-// Returns uniformly distributed numbers in [-1, 1), the same number for an index on every device.
+// Returns 32 random bits that depend only on i, so that every device computes the same numbers.
 __device__ unsigned scrambled(unsigned long long i) {
   i = (i + 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
   i = (i ^ (i >> 27)) * 0x94d049bb133111ebULL;

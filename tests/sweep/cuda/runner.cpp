@@ -46,8 +46,8 @@ int ask(const char* entry) {
   return CUDA_SUCCESS;
 }
 
-// The resources of the program and of hpe in the stand-in, and the number of open files of the process (including those
-// of the stand-in itself, which never change).
+// The resources of the program and of hpe in the stand-in, and the number of open files of the process, without the
+// stand-in's memory files.
 struct resources {
   stand_in::held of_driver;
   std::size_t files = 0;

@@ -162,7 +162,7 @@ STAND_IN CUresult cuMemFree(CUdeviceptr address) {
   return free_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// An allocation from the device's pool takes effect at once. A free waits for the work of all streams.
+// An allocation from the device's pool takes effect at once. A free waits for all work of the memory's context.
 STAND_IN CUresult cuMemAllocAsync(CUdeviceptr* result, std::size_t bytes, CUstream) {
   COUNT();
   context* c = nullptr;
@@ -310,7 +310,8 @@ STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* sta
   if (result == CUDA_SUCCESS) *status = static_cast<CUstreamCaptureStatus>(s->capture.load());
   return result;
 }
-// In the stand-in, captured work runs at once; captures only end, or become invalid, as with the driver.
+// The stand-in imitates only the status of a capture (active, invalidated, ended): captured work runs at once, and the
+// graph is null.
 STAND_IN CUresult cuStreamBeginCapture(CUstream given, CUstreamCaptureMode) {
   stream* s = nullptr;
   const CUresult result = find(given, s);
@@ -375,7 +376,8 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
 }
 STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = between_events, CUDA_SUCCESS; }
 STAND_IN void stand_in_take(float milliseconds) { between_events = milliseconds; }
-// While any stream is captured, a thread may make this call only if the thread has set the capture mode "relaxed".
+// While a stream of a primary context is captured, only threads with the capture mode "relaxed" may make this call. In
+// other threads, the call fails and invalidates the captures.
 STAND_IN CUresult cuEventQuery(CUevent given) {
   event* e = nullptr;
   bool ends_captures = false;

@@ -114,7 +114,7 @@ CUresult find(CUevent given, event*& found);
 stream* make_stream(context& c, stream_kind kind);
 event* make_event(context& c);
 
-/// Queues work that runs after all work that must precede it by CUDA's rules.
+/// Queues work that runs after all work that must precede it by CUDA's rules. Returns the work's number in the stream.
 std::uint64_t add(stream& s, std::function<void()> work);
 void wait_for(const context& c);
 /// Invalidates the captures in a context, as a wait for the context does. Returns whether there were any captures.
@@ -140,7 +140,7 @@ bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in
 
 // ---- memory ------------------------------------------------------------------------------------------------------
 
-/// The driver reports no context for memory of a pool, and gives no IPC handle for it.
+/// of_pool: memory of a pool, for which the driver reports no context and returns no IPC handle.
 CUdeviceptr allocate(context& c, std::size_t bytes, bool of_pool = false);
 bool free_memory(CUdeviceptr address);
 void* allocate_pinned(context& c, std::size_t bytes);
@@ -175,7 +175,7 @@ void add_range(CUdeviceptr base, std::size_t bytes, std::byte* alias);
 bool remove_range(CUdeviceptr base);
 void add_mapping(CUdeviceptr address, std::size_t bytes, int device);
 bool remove_mapping(CUdeviceptr address);
-/// The number of bytes for mappings on each device.
+/// Each device's capacity for allocations that can be mapped, in bytes.
 inline constexpr std::size_t memory_of_device = std::size_t{192} << 20;
 
 /// Whether kernels and direct copies of device `from` can access the memory of device `to`.

@@ -30,7 +30,7 @@ std::map<CUdeviceptr, allocation>& mapped() {
 std::size_t used_bytes[device_count];
 CUmemGenericAllocationHandle next_handle = 1000;
 
-// Reserves addresses; chooses other addresses if the wanted ones are in use.
+// Reserves and returns addresses: the wanted ones, or other addresses if these are in use.
 void* reserve(std::size_t bytes, CUdeviceptr wanted = 0) {
   return ::mmap(reinterpret_cast<void*>(wanted),  // NOLINT(performance-no-int-to-ptr)
                 bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

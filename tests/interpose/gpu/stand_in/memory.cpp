@@ -215,7 +215,8 @@ bool find_object(CUdeviceptr address, object& found) {
   return true;
 }
 
-// A copy may use several neighbouring mappings.
+// Whether a range is in device memory. The range may extend over several neighbouring mappings, because a copy may use
+// them.
 bool is_device(CUdeviceptr address, std::size_t bytes) {
   const std::lock_guard lock(state);
   auto at = containing(objects(), address);

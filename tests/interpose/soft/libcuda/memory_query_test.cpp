@@ -218,7 +218,7 @@ TEST_F(Queries, OfArraysAndTexturesAgreeWithTheirDescriptions) {
         ASSERT_GOOD(cuTexObjectCreate(&texture, &resource, &description, nullptr));
         CUDA_TEXTURE_DESC same{};
         ASSERT_GOOD(cuTexObjectGetTextureDesc(&same, texture));
-        // Floats and 32-bit integers are not converted to numbers from 0 to 1.
+        // Only integers of 8 and 16 bits are normalised; floats and 32-bit integers are read as they are.
         const bool normalizes = (flags & CU_TRSF_READ_AS_INTEGER) == 0 && !is_float && sizes[f] < 4;
         EXPECT_EQ(same.flags, normalizes ? flags : flags | CU_TRSF_READ_AS_INTEGER);
         for (int i = 0; i < 3; ++i) EXPECT_EQ(same.addressMode[i], description.addressMode[i]);

@@ -451,8 +451,8 @@ TEST_F(Queries, WordsAreComparedAsTheirFlagsSay) {
   ASSERT_GOOD(cuMemAlloc(&words, 64));
   CUstream stream = nullptr;
   ASSERT_GOOD(cuStreamCreate(&stream, 0));
-  // The value in memory, the value for which the stream waits, the comparison, and whether the comparison is true. If
-  // it is false, the stream keeps waiting.
+  // The value in memory, the value for which the stream waits, the comparison, and whether the words have 64 bits
+  // (otherwise 32). All comparisons are true; if one were false, the stream would keep waiting.
   struct test_case {
     std::uint64_t is, wanted;
     unsigned flags;

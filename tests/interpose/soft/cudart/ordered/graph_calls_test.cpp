@@ -299,7 +299,8 @@ TEST_F(GraphCalls, UserObjectsLiveAsLongAsTheGraphsThatKeepThem) {
   EXPECT_EQ(ended, 1);
 }
 
-// tests/interpose/programs/conditional.cu compares with a GPU what conditional nodes run.
+// tests/interpose/programs/conditional.cu tests which bodies conditional nodes run; its expected output was recorded on
+// a GPU.
 TEST(Conditional, WrongOnesAreRefused) {
   cudaGraph_t graph = nullptr;
   cudaGraphNode_t node = nullptr;

@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                            return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
                          });
 
-// Calls of the driver and of the runtime, including wrong calls. On standard error, hpe prints why two modules cannot
-// be loaded.
+// Calls of the driver and of the runtime, including wrong calls. Without `--log silent`, hpe would also print why two
+// modules cannot be loaded.
 TEST(Driver, CallsPrintTheOutputRecordedOnAGpu) {
   std::ifstream file(HPE_TEST_RECORDED "/driver_calls.txt");
   ASSERT_TRUE(file.good());

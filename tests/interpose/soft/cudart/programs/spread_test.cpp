@@ -66,8 +66,8 @@ TEST(Spread, PoolsHaveTheMemoryOfAllDevices) {
   EXPECT_EQ(two.text.find("pool "), 0U) << two.text;
 }
 
-// A transpose reads columns from all parts of the matrix, so half of its reads are remote. If links are slow, it stays
-// on one device.
+// A transpose reads columns from all parts of the matrix, so half of its reads are remote. If links are slow, the
+// transpose stays on one device.
 TEST(Spread, SlowLinksKeepATransposeOnOneDevice) {
   const std::string run =
       HPE_COMMAND " run --cuda soft --devices soft:2 --spread --explain -- " + cuda_program("course transpose");
