@@ -90,7 +90,8 @@ struct radix_pass_state {
   radix_sequence range;                                ///< this device's range: its part of the sorted array
   radix_sequence runs[radix_most_bins];                ///< the input of pass 1
   uint32_t run_count, run_tiles[radix_most_bins + 1];  ///< run_tiles: for each run, the tiles of all earlier runs
-  uint32_t next_tile[1 + radix_most_later_passes];     ///< for each pass
+  uint32_t next_tile[1 + radix_most_later_passes];  ///< for each pass: number of tiles that blocks have taken: number
+                                                    ///< of tiles that blocks have taken
 };
 
 /// The parameters of all kernels of a sort, on one device. In the names of the kernels below, NAME is the name of a
