@@ -238,7 +238,8 @@ struct multiply_matrices {
   float* c;        // rows x columns
   int32_t rows, inner, columns, accumulate;
 };
-/// The side of the square of the product that a block of threads computes on GPUs. Each square is a tile of the grid.
+/// The side of the square of the product that a block of threads computes on GPUs. There, the grid of a launch
+/// must have one tile for each square.
 inline constexpr int32_t multiply_side = 64;
 
 }  // namespace hpe::kernels

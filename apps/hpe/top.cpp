@@ -123,7 +123,7 @@ int top(int argc, char** argv) {
           "Shows your processes that use hpe now on this machine: bytes/s to devices, to the host and between\n"
           "devices, touches of device memory that waited, launches, device memory given back to other processes\n"
           "(HPE_SHARE), and the bytes of each device that back allocations.\n"
-          "q ends it.\n\n{}",
+          "The key q ends the command.\n\n{}",
           command_line::lines_of_help(table)));
       return 0;
     }

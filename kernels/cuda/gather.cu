@@ -11,7 +11,7 @@ struct two_uint4 {
   uint4 low, high;
 };
 
-/// Calls body(element, index), whose arguments have the types of the sizes in `types`.
+/// Calls body(element, index) with arguments of the types whose sizes are in `types`.
 template <class Body>
 __device__ __forceinline__ void with_types(const gather_types& types, const Body& body) {
   const auto with_index = [&](auto index) {
