@@ -13,8 +13,8 @@ namespace hpe::kernels {
 inline constexpr int64_t most_boxes = 6;
 
 /// Copies the cells of the boxes to `packed`, box after box, with z fastest; if `restore` is not 0, copies them from
-/// `packed` back to the field. Boxes must be inside the grid and must not overlap. The tiles and threads of a launch
-/// divide the rows of each box among them.
+/// `packed` back to the field. Boxes must be inside the grid and must not overlap. On soft devices, the tiles of a
+/// launch divide the rows of each box among them; on GPUs, its threads divide the cells.
 template <class T>
 struct copy_boxes {
   T* packed;

@@ -106,8 +106,7 @@ struct gather_mark_parameters {
 
 /// A partition moves `count` indices to streams: one stream for each chunk of the table, and a last stream for indices
 /// that are out of range. The indices are divided into `parts` parts, each of which has a segment of each stream.
-/// Segment [chunk
-/// * parts + part] begins at element offsets[chunk * parts + part].
+/// The segment of part `part` in stream `chunk` begins at element offsets[chunk * parts + part].
 struct gather_partition {
   gather_types types;
   gather_chunks chunks;

@@ -118,9 +118,9 @@ struct filter_image {
 };
 
 /// Computes, for each path of `points` points in space, the matrix M that brings the path nearest to the reference
-/// path: M minimises the sum of |p M - r|^2 over all pairs of points p of the path and r of the reference path. M = (A'
-/// A)^-1 A' R, where each row of A and R is a point. M is 0 if all points of the path are in one plane through the
-/// origin.
+/// path: M minimises the sum of |p M - r|^2 over all points p of the path, where r is the point of the reference path
+/// with the same number. M = (A' A)^-1 A' R, where each row of A and R is a point. M is 0 if all points of the path are
+/// in one plane through the origin.
 struct fit_paths {
   const float* paths;      // paths_count x points x 3
   const float* reference;  // points x 3
@@ -238,7 +238,8 @@ struct multiply_matrices {
   float* c;        // rows x columns
   int32_t rows, inner, columns, accumulate;
 };
-/// The side of the square of the product that a block of threads computes on GPUs. Each square is a tile of the grid.
+/// The side of the square of the product that a block of threads computes on GPUs. There, the grid of a launch
+/// must have one tile for each square.
 inline constexpr int32_t multiply_side = 64;
 
 }  // namespace hpe::kernels

@@ -100,7 +100,7 @@ struct radix_choice_parameters {
 struct radix_classes_parameters {
   radix_part part;
   uint64_t* offsets;
-  void* to;  ///< where the elements of all devices go
+  void* to;  ///< the array to which all devices move their elements
 
   [[nodiscard]] HPE_RADIX_BOTH uint32_t classes() const { return 2 * part.splitter_count + 1; }
 };

@@ -90,7 +90,7 @@ struct radix_pass_state {
   radix_sequence range;                                ///< this device's range: its part of the sorted array
   radix_sequence runs[radix_most_bins];                ///< the input of pass 1
   uint32_t run_count, run_tiles[radix_most_bins + 1];  ///< run_tiles: for each run, the tiles of all earlier runs
-  uint32_t next_tile[1 + radix_most_later_passes];     ///< for each pass
+  uint32_t next_tile[1 + radix_most_later_passes];     ///< for each pass, the number of tiles that blocks have taken
 };
 
 /// The parameters of all kernels of a sort, on one device. In the names of the kernels below, NAME is the name of a
@@ -108,8 +108,8 @@ struct radix_pass_parameters {
   uint64_t begins[radix_most_devices + 1];
   radix_pass_counts* counts[radix_most_devices];
   radix_pass_state* state;
-  const void* from;  ///< for each device, its elements before the pass
-  void* to;          ///< for each device, its elements after the pass; used only by passes
+  const void* from;  ///< the elements of all devices before the pass, in one array
+  void* to;          ///< the elements of all devices after the pass, in one array; used only by passes
   uint32_t pass;
   uint32_t *sums, *next_sums;  ///< by tile and bin: the sums of this pass and the next; next_sums may be null
 

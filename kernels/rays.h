@@ -69,7 +69,8 @@ struct trace_rays {
     return nearest;
   }
 
-  /// Returns the colour that a ray sees; the ray is reflected by at most `hits` spheres.
+  /// Returns the colour that a ray sees. The ray is followed to at most `hits` spheres; a reflection at the last one is
+  /// not followed.
   [[nodiscard]] HPE_IMAGING_BOTH vector3 colour(vector3 from, vector3 ray, int32_t hits) const {
     vector3 seen{0, 0, 0};
     float share = 1;

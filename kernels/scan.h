@@ -159,7 +159,7 @@ struct scan_share {
 /// combination of all earlier chunks, and writes the result to the output. If sums is null, each problem must have one
 /// chunk.
 ///
-/// The grid may have any size: its tiles have equal numbers of chunks (for scan_sums, of problems).
+/// The grid may have any size: its tiles have about equal numbers of chunks (for scan_sums, of problems).
 template <class T>
 struct scan_three_stages {
   const T* input;  ///< element 0 of the share's first problem

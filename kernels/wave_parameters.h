@@ -10,9 +10,9 @@
 ///
 ///   plane -r .. -1 | planes 0 .. nx-1 | plane nx .. nx+r-1      index(x, y, z) = origin + x * plane + y * row + z
 ///
-/// A row consists of nz cells and a gap of at least r zeros, together a multiple of 64 bytes. If the y ends of a plane
-/// are closed, r rows of zeros follow the plane. The r elements before a row are the gap of the previous row.
-/// kernels/fdtd.h has a layout in which planes and rows have rims of neighbours' cells on both sides.
+/// A row consists of nz cells and a gap of at least r zeros, together a multiple of row_multiple elements. If the y
+/// ends of a plane are closed, r rows of zeros follow the plane. The r elements before a row are the gap of the
+/// previous row. kernels/fdtd.h has a layout in which planes and rows have rims of neighbours' cells on both sides.
 ///
 /// Every point of a result is computed by the same operations in the same order, wherever tiles, slabs and devices end;
 /// therefore, no bit of a result depends on how a grid is divided. Results may depend on the instruction set, which

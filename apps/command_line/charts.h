@@ -1,7 +1,7 @@
 #pragma once
 
 /// Line charts. Programs write the numbers of the charts as JSON, and `scripts/measurements draw` draws the charts. A
-/// picture is a row of charts that share one legend, and the names and colours of the lines.
+/// picture is a row of charts with one legend; lines with the same name have the same colour in all of them.
 
 #include <string>
 #include <utility>

@@ -1,8 +1,8 @@
 #pragma once
 
 /// The command lines of all hpe programs, as tables of options. Each row has a setter, which stores the option's value
-/// in a variable of the program. A table must not outlive these variables. CLI11 parses the arguments. Only options.cpp
-/// includes CLI11, because its header is slow to compile.
+/// in a variable of the program. A table must not outlive these variables. CLI11 parses the arguments. Only
+/// command_options.cpp includes CLI11, because CLI11's header is slow to compile.
 
 #include <functional>
 #include <string>

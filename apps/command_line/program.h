@@ -28,7 +28,7 @@ int guarded(const std::string& name, const std::function<int()>& body);
 [[nodiscard]] bool one_of_several_ranks();
 
 /// Replaces this process by another program in the same folder: `hpe` is not linked with MPI, but the programs that run
-/// under mpirun are. Throws bad_input if the folder lacks the program.
+/// under mpirun are. Throws bad_input if the program cannot be started, for example because the folder lacks it.
 [[noreturn]] void become(const std::string& program, char** argv);
 
 option help_option(bool& place);
@@ -38,13 +38,13 @@ option devices_option(std::int64_t& place);
 /// `place` must already hold the default value, which the help text states.
 option repeats_option(std::int64_t& place);
 
-/// Returns the number of devices to use for a value of --devices, where 0 means all. Throws bad_input if the value is
-/// negative or larger than the number of devices of the machine.
+/// Returns the number of devices to use for a value of --devices, where 0 means all. The value must not be negative.
+/// Throws bad_input if it is larger than the number of devices.
 [[nodiscard]] int devices_of(std::int64_t devices);
 
 /// Checks a program's output files before its work begins. Throws bad_input if an output cannot be written, or if it is
-/// the same file as an input or another output, even through a link or under another spelling of the path. Changes no
-/// file. Ignores empty paths and "-".
+/// the same file as an input or another output, even through a link or under another spelling of the path; a device
+/// file or FIFO may be named several times. Changes no file. Ignores empty paths and "-".
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs = {});
 
 /// The files that --output NAME means. If NAME ends in a possible ending, it is the only file. If NAME has no ending,

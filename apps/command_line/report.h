@@ -34,7 +34,7 @@ struct report {
 void write_json(const report& r, const std::string& file);
 
 /// Writes a text to a file, or to standard output if `file` is "-"; does nothing if `file` is empty. Throws
-/// std::runtime_error.
+/// std::runtime_error if the file cannot be written.
 void write_text(const std::string& text, const std::string& file);
 
 /// Writes a text to a cache file, and creates the file's folder. If that fails, the function reports no error, and an
@@ -53,10 +53,11 @@ void answer(const report& r, const std::string& text, const std::string& json, b
 /// Returns the names of the first `count` devices.
 [[nodiscard]] std::vector<std::string> names_of_devices(int count);
 
-/// Returns the median of `values`, which must not be empty.
+/// Returns the median of `values`, which must not be empty; for an even number of values, the larger of the two middle
+/// ones.
 [[nodiscard]] double median(std::vector<double> values);
 
-/// Returns the processor's name and the number of cores.
+/// Returns the processor's name and the number of logical cores.
 [[nodiscard]] std::string machine();
 
 /// Returns the commit from which this program was built, followed by "+" if its files differed from the commit.

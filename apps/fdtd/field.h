@@ -21,19 +21,21 @@ enum class exchange {
 /// A wave on a grid of cells, which is divided into boxes on devices. The wave is zero beyond the grid. With
 /// exchange::copied, each step first copies the faces between neighbours, then computes and packs the cells for which
 /// neighbours wait, then computes all other cells. Faces of slabs are whole planes, which need no packing. With
-/// exchange::direct, a step is one launch for each device. All calls return at once; the accesses that launches declare
-/// determine which launches run concurrently.
+/// exchange::direct, a step is one launch for each device. step() and set() with another field return at once; the
+/// accesses that launches declare determine which launches run concurrently.
 class field {
  public:
   /// order: an even number from 2 to 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order). Direct
-  /// exchange needs slabs.
+  /// exchange needs slabs, and neighbouring devices that reach each other's memory. Throws bad_input for an order, a
+  /// grid, or a number of devices that is not possible, and if direct exchange is not possible. Does not check the
+  /// speed.
   field(const triple& cells, std::int64_t order, const triple& parts,
         const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed, exchange how = exchange::copied);
 
   /// Sets the present field and the field of the previous step to the same values.
   void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
 
-  /// Copies the field of `other`, which has the same grid, order, parts and exchange, from device to device.
+  /// Copies the field of `other` from device to device. Throws bad_input if the boxes of the two fields differ.
   void set(const field& other);
 
   void step();
@@ -75,7 +77,7 @@ class field {
   kernel<kernels::fdtd_unpack<float>> unpack_{module(), "fdtd_unpack_f32"};
 };
 
-/// Returns the largest speed with which steps of this order are stable in three dimensions.
+/// Returns the largest speed, (c dt / spacing)^2, with which steps of this order are stable in three dimensions.
 [[nodiscard]] double stable_speed(std::int64_t order);
 
 }  // namespace hpe::fdtd

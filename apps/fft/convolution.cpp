@@ -36,8 +36,8 @@ class convolution_method final : public method<T> {
         filter_(spread(longer_)),
         padded_(spread(longer_)),
         transformed_(spread(longer_)) {
-    // Computes chirp_ (c in the comment at the top of this file) and filter_: the transform of conj(c), continued with
-    // period longer_, for forward transforms. run() conjugates filter_ for inverse transforms.
+    // Computes chirp_, which is c (see the top of this file), and filter_, which is the transform of conj(c) continued
+    // with period longer_. filter_ serves forward transforms; run() conjugates it for inverse transforms.
     write_chirp(chirp_, length_, 0, forward_sign);
     write_chirp(padded_, longer_, longer_, inverse_sign);
     transforms_->run(forward_sign, padded_.data(), filter_.data());
@@ -72,7 +72,8 @@ class convolution_method final : public method<T> {
     }
   }
 
-  /// target[i] = left[i] * right[i] * scale for i < given, and zero up to count.
+  /// Queues target[i] = left[i] * right[i] * scale for i < given, and target[i] = 0 for given <= i < count. If
+  /// `conjugate` is set, right[i] is conjugated.
   void multiply(number<T>* target, std::int64_t count, const number<T>* left, const number<T>* right,
                 std::int64_t given, T scale, bool conjugate) {
     for (int d = 0; d < devices_; ++d) {

@@ -57,13 +57,15 @@ struct settings {
 };
 
 /// A transform that can run many times. The first run in each direction takes longer, because cuFFT or FFTW then makes
-/// plans. The plan owns its scratch memory: up to two times the size of one array of the batch, or up to eight times in
-/// the form `convolution`.
+/// plans. The plan owns the memory that it needs beside the caller's arrays: up to two arrays of the size of one
+/// transform. In the form `convolution`, it owns one array of that size and four arrays of the length of the
+/// convolution (at least 2 N - 1). On GPUs, cuFFT's work areas come on top.
 ///
 /// Calls return as soon as the transform is queued; like a launch, the transform waits for earlier work on the same
 /// data. Only one thread at a time may use a plan. Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for an invalid problem
-/// or invalid settings, with the possible values; HPE_ERROR_NOT_SUPPORTED if cuFFT or FFTW is missing; and the errors
-/// of allocations and launches.
+/// or invalid settings, with the possible values; HPE_ERROR_NOT_A_REGION for arrays outside hpe memory;
+/// HPE_ERROR_NOT_SUPPORTED if cuFFT or FFTW is missing, or if an array is too long for FFTW (2^31 elements or more on
+/// one soft device); and the errors of allocations and launches.
 template <class T>
 class plan {
  public:
@@ -83,8 +85,8 @@ class plan {
   [[nodiscard]] form chosen() const;
   /// Returns the number of devices that take part.
   [[nodiscard]] int devices() const;
-  /// Returns the best placement of input and output. With the form `automatic`, the placement is on a single device if
-  /// the links between GPUs would make several devices slower.
+  /// Returns the best placement of input and output: on device 0 if only one device takes part, otherwise in blocks on
+  /// the devices that take part.
   [[nodiscard]] placement where() const;
   /// Returns a sentence that describes the chosen form.
   [[nodiscard]] std::string explain() const;

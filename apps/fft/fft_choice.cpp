@@ -52,8 +52,9 @@ bool better_alone(const problem& p, const machine& on) {
 
 /// Picks the form for a problem. On W devices, `transpose` moves the data 3 (W - 1) / W times between devices, and
 /// `exchange` moves them log2 W + (W - 1) / W times: equally often on two devices, and more often on more devices. But
-/// a transpose of a matrix of few rows is slow, so the form for such a matrix is `exchange` if each device can have a
-/// part.
+/// a transpose of a matrix of few rows is slow, so the form for such a matrix is `exchange` if the elements must be in
+/// natural order and W is a power of two that divides the length. Otherwise it is `transpose` if each device has a row,
+/// else `convolution`.
 form pick(const problem& p, const settings& wish, const machine& on) {
   const std::int64_t one = p.rows * p.length;
   if (on.devices == 1 || p.batch >= on.devices || one * on.element_bytes < worth_sharing(on)) return form::local;

@@ -37,10 +37,11 @@ template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_exchange(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_transpose(const circumstances& c);
-/// Returns the form `transpose` without its last pass, which only reorders elements.
+/// Returns the form `transpose` without its last pass, which only reorders elements. Requires two_passes_possible().
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_two_pass(const circumstances& c);
-/// Whether make_two_pass is possible: soft devices that reach each other, and elements in natural order.
+/// Whether make_two_pass is possible: it requires soft devices that reach each other's memory, elements in natural
+/// order, and settings::fused.
 [[nodiscard]] bool two_passes_possible(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_convolution(const circumstances& c);

@@ -35,7 +35,8 @@ class descriptor {
   /// has the reason, or is 0 at the file's end.
   [[nodiscard]] std::uint64_t read_at(void* to, std::uint64_t bytes, std::uint64_t from) const;
 
-  /// Appends bytes to the file. Returns whether all bytes were written; if not, errno has the reason.
+  /// Writes bytes at the file's position, and moves the position. Returns whether all bytes were written; if not, errno
+  /// has the reason.
   [[nodiscard]] bool write(const void* from, std::uint64_t bytes) const;
 
  private:
@@ -46,7 +47,8 @@ class descriptor {
 /// data: it is compressed, an archive, or text in UTF-16. Empty for other files.
 [[nodiscard]] std::string container_of(std::string_view begin);
 
-/// Returns the first 60 bytes of a file, for a message; bytes that are not ASCII text are written as in \x1f.
+/// Returns the first 60 of the bytes as text for a message, and "..." if there are more. Bytes that are not printable
+/// ASCII are written as in \x1f.
 [[nodiscard]] std::string printable(std::string_view bytes);
 
 /// Opens a file to read. Throws bad_input if that fails.

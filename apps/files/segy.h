@@ -82,8 +82,8 @@ struct trace {
   std::vector<double> samples;
 };
 
-/// The properties of all traces, from the file's header. If the file's header omits a property, a reader uses the
-/// header of the first trace.
+/// The properties of all traces, from the file's header. If the file's header omits the number of samples or the
+/// interval, a reader uses that of the first trace's header.
 struct layout {
   sample_format format;
   std::uint64_t samples;       ///< number of samples of each trace
@@ -93,8 +93,8 @@ struct layout {
   [[nodiscard]] std::uint64_t trace_bytes() const;
 };
 
-/// Makes the header of a new file, in revision 1, or in revision 2 if the number of samples is too large for revision 1
-/// or the interval is not whole. text: up to 40 lines of 76 characters, which are written in EBCDIC.
+/// Makes the header of a new file, in revision 1, or in revision 2 if the number of samples or the interval is above
+/// 32767, or the interval is not whole. text: up to 40 lines of 76 characters, which are written in EBCDIC.
 [[nodiscard]] header make_header(sample_format format, std::uint64_t samples, double interval,
                                  const std::vector<std::string>& text);
 
@@ -113,7 +113,7 @@ class reader {
   [[nodiscard]] const std::string& path() const { return path_; }
 
   /// Reads a trace, counted from 0. Throws bad_input if the trace's header states another number of samples than the
-  /// file's header.
+  /// file's header, unless the file is of revision 0 or its header states that all traces have the same length.
   [[nodiscard]] trace read(std::uint64_t number) const;
   /// Reads only the header of a trace.
   [[nodiscard]] header read_header(std::uint64_t number) const;
@@ -141,7 +141,8 @@ class writer {
 
   [[nodiscard]] std::uint64_t traces() const { return traces_; }
 
-  /// Appends traces: all of them, or none if write throws. Throws bad_input for a sample that the format cannot hold.
+  /// Appends traces: all of them, or none if write throws. Throws bad_input for a sample that the format cannot hold,
+  /// and for a trace with another number of samples.
   void write(std::span<const trace> traces);
 
   /// Gives a new file its name; later calls of write append to it under that name.

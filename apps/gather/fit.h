@@ -13,7 +13,7 @@ namespace hpe::gather {
 /// stopwatch.
 class stopwatch {
  public:
-  /// Allocates tables and values of up to `bytes` bytes, and bytes / 8 indices of 4 bytes.
+  /// Allocates a table and values of `bytes` bytes each, and bytes / 8 indices of 4 bytes.
   stopwatch(int device, std::size_t bytes);
 
   enum class order { uniform, partitioned, sequential };
@@ -21,7 +21,8 @@ class stopwatch {
     order how = order::uniform;
     std::uint64_t partitions = 0;  ///< partitioned
   };
-  /// Returns the median time of `repeats` runs in seconds, after one run to warm up.
+  /// Returns the median time of `repeats` runs in seconds, after one run to warm up. Throws hpe::error
+  /// (HPE_ERROR_INVALID_ARGUMENT) for a problem that is larger than the arrays.
   [[nodiscard]] double seconds(const problem& what, const choice& how, const pattern& indices, int repeats = 5);
 
   [[nodiscard]] int device() const { return device_; }
@@ -49,7 +50,8 @@ class stopwatch {
 /// Measures a copy from one device's memory to another device's memory. Returns the rate in bytes per second.
 [[nodiscard]] double link_rate(int from, int to);
 
-/// Returns the path of a device's cache file: ~/.cache/hpe/gather-NAME.json, or $XDG_CACHE_HOME/hpe/gather-NAME.json.
+/// Returns the path of a device's cache file: hpe/gather-NAME-UNITS.json in $XDG_CACHE_HOME or ~/.cache, where UNITS is
+/// the number of compute units; empty if neither XDG_CACHE_HOME nor HOME is set.
 [[nodiscard]] std::string cache_file(int device);
 
 }  // namespace hpe::gather

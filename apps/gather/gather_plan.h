@@ -89,8 +89,8 @@ class shares {
 class plan {
  public:
   /// Uses all devices if `devices` is empty. Throws hpe::error for invalid sizes, too many chunks and too little
-  /// memory. Also throws for the method `partitioned` if equal indices must keep their order, because a partition does
-  /// not preserve this order.
+  /// memory. Also throws for the method `staged` on several devices, and for the method `partitioned` if equal indices
+  /// must keep their order, because a partition does not preserve this order.
   plan(const problem& what, const choice& how, std::vector<int> devices = {});
 
   /// Returns the best placements of the arrays.
@@ -98,15 +98,15 @@ class plan {
   [[nodiscard]] placement where_indices() const { return stream_.where(what_.index); }
   [[nodiscard]] placement where_values() const { return stream_.where(what_.element); }
 
-  /// Queues the gather or scatter and returns at once. Like a launch, it waits for earlier work on the same arrays.
-  /// Throws hpe::error for invalid addresses.
+  /// Queues the gather or scatter and returns at once. The queued work runs after earlier work on the same arrays, like
+  /// a launch. Throws hpe::error for invalid addresses.
   void run(void* table, const void* indices, void* values);
 
   /// Waits for the queued runs. Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT), which names the first index out of
   /// range, unless the plan skips these indices. `indices` are the indices of the last run.
   void finish(const void* indices);
 
-  /// Returns the bytes that a plan for this problem allocates, on all devices together.
+  /// Returns an estimate of the bytes that a plan for this problem allocates, on all devices together.
   [[nodiscard]] static double workspace(const problem& what, const choice& how, std::size_t devices);
 
  private:

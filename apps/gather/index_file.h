@@ -17,14 +17,14 @@ using command_line::bad_input;
 inline constexpr std::uint64_t most_indices = std::uint64_t{1} << 30;
 
 /// Reads a file; `pattern` is the number of a pattern in a .json file, from 0. Throws bad_input with the reason if the
-/// file cannot be read, an index is negative, or the file has more than most_indices.
+/// file cannot be read, an index is negative, or a pattern has more than most_indices indices.
 [[nodiscard]] std::vector<std::uint64_t> read_indices(const std::string& path, std::uint64_t pattern);
 
 /// Returns the indices of a pattern in a JSON text. The elements of its key `pattern` are repeated as often as the key
-/// `count` (or `length`) says, and each repetition is the previous one plus the key `delta`. If `delta` is a list, its
-/// values are used in turn. A pattern is a list, or a text: numbers with commas, UNIFORM:LENGTH:GAP,
-/// MS1:LENGTH:PLACES:GAPS or LAPLACIAN:DIMENSIONS:ORDER:SIZE. Only the kernels Gather and Scatter have a single
-/// pattern; other kernels are refused. `file` names the text in messages. Throws bad_input.
+/// `count` (or `length`; default 1024) says, and each repetition is the previous one plus the key `delta` (default 8,
+/// or 1 for LAPLACIAN). If `delta` is a list, its values are used in turn. A pattern is a list, or a text: numbers with
+/// commas, UNIFORM:LENGTH:GAP, MS1:LENGTH:PLACES:GAPS or LAPLACIAN:DIMENSIONS:ORDER:SIZE. Only the kernels Gather and
+/// Scatter have a single pattern; other kernels are refused. `file` names the text in messages. Throws bad_input.
 [[nodiscard]] std::vector<std::uint64_t> indices_of_json(const std::string& text, std::uint64_t pattern,
                                                          const std::string& file, std::uint64_t most = most_indices);
 

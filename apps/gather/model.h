@@ -86,16 +86,17 @@ struct prediction {
   [[nodiscard]] double total() const { return launch + sequential + random + partition; }
 };
 
-/// Predicts a run on one device: with uniform random indices (`partitions` is 0), or with indices that visit
-/// `partitions` partitions in order.
+/// Predicts a run on one device. If `partitions` is 0, the indices are uniformly random. Otherwise each index falls
+/// into a random one of `partitions` equal partitions of the table, and the indices of one partition ascend.
 [[nodiscard]] prediction predict(const parameters& machine, const problem& what, const choice& how,
                                  double partitions = 0);
 
 /// Predicts the seconds of a run on one device with the indices 0, 1, 2, ...
 [[nodiscard]] double predict_sequential(const parameters& machine, const problem& what);
 
-/// Returns the choices that are possible, the fastest first. A single pass comes first unless another choice is
-/// predicted to take less than 0.98 of its time.
+/// Returns predictions for a single pass, for several passes and, if they are possible, for partitions, the fastest
+/// first. A single pass comes first unless another choice is predicted to take less than 0.98 of the time of a single
+/// pass.
 [[nodiscard]] std::vector<prediction> choices(const parameters& machine, const problem& what);
 
 /// Non-negative least squares: returns the numbers x[j] >= 0 that minimise the sum of the squared errors of `values[i]

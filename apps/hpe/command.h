@@ -16,7 +16,8 @@ inline constexpr int cannot_run = 126;
 inline constexpr int not_found = 127;
 
 /// A subcommand. `run` receives the subcommand's arguments, with its name in argv[0], and returns the exit status. If
-/// `run` throws, main prints the exception's message, and returns 2 for bad_input and 1 for other exceptions.
+/// `run` throws, main prints the exception's message, and returns 2 for bad_input and for an argument that the runtime
+/// refuses, and 1 for other exceptions.
 struct command {
   const char* group;  ///< heading under which the help text lists the command
   const char* name;

@@ -167,7 +167,9 @@ std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : fmt::format("{}:{}", first, second);
 }
 
-/// Sets the libraries that the dynamic linker loads before a program's own; the user's LD_PRELOAD follows them.
+/// Sets LD_PRELOAD to hpe's libraries, followed by the user's LD_PRELOAD. For soft devices, also sets LD_LIBRARY_PATH,
+/// PATH, and the variables of CuPy and Triton. Throws hpe::error if the dynamic linker does not accept the path of a
+/// library.
 void preload(const options& chosen, bool on_soft_devices, bool driver) {
   const installation own = installation::own();
   std::string files;

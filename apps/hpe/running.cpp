@@ -79,7 +79,7 @@ class mapped_page {
   mapped_page(mapped_page&& other) noexcept : page_(std::exchange(other.page_, nullptr)) {}
   mapped_page& operator=(mapped_page&&) = delete;
 
-  /// nullptr if the file is not a complete page of this version of hpe.
+  /// Returns the page; nullptr if the file is not a complete page of this version of hpe.
   [[nodiscard]] const status_page* get() const noexcept {
     const bool complete =
         page_ != nullptr && page_->version.load(std::memory_order_acquire) == status_page::current_version;

@@ -111,7 +111,8 @@ int top(int argc, char** argv) {
     bool once = ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0;
     bool json = false;
     const std::vector<command_line::option> table{
-        {"--once", "", "print the figures of one second and end (the default if standard output is not a terminal)",
+        {"--once", "",
+         "print the figures of one second and end (the default unless standard input and output are terminals)",
          command_line::to_flag(once)},
         {"--json", "", "print the figures of one second as a JSON object", command_line::to_flag(json)},
         command_line::help_option(help)};
@@ -122,7 +123,7 @@ int top(int argc, char** argv) {
           "Shows your processes that use hpe now on this machine: bytes/s to devices, to the host and between\n"
           "devices, touches of device memory that waited, launches, device memory given back to other processes\n"
           "(HPE_SHARE), and the bytes of each device that back allocations.\n"
-          "q ends it.\n\n{}",
+          "The key q ends the command.\n\n{}",
           command_line::lines_of_help(table)));
       return 0;
     }

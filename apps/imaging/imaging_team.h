@@ -51,15 +51,16 @@ class member {
   /// Waits until all members have called this function.
   virtual void wait_for_all() = 0;
 
-  /// Collective: all members call this function. Returns this member's part of `all`, in host memory. Only the first
-  /// member passes the array `all`.
+  /// Collective: all members call this function. Returns this member's part of `all`, in host memory; it is valid until
+  /// the next call of fetch(). Only the first member passes the array `all`.
   [[nodiscard]] virtual const std::byte* fetch(const void* all, const division& parts) = 0;
   /// Returns host memory to which this member writes its part of `all`. The memory is valid until the next call of
   /// room().
   [[nodiscard]] virtual std::byte* room(void* all, const division& parts) = 0;
   /// Collective. Copies the parts that members wrote to room() to `all` of the first member.
   virtual void deliver(void* all, const division& parts) = 0;
-  /// Collective. Returns the address of the first member's bytes, or of a copy of them, in host memory.
+  /// Collective. Returns the address of the first member's bytes, or of a copy of them, in host memory. The copy is
+  /// valid until the next call of broadcast_host().
   [[nodiscard]] virtual const std::byte* broadcast_host(const void* data, std::size_t bytes) = 0;
 
   /// Collective. For an array that all members have on their devices: copies each member's part of the array to all
@@ -68,7 +69,8 @@ class member {
   /// Collective over the ranks [first, first + count), a row of a square of members. Copies bytes from the root's
   /// device to the devices of all other members of the row.
   virtual void broadcast(std::byte* data, std::size_t bytes, int root, int first, int count) = 0;
-  /// Sends bytes from this member's device to member `to`, and receives the same number of bytes from member `from`.
+  /// Collective. Sends bytes from this member's device to member `to`, and receives the same number of bytes from
+  /// member `from`.
   virtual void shift(const std::byte* out, int to, std::byte* in, int from, std::size_t bytes) = 0;
 
   /// Runs a phase of a measured run, and waits until all work that the member queued on its device has finished. All

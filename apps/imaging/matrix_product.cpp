@@ -1,6 +1,7 @@
-// Fox's algorithm on a square of q x q members (team.h). Each member has a block of a and a block of b, and computes a
-// block of the product. In round s, member (i, (i + s) mod q) broadcasts its block of a along its row, all members add
-// the product of this block and their block of b to their block of the product, and the blocks of b move up by one row.
+// Fox's algorithm on a square of q x q members (imaging_team.h). Each member has a block of a and a block of b, and
+// computes a block of the product. In round s, member (i, (i + s) mod q) broadcasts its block of a along its row, all
+// members add the product of this block and their block of b to their block of the product, and the blocks of b move up
+// by one row.
 
 #include <fmt/core.h>
 
@@ -101,7 +102,7 @@ void copy_blocks(float* matrix, float* blocks, std::int64_t n, std::int64_t side
     }
 }
 
-/// Computes c += a b for blocks a, b and c on a member's device.
+/// Computes c += a b, or c = a b in the first round, for blocks a, b and c on a member's device.
 class block_product {
  public:
   block_product(int device, std::int64_t side, bool by_cublas)

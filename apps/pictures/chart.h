@@ -25,8 +25,10 @@ struct chart {
   std::string unit = {};       ///< unit of the values, shown above the colour bar
   double least = 0, most = 1;  ///< values at the ends of the colour bar
   colour_map colours = blue_to_yellow;
-  bool square = true;  ///< a unit is as long along the horizontal axis as along the vertical axis; false: the chart is
-                       ///< half as high as wide
+  /// A unit is as long along the horizontal axis as along the vertical axis, if the chart is then between 0.05 and 3
+  /// times as high as wide; otherwise the chart has the nearer of these two ratios. False: the chart is half as
+  /// high as wide.
+  bool square = true;
   /// Returns the colour of a sample, by column and row, in place of the colour of its value. If it returns nullopt, or
   /// if this function is empty, the sample has the colour of its value.
   std::function<std::optional<colour>(std::int64_t, std::int64_t)> over = {};

@@ -124,7 +124,8 @@ struct machine_profile {
 
 /// Returns the profile with changed parts, as in "link=2x,network=10x", which multiplies rates by 2 and 10. The parts
 /// are link (both directions, pinned and pageable), peer, network, disk, host (copies in host memory), gpu (speed of
-/// kernels) and memory (of the host). Throws bad_input.
+/// kernels) and memory (size of host memory). Throws bad_input for another part, a part that the machine lacks, and a
+/// factor that is not above 0.
 [[nodiscard]] machine_profile with_changes(machine_profile m, const std::string& changes);
 
 }  // namespace hpe::predict

@@ -21,8 +21,8 @@ struct point {
   model which;
   estimate time;
   std::optional<double> unchanged;  ///< seconds on the machine without the changes of --what-if
-  double speed_up;                  ///< relative to the smallest possible number of devices in the same topology
-  bool extrapolated;                ///< the machine has fewer devices
+  double speed_up;    ///< relative to the smallest possible number of devices, by the same model in the same topology
+  bool extrapolated;  ///< the topology is shared, and the machine has fewer devices
 };
 
 struct predictions {

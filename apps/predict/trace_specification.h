@@ -11,8 +11,9 @@ namespace hpe::predict {
 /// Reads a trace (HPE_TRACE, `hpe run --trace`) and returns a specification as TOML. The specification describes the
 /// run from its first kernel to its last: kernels, copies between the host and the device, and the idle time of the
 /// device. The specification assumes that the work of kernels and copies can be divided among devices, and that other
-/// work cannot. The trace of one device does not show the data that several devices would exchange. Work that only the
-/// first launch of a kernel did, such as making a plan, is left out.
+/// work cannot. The trace of one device does not show the data that several devices would exchange. If the first launch
+/// of a kernel took longer than all its later launches together, it counts with their median time, so that work of the
+/// first launch alone, such as making a plan, is left out.
 ///
 /// file names the trace in messages and in the specification. Throws bad_input if text is not a trace, is incomplete,
 /// or has kernels of no device or of several devices: predictions for several devices must be based on a run on one

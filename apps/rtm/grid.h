@@ -51,8 +51,9 @@ struct grid {
   }
 };
 
-/// Makes the grid of a model of nx x ny x nz cells. Throws bad_input for invalid layers. step_ratio is the time step
-/// divided by the longest stable time step. It converts the damping, which is per time, to tapers, which are per step.
+/// Makes the grid of a model of nx x ny x nz cells. Throws bad_input for an invalid order or invalid layers. step_ratio
+/// is the time step divided by the longest stable time step. It converts the damping, which is per time, to tapers,
+/// which are per step.
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order = usual_order);
 
@@ -66,7 +67,8 @@ grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 /// outermost densities continue beyond the model.
 class density_potential {
  public:
-  /// Throws bad_input for densities that are not positive, or whose ratio makes the scheme unstable.
+  /// Throws bad_input for densities that are not positive, and if the largest density is more than 8 times the
+  /// smallest, because the scheme may then be unstable.
   density_potential(const volume& density, kernels::y_ends ends, bool free_surface, std::int64_t order);
 
   /// Returns the potential in cell (x, y, z), in 1 / m^2. The cell may be outside of the model.

@@ -56,7 +56,8 @@ struct keep_rates {
 /// Throws bad_input if no requested method is possible.
 [[nodiscard]] const keep_option& best_of(const std::vector<keep_option>& options, const keeping& wanted);
 
-/// Chooses a method and a place. Measures rates if device memory is too small for all fields.
+/// Chooses a method and a place. Measures rates if several of the requested methods and places are possible, unless
+/// fields in device memory are one of them.
 [[nodiscard]] keeping choose_keeping(propagator<float>& wave, const medium<float>& m, const stack<float>& onto,
                                      const history_shape& shape, const keeping& wanted);
 

@@ -46,8 +46,8 @@ struct shot {
 
 /// The change that a migration makes to the recorded data before the backward pass.
 enum class preparation {
-  /// Fades out all samples before offset / (velocity at the source * sin(largest_angle)) + two periods: the direct
-  /// wave, and reflections at larger angles.
+  /// Fades out all samples up to offset / (velocity at the source * sin(largest_angle)) + two periods after the
+  /// wavelet's peak: the direct wave, and reflections at larger angles.
   mute,
   residual  ///< the data of the smooth model are subtracted, and with them direct and diving waves
 };
@@ -173,7 +173,7 @@ class migration {
   /// empty on the other parts.
   [[nodiscard]] sums migrate(const shot& s, std::vector<float> data);
 
-  /// Migrates a shot and adds it to the stack.
+  /// Migrates a shot and adds its sums to `stacked`.
   void add(const shot& s, std::vector<float> data) { stacked.add(migrate(s, std::move(data))); }
 
   /// Returns the method and the place by which the source's wave field is kept.
@@ -182,7 +182,7 @@ class migration {
   /// The sums over all shots so far; a restarted migration sets them.
   sums stacked;
 
-  /// Returns the stack of all shots so far.
+  /// Returns the stack of all shots so far. Throws bad_input if there are none.
   [[nodiscard]] volume image(condition how = condition::normalised) const;
 
   /// Returns sum(source^2) over all shots so far.

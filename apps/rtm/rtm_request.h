@@ -8,7 +8,8 @@
 
 namespace hpe::rtm {
 
-/// The values of the command line. For a value of zero or an empty text, hpe chooses the value that suits the model.
+/// The values of the command line. If a value is 0, -1 or an empty text by default, hpe chooses a value that suits the
+/// model, except that cpml = 0 means no matched layers.
 struct request {
   bool help = false;
   std::string model = "salt";

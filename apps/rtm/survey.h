@@ -12,8 +12,8 @@
 
 namespace hpe::rtm {
 
-/// The values that a survey file states, in metres, seconds, hertz and metres a second. A value of zero, an empty text
-/// and an empty list mean that the file omits the field.
+/// The values that a survey file states, in metres, seconds, hertz and metres a second. The values 0 and -1, an empty
+/// text and an empty list stand for fields that the file omits.
 struct survey {
   velocity_source model;      ///< velocities in which records are modelled
   velocity_source migration;  ///< velocities in which records are migrated; if omitted, `model`, smoothed
@@ -59,7 +59,7 @@ struct survey {
 [[nodiscard]] std::string help_on_surveys();
 
 /// Returns the shots of a survey, in cells of the model; cells may be outside the model. Throws bad_input if the survey
-/// states no shots.
+/// states no shots, or invalid ranges of places.
 [[nodiscard]] std::vector<placed_shot> shots_of(const survey& s, const volume& model);
 
 }  // namespace hpe::rtm

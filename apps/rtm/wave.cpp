@@ -24,7 +24,8 @@ std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t
   return round_up(most, sector);
 }
 
-/// Returns the pieces of all slabs: first the outer planes that a neighbour reads, then the planes between them.
+/// Returns the pieces of all slabs. With launch_order::rims_first, the outer planes that a neighbour reads are pieces
+/// of their own, which come first, if the slab has more than 4 `rim` planes.
 std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launch_order order, neighbours beyond) {
   std::vector<piece> rims, inner;
   for (int d = 0; d < parts.devices(); ++d) {

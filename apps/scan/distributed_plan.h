@@ -26,9 +26,10 @@ class distributed_plan {
   distributed_plan(const distributed_plan&) = delete;
   distributed_plan& operator=(const distributed_plan&) = delete;
 
-  /// Queues this rank's part of the scan and returns. Like a launch, this work waits for earlier work on the same
-  /// arrays. input and output are the arrays of this rank: its parts of the problems, one after another. They are the
-  /// same array or do not overlap. Throws hpe::error; if one rank refuses its arrays, all ranks throw.
+  /// Queues this rank's part of the scan. Waits until the ranks have exchanged the sums of chunks, but not for the
+  /// result. The queued work runs after earlier work on the same arrays, like a launch. input and output are the arrays
+  /// of this rank: its parts of the problems, one after another. They are the same array or do not overlap. Throws
+  /// hpe::error; if one rank refuses its arrays, all ranks throw.
   void run(const void* input, void* output);
 
   /// Returns the best placement of this rank's input and output.

@@ -13,9 +13,9 @@
 
 namespace hpe::scan {
 
-/// value(i): element i of the whole batch, whose problems have `length` elements. found: elements [from, to) of each
-/// problem's scan, problem by problem. Rounding may change the sum of i + 1 floats by (i + 1) eps times the sum of
-/// their absolute values.
+/// Returns whether the result is right. value(i): element i of the whole batch, whose problems have `length` elements.
+/// found: elements [from, to) of each problem's scan, problem by problem. Rounding may change the sum of i + 1 floats
+/// by (i + 1) eps times the sum of their absolute values.
 template <class T, class Op, class Value>
 [[nodiscard]] bool is_right_with(Op op, Value value, const T* found, const batch& work, std::uint64_t from,
                                  std::uint64_t to) {

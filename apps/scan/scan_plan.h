@@ -33,8 +33,8 @@ class plan {
 
   /// Queues the scan and returns. Like a launch, the scan waits for earlier work on the same arrays. input and output
   /// are arrays of N G elements, which are the same or do not overlap; both are aligned to the size of an element.
-  /// Throws hpe::error. With three stages, the first run searches for the fastest K unless K is given or in the cache.
-  /// The search takes as long as some twenty scans, and run() waits for it.
+  /// Throws hpe::error. With three stages, the first run searches for the fastest K, unless K is given or in the cache,
+  /// or the scan is in place. The search takes as long as some twenty scans, and run() waits for it.
   void run(const void* input, void* output);
 
   /// Returns the best placement of input and output.

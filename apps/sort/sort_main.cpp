@@ -55,7 +55,7 @@ std::vector<command_line::option> options_of(request& r) {
        to_word(r.type, types())},
       {"--method", "NAME",
        "merge: each device sorts its part, then parts are merged; radix: each element moves once, to its final device; "
-       "or auto (auto: radix for many elements on soft devices, else merge)",
+       "or auto (auto: radix for many elements on soft devices and for many pairs on GPUs, else merge)",
        to_one_of<method>(r.how, {{"auto", method::automatic}, {"merge", method::merge}, {"radix", method::radix}})},
       {"--output", "FILE", "write the sorted elements to this file: .npy if its name ends in .npy, else raw",
        to_text(r.output)},

@@ -84,7 +84,8 @@ template compressed_rows<float> random_rows(const random_shape&, bool, int);
 template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
 row_sharing share_rows(const array<std::uint32_t>& first) {
-  // The largest number of elements of a row that one thread processes. Other threads of the warp wait for this thread.
+  // A thread processes at most twice this number of elements of a row, unless 32 threads are too few for that: the
+  // other threads of the warp wait for the thread.
   constexpr std::uint64_t most_of_a_thread = 32;
   const std::uint64_t rows = first.size() - 1, elements = first[rows];
   std::uint64_t longest = 0;

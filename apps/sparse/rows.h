@@ -30,8 +30,8 @@ struct random_shape {
   std::uint64_t seed = 1;
 };
 
-/// Stores the matrix of a file on a device. The sum of all elements with the same row and column becomes one element.
-/// Throws hpe::error.
+/// Stores the matrix of a file on a device. Elements with the same row and column stay separate elements; a product
+/// adds them. Throws hpe::error.
 template <class T>
 [[nodiscard]] compressed_rows<T> compress(const contents& file, int device);
 
@@ -51,7 +51,7 @@ extern template compressed_rows<double> compress(const contents&, int);
 extern template compressed_rows<float> random_rows(const random_shape&, bool, int);
 extern template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
-/// The work of a GPU's threads on a row (kernels/sparse_parameters.h).
+/// How the threads of a GPU share a row (kernels/sparse_parameters.h).
 struct row_sharing {
   std::uint32_t lanes;  ///< threads that share a row: about as many as the mean row has elements
   std::uint32_t each;   ///< elements that a thread loads at a time: 2 if this is enough for the longest row, else 4

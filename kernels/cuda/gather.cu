@@ -11,7 +11,7 @@ struct two_uint4 {
   uint4 low, high;
 };
 
-/// Calls body(element, index), whose arguments have the types of the sizes in `types`.
+/// Calls body(element, index) with arguments of the types whose sizes are in `types`.
 template <class Body>
 __device__ __forceinline__ void with_types(const gather_types& types, const Body& body) {
   const auto with_index = [&](auto index) {
@@ -101,13 +101,14 @@ __device__ void count_part(const gather_partition& p, uint32_t* counts) {
 constexpr uint32_t move_warps = gather_move_threads / warp_size;
 struct move_memory {
   uint64_t cursors[most_streams];
-  uint32_t of_warp[move_warps][most_streams + 1];  // last element: positions beyond the end of the part
+  // By warp and stream: number of elements of the tile. Element `streams` counts positions beyond the end of the part.
+  uint32_t of_warp[move_warps][most_streams + 1];
 };
 
-/// Moves the elements of one part of the indices to the streams, or back. The position of an element in its stream
-/// depends only on the indices of the part: a part is processed in tiles, and in each step, each warp takes 32
-/// consecutive indices of the tile. Therefore, a later call that moves values back finds the positions to which an
-/// earlier call moved them.
+/// Moves the indices of one part to the streams, and for a scatter also their values. If m.back is set, moves values
+/// from the streams back to the caller's order. The position of an element in its stream depends only on the indices of
+/// the part: a part is processed in tiles, and in each step, each warp takes 32 consecutive indices of the tile.
+/// Therefore, a later call that moves values back finds the positions to which an earlier call moved them.
 template <class Element, class Index>
 __device__ __forceinline__ void move_part(const gather_move_parameters& m, move_memory& shared) {
   constexpr uint32_t each = gather_move_each(sizeof(Element)), warps = move_warps;

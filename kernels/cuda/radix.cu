@@ -30,8 +30,9 @@ struct sample_memory {
   uint32_t digit, rank;
 };
 
-/// Finds the digit of the element with rank shared.rank among the counted elements, and the element's rank among the
-/// elements with this digit. Clears the counts.
+/// Sets shared.digit to the digit of the element whose rank among the counted elements is shared.rank, then sets
+/// shared.rank to this element's rank among the elements with this digit, and clears the counts. All threads of the
+/// block must call it.
 __device__ void find_digit(sample_memory& shared) {
   __syncthreads();
   if (threadIdx.x < warp_size) {

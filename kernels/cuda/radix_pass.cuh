@@ -36,7 +36,7 @@ struct tile_splitters {
   Key least[radix_most_devices];  ///< for each splitter, the least key above it
   uint32_t count;
 
-  /// Sets the splitters of a tile. Must be called by threads 0 to radix_most_devices at least.
+  /// Sets the splitters of a tile. At least threads 0 to radix_most_devices - 1 must call it.
   __device__ void set(const radix_pass_parameters& p, uint64_t tile_begin) {
     const uint32_t i = threadIdx.x;
     if (i == 0) count = p.devices - 1;
@@ -63,8 +63,8 @@ struct first_bin {
   [[nodiscard]] __device__ __forceinline__ uint32_t last() const { return ((splitters.count + 1) << bits) - 1; }
 };
 
-/// The sums of the elements in each bin of each tile. A word first contains the sum of one tile alone, and later the
-/// sum of all tiles up to this one.
+/// The numbers of elements in each bin of each tile. A word is 0 until its tile is counted. Then it contains the number
+/// of the tile alone (marked `alone`), and later the sum of all tiles up to this one (marked `complete`).
 namespace tile_sum {
 inline constexpr uint32_t alone = 1U << 30, complete = 1U << 31, value = alone - 1;
 __device__ __forceinline__ void store(uint32_t* where, uint32_t word) {
@@ -75,9 +75,9 @@ __device__ __forceinline__ uint32_t load(const uint32_t* where) {
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(__cvta_generic_to_global(where)) : "memory");
   return word;
 }
-/// For each existing bin in [first, first + each): sets `before` to the number of elements in all tiles before tile
-/// `tile`, and stores the complete sum of this tile, which has `own` elements in the bin. A thread reads several sums
-/// at a time, because each read takes as long as the ranking of some elements.
+/// For each existing bin in [first, first + each): sets `before` to the number of the bin's elements in all tiles
+/// before tile `tile`, and stores the complete sum of this tile, which has `own` elements in the bin. A thread reads
+/// several sums at a time, because each read takes as long as the ranking of some elements.
 template <unsigned each>
 __device__ __forceinline__ void look_back(uint32_t* sums, uint32_t tile, uint32_t bins, uint32_t first,
                                           const uint32_t (&own)[each], uint32_t (&before)[each]) {

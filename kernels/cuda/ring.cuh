@@ -10,8 +10,8 @@ namespace hpe::kernels::gpu {
 
 inline constexpr uint32_t line_bytes = 128;
 
-/// A ring buffer of `capacity` elements, which must be a power of two. threads: the size of the block. All threads of
-/// the block construct the object with the same values, and call load and drop together.
+/// A ring buffer of `capacity` elements; `capacity` must be a power of two. threads: the size of the block. All threads
+/// of the block construct the object with the same values, and call load and drop together.
 template <class T, uint32_t capacity, uint32_t threads>
 class ring {
  public:

@@ -1,4 +1,4 @@
-// The kernels of the scans of scan.def in three stages, for all GPUs.
+// Three-stage kernels, for all GPUs, of the scans that scan.def lists.
 
 #include "kernels/cuda/scan.cuh"
 #include "kernels/scan_operators.h"

@@ -3,9 +3,9 @@
 /// Scans in one pass: every element is read once and written once.
 ///
 /// The launch has as many blocks as can run at the same time (as in Liu and Aluru, LightScan, section 4). Blocks take
-/// tickets for tiles in order, so that a tile for which others wait always belongs to a running block. The warps of a
-/// block have different tasks. The warps pass tiles to each other through stages in shared memory; a stage holds one
-/// tile, and the stages form a ring.
+/// tickets for tiles in order, so that a tile for which other blocks wait always belongs to a running block. The warps
+/// of a block have different tasks. The warps pass tiles to each other through stages in shared memory; a stage holds
+/// one tile, and the stages form a ring.
 ///
 /// The loader takes tickets and starts bulk copies into free stages, several tiles ahead. The reducer warps combine the
 /// elements of each segment of a tile as soon as the tile is loaded. The publisher warp combines the totals of the

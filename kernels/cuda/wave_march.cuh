@@ -37,10 +37,10 @@ __device__ void await_all_groups_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
 }
 
-/// The cells [x0, x1) x [y0, y1) x [z0, z1) that a march computes. This block computes the cells of the tile at
-/// (tile_y0, tile_z0). z0 and tile_z0 must be multiples of 4. If z1 is not a multiple of 4, the march also writes up to
-/// three cells after z1. The march also reads the cells up to `radius` beyond the range in all directions, along z in
-/// whole quads.
+/// The cells that a march computes: planes [x0, x1), rows below y1, and cells below z1 of each row. This block computes
+/// the cells of the tile that begins at (tile_y0, tile_z0). tile_z0 must be a multiple of 4. If z1 is not a multiple of
+/// 4, the march also writes up to three cells after z1. The march also reads the cells up to `radius` beyond the range
+/// in all directions, along z in whole quads.
 struct march_range {
   int64_t x0, x1, y1, z1;
   int64_t tile_y0, tile_z0;

@@ -1,5 +1,5 @@
-// The kernels of Fourier transforms for GPUs. A block of 256 threads computes a tile; kernels/fft_parameters.h says
-// what each kernel computes.
+// The kernels of Fourier transforms for GPUs. A block of 256 threads computes a tile or, in fft_transpose, several
+// tiles one after another; kernels/fft_parameters.h says what each kernel computes.
 //
 // Invariants: in every loop, neighbouring threads access neighbouring elements. Factors in single precision are rounded
 // once: the angle is first reduced to an eighth of a turn, in integers and double precision.

@@ -22,7 +22,7 @@ struct alignas(bytes < 16 ? bytes : 16) element {
   uint32_t words[bytes / 4];
 };
 
-/// Calls body(element, index), whose arguments have the types of the sizes in `types`.
+/// Calls body(element, index) with arguments of the types whose sizes are in `types`.
 template <class Body>
 void with_types(const gather_types& types, const Body& body) {
   const auto with_index = [&](auto index) {

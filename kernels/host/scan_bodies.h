@@ -273,8 +273,9 @@ class prefixes {
   T before_ = Op{}.identity();
 };
 
-// Each call of the loop takes tickets for tiles until no tile is left; see scan_single_pass in kernels/scan.h. A thread
-// reads a tile from memory when it reduces the tile, and from the cache when it scans the tile.
+// Each iteration of the outer loop takes tickets for tiles until no tile is left; see scan_single_pass in
+// kernels/scan.h. A thread reads a tile from memory when it reduces the tile, and from the cache when it scans the
+// tile.
 template <class T, class Op>
 inline void scan_in_one_pass(const scan_single_pass<T>& p, const hpeTiles& tiles) {
   const manner how{p.inclusive != 0, p.stream != 0};

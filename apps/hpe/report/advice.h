@@ -65,7 +65,8 @@ struct advice {
 [[nodiscard]] const recorded_allocation* allocation_of(const recorded_place& place, const recorded_process& process);
 
 /// Returns an estimate of the bytes that the touches of a place moved to the host: the bytes that the allocation moved
-/// to the host, times the fraction of the allocation's touches that happened at this place.
+/// to the host, times the fraction of the allocation's touches that happened at this place. Returns 0 if the place is
+/// not one of touches, or its allocation is not known.
 [[nodiscard]] std::uint64_t bytes_of_touches(const recorded_place& place, const recorded_process& process);
 
 }  // namespace hpe::cli

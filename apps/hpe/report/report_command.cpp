@@ -38,9 +38,9 @@ namespace fs = std::filesystem;
 
 volatile std::sig_atomic_t program = 0;
 
-/// Forwards the signals that hpe receives to the program, except for signals from a terminal, which reach the program
-/// directly, because it is in the same process group. Between the constructor and begin() the signals are blocked, so
-/// that no signal is lost while the program starts.
+/// Forwards the signals in `signals` to the program, except for SIGINT and SIGQUIT from a terminal, which reach the
+/// program directly, because it is in the same process group. Between the constructor and begin() the signals are
+/// blocked, so that no signal is lost while the program starts.
 class forwarded_signals {
  public:
   forwarded_signals() {

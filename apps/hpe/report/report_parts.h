@@ -14,8 +14,9 @@ namespace hpe::cli {
 /// Converts a part to the input of the rules of advice.
 [[nodiscard]] recorded_process process_of(const nlohmann::json& part);
 
-/// Reads the parts in a folder, sorted by rank and then by process number. Prints the names of all other files on
-/// standard error, and skips them. Returns an empty list if the folder does not exist.
+/// Reads the parts in a folder, sorted by rank and then by process number. Skips files without the ending .json. Skips
+/// other files that are not parts of a report too, and prints their names and the reason on standard error. Returns an
+/// empty list if the folder does not exist.
 [[nodiscard]] std::vector<nlohmann::json> read_parts(const std::filesystem::path& folder);
 
 /// Makes the page. command: the program's command line. ending: how the program ended, in words.

@@ -15,6 +15,9 @@ class codec {
 
   /// Returns the largest possible size of the packed part of device d.
   [[nodiscard]] virtual std::size_t packed_bytes(std::size_t d) const = 0;
+
+  /// Packs a part of device d to `to`, which has room for packed_bytes(d) bytes; unpack() restores the part. Both throw
+  /// std::runtime_error if the codec fails.
   virtual void pack(std::size_t d, std::span<const std::uint8_t> part, std::uint8_t* to) const = 0;
   virtual void unpack(std::size_t d, const std::uint8_t* from, std::span<std::uint8_t> part) const = 0;
 };

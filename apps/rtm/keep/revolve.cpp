@@ -22,7 +22,7 @@ std::int64_t reachable(std::int64_t checkpoints, std::int64_t repeats) {
   return value;
 }
 
-/// Returns the smallest number of repeats for each step that is enough to produce `count` states.
+/// Returns the smallest `repeats` with which reachable(checkpoints, repeats) is at least `count`.
 std::int64_t repeats_for(std::int64_t count, std::int64_t checkpoints) {
   std::int64_t repeats = 0;
   while (reachable(checkpoints, repeats) < count) ++repeats;

@@ -22,8 +22,8 @@ struct revolve_action {
   std::int64_t slot = 0;
 };
 
-/// A schedule in two parts. The first pass visits all states in rising order and saves the states in `saves`. `back`
-/// uses the states in falling order.
+/// A schedule in two parts. The first pass visits all states in ascending order and saves some of them, as `saves`
+/// states. `back` then uses all states in descending order.
 struct revolve_schedule {
   std::vector<revolve_action> saves;  ///< actions of the first pass, in ascending order of states; all are of kind save
   std::vector<revolve_action> back;

@@ -10,9 +10,8 @@
 namespace hpe::rtm {
 
 /// Draws the middle plane of a model and its image, one above the other: the velocities in colours (dark is slow), the
-/// image in grey, and the image again with marks where the velocity jumps. The axes count kilometres. In the picture,
-/// the image is amplified by depth^gain and clipped at the 98th percentile. `width` is the largest width of the picture
-/// in pixels.
+/// image in grey, and the image again with marks where the velocity jumps. The axes count metres. In the picture, the
+/// image is amplified by depth^gain and clipped at the 98th percentile. `width` is the width of the picture in pixels.
 pictures::picture draw(const volume& velocity, const volume& image, double gain, std::int64_t width);
 
 /// Draws the middle plane of velocities, with a colour bar in m/s.

@@ -43,7 +43,7 @@ struct volume {
 /// Returns a volume of the given size, filled with one value. Throws bad_input for an invalid size.
 volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, float value = 0);
 
-/// Returns the longest side of a cell, among the axes along which the volume has more than one cell.
+/// Returns the longest side of a cell, among z and the axes along which the volume has more than one cell.
 double longest_side(const volume& v);
 
 /// Returns the largest value.
@@ -66,8 +66,8 @@ struct raw_format {
   property of = velocities;
 };
 
-/// Returns a volume of values whose axes are ordered as in `format`. Throws bad_input for a value that the property
-/// cannot have; the message names `name` as the source of the values.
+/// Returns a volume of values whose axes are ordered as in `format`. Throws bad_input for an invalid order of axes, and
+/// for a value that the property cannot have; the message names `name` as the source of the values.
 volume from_axes(const std::string& name, const raw_format& format, const std::vector<float>& values);
 
 /// Reads a property. Throws bad_input if the file's size does not match the format, or for a value that the property
@@ -81,7 +81,8 @@ void write_raw(const std::string& path, const volume& v);
 /// density, Geophysics 39, 1974), and 1000 in water, that is, up to 1500 m/s.
 volume gardner(const volume& velocity);
 
-/// Repeats a section of one plane along y. Throws bad_input for a volume with more than one plane.
+/// Repeats a section of one plane along y. Returns a volume that has this number of planes already unchanged. Throws
+/// bad_input for any other volume.
 volume extrude(const volume& section, std::int64_t planes);
 
 /// Smooths velocities with a Gaussian of the given standard deviation in metres, by averaging slowness, which keeps

@@ -24,12 +24,13 @@ struct stage_parameters {
   [[nodiscard]] std::uint64_t per_iteration() const { return std::uint64_t{1} << (p + l); }  ///< elements: P * L
 };
 
-/// Premise 1: with this block size, a multiprocessor reaches its limits of warps and of blocks at the same time.
-/// Premise 2: a thread holds two vectors of 16 bytes in registers; with this block size, it has enough registers for
-/// them.
+/// Returns the parameters by premises 1 and 2. Premise 1: with this block size, a multiprocessor reaches its limits of
+/// warps and of blocks at the same time. Premise 2: a thread holds two vectors of 16 bytes in registers; with this
+/// block size, it has enough registers for them.
 [[nodiscard]] stage_parameters by_premises(const multiprocessor& sm, std::size_t element_size);
 
-/// Parameters for a soft device, which has no warps: a thread is a block, and only the size of chunks can be chosen.
+/// Returns the parameters for a soft device, which has no warps: a thread is a block, and only the size of chunks can
+/// be chosen.
 [[nodiscard]] stage_parameters for_threads();
 
 /// Returns the values of K to try by premises 3 and 4 (equations 1 to 3): powers of two, at least one. stage_two: the
