@@ -14,12 +14,13 @@
  * child made by fork that has not called exec. A signal handler may access hpe memory, unless it interrupted a call of
  * hpe in its own thread: the access might then wait forever for that call.
  *
- * Errors. Every function returns a status. hpeGetLastErrorMessage() gives the message of the last failure in the
- * calling thread. The message says what the caller requested and what is possible. A call that fails leaves its
- * arguments and the memory named by them unchanged, unless its description says otherwise. The descriptions do not
- * repeat the errors that every function that needs the runtime can return: HPE_ERROR_INITIALIZATION and
- * HPE_ERROR_FORKED as for hpeInit, HPE_ERROR_INVALID_ARGUMENT if a required pointer is NULL, HPE_ERROR_OUT_OF_MEMORY if
- * the host has too little memory, and HPE_ERROR_SYSTEM if a system call fails.
+ * Errors. Every function except hpeVersion, hpeStatusName and hpeGetLastErrorMessage returns a status.
+ * hpeGetLastErrorMessage() gives the message of the last failure in the calling thread. The message says what the
+ * caller requested and what is possible. A call that fails leaves its arguments and the memory named by them unchanged,
+ * unless its description says otherwise. The descriptions do not repeat the errors that every function that needs the
+ * runtime can return: HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED as for hpeInit, HPE_ERROR_INVALID_ARGUMENT if a
+ * required pointer is NULL, HPE_ERROR_OUT_OF_MEMORY if the host has too little memory, and HPE_ERROR_SYSTEM if a system
+ * call fails.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
  *

@@ -38,8 +38,7 @@ HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule m
 typedef struct hpeKernelInfo {
   HPE_STRUCT_SIZE(struct hpeKernelInfo);
   uint32_t parameter_count;
-  const uint32_t* parameter_offsets; /* offsets in the parameter bytes of a launch; valid until the module is
-                                        unloaded */
+  const uint32_t* parameter_offsets; /* offsets in the parameter bytes of a launch; this array and parameter_sizes are valid until the module is unloaded */
   const uint32_t* parameter_sizes;
   size_t parameter_bytes;       /* the size of all parameters together */
   uint32_t shared_bytes;        /* static shared memory of a block */
