@@ -118,7 +118,8 @@ class placement {
 
 /// Places the whole array in the memory of one device.
 inline placement on_device(int device) { return placement::on_device(device); }
-/// Places an array in host memory, which the kernels of every device access over its link; see hpeMallocHost.
+/// Places an array in host memory, which the kernels of a device access over the link of this device; see
+/// hpeMallocHost.
 inline placement on_host() { return placement::on_host(); }
 /// Places one contiguous part of an array on each of the devices (an empty list means all devices); see
 /// hpeMallocStriped.

@@ -23,7 +23,8 @@ typedef struct hpeTiles {
   uint32_t grid[3];
 } hpeTiles;
 
-/* The function that a device calls. parameters points to its own aligned copy of the struct given to hpeLaunch. */
+/* The function that a device calls. parameters points to the device's own aligned copy of the struct given to
+ * hpeLaunch. */
 typedef void (*hpeHostKernel)(const void* parameters, const hpeTiles* tiles);
 
 #ifdef __cplusplus

@@ -35,8 +35,9 @@ enum class storage { row_major, column_major };
 /// An owning array with D dimensions. The host uses the array like any contiguous range; kernels are passed a pointer
 /// to its elements. On the host, elements read as zero until they are written. Movable, not copyable.
 ///
-/// By default, each device has one contiguous part of a large array; with row_major order the parts are ranges of the
-/// first index. A small array is on the first device.
+/// By default, each device has one contiguous part of a large array. The parts are cut at multiples of granularity()
+/// bytes; with row_major order, a part is approximately a range of the first index. An array that has fewer than
+/// granularity() bytes for each device is on the first device.
 template <class T, std::size_t D, storage Order = storage::row_major>
 requires(D >= 1) class ndarray {
  public:

@@ -44,14 +44,14 @@ typedef struct hpeSpread {
  * first. hpe moves arrays to other devices if this makes the launches faster. With HPE_SPREAD_CUT=even, hpe uses all
  * given devices. devices NULL means all devices that are not lost. A kernel that has to run on one device runs on the
  * first one. The launch is ordered with all other work like a launch by hpeLaunchGrid whose accesses name the
- * allocations to which its pointers point; if the kernel uses pointers that it finds in memory, hpe assumes that it
- * uses all allocations. If a part fails, the next hpeSynchronize reports the failure; its message counts blocks within
- * the part. *how (how may be NULL) describes the launch. The variables of the module are those of the first device
- * (hpeModuleGetVariable). If the memory of a launch does not fit on the devices, and the calling thread does announced
- * work (hpeAnnouncedBegin), the launch runs in parts of its grid, one after the other; other work may run between two
- * parts. In this case, how->work contains the work of the last parts. If hpe notices that a part has failed, it queues
- * no further parts, and how->work begins with the failed part. Errors: as for hpeLaunchGrid; HPE_ERROR_INVALID_ARGUMENT
- * also if the list is empty or names a device twice. */
+ * allocations to which its pointers point; if the kernel uses pointers that it finds in memory, hpe assumes that the
+ * kernel uses all allocations. If a part fails, the next hpeSynchronize reports the failure; its message counts blocks
+ * within the part. *how (how may be NULL) describes the launch. The variables of the module are those of the first
+ * device (hpeModuleGetVariable). If the memory of a launch does not fit on the devices, and the calling thread does
+ * announced work (hpeAnnouncedBegin), the launch runs in parts of its grid, one after the other; other work may run
+ * between two parts. In this case, how->work contains the work of the last parts. If hpe notices that a part has
+ * failed, it queues no further parts, and how->work begins with the failed part. Errors: as for hpeLaunchGrid;
+ * HPE_ERROR_INVALID_ARGUMENT also if the list is empty or names a device twice. */
 HPE_API hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
                                 const void* parameters, size_t parameter_size, hpeSpread* how);
 

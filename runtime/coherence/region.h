@@ -41,7 +41,7 @@ struct region_layout {
   region_kind kind = region_kind::device;
   bool open = false;  ///< host memory whose views are always open (hpeMallocOpen)
   std::byte* base = nullptr;
-  std::uint64_t bytes = 0;                 ///< the end of the allocation: the requested size
+  std::uint64_t bytes = 0;                 ///< the end of the allocation: `first` + the requested size
   std::uint64_t extent = 0;                ///< mapped bytes: `bytes` rounded up to pages
   std::uint64_t block_size = 0;            ///< a power of two
   std::vector<std::uint16_t> homes;        ///< one for the region, or one for each granule

@@ -47,7 +47,8 @@ std::string explain_stray_address(const std::byte* address, const memory::granul
   if (!found) found = find_before(address, address - granule_size, granules, regions);
   const auto freed = regions.freed_at(address);
   if (freed && (!found || freed->base > found->base)) found = {freed->base, freed->bytes, true};
-  if (!found) return "the address is in hpe's address space, but has never belonged to an allocation";
+  if (!found)
+    return "the address is in hpe's address space, but neither in an allocation nor in one that was freed recently";
   const auto offset = static_cast<std::uint64_t>(address - found->base);
   const auto* base = static_cast<const void*>(found->base);
   return found->freed

@@ -98,7 +98,8 @@ device_share::device_share(std::string group, const std::string& device, std::ui
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     done = open_and_lock();
   }
-  HPE_REQUIRE(done, HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": {} processes share this device already", group_,
+  HPE_REQUIRE(done, HPE_ERROR_INITIALIZATION,
+              "HPE_SHARE=\"{}\": {} processes share this device already; more are not possible", group_,
               share_page::most_processes);
   memory_ = os::reservation(0, size_of_page(), os::page_size());
   os::map_file(memory_.data(), memory_.size(), os::access::read_write, file_.get(), 0);

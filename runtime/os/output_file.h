@@ -11,8 +11,9 @@ namespace hpe::os {
 /// or fails: the bytes are written to a new file in the same folder, which close() renames. Devices, FIFOs, and links
 /// of /proc to open files (for example /dev/stdout) are written in place instead: each write() appends its bytes at
 /// once. A file that has further names (hard links) or belongs to another user, and a file in a folder that permits no
-/// new files, are also written in place: disk space for all bytes is reserved before the first byte is overwritten.
-/// Symbolic links are followed. A replaced file keeps its permissions. Only one thread at a time may use an object.
+/// new files, are also written in place: if the constructor is given the size of the file, disk space is reserved
+/// before the first byte is overwritten. Symbolic links are followed. A replaced file keeps its permissions. Only one
+/// thread at a time may use an object.
 ///
 /// Errors are hpe::error (HPE_ERROR_SYSTEM) whose text begins with "cannot write " and the path.
 class output_file {

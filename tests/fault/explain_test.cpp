@@ -43,7 +43,7 @@ class explain : public testing::Test {
 TEST_F(explain, what_was_done_and_where) {
   expect(about(base), "invalid read at 0x");
   expect(about(base, true), "invalid write at 0x");
-  expect(about(base), "but has never belonged to an allocation");
+  expect(about(base), "but neither in an allocation nor in one that was freed recently");
 }
 
 TEST_F(explain, past_the_end_of_an_allocation) {
@@ -58,7 +58,7 @@ TEST_F(explain, freed) {
   release(allocate(base + 4 * granule_size, 5000));
   expect(about(base + 4 * granule_size + 100), "100 bytes inside an allocation of 5000 bytes");
   expect(about(base + 4 * granule_size + 100), "was freed");
-  expect(about(base + 6 * granule_size), "but has never belonged to an allocation");
+  expect(about(base + 6 * granule_size), "but neither in an allocation nor in one that was freed recently");
 }
 
 TEST_F(explain, freed_while_its_last_work_is_waited_for) {
@@ -90,7 +90,7 @@ TEST_F(explain, small_allocations_by_their_own_size) {
   ASSERT_TRUE(objects.remove_slab(base));
   release(slab);
   expect(about(first + 3), "3 bytes inside an allocation of 100 bytes");
-  expect(about(base + 4096), "but has never belonged to an allocation");
+  expect(about(base + 4096), "but neither in an allocation nor in one that was freed recently");
 }
 
 }  // namespace
