@@ -14,12 +14,13 @@
  * child made by fork that has not called exec. A signal handler may access hpe memory, unless it interrupted a call of
  * hpe in its own thread: the access might then wait forever for that call.
  *
- * Errors. Every function returns a status. hpeGetLastErrorMessage() gives the message of the last failure in the
- * calling thread. The message says what the caller requested and what is possible. A call that fails leaves its
- * arguments and the memory named by them unchanged, unless its description says otherwise. The descriptions do not
- * repeat the errors that every function that needs the runtime can return: HPE_ERROR_INITIALIZATION and
- * HPE_ERROR_FORKED as for hpeInit, HPE_ERROR_INVALID_ARGUMENT if a required pointer is NULL, HPE_ERROR_OUT_OF_MEMORY if
- * the host has too little memory, and HPE_ERROR_SYSTEM if a system call fails.
+ * Errors. Every function except hpeVersion, hpeStatusName and hpeGetLastErrorMessage returns a status.
+ * hpeGetLastErrorMessage() gives the message of the last failure in the calling thread. The message says what the
+ * caller requested and what is possible. A call that fails leaves its arguments and the memory named by them unchanged,
+ * unless its description says otherwise. The descriptions do not repeat the errors that every function that needs the
+ * runtime can return: HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED as for hpeInit, HPE_ERROR_INVALID_ARGUMENT if a
+ * required pointer is NULL, HPE_ERROR_OUT_OF_MEMORY if the host has too little memory, and HPE_ERROR_SYSTEM if a system
+ * call fails.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
  *
@@ -73,7 +74,7 @@ typedef enum hpeStatus {
   HPE_ERROR_NOT_A_REGION = 2,     /* no live allocation contains the address, or the range leaves the allocation */
   HPE_ERROR_OUT_OF_MEMORY = 3,    /* a device, or the host, has too little memory left */
   HPE_ERROR_INVALID_DEVICE = 4,   /* no device has this number */
-  HPE_ERROR_NOT_FOUND = 5,        /* the module, kernel or file does not exist */
+  HPE_ERROR_NOT_FOUND = 5,        /* the module, kernel, variable, file or export does not exist */
   HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel failed; afterwards a soft device stays usable, but a GPU is lost */
   HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data of which only the device had a valid copy is lost */
   HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid request that this device or build cannot fulfil */
@@ -156,22 +157,23 @@ typedef enum hpeDistributionKind {
 typedef struct hpeDistribution {
   hpeDistributionKind kind;
   size_t chunk;       /* block-cyclic: bytes in a chunk; otherwise ignored */
-  const int* devices; /* the devices in order of their parts; NULL: all of them, ascending */
+  const int* devices; /* the devices in the order of their parts; NULL: all devices, in ascending order */
   size_t device_count;
 } hpeDistribution;
 
 /* Allocates one contiguous range of addresses whose parts have different devices as homes. distribution NULL means a
  * block distribution over all devices.
- * Errors: as for hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT also for an unknown kind, a chunk of 0 bytes, no devices, or
- * a device that is named twice. */
+ * Errors: as for hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT also for an unknown kind, a block-cyclic distribution in
+ * chunks of 0 bytes, an empty list of devices, or a device that is named twice. */
 HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* distribution);
 
 /* The unit of placement in bytes: the homes of a striped allocation change only at multiples of this unit. */
 HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
 
-/* Frees the allocation at the address that hpeMalloc or a variant returned, after the work that uses the memory has
- * finished. Does nothing if pointer is NULL. Errors: HPE_ERROR_NOT_A_REGION for any other address, including an address
- * inside an allocation; HPE_ERROR_INVALID_ARGUMENT while bytes of the allocation are exported (<hpe/node.h>). */
+/* Waits until the work that uses an allocation has finished, and frees the allocation. pointer is the address that
+ * hpeMalloc, a variant of it or hpeExportOpen returned. Does nothing if pointer is NULL. Errors: HPE_ERROR_NOT_A_REGION
+ * for any other address, including an address inside an allocation; HPE_ERROR_INVALID_ARGUMENT while bytes of the
+ * allocation are exported (<hpe/node.h>). */
 HPE_API hpeStatus hpeFree(void* pointer);
 
 /* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges must not
@@ -233,7 +235,8 @@ typedef struct hpePointerInfo {
   size_t size;       /* the size that the program requested */
   int device;        /* home of the byte pointed to; HPE_HOST for host memory */
   int32_t on_host;   /* 1 if the host's copy of this byte is valid now */
-  int32_t on_device; /* 1 if the home's copy is valid now */
+  int32_t on_device; /* 1 if the home's copy is valid now; both are 0 if no byte of the block was ever written, except
+                        in host memory */
   size_t block;      /* bytes in a unit of coherence */
 } hpePointerInfo;
 
@@ -253,8 +256,9 @@ HPE_API hpeStatus hpeModuleLoad(hpeModule* module, const char* path);
 /* Finds a kernel by name. Errors: HPE_ERROR_NOT_FOUND. */
 HPE_API hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* name);
 
-/* The shape of a launch: the numbers of tiles (grid) and of threads for each tile (block) in three dimensions. A soft
- * device calls the kernel's function for ranges of tiles and ignores block. A size of 0 counts as 1. */
+/* The shape of a launch: the numbers of tiles (grid) and of threads for each tile (block) in three dimensions. For a
+ * kernel of a shared object, a soft device calls the kernel's function for ranges of tiles and ignores block. A size of
+ * 0 counts as 1. */
 typedef struct hpeShape {
   uint32_t grid[3];
   uint32_t block[3];
@@ -319,8 +323,8 @@ HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_coun
  * when function has returned; later work on these bytes runs after the work that function queued. hpe::enqueue
  * (<hpe/cuda.hpp>) is the C++ form of this function.
  * function returns 0, or the number of an error. hpe holds locks while function runs. Therefore function must not
- * access hpe memory in CPU code, and must not wait for threads that access hpe memory. Calls of hpe functions inside
- * function fail. function must not throw an exception.
+ * access hpe memory in CPU code, and must not wait for threads that access hpe memory. Inside function, calls of hpe
+ * functions that return a status fail with HPE_ERROR_INVALID_ARGUMENT. function must not throw an exception.
  * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function does not return 0. In this case, hpeEnqueue waits
  * until the work that function queued has run. Bytes named with HPE_OUT and HPE_INOUT then have their old values
  * where the host had a valid copy; the other bytes have the values that this work left. HPE_ERROR_NOT_SUPPORTED on
@@ -355,8 +359,8 @@ HPE_API hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count);
 /* Counts since the start or the last reset, over all threads and devices. */
 typedef struct hpeStatistics {
   HPE_STRUCT_SIZE(struct hpeStatistics);
-  uint64_t faults_read;       /* host reads that had to wait for data */
-  uint64_t faults_write;      /* host writes that had to change a block's state */
+  uint64_t faults_read;       /* page faults of reads by CPU code, except those that found a copy in progress */
+  uint64_t faults_write;      /* page faults of writes by CPU code, except those that found a copy in progress */
   uint64_t bytes_to_device;   /* copied from the host to devices, for any reason */
   uint64_t bytes_to_host;     /* copied from devices to the host, for any reason */
   uint64_t bytes_peer;        /* copied from device to device */

@@ -137,8 +137,8 @@ inline placement block_cyclic_distribution(std::size_t chunk_bytes, std::vector<
 }
 
 /// An owning array of trivially copyable elements. The host uses the array like any contiguous range; kernels are
-/// passed a pointer to its elements. Movable, not copyable. Elements read as zero until they are written. An array
-/// without elements allocates no memory and has a null pointer.
+/// passed a pointer to its elements. Movable, not copyable. On the host, elements read as zero until they are written.
+/// An array without elements allocates no memory and has a null pointer.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class array {
@@ -278,7 +278,8 @@ void launch_team(const kernel<Parameters>& what, const std::vector<team_member<P
 
 /// Waits until all work queued so far has finished, and throws the first failure; see hpeSynchronize.
 inline void synchronize() { check(hpeSynchronize()); }
-/// Waits until all work queued so far on one device has finished; see hpeSynchronizeDevice.
+/// Waits until all work queued so far on one device has finished, and throws the first failure; see
+/// hpeSynchronizeDevice.
 inline void synchronize(int device) { check(hpeSynchronizeDevice(device)); }
 
 /// Copies bytes; each side may be hpe memory or any other memory of the program; see hpeMemcpy.
@@ -287,7 +288,7 @@ inline void copy(void* destination, const void* source, std::size_t bytes) {
 }
 /// Sets each of the bytes to a value; see hpeMemset.
 inline void fill(void* destination, int value, std::size_t bytes) { check(hpeMemset(destination, value, bytes)); }
-/// A hint that device `where`, or the host, needs the bytes soon; see hpePrefetch.
+/// A hint that `where` (a device, or hpe::host) will soon use the bytes; see hpePrefetch.
 inline void prefetch(const void* pointer, std::size_t bytes, int where) { check(hpePrefetch(pointer, bytes, where)); }
 /// Tells hpe how the program uses an allocation; see hpeAdvise.
 inline void advise(const void* pointer, hpeAdvice advice) { check(hpeAdvise(pointer, advice)); }

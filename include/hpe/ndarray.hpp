@@ -5,9 +5,11 @@
 /// grid on each device. Header only, on top of <hpe/spread.h>, which defines meaning and errors. Kernels that nvcc
 /// compiled with the program are launched with <hpe/cuda.hpp>.
 ///
-///   const hpe::ptx_module kernels(text); // the output of nvcc -ptx for a .cu file hpe::ndarray<float, 2> now({ny,
-///   nx}), next({ny, nx}); now.fill(0); now(1, 2) = 3; // plain CPU code hpe::launch_over(kernels["stencil"], {nx / 32,
-///   ny / 8}, {32, 8}, next, now, nx, ny);
+///   const hpe::ptx_module kernels(text);                              // the output of nvcc -ptx for a .cu file
+///   hpe::ndarray<float, 2> now({ny, nx}), next({ny, nx});
+///   now.fill(0);
+///   now(1, 2) = 3;                                                    // plain CPU code
+///   hpe::launch_over(kernels["stencil"], {nx / 32, ny / 8}, {32, 8}, next, now, nx, ny);
 
 #include <algorithm>
 #include <array>
@@ -31,7 +33,7 @@ namespace hpe {
 enum class storage { row_major, column_major };
 
 /// An owning array with D dimensions. The host uses the array like any contiguous range; kernels are passed a pointer
-/// to its elements. Elements read as zero until they are written. Movable, not copyable.
+/// to its elements. On the host, elements read as zero until they are written. Movable, not copyable.
 ///
 /// By default, each device has one contiguous part of a large array. The parts are cut at multiples of granularity()
 /// bytes; with row_major order, a part is approximately a range of the first index. An array that has fewer than

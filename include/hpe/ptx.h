@@ -38,8 +38,8 @@ HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule m
 typedef struct hpeKernelInfo {
   HPE_STRUCT_SIZE(struct hpeKernelInfo);
   uint32_t parameter_count;
-  const uint32_t* parameter_offsets; /* offsets in the parameter bytes of a launch; valid until the module is
-                                        unloaded */
+  const uint32_t* parameter_offsets; /* offsets in the parameter bytes of a launch; this array and parameter_sizes are
+                                        valid until the module is unloaded */
   const uint32_t* parameter_sizes;
   size_t parameter_bytes;       /* the size of all parameters together */
   uint32_t shared_bytes;        /* static shared memory of a block */
@@ -75,9 +75,9 @@ typedef struct hpeGrid {
 /* Like hpeLaunch, for kernels of PTX. *work becomes a handle for hpeWorkWait; work may be NULL.
  * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device does not support (more
  * than 1024 threads or 227 KiB of shared memory in a block, a dimension that is 0, or a grid dimension above CUDA's
- * limits; a cluster that has more than 16 blocks, differs from the kernel's own, or does not divide the grid);
- * HPE_ERROR_NOT_SUPPORTED for other kernels, and on GPUs for cooperative launches, and for clusters if the driver is
- * too old. */
+ * limits; a cluster that has more blocks than max_cluster, differs from the kernel's own, or does not divide the grid)
+ * and for fewer parameter bytes than the kernel has; HPE_ERROR_NOT_SUPPORTED for other kernels, and on GPUs for
+ * cooperative launches, and for clusters if the driver is too old. */
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
 
@@ -91,10 +91,10 @@ HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* sha
 HPE_API hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                      size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work);
 
-/* Waits until the work has finished and returns its result: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a message that
- * names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. hpeSynchronize does not report that failure again.
- * Before the call returns, hpe writes the kernel's output (printf) to standard output. *fault (fault may be NULL) is
- * set to the kind of failure. */
+/* Waits until the work has finished and returns its result: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a message that,
+ * on soft devices, names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. hpeSynchronize does not report
+ * that failure again. Before the call returns, hpe writes the kernel's output (printf) to standard output. *fault
+ * (fault may be NULL) is set to the kind of failure. */
 typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
   HPE_FAULT_ADDRESS = 1,    /* an access out of bounds, or to memory that the device cannot use */

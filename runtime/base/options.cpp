@@ -74,7 +74,8 @@ void read(const char* variable, std::uint64_t& value) {
   }
 }
 
-// The position of the variable's value among the words, or `initial` if the variable is not set.
+// Returns the position of the variable's value among the words, or `initial` if the variable is not set. Throws
+// HPE_ERROR_INITIALIZATION if the value is not one of the words.
 std::size_t place_among(std::span<const std::string_view> words, const char* variable, std::size_t initial) {
   const char* const text = text_of(variable);
   if (text == nullptr) return initial;

@@ -49,7 +49,8 @@ struct option_description {
 /// Returns the words as a list for a sentence: "a, b and c" if `last` is "and".
 [[nodiscard]] std::string listed(std::span<const std::string_view> words, std::string_view last);
 
-/// Reads a size: digits with an optional k, M, G or T (powers of 1024). Throws HPE_ERROR_INVALID_ARGUMENT.
+/// Reads a size: decimal digits, or 0x and hexadecimal digits, with an optional k, M, G or T in either case (powers of
+/// 1024). Throws HPE_ERROR_INVALID_ARGUMENT for any other text.
 [[nodiscard]] std::uint64_t parse_size(const std::string& text);
 
 }  // namespace hpe

@@ -2,8 +2,8 @@
 
 /// For each range of bytes of a region's home, the queued work for which new work must wait: the last writer, and the
 /// readers and the concurrent work (hpeLaunchGridAfter) that were queued after the last writer. The ranges are exact to
-/// the byte, because two devices may write the two halves of one block at the same time. Owned and locked by the
-/// region.
+/// the byte, because two devices may write the two halves of one block at the same time. Owned by the region and
+/// guarded by its mutex.
 
 #include <cstdint>
 #include <functional>

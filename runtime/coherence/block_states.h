@@ -1,7 +1,7 @@
 #pragma once
 
-/// The states of consecutive blocks. They change only by events of the protocol, which transition() applies. The owner
-/// of the object locks it.
+/// The states of consecutive blocks. They change only by events of the protocol, which transition() applies. Not
+/// thread-safe: the mutex of the region that owns the object guards it.
 
 #include <cstdint>
 #include <vector>
@@ -24,7 +24,8 @@ class block_states {
   /// create a copy.
   [[nodiscard]] std::uint64_t off_device() const noexcept { return off_device_; }
 
-  /// Whether the shadow may have pages: true after a block was in state host or fetching, or after use_shadow().
+  /// Whether the shadow may have pages: true after reset() to a state other than fresh, after a block was in state host
+  /// or fetching, or after use_shadow().
   [[nodiscard]] bool shadow_used() const noexcept { return shadow_used_; }
   /// Records that bytes were copied to the shadow without a change of any block's state.
   void use_shadow() noexcept { shadow_used_ = true; }

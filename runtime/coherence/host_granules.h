@@ -1,8 +1,8 @@
 #pragma once
 
 /// For each granule of a region, the place of the host's copy if host memory has a limit (HPE_HOST_MEMORY): in memory,
-/// which means in pages of the shadow, or in the spill file. Plain data; owned and locked by the region, changed only
-/// by work::host_memory. A region with an empty list of granules is not subject to the limit.
+/// which means in pages of the shadow, or in the spill file. Plain data; owned by the region, guarded by its mutex, and
+/// changed only by work::host_memory. A region with an empty list of granules is not subject to the limit.
 ///
 /// Invariants, under the region's mutex:
 ///  - The host's copy of a block in state host or shared is in memory or in the file.
@@ -19,7 +19,7 @@ namespace hpe::coherence {
 
 struct host_granule {
   enum class place : std::uint8_t {
-    nowhere,  ///< no pages: none of its blocks has a copy on the host
+    nowhere,  ///< no pages: no block of the granule has a copy on the host
     memory,   ///< pages of the shadow
     leaving,  ///< pages whose bytes are being written to the file; any use makes the granule `memory` again
     file,     ///< no pages; the file contains the bytes of the blocks in the states host and shared

@@ -3,15 +3,15 @@
 // Invariants of the table:
 //  - A view is writable only in state host, so a host write cannot be missed.
 //  - A view is readable only in states shared and host, so a stale shadow cannot be read.
-//  - If the state is host, device work uses the home only after an upload (no stale read on the device). Device work
-//    that writes makes the state device (no lost write).
+//  - If the state is host, device work that uses old bytes runs only after an upload (no stale read on the device).
+//    Device work that writes makes the state device (no lost write).
 //  - A fetch writes the shadow only while the view is closed: in state fetching, and in state device when a launch has
 //    made the fetch useless.
 //  - A host write waits for every copy that still uses the shadow: a useless fetch, or an upload. An upload can be
 //    running only if the state changed from host to shared or device; a useless fetch only if the state changed from
-//    fetching to device. So host_write in shared and host_overwrite in device wait. It is enough to wait for the home's
-//    writers: an upload is a writer of the home, and so is the launch that made a fetch useless, which is queued behind
-//    that fetch.
+//    fetching to device. So host_write and host_overwrite in shared, and host_overwrite in device, wait. It is enough
+//    to wait for the home's writers: an upload is a writer of the home, and so is the launch that made a fetch useless,
+//    which is queued behind that fetch.
 //  - If device work fails part-way (abandoned), the shadow stays the valid copy where it was valid. Elsewhere the bytes
 //    that the work left at the home become the valid copy. In both cases host and devices use the same valid copy. A
 //    fetch of the home that began before the work is useless.

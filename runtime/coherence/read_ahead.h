@@ -2,7 +2,7 @@
 
 /// Recognises walks (a walk is a host thread that reads consecutive blocks of a region) and decides how many blocks to
 /// fetch ahead of each. Distinguishes several walks, because several threads may each read a part of the region. Pure
-/// bookkeeping; owned and locked by the region.
+/// bookkeeping; owned by the region and guarded by its mutex.
 ///
 /// While a recognised walk reads one window, the next window is being fetched. The first block of the next window, the
 /// marker, stays closed even when its data has arrived: a touch of the marker shows that the walk continues.
@@ -26,9 +26,9 @@ class read_ahead {
   /// Resets for a region of `blocks` blocks. At most `window` blocks are fetched ahead (0: none).
   void reset(std::uint64_t blocks, std::uint64_t window) noexcept;
 
-  /// Call this when the host touches a closed block. Returns the blocks that the caller must fetch in addition to the
-  /// touched block; the result may include the touched block. The result is empty at the end of the region, or if no
-  /// walk is recognised. `alone`: neither neighbour of the block is on the host.
+  /// Call this when the host touches a closed block. Returns the blocks that the caller must fetch ahead. The caller
+  /// fetches the touched block in any case; the result may include it. The result is empty at the end of the region, or
+  /// if no walk is recognised. `alone`: neither neighbour of the block is on the host.
   [[nodiscard]] block_run touched(std::uint64_t block, bool alone = false) noexcept;
 
   /// Whether the host's reads are scattered: the host has touched far more lone blocks than blocks that continue a walk
@@ -50,7 +50,8 @@ class read_ahead {
     std::uint64_t marker = none;  // a touch of this block requests the next window; none: no marker
     std::uint64_t used = 0;       // the time of the last touch; the oldest walk is replaced
   };
-  // A walk may touch this many blocks beyond `next`: threads that share a walk touch blocks slightly out of order.
+  // A touch of one of this many blocks from `next` on continues the walk, because threads that share a walk touch
+  // blocks slightly out of order.
   static constexpr std::uint64_t slack = 4;
   // This limit exceeds the number of threads that usually begin walks of their own at the same time.
   static constexpr std::uint64_t many_lone_touches = 32;

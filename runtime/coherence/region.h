@@ -1,8 +1,9 @@
 #pragma once
 
 /// One allocation as the coherence protocol sees it: its address and homes, the states of its blocks, and the order of
-/// its users. Plain data, protected by one mutex. The code that changes states is in runtime/fault (accesses of the
-/// host), runtime/work (device work) and runtime/core (moves to other homes).
+/// its users. Plain data, protected by one mutex, except where a member's comment says otherwise. The code that changes
+/// states is in runtime/fault (accesses of the host), runtime/work (device work) and runtime/core (moves to other
+/// homes).
 ///
 /// Region objects are reused, but not destroyed while the runtime exists. Therefore a thread that has found an object
 /// through a stale address may still lock the object, and must then check `alive` and the range.
@@ -40,7 +41,7 @@ struct region_layout {
   region_kind kind = region_kind::device;
   bool open = false;  ///< host memory whose views are always open (hpeMallocOpen)
   std::byte* base = nullptr;
-  std::uint64_t bytes = 0;                 ///< the end of the allocation: the requested size
+  std::uint64_t bytes = 0;                 ///< the end of the allocation: `first` + the requested size
   std::uint64_t extent = 0;                ///< mapped bytes: `bytes` rounded up to pages
   std::uint64_t block_size = 0;            ///< a power of two
   std::vector<std::uint16_t> homes;        ///< one for the region, or one for each granule
@@ -91,9 +92,9 @@ class region {
   void set_homes(std::vector<std::uint16_t> homes) HPE_REQUIRES(mutex);
   /// A number that changes whenever homes change or the object becomes another region. No two regions share a number.
   [[nodiscard]] std::uint64_t homes_version() const noexcept HPE_REQUIRES(mutex) { return homes_version_; }
-  /// A number that changes after each write by the host, and whenever device work that writes has been queued. A copy
-  /// of the region elsewhere stays valid as long as the number is the same, if all blocks were in state device or
-  /// shared when the copy was made.
+  /// A number that changes whenever a block enters state host because the host is about to write, and whenever device
+  /// work that writes has been queued. A copy of the region elsewhere stays valid as long as the number is the same, if
+  /// all blocks were in state device or shared when the copy was made.
   [[nodiscard]] std::uint64_t contents_version() const noexcept HPE_REQUIRES(mutex) { return contents_version_; }
   /// Call this when device work that writes to the region was queued.
   void note_write() noexcept HPE_REQUIRES(mutex) { ++contents_version_; }

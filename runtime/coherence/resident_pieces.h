@@ -2,7 +2,7 @@
 
 /// The parts of a region that have device memory. If the homes' memory suffices, all parts have device memory;
 /// otherwise, only the parts that device work has used most recently. In all other parts, the shadow is the valid copy,
-/// and the blocks are in state fresh or host. Pure bookkeeping; owned and locked by the region.
+/// and the blocks are in state fresh or host. Pure bookkeeping; owned by the region and guarded by its mutex.
 
 #include <cstdint>
 #include <optional>

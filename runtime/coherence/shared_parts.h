@@ -2,7 +2,7 @@
 
 /// The parts of a region that hpe has made known to other processes, and the exports of bytes in these parts.
 /// node::exporter has one memory for each part: the device memory that the part had when hpe made the part known. Pure
-/// bookkeeping; owned and locked by the region.
+/// bookkeeping; owned by the region and guarded by its mutex.
 
 #include <cstdint>
 #include <vector>

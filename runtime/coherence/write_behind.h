@@ -2,7 +2,8 @@
 
 /// Rolling upload: while a host thread writes one block of a region after another, hpe uploads the blocks that the
 /// thread has finished, so that few blocks are left to upload at a launch. This class decides which blocks to open
-/// ahead of a sequential writer, and which open blocks to upload now. Pure bookkeeping; owned and locked by the region.
+/// ahead of a sequential writer, and which open blocks to upload now. Pure bookkeeping; owned by the region and guarded
+/// by its mutex.
 
 #include <array>
 #include <cstdint>

@@ -56,7 +56,7 @@ class lane {
   struct fetch {
     coherence::region* region;
     coherence::block_run run;
-    std::uint32_t number;  // number of this fetch, which block_states stores for each of its blocks
+    std::uint32_t number;  // number of this fetch, which block_states stores for each block of the run
     device::priority level;
     coherence::point_set after;     // points to wait for before the fetch is issued
     std::vector<timepoint> copies;  // timepoints of the fetch's copies; empty until the fetch is issued
@@ -78,7 +78,7 @@ class lane {
   /// Whether host memory has been short in every turn of run() for at least the time lane_environment::patience.
   [[nodiscard]] bool is_out_of_patience();
   void refuse_waiting() noexcept;
-  /// Adds the points for which fetches wait to watched_. Returns false if a fetch can continue at once.
+  /// Adds to watched_ the points for which fetches wait. Returns false if a fetch can continue at once.
   bool watch_fetches() noexcept;
   /// Serves a request. If host memory is short, the request keeps waiting, and the lane tries again in the next turn of
   /// run().
@@ -86,7 +86,7 @@ class lane {
   outcome try_to_serve(request& r);
   outcome serve_locked(request& r, coherence::region& region, std::uint64_t block) HPE_REQUIRES(region.mutex);
 
-  /// Whether the data of both neighbours of a block is only at home.
+  /// Whether the data of each neighbour of a block is only at home. A block without neighbours is alone.
   [[nodiscard]] static bool is_alone(const coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
   /// Makes the blocks of a region smaller, because the host's reads are scattered. If host memory is short, the blocks
   /// keep their size.
@@ -114,7 +114,8 @@ class lane {
   void complete(const fetch& f) HPE_REQUIRES(f.region->mutex);
   /// Answers those requests that wait for blocks of the run and whose views are now open.
   void answer_those_in(coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
-  /// Takes the fetch's blocks out of state fetching. A thread that touches one of these blocks posts a new request.
+  /// Takes the fetch's blocks out of state fetching. Requests for these blocks, waiting or new, then start another
+  /// fetch.
   static void fail(const fetch& f) HPE_REQUIRES(f.region->mutex);
   /// Like fail, but also refuses the requests that wait for these blocks.
   void give_up(const fetch& f, const char* why) HPE_REQUIRES(f.region->mutex);

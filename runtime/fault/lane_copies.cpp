@@ -81,7 +81,7 @@ void lane::start_fetches(region& r, block_run run, priority level) {
     const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.layout.block_size));
     std::uint64_t end = b + 1;
     while (end < run.end && r.state(end) == block_state::device && r.bytes_of({end, end + 1}).end <= limit) ++end;
-    // If host memory has no room for the shadow of these bytes, they are not fetched.
+    // If host memory has no space for the shadow of these bytes, neither they nor the rest of the run are fetched.
     if (!env_.host.hold(r, r.bytes_of({b, end}), work::host_memory::use::write)) return;
     fetches_.push_back({&r, {b, end}, ++last_fetch_, level, {}, {}});
     fetch& f = fetches_.back();
@@ -218,7 +218,7 @@ bool lane::wanted_for_writing(const region& r, std::uint64_t block) const {
 void lane::complete(const fetch& f) {
   region& r = *f.region;
   r.mutex.assert_held();
-  // Neighbours with the same protection are protected in one call.
+  // Neighbouring blocks with the same protection are protected in one call.
   block_run same;
   os::access allowed = os::access::none;
   bool mappings_left = true;

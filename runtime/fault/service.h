@@ -32,8 +32,9 @@ class service {
   /// The signal handler calls this before the process ends, so that core files contain the data that the host has.
   void prepare_core() const noexcept { space_.keep_views_in_core(); }
 
-  /// The signal handler calls this in the faulting thread, for an address that covers() accepts. Returns when a lane
-  /// has served the fault, or has found no allocation at the address.
+  /// The signal handler calls this in the faulting thread, for an address that covers() accepts. Returns `retry` when
+  /// the thread can repeat the access; `not_ours` if a lane has found no allocation at the address, or cannot bring the
+  /// data to the host.
   verdict resolve(std::byte* address, bool write) noexcept;
 
  private:

@@ -20,8 +20,8 @@ class segment_allocator {
   /// Allocates the range that begins at `address`. Returns false if the range is not entirely free.
   [[nodiscard]] bool allocate_at(std::byte* address, std::size_t granules);
 
-  /// Frees a range that allocate() returned, or a part of such a range. If there is no memory to record the range, the
-  /// range is never allocated again, and a message in the log says so.
+  /// Frees a range that allocate() or allocate_at() allocated, or a part of such a range. If there is no memory to
+  /// record the range, the range is never allocated again, and a message in the log says so.
   void free(std::byte* address, std::size_t granules);
 
   [[nodiscard]] std::size_t free_granules() const;

@@ -73,12 +73,13 @@ class uvas {
   /// Makes core files include all views that the program may read now. Safe in a signal handler.
   void keep_views_in_core() const noexcept { os::include_readable_in_core(view_.data(), view_.size()); }
 
-  /// Unmaps the view; the shadow keeps its pages. The addresses stay reserved. If this fails and the addresses cannot
-  /// be used again, logs the reason and returns false.
+  /// Unmaps the view; the shadow keeps its pages. The addresses stay reserved. If the view can be neither unmapped nor
+  /// closed, logs the reason and returns false; the addresses must then not be used again.
   [[nodiscard]] static bool close_view(void* p, std::size_t bytes) noexcept;
 
   /// Unmaps the view and returns the shadow's pages to the system: the bytes read as zero at the next use. The
-  /// addresses stay reserved. If this fails and the addresses cannot be used again, logs the reason and returns false.
+  /// addresses stay reserved. Returns false if close_view() does, or if the pages cannot be returned (the reason is
+  /// logged); the addresses must then not be used again.
   [[nodiscard]] bool unmap_view(void* p, std::size_t bytes) noexcept;
 
   /// Maps a file of another process into the view and into the alias, in place of the shadow. The view is closed. If

@@ -66,8 +66,9 @@ class device_share {
   /// Identifies a turn of any process.
   using turn = std::uint64_t;
 
-  /// Waits until it is the turn of this process, and makes the turn last until leave(), unless the process is stopped.
-  /// Several threads may be in the same turn.
+  /// Waits until it is the turn of this process, and makes the turn last until leave(). The turn ends earlier if the
+  /// process is stopped, or if leave() is not called within 10 seconds after the turn should have ended. Several
+  /// threads may be in the same turn.
   [[nodiscard]] turn enter() noexcept;
   void leave(turn mine) noexcept;
 

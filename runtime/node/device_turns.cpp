@@ -19,7 +19,8 @@ constexpr std::uint64_t least_turn = 20 * millisecond;
 // copies its own data into that memory, so moving data takes about an eighth of the turn.
 constexpr std::uint64_t turn_for_collecting = 16;
 constexpr std::uint64_t most_for_collecting = 30'000 * millisecond;
-// If the owner does not use the device for a quarter of the collecting time, its turn ends.
+// If another process waits and the owner does not use the device for a quarter of the collecting time, but at least
+// least_idling and at most most_idling, the owner's turn ends.
 constexpr std::uint64_t part_for_idling = 4;
 constexpr std::uint64_t least_idling = 2 * millisecond;
 constexpr std::uint64_t most_idling = 1000 * millisecond;

@@ -105,10 +105,12 @@ std::optional<exported> export_table::find(const key& which) const { return read
 export_view::export_view(const os::file_descriptor& file) : memory_(0, size_of_table(), os::page_size()) {
   struct stat found {};
   HPE_REQUIRE(::fstat(file.get(), &found) == 0 && static_cast<std::size_t>(found.st_size) == size_of_table(),
-              HPE_ERROR_SYSTEM, "the exporting process uses another build of hpe");
+              HPE_ERROR_SYSTEM,
+              "the exporting process uses another build of hpe; use the same build in both processes");
   os::map_file(memory_.data(), memory_.size(), os::access::read, file.get(), 0);
   page_ = reinterpret_cast<const export_page*>(memory_.data());
-  HPE_REQUIRE(page_->stamp.load() == stamp, HPE_ERROR_SYSTEM, "the exporting process uses another build of hpe");
+  HPE_REQUIRE(page_->stamp.load() == stamp, HPE_ERROR_SYSTEM,
+              "the exporting process uses another build of hpe; use the same build in both processes");
   seen_ = page_->retired.load();
 }
 

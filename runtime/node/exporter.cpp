@@ -44,7 +44,8 @@ struct exporter::memory {
 
 struct exporter::connection {
   os::file_descriptor socket;
-  os::file_descriptor process;               // a pidfd: children made by fork may keep the socket open
+  os::file_descriptor process;  // a pidfd, which shows the end of the process; the socket does not, because children
+                                // made by fork may keep it open
   std::map<exported, std::uint64_t> opened;  // bytes -> how many times the process has opened them
 };
 

@@ -38,8 +38,9 @@ class exporter {
 
   /// Whether another process has a part of the memory open.
   [[nodiscard]] bool is_open(std::uint64_t memory) const;
-  /// Returns when this process has read all messages that others sent before the call: memory that other processes have
-  /// closed then counts as closed. Returns false at once if no other process can have sent a message.
+  /// Returns true when this process has read all messages that others sent before the call (at most 1000 from each
+  /// process): memory that other processes have closed then counts as closed. Returns false at once if no other process
+  /// can have sent a message.
   bool settle();
   /// Call the functions of class openings for these bytes. untake calls openings::untake, which affects all bytes of a
   /// memory.

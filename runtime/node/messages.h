@@ -52,7 +52,8 @@ struct answer {
   std::vector<os::file_descriptor> files;
 };
 
-/// Returns the abstract socket address of the process with this key. It is not in a file system, so no file remains.
+/// Returns the abstract socket address of the process with this key. The address is not in a file system, so no file
+/// remains.
 [[nodiscard]] std::string address_of(const process_key& key);
 
 /// Whether the process at the other end belongs to the same user as this process.
@@ -64,12 +65,14 @@ struct answer {
 /// Whether the process of this pidfd has ended.
 [[nodiscard]] bool has_ended(const os::file_descriptor& process);
 
-/// Send or receive a question. Both functions return false if the other process has closed the connection.
+/// Send or receive a question. Both functions return false if the other process has closed the connection or the
+/// socket's timeout has passed. receive_question also returns false for a message that is no question.
 bool send_question(int socket, const question& what);
 bool receive_question(int socket, question& what);
 
 /// send_table answers the question `table` with the table and a pidfd of the sender. send_memory answers the questions
 /// `describe` and `open` with the files of the parts. send_nothing answers that the export was not found.
+/// receive_answer receives each of these answers. The functions return false in the same cases as for questions.
 bool send_table(int socket, int table, int process);
 bool send_memory(int socket, const exported& what, const memory_description& memory);
 bool send_nothing(int socket);

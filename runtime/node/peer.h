@@ -61,8 +61,8 @@ class peer {
 class neighbours {
  public:
   /// Connects to the process that the handle names, if this process is not yet connected to it, and returns the
-  /// connected process; nullptr if the process is not alive, belongs to another user or is on another machine. Makes
-  /// one system call if the process is already connected.
+  /// connected process; nullptr if no connection is possible, for example because the process has ended, belongs to
+  /// another user or is on another machine. Makes one system call if the process is already connected.
   [[nodiscard]] std::shared_ptr<peer> find(const handle& h);
 
   /// Forgets the processes that have died, and returns their keys.

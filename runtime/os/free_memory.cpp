@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the number in the line of a file that begins with `name`; nullopt if the file has no such line.
+/// Returns the number after the word `name` at the start of a line of a file; nullopt if no line starts with this word.
 std::optional<double> number_of(const fs::path& path, const std::string& name) {
   std::ifstream file(path);
   std::string word;

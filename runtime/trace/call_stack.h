@@ -10,8 +10,8 @@
 /// functions _Unwind_RaiseException and backtrace of libunwind never replace those of the compiler and libc.
 extern "C" {
 
-/// Writes the return addresses of the calling thread's stack into frames, innermost first, and returns their number. A
-/// thread's first call may call malloc; later calls are safe in signal handlers.
+/// Writes at most `capacity` return addresses of the calling thread's stack into frames, innermost first, and returns
+/// their number. A thread's first call may call malloc; later calls are safe in signal handlers.
 int hpe_take_stack(void** frames, int capacity);
 
 /// Writes "file:line" of an instruction of this process into text. For an instruction of an inline function of hpe's
@@ -42,9 +42,9 @@ struct call_stack {
 [[nodiscard]] decltype(&hpe_source_line) source_line_function();
 
 /// Returns the place in the program to which a call stack belongs: the Python line if the stack has one; otherwise
-/// "file:line" of the innermost frame with debug information; otherwise the innermost function of the program. `stack`
-/// begins with the innermost frame. Frames of hpe, CUDA and the C library are skipped. Loads libhpe-stacks.so, which
-/// reads debug information. Must not be called in signal handlers.
+/// "file:line" of the innermost frame with debug information; otherwise the innermost function of the program;
+/// "somewhere" if there is none. `stack` begins with the innermost frame. Frames of hpe, CUDA and the C library are
+/// skipped. Loads libhpe-stacks.so, which reads debug information. Must not be called in signal handlers.
 [[nodiscard]] std::string location_of(std::span<void* const> stack);
 /// Returns location_of() for the stack of the calling thread.
 [[nodiscard]] std::string location_of_caller();

@@ -61,8 +61,8 @@ class HPE_API recorder {
   [[nodiscard]] const char* keep(const std::string& name);
   void name_group(std::uint32_t group, const std::string& name);
   void name_row(track where, const std::string& name);
-  /// Registers a function that write() and complete_text() call first; the function may record more events. Not in
-  /// signal handlers.
+  /// Registers a function that write() and complete_text() call first; the function may record more events. Must not be
+  /// called in signal handlers.
   void before_writing(std::function<void()> tell);
 
   /// Writes the file, if the recorder has one. Throws HPE_ERROR_SYSTEM if that fails.

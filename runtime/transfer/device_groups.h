@@ -17,7 +17,7 @@ struct device_groups {
 
   /// Each thread that serves a group calls this function first.
   std::function<void(unsigned group)> settle_thread = [](unsigned) {};
-  /// Called for each buffer of a group before the pages of the buffer exist.
+  /// Called for the memory of all buffers of a group, before the pages of this memory exist.
   std::function<void(unsigned group, void* memory, std::size_t bytes)> settle_memory = [](unsigned, void*,
                                                                                           std::size_t) {};
 
@@ -32,8 +32,9 @@ struct device_groups {
   }
 };
 
-/// Groups the devices by NUMA node; threads and memory of a group are placed on its node. If no device's node is known
-/// (for example on a machine with a single node), all devices are one group and nothing is bound.
+/// Groups the devices by NUMA node. Threads and memory of a group are placed on the group's node, if this node is
+/// known. If no device's node is known (for example on a machine with a single node), all devices are one group and
+/// nothing is bound.
 [[nodiscard]] device_groups near_devices(device::device_set& devices);
 
 }  // namespace hpe::transfer

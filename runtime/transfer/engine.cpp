@@ -104,8 +104,8 @@ calibration engine::fit() noexcept {
         while (auto buffer = try_borrow(0)) borrowed.push_back(std::move(*buffer));
         std::vector<std::byte*> buffers;
         for (const staged& b : borrowed) buffers.push_back(b.data());
-        // The trial needs device memory. It is mapped at addresses of the staging buffers, which have no other device
-        // memory.
+        // The trial needs device memory. fit() maps it at the addresses of the staging buffers, where no other device
+        // memory is mapped.
         std::byte* const place = space_.segment_begin(memory::segment_kind::runtime);
         const std::size_t bytes = round_up(options_.buffer, granule_size);
         if (!buffers.empty()) {

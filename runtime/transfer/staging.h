@@ -35,7 +35,8 @@ class staging_ring {
   /// Removes an entry from free_, which must not be empty: an entry whose device work has finished or, if there is
   /// none, the first entry.
   entry take_best() HPE_REQUIRES(mutex_);
-  /// Waits for the entry's device work without holding the lock, so that other threads can take and return buffers.
+  /// Waits for the entry's device work and returns the entry's buffer. The caller must not hold the lock, so that other
+  /// threads can take and return buffers.
   std::byte* ready(const entry& taken);
 
   device::device_set& devices_;

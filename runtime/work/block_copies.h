@@ -12,7 +12,7 @@ namespace hpe::work {
 class residency;
 class host_memory;
 
-/// The objects that device work on regions needs. Owned by the runtime, which outlives its users.
+/// The objects that device work on regions needs. The runtime owns these objects and outlives all users of this struct.
 struct resources {
   device::device_set& devices;
   transfer::engine& engine;
@@ -23,14 +23,15 @@ struct resources {
 
 /// Queues the upload of blocks in state host, to run after all work that uses the home. The view of these blocks must
 /// be closed to writers. Each block becomes shared when its upload is queued; if queuing throws, the later blocks stay
-/// in state host. A region with a single copy has nothing to upload; only the states change. Returns all copies,
-/// because each can fail. The caller holds the region's mutex.
+/// in state host. A region with a single copy has nothing to upload; only the states change. Returns the timepoint of
+/// each queued upload, so that the caller can check each upload for failure. The caller holds the region's mutex.
 std::vector<timepoint> upload(const resources& with, coherence::region& r, coherence::block_run run,
                               device::priority level) HPE_REQUIRES(r.mutex);
 
-/// Queues the download of blocks, and appends all copies to `copies`, because each can fail. The blocks' view must be
-/// closed and the home's writers must have finished. If download throws, `copies` contains the copies that were queued.
-/// The caller holds the region's mutex.
+/// Queues the download of blocks, and appends the timepoint of each queued download to `copies`, so that the caller can
+/// check each download for failure. The blocks' view must be closed and the home's writers must have finished. If
+/// download throws, `copies` contains the timepoints of the downloads that were queued. The caller holds the region's
+/// mutex.
 void download(const resources& with, coherence::region& r, coherence::block_run run, device::priority level,
               std::vector<timepoint>& copies) HPE_REQUIRES(r.mutex);
 
@@ -43,7 +44,7 @@ void bring_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.m
 /// afterwards the block is in state host, and its view is writable. The caller holds the region's mutex.
 void degrade_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 /// Like degrade_to_host, for device work: uploads the blocks in state host. The one block is then in state device, and
-/// its view is closed. Returns the copies.
+/// its view is closed. Returns the timepoints of the uploads.
 std::vector<timepoint> degrade_to_homes(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 
 /// Makes the home's copy of these bytes, which another process may have written, the only valid copy, except in blocks

@@ -44,8 +44,8 @@ namespace hpe::work {
 /// Thread-safe.
 class host_memory {
  public:
-  /// `limit`: in bytes; 0: no limit, and the folder is not used. Throws HPE_ERROR_INITIALIZATION if the folder does not
-  /// exist.
+  /// `limit`: in bytes; 0: no limit, and the folder is not used. Throws HPE_ERROR_SYSTEM if no file can be created in
+  /// the folder.
   host_memory(std::uint64_t limit, const std::string& folder, device::device_set& devices, const memory::uvas& space,
               host_view& views, coherence::region_table& regions, counters& count);
   ~host_memory();
@@ -93,7 +93,8 @@ class host_memory {
   /// HPE_ERROR_OUT_OF_MEMORY, with a message that contains the sizes, and HPE_ERROR_SYSTEM if the file cannot be read.
   using state_test = bool (*)(coherence::block_state) noexcept;
   void bring(const region_range& bytes, state_test is = nullptr) { bring(bytes, is, false); }
-  /// Asks another thread to bring the bytes into memory. If an earlier attempt failed, throws its error.
+  /// Asks another thread to bring the bytes into memory. If an earlier attempt failed, throws HPE_ERROR_SYSTEM with the
+  /// message of that attempt.
   void ask_for(coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   /// Brings the whole region into memory in the calling thread, and exceeds the limit if necessary. Only the rare
   /// operations on whole regions may call this.

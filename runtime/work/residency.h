@@ -199,7 +199,7 @@ class residency {
   /// `spare` bytes are to be copied to the host.
   [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
                                                   std::uint64_t spare) const;
-  /// Returns all pieces of the device that can be evicted.
+  /// Returns all pieces of the device that can be evicted. Sets has_cycle to whether the device's work repeats itself.
   [[nodiscard]] std::vector<candidate> all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const;
   [[nodiscard]] resources with() { return {devices_, engine_, views_, *this, host_}; }
 

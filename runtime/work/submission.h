@@ -17,8 +17,8 @@ namespace hpe::work {
 /// been queued. Therefore, after any failure, the state of each block corresponds to the work that was queued:
 ///
 ///   - Queued work is in the regions' order: the next user of its bytes waits for it.
-///   - A block whose piece was not queued is still in its old state, although its view may be closed and its upload may
-///   have been queued. The next access opens the view.
+///   - A block whose piece was not queued keeps its old state, or is in state shared if its upload was queued. Its view
+///     may be closed; the next access opens the view.
 ///
 /// The destructor unlocks the regions. A submission waits for device work only if the host's or a device's memory is
 /// short. Only one thread may use an object.
@@ -126,7 +126,7 @@ class submission {
 
   const resources with_;
   std::vector<device_access> accesses_;      // ordered by region, pure writes last
-  std::vector<coherence::region*> regions_;  // the locked regions, by number
+  std::vector<coherence::region*> regions_;  // the locked regions, in ascending order of their numbers
   std::vector<pending_change> pending_;
   std::vector<timepoint> uploads_;
 };

@@ -70,7 +70,8 @@ hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noex
 /// messages.
 template <class Struct>
 void give_answer(Struct* place, const Struct& answer, const char* function) {
-  constexpr std::size_t largest = 4096;  // no version has a larger struct: the program did not set struct_size
+  // In bytes. No version has a larger struct, so a larger struct_size means that the program did not set it.
+  constexpr std::size_t largest = 4096;
   const std::size_t size = place->struct_size;
   HPE_REQUIRE(size > sizeof size && size <= largest, HPE_ERROR_INVALID_ARGUMENT,
               "{} was given a struct whose struct_size is {}; set it to sizeof of the struct, here {}, before the call",

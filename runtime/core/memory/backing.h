@@ -28,8 +28,8 @@ class backing {
   using parts = std::vector<coherence::mapped_range>;
 
   /// Maps the memory of a region and returns the ranges as they were mapped. A part that needs much of its device's
-  /// free memory is mapped in pieces, so that each piece can be evicted separately. Throws the errors of device::map
-  /// and register_host; if give throws, nothing is mapped.
+  /// free memory is mapped in pieces, so that each piece can be evicted separately. Throws the errors of device::map,
+  /// register_host and host_memory::take; if give throws, nothing is mapped.
   parts give(const coherence::region_layout& what);
   /// Like give(what), for a range of whole granules. `first`: the initial contents of the device memory.
   parts give(const coherence::region_layout& what, coherence::byte_range range,

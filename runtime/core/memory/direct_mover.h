@@ -29,10 +29,10 @@ class direct_mover {
   /// homes, and copies the bytes from the old homes to the new homes. The caller then changes the region's homes. The
   /// states of blocks and the views do not change.
   ///
-  /// Returns false if the region must move through host memory: because devices do not reach each other or have slow
-  /// links, because there is too little memory for the temporary copy, or because a lane is fetching blocks. If move
-  /// returns false, either nothing has changed, or some bytes have no device memory and the host's copy of them is
-  /// valid. Throws if the only valid copy of some bytes was lost with their old home.
+  /// Returns false if the region must move through host memory, for example because devices do not reach each other or
+  /// have slow links, because there is too little memory for the temporary copy, because a lane is fetching blocks, or
+  /// because a copy has failed. If move returns false, either nothing has changed, or some bytes have no device memory
+  /// and the host's copy of them is valid. Throws if the only valid copy of some bytes was lost with their old home.
   [[nodiscard]] bool move(coherence::region& r, const coherence::region_layout& moved) HPE_REQUIRES(r.mutex);
 
  private:

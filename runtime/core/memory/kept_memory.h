@@ -37,8 +37,8 @@ class kept_memory {
   kept_memory(memory::uvas& space, device::device_set& devices, std::uint64_t limit)
       : space_(space), devices_(devices), limit_(limit) {}
 
-  /// Keeps an unused range, whose view the caller has unmapped. While more bytes than the limit are kept, drops kept
-  /// granules.
+  /// Unmaps the view of an unused range and keeps the range. If that fails, or if the range is larger than the limit,
+  /// drops the range. While more bytes than the limit are kept, drops kept granules.
   void keep(const space& what, contents pages) noexcept;
   /// Removes a range of `granules` granules from the kept memory and returns it. The range has no view. It is the
   /// beginning of the smallest kept range that is large enough. If no kept range is large enough, the result is the

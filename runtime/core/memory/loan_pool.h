@@ -42,7 +42,8 @@ class HPE_API loan {
 
 /// Lends memory in the upper half of the UVAS's runtime segment, whose alias is registered with all devices. The sizes
 /// of loans are rounded up to powers of two. Up to a limit (512 MiB), returned memory is kept for later loans. Beyond
-/// the limit, the pages of returned memory are released to the system. Thread-safe.
+/// the limit, the pages of returned memory are released to the system, except loans smaller than a granule, which are
+/// always kept. Thread-safe.
 class loan_pool {
  public:
   /// staging: the number of bytes that staging buffers occupy at the beginning of the segment.

@@ -10,10 +10,9 @@
 
 namespace hpe::core {
 
-/// Moves regions to other homes: directly if the old and new devices reach each other, otherwise through the shadow. A
-/// move through the shadow first copies to the shadow the bytes whose only valid copy is at the home. All written
-/// blocks are then in state host, and the next device work uploads them like bytes that the host has written.
-/// Thread-safe.
+/// Moves regions to other homes: directly if direct_mover can move the region, otherwise through the shadow. A move
+/// through the shadow first copies to the shadow the bytes whose only valid copy is at the home. All written blocks are
+/// then in state host, and the next device work uploads them like bytes that the host has written. Thread-safe.
 class mover {
  public:
   /// oversubscribe: whether a region may be larger than the free memory of its homes (work::residency). temporary: the

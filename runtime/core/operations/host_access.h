@@ -3,9 +3,9 @@
 /// Lets host code that does not know hpe (MPI libraries, system calls) access hpe memory without using the program's
 /// view. Used by interpose/buffer_access.
 ///
-/// Reads. If the host's copy of all the bytes is valid, host code reads it in place through the alias. The copy stays
-/// valid until these bytes are written, whatever happens to neighbouring bytes. Otherwise the bytes are copied to
-/// memory that a loan_pool lends.
+/// Reads. If the host's copy of all the bytes is valid and host memory has no limit (HPE_HOST_MEMORY), host code reads
+/// it in place through the alias. The copy stays valid until these bytes are written, whatever happens to neighbouring
+/// bytes. Otherwise the bytes are copied to memory that a loan_pool lends.
 ///
 /// Writes. Host code writes to lent memory. hpe then copies exactly the written bytes to their place: to the host's
 /// copy if the block is in state host, otherwise to the home, by a copy that is queued like any device work. So the old

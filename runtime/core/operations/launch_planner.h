@@ -64,7 +64,8 @@ class launch_planner {
   /// launches have lost time because of such arrays. Reads one atomic variable.
   [[nodiscard]] bool counts_stays() const { return counts_stays_.load(std::memory_order_acquire); }
   /// Must be called for each launch that cannot be spread. pointers: addresses in the arrays that the launch uses.
-  /// Moves an array to the device that runs these launches once they have lost as much time as the move takes.
+  /// Moves an array to the device that runs these launches once these launches have lost as much time as the move
+  /// takes.
   void stays(std::span<const void* const> pointers);
   /// Records the time of a launch, in seconds; `launch` is its plan::measured. Later launches of the kernel run in the
   /// way that was faster.

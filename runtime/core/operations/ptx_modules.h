@@ -35,8 +35,8 @@ class ptx_modules {
   /// Throws HPE_ERROR_INVALID_ARGUMENT if the kernel or a device does not support the shape, or if the parameters do
   /// not match the kernel.
   void require_launchable(hpeKernel kernel, const device::shape& shape, std::size_t parameter_bytes) const;
-  /// Appends to `to` the accesses of a launch to the module's variables on a device. The program cannot name the
-  /// variables, because only the kernels use their addresses.
+  /// Appends to `to` the accesses of a launch to the module's variables on a device. hpe adds these accesses to each
+  /// launch, because kernels use variables without a parameter, and a launch need not name them.
   void add_accesses(hpeModule module, unsigned device, std::vector<hpeAccess>& to) const;
   /// Makes unload() wait for these launches of the module's kernels.
   static void record(hpeModule module, std::span<const timepoint> launches);

@@ -17,8 +17,9 @@ namespace hpe::core {
 /// Reads and opens memory of other processes: hpeExportReachable, hpeExportCopy and hpeExportOpen. Thread-safe.
 ///
 /// The first copy from an allocation of another process maps the whole allocation for this process's devices. Up to
-/// `most_kept` mapped allocations are kept for later copies. An allocation is kept until the other process frees it or
-/// ends; the next call of a function of this class detects either event.
+/// `most_kept` mapped allocations are kept for later copies; beyond this number, the least recently used one is
+/// dropped. The functions of this class also drop the allocations that other processes have freed and, with one check
+/// in 100 ms, the allocations of processes that have ended.
 class imports {
  public:
   /// foreign: the addresses for memory of other processes.
