@@ -53,14 +53,15 @@ struct placement {
 /// Returns the homes of an allocation's bytes under a placement. For the placements stay and replicated, these are the
 /// present homes.
 [[nodiscard]] std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices);
-/// Returns the description of a placement for reports, for example "parts of 512 MiB".
+/// Returns the description of a placement for reports, for example "in 4 parts".
 [[nodiscard]] std::string words_of(const placement& p);
 
-/// A plan that the planner compared with the chosen plan, and its predicted time.
+/// One of the plans that the planner compared, and the predicted time of this plan.
 struct alternative {
-  std::string name;         // for example "one device", "cut along y" or "cut along y, arrays moved"
-  double seconds = 0;       // predicted seconds of the kernel, including its launches
-  double move_seconds = 0;  // predicted seconds of the moves before the kernel, which later launches need not repeat
+  std::string name;    // for example "device 0", "cut along y" or "cut along y, arrays moved"
+  double seconds = 0;  // predicted seconds of the kernel, including its launches
+  double move_seconds =
+      0;  // predicted seconds of the moves and copies before the kernel, which later launches need not repeat
   double remote_bytes = 0, local_bytes = 0;
   double imbalance = 0;  // blocks of the largest part / mean blocks of a part - 1
 };
@@ -75,7 +76,7 @@ struct decision {
   cut how;
   std::vector<array_decision> arrays;
   double seconds = 0;         // predicted seconds of this launch
-  double seconds_on_one = 0;  // predicted seconds on one device, with the arrays in its memory
+  double seconds_on_one = 0;  // predicted seconds of the fastest plan for one device, after its moves
   std::vector<alternative> alternatives;
   std::string reason;  // why the launch is spread in this way, or why it stays on one device
 

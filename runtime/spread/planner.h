@@ -12,8 +12,8 @@
 /// array costs nothing.
 ///
 /// A plan takes milliseconds to compute. Therefore all launches of a kernel with the same shape and the same layouts of
-/// the arrays use one plan, even if addresses and other parameters differ. If other parameters change, hpe plans again,
-/// but only if planning has taken at most planner::share of the time since the first launch. With
+/// the arrays use one plan, even if the addresses differ. If parameters other than pointers change, hpe plans again
+/// after some launches, but only if planning has taken at most planner::share of the time since the first launch. With
 /// when_planned::in_time, first plans have a limit too: this fraction of the time plus planner::allowance.
 
 #include <functional>
@@ -59,11 +59,11 @@ class planner {
   planner(const planner&) = delete;
   planner& operator=(const planner&) = delete;
 
-  /// Returns the decision about a launch, valid until the next call. `arrays` has one element for each of
-  /// kernel.pointers(): the allocation into which the pointer points, or null if there is none. The planner assumes
-  /// that a pointer without an allocation points to host memory. `start` is null if the kernel is ready for launches
-  /// over several devices. Otherwise `start` is the cost of the first such launch; the decision is then one device, and
-  /// no array moves to several devices.
+  /// Returns the decision about a launch, valid until the next call of decide() or forget(). `arrays` has one element
+  /// for each of kernel.pointers(): the allocation into which the pointer points, or null if there is none. The planner
+  /// assumes that the bytes behind a pointer without an allocation are distributed evenly over the memories of the
+  /// devices. `start` is null if the kernel is ready for launches over several devices. Otherwise `start` is the cost
+  /// of the first such launch; the decision is then one device, and no array moves to several devices.
   const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
                          const start_cost* start = nullptr);
   /// Returns whether the caller should make the kernel of the last decision ready for several devices, because its
