@@ -1,7 +1,7 @@
 #pragma once
 
 /// Values of registers as polynomials over quantities. Quantities are block and thread indices, sizes of block and
-/// grid, parameters, loop counters, and results of instructions that are not polynomials.
+/// grid, parameters, addresses of variables, loop counters, and results of instructions that are not polynomials.
 ///
 /// A polynomial represents the content of a register of w bits, modulo 2^w. A quantity of w bits is a signed integer of
 /// w bits. Arithmetic on registers of w bits is therefore exact modulo 2^w and needs no assumption. Only the extension

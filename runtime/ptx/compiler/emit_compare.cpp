@@ -1,4 +1,5 @@
-// Comparisons of integers, f32 and f64 that set a predicate. Scalar functions execute all other comparisons.
+// Comparisons of integers and of single floats that set a predicate. Scalar functions (scalar.h) execute all other
+// comparisons, such as set and testp.
 
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"

@@ -17,7 +17,7 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::int32_t turns_before_pause = 512;
-// The number of rounds of meetings after which the scheduler also examines barriers, so that threads there can run.
+// After this number of rounds of meetings, the scheduler also releases threads that wait at barriers or pause.
 constexpr std::uint32_t rounds_before_others = 256;
 // The number of rounds or barriers after which advance() returns, because threads may be waiting for other blocks.
 constexpr std::uint32_t rounds_before_pause = 1 << 14;
