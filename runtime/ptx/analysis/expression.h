@@ -55,7 +55,7 @@ struct quantity {
     result,  // the result of an instruction that depends on more than its operands, such as a load
   };
   kind what = kind::result;
-  std::uint32_t number = 0;  // for a node, choice or result: the position of the instruction
+  std::uint32_t number = 0;  // for a node, choice, recurrence or result: the position of an instruction
   std::uint8_t bits = 64;
   bool is_data = false;     // whether the value was loaded from memory, or is a property of the hardware
   bool is_thread = false;   // whether the value may differ between threads of a block even if the operands are the same

@@ -6,10 +6,10 @@
 /// A patched kernel has one more parameter, a grid_part. Its code sees the block indices in the whole grid and the size
 /// of the whole grid, and its atomic operations, fences and ordered accesses have system scope. Constants, and small
 /// variables that no kernel of the program writes, remain variables of the patched text. Before a launch, the caller
-/// must copy the bytes of these variables from the original module (patched_module::constants). The patched text
-/// contains no other variable in global memory. It contains a table of the addresses of these other variables, from
-/// which patched code loads the addresses, so that all devices use the variables of one device. Constants that the
-/// compiler generated, such as string literals, keep their initial values.
+/// must copy the bytes of these variables from the original module (patched_module::constants). Constants that the
+/// compiler generated, such as string literals, also remain, with their initial values. Instead of all other variables
+/// in global memory, the patched text contains a table of their addresses, from which patched code loads the addresses.
+/// Therefore all devices use the variables of one device.
 
 #include <array>
 #include <cstddef>
