@@ -25,8 +25,8 @@ struct cut {
   [[nodiscard]] bool is_spread() const { return pieces[0] * pieces[1] * pieces[2] > 1; }
 };
 
-/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts, one for each device. The numbers of blocks of the
-/// parts differ as little as possible. Parts are numbered along x first.
+/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts. Along each axis, the parts' numbers of blocks differ
+/// by at most one. Parts are numbered along x first.
 [[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces);
 /// Cuts the grid into about equal parts along the last axis that has several blocks, because arrays in row order are
 /// usually divided along this axis. If the grid has fewer blocks than there are devices, the last devices get no

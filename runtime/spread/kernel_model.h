@@ -36,7 +36,7 @@ class kernel_model {
   [[nodiscard]] std::optional<std::uint32_t> pointer_of(const ptx::analysis::address_form& form) const;
 
   /// A range of parameter bytes, other than a pointer, that influences addresses, conditions or numbers of iterations.
-  /// Launches whose parameters differ only in other bytes access the same memory.
+  /// Launches with the same pointers whose parameters differ only in other bytes access the same memory.
   struct bytes {
     std::uint32_t offset = 0, size = 0;
   };

@@ -3,13 +3,13 @@
 /// Decides, for each launch of a kernel, whether to spread the launch over several devices, how to cut its grid, and
 /// which memory should contain its arrays.
 ///
-/// A decision minimises the predicted time (cost.h). The prediction depends on the bytes that a device uses in its own
-/// memory, the bytes that cross each link, the instructions, the size of the largest part of the grid, and the cost of
-/// launches. The planner moves arrays when the time that launches have lost because of the arrays' placement exceeds
+/// A decision minimises the predicted time (cost.h). The prediction depends on the bytes that each device uses in its
+/// own memory and in host memory, the bytes that cross each link, the instructions that each device runs, and the cost
+/// of launches. The planner moves arrays when the time that launches have lost because of the arrays' placement exceeds
 /// the time of the move. A launch for which the present placement is best reduces the accumulated loss of the launches
 /// that would gain from another placement. Therefore a program that alternates between kernels does not move arrays
 /// back and forth: an array keeps the placement that is best for the kernel with the largest gain. Moving an empty
-/// array costs nothing.
+/// array costs nothing if machine::moves_empty_arrays_free is set.
 ///
 /// A plan takes milliseconds to compute. Therefore all launches of a kernel with the same shape and the same layouts of
 /// the arrays use one plan, even if the addresses differ. If parameters other than pointers change, hpe plans again
@@ -32,8 +32,9 @@
 namespace hpe::spread {
 
 enum class when_planned : std::uint8_t {
-  at_once,  // every launch waits for its first plan
-  in_time,  // launches wait for plans until planner::allowance is spent; later ones run on one device
+  at_once,  // a launch without a plan waits until the plan is computed
+  in_time,  // likewise, within planner::share and planner::allowance; beyond, such a launch is cut like an earlier
+            // launch over the same arrays with about the same grid, or runs on one device
 };
 
 /// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.

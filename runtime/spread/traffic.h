@@ -3,8 +3,8 @@
 /// Computes the memory that sampled blocks of a launch access, from the records of the kernel's accesses (analysis.h).
 ///
 /// The unit of traffic is a sector of 32 bytes. Each sector counts once for each block that reads it and once for each
-/// block that writes it, as if a block's cache missed each sector once. If the memory is remote, the sectors cross a
-/// link.
+/// block that writes it, as if a block's cache missed each sector once. Accesses with unknown offsets count one sector
+/// each. If the memory is remote, the sectors cross a link.
 
 #include <cstring>
 #include <span>

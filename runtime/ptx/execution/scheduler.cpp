@@ -242,7 +242,8 @@ bool scheduler::is_maskless(const instruction& what) {
   return what.op == opcode::activemask || what.op == opcode::converge;
 }
 
-// Returns whether an instruction is a meeting of all lanes of a warp.
+// Returns whether the instruction itself shows that it is a meeting of all lanes of a warp (a matrix instruction, or a
+// constant mask).
 bool scheduler::is_whole(const instruction& what) {
   if (what.kind == kind::matrix) return true;
   if (what.kind != kind::warp || is_maskless(what)) return false;
