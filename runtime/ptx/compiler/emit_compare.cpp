@@ -1,5 +1,5 @@
-// Comparisons of integers and of single floats that set a predicate. Scalar functions (scalar.h) execute all other
-// comparisons, such as set and testp.
+// Comparisons (setp) of integers, f16, bf16, f32 and f64. Scalar functions (scalar.h) execute all other comparisons,
+// such as set and testp.
 
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"
