@@ -13,7 +13,8 @@ namespace hpe::spread {
 /// The memory that contains an array during the launch.
 struct array_place {
   const std::vector<home_run>* homes =
-      nullptr;                 // null if the memory is unknown; the prediction then assumes host memory
+      nullptr;  // null if the memory is unknown; the prediction then assumes host memory for touches, and an even
+                // distribution over the devices for scattered touches
   bool is_replicated = false;  // if true, every device reads its own replica
 };
 

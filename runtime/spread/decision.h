@@ -25,8 +25,8 @@ struct cut {
   [[nodiscard]] bool is_spread() const { return pieces[0] * pieces[1] * pieces[2] > 1; }
 };
 
-/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts, one for each device. The numbers of blocks of the
-/// parts differ as little as possible. Parts are numbered along x first.
+/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts. Along each axis, the parts' numbers of blocks differ
+/// by at most one. Parts are numbered along x first.
 [[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces);
 /// Cuts the grid into about equal parts along the last axis that has several blocks, because arrays in row order are
 /// usually divided along this axis. If the grid has fewer blocks than there are devices, the last devices get no
@@ -53,14 +53,15 @@ struct placement {
 /// Returns the homes of an allocation's bytes under a placement. For the placements stay and replicated, these are the
 /// present homes.
 [[nodiscard]] std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices);
-/// Returns the description of a placement for reports, for example "parts of 512 MiB".
+/// Returns the description of a placement for reports, for example "in 4 parts".
 [[nodiscard]] std::string words_of(const placement& p);
 
-/// A plan that the planner compared with the chosen plan, and its predicted time.
+/// One of the plans that the planner compared, and the predicted time of this plan.
 struct alternative {
-  std::string name;         // for example "one device", "cut along y" or "cut along y, arrays moved"
-  double seconds = 0;       // predicted seconds of the kernel, including its launches
-  double move_seconds = 0;  // predicted seconds of the moves before the kernel, which later launches need not repeat
+  std::string name;    // for example "device 0", "cut along y" or "cut along y, arrays moved"
+  double seconds = 0;  // predicted seconds of the kernel, including its launches
+  double move_seconds =
+      0;  // predicted seconds of the moves and copies before the kernel, which later launches need not repeat
   double remote_bytes = 0, local_bytes = 0;
   double imbalance = 0;  // blocks of the largest part / mean blocks of a part - 1
 };
@@ -75,7 +76,7 @@ struct decision {
   cut how;
   std::vector<array_decision> arrays;
   double seconds = 0;         // predicted seconds of this launch
-  double seconds_on_one = 0;  // predicted seconds on one device, with the arrays in its memory
+  double seconds_on_one = 0;  // predicted seconds of the fastest plan for one device, after its moves
   std::vector<alternative> alternatives;
   std::string reason;  // why the launch is spread in this way, or why it stays on one device
 

@@ -187,7 +187,8 @@ cut_in_time cut_for_room(footprint& memory, const kernel_model& kernel, const pa
   cutter by(memory, whole, load);
   // This test is only for the footprint of the whole grid. In the footprint of a part, such an access is often an
   // access of the grid's last block that the kernel's bounds check prevents.
-  if (memory.leaves_arrays()) return {{}, "it uses memory outside of the array to which its pointer points"};
+  if (memory.leaves_arrays())
+    return {{}, "it accesses memory outside of the array to which the pointer of the access points"};
   if (by.load() <= 1) return {by.parts(), {}};
   if (!obstacle.empty()) return {{}, obstacle};
   while (by.load() > enough && by.cut_further()) {

@@ -106,7 +106,8 @@ std::vector<bool> that_follow_from(const expressions& table, std::uint32_t param
   return follows;
 }
 
-/// Returns whether an instruction uses a source operand only to compute an address, or to load from it.
+/// Returns whether an instruction uses a source operand only as the address of an access (no volatile or ordered load),
+/// or only in a conversion, move or sum from which another address may follow.
 bool only_addresses(const ptx::instruction& i, std::size_t source) {
   using ptx::kind;
   using ptx::modifier;

@@ -36,16 +36,18 @@ class kernel_model {
   [[nodiscard]] std::optional<std::uint32_t> pointer_of(const ptx::analysis::address_form& form) const;
 
   /// A range of parameter bytes, other than a pointer, that influences addresses, conditions or numbers of iterations.
-  /// Launches whose parameters differ only in other bytes access the same memory.
+  /// Launches with the same pointers whose parameters differ only in other bytes access the same memory.
   struct bytes {
     std::uint32_t offset = 0, size = 0;
   };
   [[nodiscard]] const std::vector<bytes>& decisive_parameters() const { return decisive_; }
 
   /// Returns whether an access uses a pointer that is neither a parameter nor the address of a variable: a pointer in
-  /// memory, or a pointer that hpe cannot follow.
+  /// memory, or a pointer that hpe cannot follow. Also true if hpe has removed the code of the kernel
+  /// (function::left_out).
   [[nodiscard]] bool finds_pointers() const { return finds_pointers_; }
-  /// Returns whether a store or atomic operation may write to any memory, because the base of its address is unknown.
+  /// Returns whether a store or atomic operation may write to any memory, because the base of its address is unknown or
+  /// hpe has removed the code of the kernel.
   [[nodiscard]] bool writes_anywhere() const { return writes_anywhere_; }
   /// Returns the number, counted from 1, of the parameter at `offset` bytes.
   [[nodiscard]] std::size_t parameter_at(std::uint32_t offset) const;

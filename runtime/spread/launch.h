@@ -46,7 +46,8 @@ struct launch {
   const void* parameters = nullptr;
   std::uint64_t parameter_bytes = 0;
 
-  /// Returns whether a CUDA driver accepts a grid and blocks of these sizes.
+  /// Returns whether the sizes along each axis are within CUDA's limits. Does not limit the number of threads of a
+  /// block.
   [[nodiscard]] bool is_possible() const;
 };
 

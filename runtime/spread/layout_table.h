@@ -22,6 +22,7 @@ class layout_table {
   [[nodiscard]] number of_homes(const allocation& a);
   /// Call this when the allocation is freed.
   void forget(std::uint64_t address) { known_.erase(address); }
+  /// Returns whether the table has more layouts than it should store. The caller then replaces the table by a new one.
   [[nodiscard]] bool is_full() const { return numbers_.size() > most; }
 
  private:

@@ -33,8 +33,9 @@ class move_price {
       : range_seconds_(range_seconds), byte_seconds_(byte_seconds) {}
 
   [[nodiscard]] double seconds(const move_work& w) const { return w.ranges * range_seconds_ + w.bytes * byte_seconds_; }
-  /// Call this when a move has taken `seconds`. The first measured move replaces the predicted price by the measured
-  /// price. Each later move corrects half of the error.
+  /// Call this when a move has taken `seconds`. Multiplies each price by r^(w s): r is the measured time divided by the
+  /// predicted time (from 1/8 to 8), s is the price's share of the predicted time, w is 1 at the first measured move
+  /// (if the price is not from from_text) and 1/2 later. Keeps both prices within plausible limits.
   void took(const move_work& w, double seconds);
 
   /// Returns whether the price of a range and the price of a byte both differ from `other` by less than 10 %.
@@ -61,7 +62,7 @@ struct machine {
   double host_memory_rate = 2e11;  // accesses of all devices together to host memory
   double copy_rate = 3.4e11;       // copies of replicas between two devices
   double instruction_rate = 2e13;  // thread instructions per second on one device
-  double launch_seconds = 6e-6;    // host time to launch a part on one more device and to wait for it
+  double launch_seconds = 6e-6;    // host time to launch one part of a spread launch and to wait for it
   // The initial price, before a move was measured: seconds per range, and seconds per byte. The first is an estimate of
   // the driver's time to create, map and unmap memory. The second was measured on two H100: a move of 1 GB takes about
   // 10 ms, including allocating and clearing memory.

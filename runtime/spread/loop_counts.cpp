@@ -115,8 +115,8 @@ std::optional<bool> loop_counts::leaves(std::uint32_t loop, evaluator& numbers) 
 namespace {
 
 /// `c` is a comparison that is true in all iterations of a loop except the last. Returns an upper bound of the loop's
-/// counter in the last iteration. Returns nothing unless `c` compares a register that changes by the same step in each
-/// iteration with a register that does not change, or if the first register may overflow.
+/// counter in the last iteration. Returns nothing if `c` does not compare a register that changes by the same step in
+/// each iteration with a register that does not change, or if the first register may overflow.
 std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, bounds& all) {
   if (!all.assumptions_hold(c.assumes)) return std::nullopt;
   auto left = all.line_of(c.left, loop), right = all.line_of(c.right, loop);

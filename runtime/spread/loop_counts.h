@@ -9,8 +9,8 @@
 namespace hpe::spread {
 
 /// Returns, for each basic block of the kernel, an estimate of the fraction of threads that run the block. A flag is a
-/// value in memory that the kernel compares with a constant, such as the mark of the nodes at the frontier of a graph
-/// search. The estimate for a block that depends on a flag is share_with_flag.
+/// value in memory, such as the mark of the nodes at the frontier of a graph search, that the kernel compares with a
+/// constant. The estimate is share_with_flag for a block that depends on flags, and 1 for any other block.
 [[nodiscard]] std::vector<double> shares_of_threads(const ptx::analysis::kernel_analysis& k);
 inline constexpr double share_with_flag = 1.0 / 16;
 
@@ -20,8 +20,8 @@ class loop_counts {
   explicit loop_counts(const ptx::analysis::kernel_analysis& k);
 
   /// Returns the value of a loop's counter in the last iteration; -1 if the loop does not run; `assumed` if the value
-  /// depends on data in memory. The evaluator's place must contain the counters of the outer loops. `counter` is the
-  /// loop's own counter in that place; the function changes it.
+  /// depends on data in memory or exceeds 2^40. The evaluator's place must contain the counters of the outer loops.
+  /// `counter` is the loop's own counter in that place; the function changes it.
   [[nodiscard]] std::int64_t last_of(std::uint32_t loop, ptx::analysis::evaluator& numbers,
                                      std::int64_t& counter) const;
   /// Returns an upper bound of the loop's counter for all threads of the blocks of `all`; nothing if no bound is known.

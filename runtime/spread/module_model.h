@@ -1,6 +1,6 @@
 #pragma once
 
-/// The facts about the kernels of a module that launches over several devices need.
+/// The facts about a module's kernels that hpe needs to launch the kernels over several devices.
 
 #include <functional>
 #include <map>
@@ -22,8 +22,8 @@ class module_model {
     std::unique_ptr<kernel_model> model;
     ptx::patch::patched_kernel patched;
     std::string obstacle;  // why the patched texts omit the kernel; empty if they contain the kernel
-    /// Why the kernel stays on one GPU in a program that does not call hpe: `obstacle`, or accesses to memory that hpe
-    /// cannot attribute to an array.
+    /// Why the kernel stays on one GPU in a program that does not call hpe: `obstacle`, the use of variables, or
+    /// accesses to memory that hpe cannot attribute to an array. Empty if the kernel may be spread.
     std::string obstacle_in_programs;
   };
   /// Returns the kernels by their names in the PTX.

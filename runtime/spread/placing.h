@@ -14,11 +14,13 @@ struct placed_allocation {
 };
 
 /// Returns the placement with the fewest remote bytes among stay, one, parts, cyclic and replicated. If the difference
-/// is less than 1 % of the launch's bytes, returns the simpler placement.
+/// is at most 1 % of the bytes that the launch uses of the allocation, returns the simpler placement. Only for a spread
+/// launch does the function consider parts, cyclic and replicated; replicated also requires that each device can hold
+/// the replica, and that more than 5 % of the bytes would otherwise be remote.
 [[nodiscard]] placement best_place(const placed_allocation& a, const traffic& t, const cut& c, const machine& m);
 
-/// Returns the placement of a new allocation before any kernel has used it: parts on all devices if each part has
-/// several granules, otherwise device 0.
+/// Returns the placement of a new allocation before any kernel has used it: parts on all devices if each part has at
+/// least four granules, otherwise device 0.
 [[nodiscard]] placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m);
 
 /// Returns the number of bytes that hpe must copy to give each device a replica.

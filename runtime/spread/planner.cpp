@@ -32,12 +32,12 @@ constexpr std::size_t most_cases = 16;      // per kernel; a further case replac
 constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook removes all outlooks of the kernel first
 
 /// hpe compares a launch's parameters with the parameters of its plan only after a pause of some launches. The pause
-/// doubles, up to longest_pause launches, as long as the decision does not change. If no planning time is left, the
-/// pause is at least pause_without_time launches.
+/// doubles, up to longest_pause launches, each time a new plan has the same cut as the previous plan; otherwise it
+/// becomes one launch. If no planning time is left, the pause is at least pause_without_time launches.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
-/// The number of the first launch of a kernel over its arrays at which hpe may distribute the arrays, or move them back
-/// to one device.
+/// With when_planned::in_time: the number, counted from the last move of the arrays, of the first launch of a kernel
+/// over these arrays at which hpe may distribute the arrays, or move them back to one device.
 constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2;
 /// The price of a trial of the slower way, as a number of moves: the arrays move, launches lose as much time as a move
 /// takes, and the arrays move back.
@@ -62,7 +62,8 @@ struct planner::outlook {
     double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0 if there is no such plan
     move_work work;      // the work of moving arrays to other homes
     double copying = 0;  // seconds to copy the arrays that get replicas
-    // The smallest loss of a launch without the move, if the move saves only remote reads.
+    // If the plan only replaces remote reads by replicas: the least loss to assume for a launch without the plan, in
+    // seconds. Otherwise 0.
     double least_loss = 0;
     [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
   };

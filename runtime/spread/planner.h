@@ -3,17 +3,17 @@
 /// Decides, for each launch of a kernel, whether to spread the launch over several devices, how to cut its grid, and
 /// which memory should contain its arrays.
 ///
-/// A decision minimises the predicted time (cost.h). The prediction depends on the bytes that a device uses in its own
-/// memory, the bytes that cross each link, the instructions, the size of the largest part of the grid, and the cost of
-/// launches. The planner moves arrays when the time that launches have lost because of the arrays' placement exceeds
+/// A decision minimises the predicted time (cost.h). The prediction depends on the bytes that each device uses in its
+/// own memory and in host memory, the bytes that cross each link, the instructions that each device runs, and the cost
+/// of launches. The planner moves arrays when the time that launches have lost because of the arrays' placement exceeds
 /// the time of the move. A launch for which the present placement is best reduces the accumulated loss of the launches
 /// that would gain from another placement. Therefore a program that alternates between kernels does not move arrays
 /// back and forth: an array keeps the placement that is best for the kernel with the largest gain. Moving an empty
-/// array costs nothing.
+/// array costs nothing if machine::moves_empty_arrays_free is set.
 ///
 /// A plan takes milliseconds to compute. Therefore all launches of a kernel with the same shape and the same layouts of
-/// the arrays use one plan, even if addresses and other parameters differ. If other parameters change, hpe plans again,
-/// but only if planning has taken at most planner::share of the time since the first launch. With
+/// the arrays use one plan, even if the addresses differ. If parameters other than pointers change, hpe plans again
+/// after some launches, but only if planning has taken at most planner::share of the time since the first launch. With
 /// when_planned::in_time, first plans have a limit too: this fraction of the time plus planner::allowance.
 
 #include <functional>
@@ -32,8 +32,9 @@
 namespace hpe::spread {
 
 enum class when_planned : std::uint8_t {
-  at_once,  // every launch waits for its first plan
-  in_time,  // launches wait for plans until planner::allowance is spent; later ones run on one device
+  at_once,  // a launch without a plan waits until the plan is computed
+  in_time,  // likewise, within planner::share and planner::allowance; beyond, such a launch is cut like an earlier
+            // launch over the same arrays with about the same grid, or runs on one device
 };
 
 /// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.
@@ -59,11 +60,11 @@ class planner {
   planner(const planner&) = delete;
   planner& operator=(const planner&) = delete;
 
-  /// Returns the decision about a launch, valid until the next call. `arrays` has one element for each of
-  /// kernel.pointers(): the allocation into which the pointer points, or null if there is none. The planner assumes
-  /// that a pointer without an allocation points to host memory. `start` is null if the kernel is ready for launches
-  /// over several devices. Otherwise `start` is the cost of the first such launch; the decision is then one device, and
-  /// no array moves to several devices.
+  /// Returns the decision about a launch, valid until the next call of decide() or forget(). `arrays` has one element
+  /// for each of kernel.pointers(): the allocation into which the pointer points, or null if there is none. The planner
+  /// assumes that the bytes behind a pointer without an allocation are distributed evenly over the memories of the
+  /// devices. `start` is null if the kernel is ready for launches over several devices. Otherwise `start` is the cost
+  /// of the first such launch; the decision is then one device, and no array moves to several devices.
   const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
                          const start_cost* start = nullptr);
   /// Returns whether the caller should make the kernel of the last decision ready for several devices, because its

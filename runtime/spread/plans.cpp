@@ -188,7 +188,7 @@ decision comparison_of_plans::decision_for(const plan& chosen, const kernel_mode
   } else if (d.seconds < 4 * machine_.launch_seconds * machine_.devices) {
     d.reason = fmt::format("short: predicted {:.1f} us", d.seconds * 1e6);
   } else {
-    d.reason = fmt::format("{} would leave {:.0f} % of its bytes remote, predicted {:.2f} times as fast as one device",
+    d.reason = fmt::format("{}: {:.0f} % of its bytes would be remote, predicted {:.2f} times as fast as one device",
                            words_of(other->how), 100 * other->predicted.remote_share(),
                            d.seconds_on_one / other->predicted.seconds);
   }

@@ -31,8 +31,8 @@ struct plan {
   [[nodiscard]] bool moves_arrays() const;
 };
 
-/// Returns the cuts of the plans: all cuts along one or more axes into one part for each device. Empty for a kernel
-/// with an obstacle.
+/// Returns the cuts of the plans: all cuts along one or more axes into one part for each device, with at most one part
+/// for each block along an axis. Empty for a kernel with an obstacle, or if the grid has too few blocks.
 [[nodiscard]] std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std::uint32_t devices);
 
 /// All plans for one launch.
@@ -50,8 +50,9 @@ class comparison_of_plans {
   [[nodiscard]] const plan& fastest_without_moves() const;
   /// Returns the plan for one device, with the present placement of all arrays.
   [[nodiscard]] const plan& on_one_device() const { return all_.front(); }
-  /// Returns a plan with replicas instead of remote reads, if its predicted time is at most slightly longer than the
-  /// time of `best`; otherwise returns `best`.
+  /// Returns a plan with the same cut as `best` in which replicas replace more than half of the remote bytes, if the
+  /// predicted time of this plan is at most 2 % longer. Otherwise, or if less than 10 % of the bytes of `best` are
+  /// remote, returns `best`.
   [[nodiscard]] const plan& with_copies(const plan& best) const;
   [[nodiscard]] decision decision_for(const plan& chosen, const kernel_model& kernel) const;
   /// Returns the predicted time if the granules of all movable arrays are in the memories of the devices in turn. This

@@ -10,7 +10,7 @@ namespace hpe::spread {
 /// launch. All times are in seconds; the caller passes the present time. Only one thread at a time may use an object.
 class time_budget {
  public:
-  /// `share` is this fraction; 0 allows no time at all.
+  /// `share` is the fraction; 0 allows no time except an allowance.
   explicit time_budget(double share) : share_(share) {}
 
   /// Call this at the first launch, which starts the clock. Later calls have no effect.
@@ -32,7 +32,8 @@ class time_budget {
   bool has_begun_ = false;
 };
 
-/// Measures the CPU time of the calling thread. CPU time does not include the time in which the thread does not run.
+/// Measures the CPU time of the calling thread, or the time that the clock `time` shows if this is shorter. CPU time
+/// does not include the time in which the thread does not run.
 class stopwatch {
  public:
   explicit stopwatch(const std::function<double()>& time) : time_(time), begun_(time()), worked_(work()) {}

@@ -3,8 +3,8 @@
 /// Computes the memory that sampled blocks of a launch access, from the records of the kernel's accesses (analysis.h).
 ///
 /// The unit of traffic is a sector of 32 bytes. Each sector counts once for each block that reads it and once for each
-/// block that writes it, as if a block's cache missed each sector once. If the memory is remote, the sectors cross a
-/// link.
+/// block that writes it, as if a block's cache missed each sector once. Accesses with unknown offsets count one sector
+/// each. If the memory is remote, the sectors cross a link.
 
 #include <cstring>
 #include <span>
@@ -24,7 +24,7 @@ struct touch {
   double bytes = 0;
 };
 
-/// Accesses of one block whose offsets in an allocation depend on data.
+/// Accesses of one block to an unknown allocation, or with unknown offsets in an allocation.
 struct scattered_touches {
   std::uint32_t pointer =
       0;  // index into kernel_model::pointers; the index after the last pointer means an unknown allocation
@@ -34,9 +34,11 @@ struct scattered_touches {
 
 struct block_traffic {
   dimension block{};
-  bool is_extra = false;  // whether the block is the first or last block of a part, and represents only itself
+  bool is_extra = false;  // whether the block is the first or last block of a part; it represents only itself, unless
+                          // the part has no other sampled block
   double instructions = 0;
-  std::vector<touch> touches;  // in ascending order of pointers and offsets
+  std::vector<touch>
+      touches;  // in ascending order of pointers; by pointer, reads before writes, each in ascending order of offsets
   std::vector<scattered_touches> scattered;
 };
 
@@ -45,7 +47,7 @@ struct block_traffic {
 struct sample_size {
   std::uint64_t detailed_blocks = 4;
   std::uint64_t blocks = 192;
-  std::uint64_t accesses = 20000;  // the number of accesses to compute in detail
+  std::uint64_t accesses = 20000;  // about how many accesses of each detailed block to compute
   /// Returns a size that includes all blocks, threads and iterations, for small launches.
   static sample_size all() { return {~0ULL, ~0ULL, ~0ULL}; }
 };
@@ -73,7 +75,7 @@ struct asked_launch {
   const launch& l;
   std::span<const allocation* const> arrays;
 
-  /// Returns the offset of pointer n in its allocation.
+  /// Returns the offset of pointer n in its allocation. arrays[n] must not be null.
   [[nodiscard]] std::uint64_t offset_of(std::size_t n) const {
     std::uint64_t pointer = 0;
     const std::uint32_t at = kernel.pointers()[n].offset;
@@ -85,8 +87,8 @@ struct asked_launch {
   [[nodiscard]] std::string scalars() const;
   /// Returns whether scalars() would return these bytes.
   [[nodiscard]] bool has_scalars(const std::string& known) const;
-  /// Returns a key of all other inputs of the sample: the shape, the sizes of the arrays, and which pointers point into
-  /// the same allocation.
+  /// Returns a key of all other inputs of the sample for this kernel: the shape, the sizes of the arrays, the offsets
+  /// of the pointers, and which pointers point into the same allocation.
   [[nodiscard]] std::string key_of_traffic() const;
 };
 

@@ -28,16 +28,17 @@ class way_record {
   /// saved for this launch and for the unmeasured launches before it. Returns 0 for the way `alone`, or if no launch on
   /// one device was measured.
   double took(way w, const prediction& p, double seconds);
-  /// Returns how to run a launch that the plan would spread.
+  /// Returns how to run a launch that the plan would spread. May return the slower way as a trial, and then counts the
+  /// trial's expected seconds as spent.
   [[nodiscard]] way choose(const prediction& p);
-  /// Returns whether the caller must measure the next launch that runs in this way. This is the case for the first
-  /// eight launches, and for one in sixteen of the later launches.
+  /// Call this once for each launch that runs in this way. Returns whether the caller must measure the launch. This is
+  /// the case for the first eight launches, and for one in sixteen of the later launches.
   [[nodiscard]] bool is_due(way w);
   /// Returns whether too few launches of this way have been measured for a judgement.
   [[nodiscard]] bool is_on_trial(way w) const { return count(w) < launches_that_tell; }
   /// Returns the expected seconds of a launch: the predicted seconds, corrected by the measured launches of this way.
-  /// Until a spread launch has been measured, the correction for one device also applies to spread launches, because
-  /// launches do the same work in both ways.
+  /// Until a spread launch has been measured, the correction for one device also applies to spread launches (if it
+  /// comes from at least two launches), because launches do the same work in both ways.
   [[nodiscard]] double expected(way w, double predicted) const {
     const bool like_one = w == way::spread && count(w) == 0 && !is_on_trial(way::alone);
     return predicted * of(like_one ? way::alone : w).factor;

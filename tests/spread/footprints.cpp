@@ -222,7 +222,7 @@ TEST(Footprints, TellThatAnAccessIsOutsideOfTheArrayOfItsPointer) {
   EXPECT_TRUE(touched.leaves_arrays());
   const cut_in_time none =
       cut_for_room(touched, model, cut_evenly(l.grid, 1).parts, "", [](const std::vector<used_bytes>&) { return 2.0; });
-  EXPECT_EQ(none.obstacle, "it uses memory outside of the array to which its pointer points");
+  EXPECT_EQ(none.obstacle, "it accesses memory outside of the array to which the pointer of the access points");
 }
 
 // Results of min.relu and max.relu are at least 0, even if no operand can be 0.

@@ -58,8 +58,8 @@ struct kernel_analysis {
   std::vector<loop_use> loops;
   analysis::verdict verdict;
 
-  /// By axis (x, y, z): whether the code depends on the block index. If the code does not, all blocks along the axis do
-  /// the same.
+  /// By axis (x, y, z): whether the kernel, or a function that it may call, reads the block index. If none does, all
+  /// blocks along the axis do the same.
   std::array<bool, 3> axes{};
 };
 

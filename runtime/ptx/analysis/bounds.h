@@ -18,7 +18,7 @@ class bounds {
 
   /// Selects the blocks from `first` to `last`, both included, for later calls. Removes the limits of loops.
   void go_to(const dimensions& first, const dimensions& last);
-  /// Promises that no thread of the selected blocks repeats loop `loop` more than `last` times. Without this call, the
+  /// Call this if no thread of the selected blocks repeats loop `loop` more than `last` times. Without this call, the
   /// ranges allow any number of iterations.
   void limit(std::uint32_t loop, std::int64_t last);
 

@@ -32,7 +32,7 @@ class called_functions {
 
   void add(const instruction& call);
 
-  bool polls = false;          // a function reads values that other threads write
+  bool polls = false;          // a function reads values that other threads may write
   bool counts = false;         // a function atomically adds a register to memory and uses the old value
   bool may_pass_zero = false;  // a function may pass zero to another function or to the addition
   bool stores_to_any = false;  // a function stores at generic addresses

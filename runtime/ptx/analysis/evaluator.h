@@ -36,7 +36,7 @@ class evaluator {
   /// are estimates.
   void guess_choices() { guesses_ = true; }
 
-  /// Later calls evaluate expressions at `place`, which must outlive them.
+  /// Later calls evaluate expressions at `place`, which must stay valid until then.
   void go_to(const thread_place& place);
   /// Call this after the counters of the place have changed.
   void forget() { ++times_[static_cast<std::size_t>(changes::by_counter)]; }

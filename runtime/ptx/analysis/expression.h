@@ -1,7 +1,7 @@
 #pragma once
 
 /// Values of registers as polynomials over quantities. Quantities are block and thread indices, sizes of block and
-/// grid, parameters, loop counters, and results of instructions that are not polynomials.
+/// grid, parameters, addresses of variables, loop counters, and results of instructions that are not polynomials.
 ///
 /// A polynomial represents the content of a register of w bits, modulo 2^w. A quantity of w bits is a signed integer of
 /// w bits. Arithmetic on registers of w bits is therefore exact modulo 2^w and needs no assumption. Only the extension
@@ -55,7 +55,7 @@ struct quantity {
     result,  // the result of an instruction that depends on more than its operands, such as a load
   };
   kind what = kind::result;
-  std::uint32_t number = 0;  // for a node, choice or result: the position of the instruction
+  std::uint32_t number = 0;  // for a node, choice, recurrence or result: the position of an instruction
   std::uint8_t bits = 64;
   bool is_data = false;     // whether the value was loaded from memory, or is a property of the hardware
   bool is_thread = false;   // whether the value may differ between threads of a block even if the operands are the same

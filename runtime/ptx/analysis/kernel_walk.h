@@ -32,7 +32,8 @@ class kernel_walk {
   [[nodiscard]] const value& source_of(std::uint32_t position, std::size_t n) const {
     return used_[position].sources[n];
   }
-  /// Returns all conditions that are known to hold when the block runs.
+  /// Returns conditions that hold whenever the block runs: those of the nearest branches that decide whether a thread
+  /// reaches the block, at most 32.
   [[nodiscard]] std::vector<condition> conditions_at(std::uint32_t block) const;
   /// Returns the condition of an instruction's guard; empty if the instruction has no guard.
   [[nodiscard]] std::optional<condition> guard_of(std::uint32_t position) const;

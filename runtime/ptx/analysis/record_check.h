@@ -22,7 +22,7 @@ class record_check final : public watcher {
   void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
                 const std::uint64_t* registers, bool runs) override;
 
-  /// Returns one sentence for each wrong record of the analysis.
+  /// Returns one sentence for each access that contradicts the analysis: the first 20 of these sentences.
   [[nodiscard]] const std::vector<std::string>& contradictions() const { return contradictions_; }
   /// Returns the number of accesses whose address is equal to the value of a form.
   [[nodiscard]] std::uint64_t exact() const { return exact_; }

@@ -124,8 +124,8 @@ class judge_of_function {
                       place(function_.code[*wait], l)));
   }
 
-  // Returns the source position of an instruction of the loop, or of the loop in the kernel's file if the instruction
-  // is from a header.
+  // Returns the source position of instruction `i` of the loop. If `i` is from another file than the kernel, such as a
+  // header, returns the position of an instruction of the loop that is from the kernel's file, if there is one.
   [[nodiscard]] std::string place(const instruction& i, std::uint32_t loop) const {
     const auto known = std::find_if(function_.code.begin(), function_.code.end(),
                                     [](const instruction& first) { return first.source_line != 0; });

@@ -31,8 +31,8 @@ std::string_view name_of(address_class how) {
   return names[static_cast<std::size_t>(how)];
 }
 
-// nvcc and clang name the parameters of a kernel f f_param_0, f_param_1 and so on. The text names them arg0, arg1 and
-// so on.
+// nvcc and clang call the parameters of a kernel `k`: `k_param_0`, `k_param_1` and so on. The text calls these
+// parameters arg0, arg1 and so on.
 std::string words::of_parameter(const quantity& q) const {
   for (std::size_t n = 0; n < kernel_.kernel->formals.size(); ++n) {
     const formal_parameter& f = kernel_.kernel->formals[n];

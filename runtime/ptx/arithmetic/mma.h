@@ -11,10 +11,10 @@
 namespace hpe::ptx {
 
 /// D = A * B + C, where D has m rows and n columns, and A has k columns. The figures of the PTX ISA define which thread
-/// holds which element. If a register contains w elements, register r of lane 4 g + t contains:
-///   of A, w elements of row g + 8 (r mod 2), from column w t + 4 w (r / 2) on;
-/// of B, w elements of column g, from row w t + 4 w r on. Element e of lane 4 g + t in C and D is in row g + 8 (e / 2)
-/// and column 2 t + e mod 2.
+/// holds which element. Lane 4 g + t holds, if a register contains w elements:
+///   - in register r of A, w elements of row g + 8 (r mod 2), from column w t + 4 w (r / 2) on
+///   - in register r of B, w elements of column g, from row w t + 4 w r on
+///   - as element e of C or D, the element in row g + 8 (e / 2) and column 2 t + e mod 2
 struct mma_shape {
   unsigned m = 0, n = 0, k = 0;
   type a = type::none, b = type::none, c = type::none, d = type::none;

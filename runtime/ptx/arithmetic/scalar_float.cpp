@@ -4,7 +4,7 @@
 // An f32 result that is a NaN is 0x7fffffff (PTX ISA). PTX does not define which NaN an f64 operation returns; hpe
 // returns the same NaN as an H200. If an operand is a NaN, the result is this NaN, made quiet. If several operands are
 // NaNs, the second operand takes precedence over the third, and the third over the first; in a division, the first
-// takes precedence over the second. If no operand is a NaN, the result is 0xfff8000000000000. The .approx functions
+// takes precedence over the second. If no operand is a NaN, the result is 0xfff8000000000000. The f32 .approx functions
 // return the correctly rounded value or an adjacent one, within the error bounds of the PTX ISA. Only sine and cosine
 // also round their argument as a GPU does (see angle()). The results for special cases are the same as on an H200.
 
@@ -129,8 +129,8 @@ u64 extreme(u64 a, u64 b, u64, u64 d) {
   return put(result);
 }
 
-// neg, abs and copysign change only the sign bit. For a NaN operand, neg and abs return the same NaN as other
-// operations.
+// Apart from .ftz, neg, abs and copysign change only the sign bit. For a NaN operand, neg and abs return the same NaN
+// as other operations.
 template <class T>
 u64 with_sign_bit(u64 raw, bool sign) {
   constexpr u64 top = u64{1} << (8 * sizeof(T) - 1);

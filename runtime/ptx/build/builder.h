@@ -98,9 +98,10 @@ class builder {
 /// Replaces label numbers by positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is not defined.
 void resolve_labels(function_context& context);
 /// Inserts a pause before each backward jump of a loop that may wait for another thread, so that the other thread can
-/// run. A loop may wait if it contains a volatile or ordered load, a load with .cv, a load with .cg from an address
-/// that the loop does not compute, an atomic operation whose result the function uses, or an mbarrier test. A loop may
-/// also wait if it only loads between barriers or fences. Call before resolve_labels.
+/// run. A loop may wait if it contains a volatile or ordered load, a load with .mmio or .cv, a load with .cg from an
+/// address that the loop does not compute, an atomic operation whose result the function uses, or an mbarrier test. A
+/// loop may also wait if it contains loads and a barrier or fence, but neither stores nor atomic operations. Call
+/// before resolve_labels.
 void insert_pauses(function_context& context);
 /// Inserts a pause before each backward jump of a loop that calls a function that may wait for another thread. Call
 /// after the parser has read all functions.

@@ -28,8 +28,9 @@ void builder::build_branch() {
   append(std::move(i));
 }
 
-// Allocates scratch memory for an argument that is a register or a number, because callees read all arguments from
-// memory.
+// Returns the place in scratch memory of an argument or result of a call. For a register or a number, allocates the
+// place, because callees read arguments from memory. For an argument, appends the store. For a result, adds the load to
+// `after`, to be appended after the call.
 argument builder::call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after) {
   if (syntax.what == operand_syntax::kind::word && !syntax.is_sink())
     if (const auto name = context_.names.find(syntax.text); name && name->what == operand::kind::scratch)

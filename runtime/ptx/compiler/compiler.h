@@ -45,7 +45,8 @@ struct kernel_store {
 void open_compiler();
 
 /// Returns the compiled image; null if hpe was built without LLVM or if the shared object cannot be loaded. If the
-/// result is null, the caller interprets the kernels. The image must outlive the result.
+/// result is null, the caller interprets the kernels. The image must outlive the result. Throws HPE_ERROR_INTERNAL if
+/// LLVM does not support this machine.
 [[nodiscard]] std::unique_ptr<compiled_image> compile(const image& what, const kernel_store& kept = {});
 
 /// The data that compile() passes to the shared object.

@@ -14,7 +14,8 @@ using llvm::Value;
 void emitter::emit_call(const instruction& i) {
   const program& p = shared_.image.program();
   if (i.sources.empty()) return emit_call_to(i, *p.functions[i.callee], i.callee);
-  // The target may be any function whose address the program takes and that has as many parameters as the call.
+  // The target may be any function whose address the program takes and that has as many parameters and results as the
+  // call.
   Value* const target = get(i.sources[0], 64);
   llvm::LLVMContext& c = at.getContext();
   llvm::BasicBlock* const wrong = llvm::BasicBlock::Create(c, "", function_);

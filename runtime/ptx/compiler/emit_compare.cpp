@@ -1,4 +1,5 @@
-// Comparisons of integers, f32 and f64 that set a predicate. Scalar functions execute all other comparisons.
+// Comparisons (setp) of integers, f16, bf16, f32 and f64. Scalar functions (scalar.h) execute all other comparisons,
+// such as set and testp.
 
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"

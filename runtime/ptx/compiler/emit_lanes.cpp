@@ -1,8 +1,9 @@
 // Code that runs several threads at once, in lanes (lanes.h).
 //
 // The emitter has a view: the emitted code computes the value of lane 0, of one lane in a loop over the running lanes,
-// or of every lane. For a uniform or linear register, the code stores only the value of lane 0. For a widened register,
-// the code stores the value of lane 0, the values of all lanes, and a flag that is true if these values are linear.
+// or of every lane. For a uniform or linear register, the code stores only the value of lane 0; for a varying register,
+// the values of all lanes. For a widened register, the code stores the value of lane 0, the values of all lanes, and a
+// flag that is true if these values are linear.
 
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/MDBuilder.h>

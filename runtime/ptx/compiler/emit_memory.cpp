@@ -47,8 +47,8 @@ bool is_small(std::int32_t immediate) {
 
 // A shared address has 32 bits, so a register plus an immediate wraps at 32 bits. If the immediate is small, the 64-bit
 // sum of the sign-extended register and the immediate is the same for every valid offset in shared memory. This sum
-// costs no instruction, because the CPU adds the immediate as part of the access. For invalid offsets, the access
-// causes a page fault (class shared_memory).
+// costs no instruction, because the CPU adds the immediate as part of the access. For invalid offsets outside of the
+// padding (class shared_memory), the access causes a page fault.
 Value* emitter::shared_offset_of(const operand& o) {
   const auto immediate = static_cast<std::int32_t>(o.value);
   Value* const offset = at.CreateSExt(narrow_shared_offset_of(o), ints(64));

@@ -163,9 +163,9 @@ class native_engine final : public engine {
     return lane_analysis(warp_size, flat.code, flat.registers, flow, starts).region(point).passes;
   }
 
-  // Runs one thread again. Returns the point at which the thread continues; nothing if the thread has used the wrong
-  // address. The thread may use another wrong address, because its registers may have changed since the fault; the
-  // thread then ends.
+  // Runs one thread again. Returns the point at which the thread continues; nothing if the thread has caused `fault`
+  // again, at an address less than 4096 bytes away. The thread may use another wrong address, because its registers may
+  // have changed since the fault; the thread then ends.
   std::optional<std::uint32_t> repeat(block_context& block, std::uint32_t point, std::uint32_t thread,
                                       const trap& fault) {
     constexpr std::uint64_t most =

@@ -164,8 +164,8 @@ llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
   return emitted_[block];
 }
 
-// Returns the registers that must be in the frame at a meeting. The flag of a register is true if the meeting itself
-// reads it, so that the scheduler needs the canonical bits.
+// Returns the registers that the region must store in the frame before a meeting. The flag of a register is true if the
+// meeting itself reads the register, so that the scheduler needs the canonical bits.
 std::vector<std::pair<std::uint32_t, bool>> region_emitter::kept_at(std::uint32_t point) const {
   const instruction& what = kernel_.code[points_[point]];
   register_set kept(kernel_.registers.size());

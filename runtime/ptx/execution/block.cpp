@@ -97,7 +97,7 @@ struct shared_memory::mapping {
   explicit mapping(std::size_t bytes) : open(bytes), begin(reserve(before + bytes + behind)) {
     if (::mprotect(begin + before, open, PROT_READ | PROT_WRITE) == 0) return;
     ::munmap(begin, before + open + behind);
-    throw_system_error("making shared memory");
+    throw_system_error("making shared memory accessible");
   }
   mapping(const mapping&) = delete;
   mapping& operator=(const mapping&) = delete;

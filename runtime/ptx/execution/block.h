@@ -161,7 +161,7 @@ struct block_context {
 };
 
 /// The shared memory of a block, between inaccessible pages. An access at any 32-bit offset outside of the memory is a
-/// page fault, except in the padding at the end, which has less than 1024 bytes.
+/// page fault, except in the padding: less than 1024 bytes after the memory, and at most 3072 bytes before it.
 class shared_memory {
  public:
   explicit shared_memory(std::size_t bytes);

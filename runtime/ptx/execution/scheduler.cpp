@@ -17,7 +17,7 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::int32_t turns_before_pause = 512;
-// The number of rounds of meetings after which the scheduler also examines barriers, so that threads there can run.
+// After this number of rounds of meetings, the scheduler also releases threads that wait at barriers or pause.
 constexpr std::uint32_t rounds_before_others = 256;
 // The number of rounds or barriers after which advance() returns, because threads may be waiting for other blocks.
 constexpr std::uint32_t rounds_before_pause = 1 << 14;
@@ -242,7 +242,8 @@ bool scheduler::is_maskless(const instruction& what) {
   return what.op == opcode::activemask || what.op == opcode::converge;
 }
 
-// Returns whether an instruction is a meeting of all lanes of a warp.
+// Returns whether the instruction itself shows that it is a meeting of all lanes of a warp (a matrix instruction, or a
+// constant mask).
 bool scheduler::is_whole(const instruction& what) {
   if (what.kind == kind::matrix) return true;
   if (what.kind != kind::warp || is_maskless(what)) return false;

@@ -89,7 +89,7 @@ bool scheduler::has_arrived(std::uint64_t times) const {
   return true;
 }
 
-// Counts arrivals at the cluster's barrier, and releases the threads that wait for a complete phase. launch.cpp
+// Counts arrivals at the cluster's barrier, and releases the threads that wait for a complete phase. block_range.cpp
 // completes phases between the turns of the blocks. Returns whether a thread can continue.
 bool scheduler::meet_cluster() {
   bool any = false;

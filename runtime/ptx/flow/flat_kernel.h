@@ -20,7 +20,8 @@ struct flat_kernel {
 };
 
 /// Returns the kernel, with the callees that contain meetings inlined. Empty if such a callee is recursive or may be
-/// called through a pointer; hpe cannot compile the kernel then.
+/// called through a pointer, or if calls would be inlined more than 64 levels deep or into more than 200000
+/// instructions; hpe cannot compile the kernel then.
 [[nodiscard]] std::optional<flat_kernel> flatten(const program& p, const call_graph& graph, const function& kernel);
 
 }  // namespace hpe::ptx

@@ -14,8 +14,7 @@ namespace hpe::ptx {
 /// blocks.
 class idle_ways {
  public:
-  /// A path that leaves the region. Threads on the path write only registers, and each of these registers has the same
-  /// value in all threads on the path.
+  /// A path that leaves the region. Threads on the path write only registers, whose values may differ between threads.
   struct way {
     std::vector<std::uint32_t>
         blocks;            // the last block ends with a barrier of all threads of the thread block, or with an exit
@@ -28,7 +27,7 @@ class idle_ways {
             const lane_region& region);
 
   /// Returns the path of the threads that branch from `block` to `to`; empty if these threads may follow different
-  /// paths, or if their path is not a `way`.
+  /// paths, or if their path is not a `way` or has more than eight blocks.
   [[nodiscard]] std::optional<way> behind(std::uint32_t block, std::uint32_t to) const;
 
  private:
@@ -40,9 +39,11 @@ class idle_ways {
   const control_flow& flow_;
   const std::vector<bool>& has_block_value_;
   const lane_region& region_;
-  std::vector<bool> only_computes_;  // by block: all instructions except the last one write only registers
-  std::vector<bool> is_common_;      // by block: all threads reach the block, and have written only registers before
-  register_set written_;             // the registers that the blocks of is_common_ write
+  std::vector<bool> only_computes_;  // by block: all instructions, except a branch or the end of the region as the last
+                                     // one, write only registers
+  std::vector<bool>
+      is_common_;         // by block: all threads reach the block by the same path, on which they write only registers
+  register_set written_;  // the registers that the blocks of is_common_ write
 };
 
 }  // namespace hpe::ptx

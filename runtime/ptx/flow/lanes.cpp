@@ -129,9 +129,9 @@ lane_analysis::lane_analysis(unsigned count, const std::vector<instruction>& cod
 }
 
 // The lanes of a region that begins at the kernel's entry or after a barrier of the block pass the meetings of warps if
-// all code of the region runs in lanes. Otherwise threads often continue in the regions after these meetings, so those
-// regions are treated in the same way. Threads rarely reach the other regions, so these get only the shorter code that
-// runs one thread after the other.
+// all code of the region runs in lanes and no loop of the region may wait for another warp. Otherwise threads often
+// continue in the regions after these meetings, so those regions are treated in the same way. Threads rarely reach the
+// other regions, so these get only the shorter code that runs one thread after the other.
 void lane_analysis::find_regions(const std::vector<std::uint32_t>& starts) {
   std::map<std::uint32_t, std::size_t> behind;  // by first block: the region after a passable meeting
   std::vector<std::size_t> open;

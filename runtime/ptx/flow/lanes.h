@@ -52,7 +52,8 @@ struct lane_region {
   std::uint32_t first = 0;   // block
   std::vector<std::uint32_t> order;
   std::vector<std::uint32_t> position;  // by block: index in `order`; ~0U if the region does not reach the block
-  std::vector<std::uint32_t> loop_end;  // by block: for the header of a loop, the position of the loop's last block
+  std::vector<std::uint32_t>
+      loop_end;  // by block: for the header of a loop, the position of the loop's last block; otherwise 0
   std::vector<std::set<std::uint32_t>>
       waiting;  // by block: the blocks for which other lanes may wait while this block runs
 

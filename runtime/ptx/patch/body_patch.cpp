@@ -96,7 +96,8 @@ class patcher {
     changes_.append(inside);
   }
 
-  // Replaces device scope by system scope (.sys) in atomic operations, fences and ordered accesses.
+  // Replaces device scope by system scope (.sys) in atomic operations, fences and ordered accesses outside of shared
+  // memory. An atomic operation without a scope has device scope.
   static void widen_scope(std::string_view mnemonic, std::span<const token> parts, edits& inside) {
     const auto find = [&](std::initializer_list<std::string_view> names) {
       return std::find_if(parts.begin() + 1, parts.end(),
@@ -173,8 +174,8 @@ class patcher {
     }
   }
 
-  // Returns the code at the beginning of a kernel that loads its grid_part; empty if the kernel does not use the
-  // grid_part.
+  // Returns the code to insert at the beginning of the body. It declares the registers that the patch uses, and loads
+  // the words of the grid_part that the body uses.
   [[nodiscard]] std::string prologue() const {
     std::string text;
     if (most_addresses_ > 0) text += fmt::format("\n.reg .b64 %hpe_at<{}>;", most_addresses_);

@@ -24,8 +24,9 @@ bool is_literal(const symbol& s) {
          (s.is_only_read() && s.name.starts_with("__cudart_"));
 }
 
-// Returns whether each device has its own copy of the variable. This is the case for constants and for variables that
-// no kernel writes, because only the host changes them.
+// Returns whether each device has its own copy of the variable. This is the case for constants, and for small variables
+// that no kernel writes and whose initial values contain no addresses, because only the host changes all these
+// variables.
 bool is_copied(const symbol& s) {
   if (s.size == 0) return false;
   if (s.where == symbol::space::constant) return true;
@@ -280,7 +281,7 @@ class module_patch {
     return bytes;
   }
 
-  // Applies all changes to the text, and removes the kernels that are not in `kept`.
+  // Returns the text with all changes, without the kernels that are not in `kept`.
   static std::string assemble(const std::string& text, const patched_text& patched,
                               const std::set<const function*>& kept) {
     std::map<std::size_t, edits> all = patched.others;

@@ -3,13 +3,13 @@
 /// Changes PTX so that a launch of a kernel can run a part of the kernel's grid. Several devices can then share the
 /// blocks of one launch.
 ///
-/// A patched kernel has one more parameter, a grid_part. Its code reads the block indices and the size of the whole
-/// grid, and its atomic operations, fences and ordered accesses have system scope. Patched code loads the addresses of
-/// variables that kernels write from a table, so that all devices use the variables of one device. The patched text
-/// contains this table instead of the variables. Constants, and small variables that no kernel of the program writes,
-/// remain variables of the patched text. Before a launch, the caller must copy their bytes from the original module
-/// (patched_module::constants). Constants that the compiler generated, such as string literals, keep their initial
-/// values.
+/// A patched kernel has one more parameter, a grid_part. Its code sees the block indices in the whole grid and the size
+/// of the whole grid, and its atomic operations, fences and ordered accesses have system scope. Constants, and small
+/// variables that no kernel of the program writes, remain variables of the patched text. Before a launch, the caller
+/// must copy the bytes of these variables from the original module (patched_module::constants). Constants that the
+/// compiler generated, such as string literals, also remain, with their initial values. Instead of all other variables
+/// in global memory, the patched text contains a table of their addresses, from which patched code loads the addresses.
+/// Therefore all devices use the variables of one device.
 
 #include <array>
 #include <cstddef>

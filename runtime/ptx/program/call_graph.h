@@ -6,9 +6,9 @@
 
 namespace hpe::ptx {
 
-/// Returns whether an instruction is a meeting. A meeting is an instruction at which a thread leaves compiled code so
-/// that other threads can run: a barrier, a warp instruction such as a shuffle or a vote, a matrix instruction, or a
-/// pause.
+/// Returns whether an instruction is a meeting. A meeting is an instruction at which threads wait for each other, or at
+/// which a thread lets other threads run: a barrier, a warp instruction such as a shuffle or a vote, a matrix
+/// instruction, or a pause.
 [[nodiscard]] bool is_meeting(const instruction& i);
 /// Returns whether the compiler ends a region of code at the instruction (regions.h).
 [[nodiscard]] inline bool ends_region(const instruction& i) {
@@ -25,7 +25,8 @@ class call_graph {
  public:
   explicit call_graph(const program& p);
   [[nodiscard]] bool meets(std::uint32_t function) const { return meets_[function]; }
-  /// Returns whether a function or one of its callees contains a meeting of a single warp.
+  /// Returns whether a function or one of its callees contains a shuffle, a vote or another meeting of a single warp
+  /// (kind::warp). Matrix instructions do not count.
   [[nodiscard]] bool meets_in_warps(std::uint32_t function) const { return meets_in_warps_[function]; }
   [[nodiscard]] bool is_recursive(std::uint32_t function) const;
   /// Returns the functions whose address the program takes. A call through a pointer may call any of these functions.

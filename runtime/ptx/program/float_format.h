@@ -25,8 +25,8 @@ inline constexpr float_format e5m2_format{5, 2, 0x7f};
 /// without infinity), or the largest finite value if `round` rounds the value towards zero. For a NaN, returns the
 /// format's canonical NaN.
 [[nodiscard]] std::uint64_t encode(double value, const float_format& format, rounding round);
-/// Like encode with rounding to nearest, but returns the largest finite value, with the sign of `value`, instead of
-/// infinity.
+/// Like encode with rounding to nearest, but if the value overflows or is infinite, returns the largest finite value
+/// with the sign of `value`.
 [[nodiscard]] std::uint64_t encode_finite(double value, const float_format& format);
 [[nodiscard]] double decode(std::uint64_t bits, const float_format& format);
 

@@ -13,7 +13,8 @@ namespace hpe::ptx {
 inline constexpr std::size_t most_routine_sources = 8;
 
 /// Executes an instruction. `sources` are the values of i.sources; addresses are in the state space that the
-/// instruction names. Returns the instruction's result, or 0 if it has none. Stops the kernel if an address is invalid.
+/// instruction names. Returns the instruction's result, or 0 if it has none. Stops the kernel if an address is invalid
+/// or the state of an mbarrier does not allow the operation.
 std::uint64_t run_routine(block_context& block, std::uint32_t thread, const instruction& i,
                           const std::uint64_t* sources);
 

@@ -14,7 +14,7 @@
 namespace hpe::ptx {
 
 /// The register, variable, function or memory to which a name refers. `index` is the number of a register, symbol or
-/// function. `offset` is an offset into formals, scratch or local memory (see operand::kind in program.h).
+/// function. `offset` is an offset into formals, scratch or local memory (see operand::kind in ptx_program.h).
 struct entity {
   operand::kind what = operand::kind::none;
   std::uint32_t index = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Splits PTX text into tokens. The lexer skips comments and the text of debug sections.
+/// Splits PTX text into tokens. The lexer skips comments.
 
 #include <cstdint>
 #include <string_view>

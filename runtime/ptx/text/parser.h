@@ -25,7 +25,8 @@ enum class unknown_code : std::uint8_t {
 /// Parses PTX texts, links .extern symbols of one text to .visible symbols of another, and verifies the program.
 ///
 /// Throws HPE_ERROR_INVALID_ARGUMENT for invalid PTX and HPE_ERROR_NOT_SUPPORTED for PTX that hpe cannot run; the
-/// message names the line, the instruction and the function.
+/// message names the line if there is one, and, for an error in an instruction that was parsed, the instruction and the
+/// function.
 [[nodiscard]] std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order = warp_order::independent,
                                              unknown_code unknown = unknown_code::refused);
 

@@ -28,9 +28,10 @@ class kernel_cache {
   kernel_cache(kernel_store where, const std::vector<std::string_view>& inputs);
 
   /// Returns the object code of a kernel; null if the kernel has no file, if the file is damaged, or if another user
-  /// wrote it.
+  /// wrote it or may write to it.
   [[nodiscard]] std::unique_ptr<llvm::MemoryBuffer> find(std::string_view kernel);
-  /// Replaces the file of the kernel. If the folder then exceeds its limit, removes the least recently used files.
+  /// Replaces the file of the kernel. At the first call, and each time after calls have written 1/16 of the folder's
+  /// limit, also removes the least recently used files if the folder exceeds the limit.
   void store(std::string_view kernel, llvm::MemoryBufferRef object);
 
  private:

@@ -13,7 +13,7 @@ namespace hpe::ptx {
 
 class call_arguments {
  public:
-  /// `formals`: the callee's parameter memory, which begins with the results (program.h).
+  /// `formals`: the callee's parameter memory, which begins with the results (function::formals).
   call_arguments(const function& callee, std::uint8_t* formals) : callee_(callee), formals_(formals) {}
 
   /// Returns argument n; zero if the callee has fewer arguments.

@@ -20,7 +20,7 @@ namespace hpe::ptx {
 [[nodiscard]] bool is_text_of_device_runtime(std::uint64_t address, std::size_t bytes);
 
 /// Executes a call of a function of the device runtime by thread block.current. `formals` is the callee's parameter
-/// memory, results first (program.h).
+/// memory, results first (function::formals).
 void call_device_runtime(block_context& block, const function& callee, std::uint8_t* formals);
 
 }  // namespace hpe::ptx

@@ -7,8 +7,8 @@
 
 namespace hpe::ptx {
 
-/// Executes a call of such a function by thread block.current. `formals` is the callee's parameter memory, results
-/// first (program.h).
+/// Executes a call of one of these functions by thread block.current. `formals` is the callee's parameter memory,
+/// results first (function::formals).
 void call_system(block_context& block, const function& callee, std::uint8_t* formals);
 
 struct message {
