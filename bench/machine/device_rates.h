@@ -24,7 +24,8 @@ class device_rates {
 
   enum class way { to_device, to_host, both };
   /// Returns, for 1, 2, 4, ... and all devices, the bytes per second of each device while that many devices copy at the
-  /// same time, each from or to its own pinned memory. With way::both, a device's rate counts the bytes of both directions.
+  /// same time, each from or to its own pinned memory. With way::both, a device's rate counts the bytes of both
+  /// directions.
   [[nodiscard]] predict::rate_table pinned(way which);
   /// Returns the seconds that a copy of a few bytes to device 0 takes, including the wait for the copy.
   [[nodiscard]] double latency();

@@ -52,8 +52,8 @@ class running_program {
 /// compares floats as the function below does; for all other results, counts on device 0.
 [[nodiscard]] std::uint64_t differences(const running_program& a, const running_program& b,
                                         const single_gpu_program& what, const ptx_module& kernels);
-/// Returns the number of words that differ between a and b, which are in host memory. Floats that differ by no more than
-/// 2e-4 (1 + the larger magnitude) count as equal, because sums may be rounded differently.
+/// Returns the number of words that differ between a and b, which are in host memory. Floats that differ by no more
+/// than 2e-4 (1 + the larger magnitude) count as equal, because sums may be rounded differently.
 [[nodiscard]] std::uint64_t differences(const contents& a, const contents& b, const single_gpu_program& what);
 
 }  // namespace hpe::bench
