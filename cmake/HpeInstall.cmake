@@ -4,7 +4,7 @@
 # CMakeLists.txt files that build them.
 #
 # The components are dev, doc, benchmarks, mpi_programs, and runtime for everything else. HpePackage.cmake makes Debian
-# packages of these components.
+# packages of runtime, dev and doc.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)

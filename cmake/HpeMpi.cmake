@@ -1,6 +1,6 @@
 # Finds the MPI libraries for which interpose/mpi generates wrappers from mpi.h.
 #
-#   HPE_MPI            the cache variable: ON, OFF or AUTO (ON if Open MPI is installed)
+#   HPE_MPI            the cache variable: ON, OFF or AUTO (ON if Open MPI 4 and Python 3 are installed)
 #   HPE_MPICH          the cache variable: ON or OFF (no wrappers for MPICH, even if it is installed)
 #   HPE_MPI_INCLUDE    the folder of Open MPI's mpi.h; empty: no MPI
 #   HPE_MPICH_INCLUDE  the folder of MPICH's mpi.h, with MPI 4; empty: no wrappers for MPICH

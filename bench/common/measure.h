@@ -43,8 +43,8 @@ struct timing {
 };
 [[nodiscard]] timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body);
 
-/// Times two bodies in turn (A B A B ...), so that a drift of the machine's speed affects both equally, and returns the
-/// results.
+/// The results of paired_medians() and paired_timings(), which time two bodies in turn (A B A B ...), so that a drift
+/// of the machine's speed affects both equally.
 struct pair_of_medians {
   double first;
   double second;

@@ -6,7 +6,7 @@ namespace hpe::bench {
 
 /// Copies between pageable memory and GPU 0, by the CUDA driver. Has two buffers of `largest` bytes on the GPU, which
 /// the parameter `lane` selects, so that two threads can copy in opposite directions. Builds with CUDA compile
-/// pageable_copy.cpp, other builds pageable_copy_absent.cpp.
+/// driver_copy.cpp, other builds driver_copy_absent.cpp.
 class pageable_copy {
  public:
   explicit pageable_copy(std::size_t largest);

@@ -19,8 +19,9 @@ namespace {
 constexpr std::size_t page = 4096;
 
 [[noreturn]] void fail(const char* what, ssize_t moved) {
-  fmt::print(stderr, "{} {} bytes: {}\n", what, moved, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  std::exit(1);                                                                // NOLINT(concurrency-mt-unsafe)
+  fmt::print(stderr, "a {} of the file returned {}: {}\n", what, moved,
+             std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  std::exit(1);                      // NOLINT(concurrency-mt-unsafe)
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ void disk_file::read(void* p, std::size_t bytes, off_t offset) const {
 
 void disk_file::write(const void* p, std::size_t bytes, off_t offset) const {
   const ssize_t n = ::pwrite(file_, p, bytes, offset);
-  if (n != static_cast<ssize_t>(bytes)) fail("wrote", n);
+  if (n != static_cast<ssize_t>(bytes)) fail("write", n);
 }
 
 hand_made::hand_made(const std::string& specification, std::size_t largest)

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   const auto given = hpe::bench::parse(argc, argv, "small launches of CUDA programs on a soft device");
   std::vector<result> results;
   for (const int allocations : {4, 64}) measure(allocations, given.repeats, results);
-  return hpe::bench::report("small launches of CUDA on a soft device, each of " + std::to_string(in_a_row) + ", " +
-                                hpe::bench::load_of_machine(),
+  return hpe::bench::report("small launches of CUDA on a soft device, " + std::to_string(in_a_row) +
+                                " in each repeat, " + hpe::bench::load_of_machine(),
                             results, given);
 }

@@ -100,8 +100,8 @@ class experiment {
     all.report(results_, name + ", passes", 0.86);
   }
 
-  /// Adds the ratio best / chosen: the time of the fastest method, divided by the time of the method that the model
-  /// chooses. The result is the smallest ratio over all sizes.
+  /// For each table size, adds the ratio best / chosen: the time of the fastest method, divided by the time of the
+  /// method that the model chooses. Then adds the smallest of these ratios.
   void by_choice(way w, const std::string& name) {
     double least = 1;
     for (std::size_t bytes = std::size_t{1} << 22; bytes <= largest_; bytes *= 4) {

@@ -21,7 +21,7 @@ namespace hpe::bench::listings {
 class experiment {
  public:
   /// Starts MPI. All ranks must have the same number of devices. Throws hpe::error if
-  /// there is no device.
+  /// there is no device, or if the MPI library does not support MPI_THREAD_MULTIPLE.
   experiment(int* argc, char*** argv, std::string listing);
 
   int rank = 0, ranks = 1, devices = 1;

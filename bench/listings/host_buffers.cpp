@@ -1,7 +1,7 @@
-// Listing 5.1: the program without the HPE model. A thread uses only the memory of its
-// own device, as in CUDA
-// 3. Threads exchange halos through buffers in host memory: one thread fills a buffer,
-// and its neighbour empties it. Semaphores order the two.
+// Listing 5.1: the program without the HPE model, written as for CUDA 3: a thread uses
+// only the memory of its own device. Threads exchange halos through buffers in host
+// memory: one thread fills a buffer, and its neighbour empties it. Semaphores order the
+// two.
 
 #include <semaphore>
 

@@ -24,12 +24,13 @@ class device_rates {
 
   enum class way { to_device, to_host, both };
   /// Returns, for 1, 2, 4, ... and all devices, the bytes per second of each device while that many devices copy at the
-  /// same time, each from or to its own pinned memory.
+  /// same time, each from or to its own pinned memory. With way::both, a device's rate counts the bytes of both
+  /// directions.
   [[nodiscard]] predict::rate_table pinned(way which);
-  /// Returns the seconds of a copy of a few bytes to a device and of the wait for the copy.
+  /// Returns the seconds that a copy of a few bytes to device 0 takes, including the wait for the copy.
   [[nodiscard]] double latency();
-  /// Returns the latency and the copy rates between all pairs of devices that can access each other; nullopt if there
-  /// is no such pair.
+  /// Returns the latency of the first pair of devices that can access each other, the copy rate of each of these pairs,
+  /// and, if all devices can access each other, the rates of peers_together(). Returns nullopt if there is no pair.
   [[nodiscard]] std::optional<predict::peer_links> peers();
 
  private:

@@ -8,8 +8,8 @@
 
 namespace hpe::bench {
 
-/// Measures the time of a launch of an empty kernel together with the wait for the kernel, and the time for each launch
-/// of many launches in a row.
+/// Measures launches of an empty kernel. Sets m.kernel_floor to the time per launch of many launches in a row, and
+/// m.launch to the additional time of a single launch with a wait for its kernel.
 void measure_launches(predict::machine_profile& m, unsigned repeats);
 
 /// Measures the speed of kernels on several devices of this machine at the same time, both for kernels limited by

@@ -64,7 +64,7 @@ rate_table pageable(bool to_device, int all, const wishes& w) {
   return rate_table(std::move(rows));
 }
 
-/// Returns the seconds of a copy of a few bytes from pageable memory to a device and of the wait for the copy.
+/// Returns the seconds that a copy of a few bytes from pageable memory to device 0 takes, including the wait for it.
 double pageable_latency(const wishes& w) {
   constexpr std::size_t few_bytes = 64;
   const hpe::array<std::byte> there(few_bytes, hpe::on_device(0));

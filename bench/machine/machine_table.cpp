@@ -29,14 +29,16 @@ std::string as_table(const predict::machine_profile& m) {
   const auto speeds = [&](const char* what, const char* where, const predict::rate_table& t) {
     for (const auto& r : t.rows())
       if (r.devices > 1)
-        row(fmt::format("{} of kernels on {} {}, relative to one", what, r.devices, where), r.rate, "x");
+        row(fmt::format("speed of kernels limited by {} on {} {}, relative to one", what, r.devices, where), r.rate,
+            "x");
   };
   speeds("arithmetic", "devices", m.speeds_together);
   speeds("memory", "devices", m.memory_speeds_together);
   speeds("arithmetic", "machines", m.speeds_on_machines);
   speeds("memory", "machines", m.memory_speeds_on_machines);
   for (const auto& r : m.copy_speeds_on_machines.rows())
-    if (r.devices > 1) row(fmt::format("pageable copies on {} machines, relative to one", r.devices), r.rate, "x");
+    if (r.devices > 1)
+      row(fmt::format("speed of pageable copies on {} machines, relative to one", r.devices), r.rate, "x");
   row("copy in host memory", m.host_copy / giga, "GB/s");
   row("allocation of pinned memory", m.pinned_allocation / micro, "us");
   row("disk", m.disk / giga, "GB/s");

@@ -27,7 +27,8 @@ class ranks {
   ranks& operator=(const ranks&) = delete;
   ~ranks();  // NOLINT(performance-trivially-destructible): not trivial with MPI
 
-  /// Whether this process measures its machine alone: true for rank 0 and for a process without MPI.
+  /// Whether this process makes the measurements that need only one machine: true for rank 0 and for a process without
+  /// MPI.
   [[nodiscard]] bool leads() const { return rank_ == 0; }
   /// The number of machines; 1 if two ranks run on the same machine.
   [[nodiscard]] int machines() const { return machines_; }

@@ -83,7 +83,8 @@ answer bandwidth(experiment& e) {
       t.lines.push_back(number("  of the copy", t.lines.back().value / of_copy, "x"));
       if (where == target::host || !has_peer) continue;
       s.on_both = true;
-      t.rate(fmt::format("H1: both devices at once, {} {}, each", w.name, words(where)), bytes, e.seconds(s));
+      t.rate(fmt::format("H1: a kernel {} {}, on both devices at once, rate of each", w.name, words(where)), bytes,
+             e.seconds(s));
     }
   }
   return {t.lines, {}};

@@ -57,6 +57,8 @@ class experiment {
   /// Returns the seconds of a pass with the setting s. The caches of both devices are emptied before each timed pass.
   /// The results of the first run are checked; throws std::runtime_error if one is wrong.
   [[nodiscard]] timing seconds(const setting& s);
+  /// Returns the rates during one pass with the setting s, in `spans` spans of equal length. The results of the pass
+  /// are checked; throws std::runtime_error if one is wrong.
   [[nodiscard]] time_line progress(const setting& s, std::size_t spans);
   /// Returns the seconds of a copy of one array from the memory `where` to the device's own memory.
   [[nodiscard]] timing seconds_of_copy(target where);

@@ -48,13 +48,12 @@ class running_program {
   std::string reason_;
 };
 
-/// Returns the number of words of the results that differ between a and b, counted on device 0. For inexact results of
-/// type float, returns the number of results whose difference is larger than the rounding of sums explains, counted on
-/// the host.
+/// Returns the number of words of the results that differ between a and b. For inexact results, counts on the host and
+/// compares floats as the function below does; for all other results, counts on device 0.
 [[nodiscard]] std::uint64_t differences(const running_program& a, const running_program& b,
                                         const single_gpu_program& what, const ptx_module& kernels);
-/// Returns the number of words or results that differ between a and b, which are in host memory. Sums of floats may
-/// differ by rounding.
+/// Returns the number of words that differ between a and b, which are in host memory. Floats that differ by no more
+/// than 2e-4 (1 + the larger magnitude) count as equal, because sums may be rounded differently.
 [[nodiscard]] std::uint64_t differences(const contents& a, const contents& b, const single_gpu_program& what);
 
 }  // namespace hpe::bench

@@ -99,7 +99,7 @@ void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_modul
                    span(t)});
   if (runs > 0)
     lines.push_back(
-        {fmt::format("  before it, until the arrays lay in their places: {} runs", runs), settling * 1e3, "ms"});
+        {fmt::format("  before the measurement, until hpe moved no more arrays: {} runs", runs), settling * 1e3, "ms"});
   one.fill();
   spread.fill();
   one.run();

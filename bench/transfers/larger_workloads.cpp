@@ -142,7 +142,7 @@ void measure(const char* what, std::size_t memory, std::size_t part, const link_
   const double in_kernels = kernels_per_byte * static_cast<double>(larger.bytes());
   const double value = seconds / std::max(on_link, in_kernels);
   constexpr double bar = 1.15;
-  lines.push_back({fmt::format("{}, 2 x the memory: time / time that link or kernels need", what), value, "x",
+  lines.push_back({fmt::format("{}, 2 x the memory: time / the longer of link time and kernel time", what), value, "x",
                    "<= 1.15", value <= bar,
                    fmt::format("({:.3f} s; link {:.3f} s, kernels {:.3f} s)", seconds, on_link, in_kernels)});
 }

@@ -11,10 +11,11 @@
 
 namespace hpe::bench {
 
-/// Measures the kernel on the cores of this machine, once for each instruction set that they support.
+/// Measures the kernel on the cores of this machine, once for each instruction set that they support. Returns the exit
+/// status for main().
 [[nodiscard]] int measure_host_step(const arguments& options);
 
-/// Measures the kernel on device 0, which must be a GPU.
+/// Measures the kernel on device 0, which must be a GPU. Returns the exit status for main().
 [[nodiscard]] int measure_device_step(const arguments& options);
 
 }  // namespace hpe::bench

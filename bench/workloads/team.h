@@ -58,7 +58,8 @@ class team {
 
   [[nodiscard]] device::kernel_id find(const std::string& module, const std::string& kernel);
 
-  /// Queues a launch after the device's earlier launches.
+  /// Queues a launch after the device's earlier launches, and returns the timepoint that is reached when the launch has
+  /// finished.
   template <class Parameters>
   timepoint launch(int device, device::kernel_id kernel, const hpeShape& shape, const Parameters& parameters) {
     return launch_bytes(device, kernel, shape, std::as_bytes(std::span(&parameters, 1)));

@@ -1,41 +1,41 @@
-/* Memory that another process has open, for the model checker Spin: an exporter with one block, and an importer. README.md
- * beside this file says what is modelled and what is not; scripts/check-model runs it.
+/* A model of memory that another process has open, for the model checker Spin: an exporter with one block, and an importer.
+ * README.md in this folder describes what the model contains and omits; scripts/check-model runs it.
  *
  * Assertions:
- *   stale   the exporter's CPU code reads what was written last, by whichever process
- *   gone    no process writes memory that was taken from it
+ *   stale   the exporter's CPU code reads the value that either process wrote last
+ *   gone    no process writes to memory after hpe has taken the memory from the process
  *
- * The program keeps the rules of hpe/node.h: the exporter's CPU code writes only while nothing is exported and nothing is
- * open, and reads only after a begin or an end that came after the importer's last write. */
+ * The programs obey the rules of hpe/node.h: the exporter's CPU code writes only while the memory is neither exported nor open,
+ * and reads only if an export has begun or ended since the importer's last write. */
 
 #include "protocol_table.pml"
 
 #define undefined 0
 
-/* ---- the exporter's block; all under the region's mutex ---- */
-mtype state = host; /* the shadow has 1 */
+/* ---- the exporter's block; the region's mutex guards these variables ---- */
+mtype state = host; /* the shadow contains the value 1 */
 byte shadow = 1;
 byte home = undefined;
-bool resident = true; /* the block has device memory */
-bool viewed = true;   /* the view lets CPU code read */
-byte fetch_of;        /* a fetch is under way, and the value that it copies; undefined: none */
+bool resident = true; /* whether the block has device memory */
+bool viewed = true;   /* whether CPU code can read through the view */
+byte fetch_of;        /* the value that the fetch in progress copies; undefined: no fetch */
 bool fetch_is_useless;
 
 /* ---- node::exporter ---- */
 bool exported;
-byte open_here; /* how often the memory is open, as far as the exporter has noticed */
-bool written;   /* node::openings: the importer may have written since the last look */
+byte open_here; /* how often the memory is open, according to the messages that the exporter has read */
+bool written;   /* node::openings: whether the importer may have written since the exporter's last check */
 
-/* ---- the program, in the order that its own messages give ---- */
-byte last = 1;    /* what was written last */
-bool seen = true; /* the exporter has looked since the importer's last write */
-bool reading;     /* the exporter's CPU code is in a load, and nobody writes */
-bool open_there;  /* the importer has the memory open */
+/* ---- the programs, which exchange messages of their own to order their accesses ---- */
+byte last = 1;    /* the value written last */
+bool seen = true; /* whether the exporter has checked since the importer's last write */
+bool reading;     /* whether the exporter's CPU code is in a load; the importer then does not write */
+bool open_there;  /* whether the importer has the memory open */
 
-chan questions = [2] of { bool }; /* open, or close */
+chan questions = [2] of { bool }; /* true: open; false: close */
 chan answers = [1] of { bool };
 
-byte value = 1; /* written next; two values suffice to tell old from new, but never `undefined` */
+byte value = 1; /* the latest value, 1 or 2: two values suffice to distinguish old from new bytes; neither is `undefined` */
 #define new_value() value = 3 - value; last = value
 
 /* The writes of the importer make the home's copy the valid one (work::drop_host_copy). */
@@ -62,7 +62,7 @@ inline see_writes() {
   fi
 }
 
-/* As for a kernel: device memory comes back, and bytes that the host wrote are uploaded. */
+/* Prepares the block as for a kernel: maps device memory, and uploads bytes that the host has written. */
 inline bring_in_and_release(event) {
   if
   :: !resident -> resident = true; home = undefined
@@ -105,7 +105,7 @@ active proctype program() {
   od
 }
 
-/* A lane: begins fetches ahead of the need, and ends fetches. */
+/* A lane: begins prefetches, and completes fetches. */
 active proctype lane() {
 end_lane:
   do
@@ -121,7 +121,7 @@ end_lane:
   od
 }
 
-/* Other work needs device memory. */
+/* Evicts the block, because other work needs device memory. */
 active proctype evictor() {
 end_evictor:
   do

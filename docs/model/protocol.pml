@@ -1,22 +1,22 @@
-/* The coherence of one region, for the model checker Spin: two host threads, two devices, the view's protection, faults,
- * fetches, uploads and launches. README.md beside this file says what is modelled and what is not; scripts/check-model
- * runs it.
+/* A model of the coherence of one region, for the model checker Spin: two host threads, two devices, the view's protection,
+ * page faults, fetches, uploads and launches. README.md in this folder describes what the model contains and omits;
+ * scripts/check-model runs it.
  *
- * The table of the protocol is not written here. protocol_table.pml is printed from the C++ function
- * (tests/coherence/print_protocol.cpp): waits(s, e), uploads(s, e), ..., next_state(s, e).
+ * This file does not contain the table of the protocol. tests/coherence/print_protocol.cpp prints the table from the C++
+ * function, as protocol_table.pml: waits(s, e), uploads(s, e), ..., next_state(s, e).
  *
- * Properties, by the name they have in the README:
+ * Properties, with the names of the README:
  *   no stale read   assertions "stale" in access and execute
- *   no lost write   the same: the next read finds a value that was not written last
- *   no overlap      assertions "overlap": a copy never works on a shadow that the host may change
+ *   no lost write   the same assertions: after a lost write, the next read finds a value that was not written last
+ *   no overlap      assertions "overlap": no copy reads or writes a shadow that the host may change at that moment
  *   agreement       assertion in unlock: a view is never more open than the state of its block allows
- *   no deadlock     invalid end states: everything that can wait outside a label end_... must be woken
- *   served          ltl at the end: no load or store waits for ever (weak fairness)
+ *   no deadlock     no invalid end states: a process that waits outside a label end_... is woken at some time
+ *   served          ltl formula at the end: no load or store waits forever (weak fairness)
  *
- * Set by the script: BLOCKS; PARTS (of a block, which kernels may write separately); SYNCHRONISED (the program orders its
- * threads, so reads are compared); STEPS (how many loads, stores and launches; 0: any number); FAIR (a block that was
- * opened for a waiting thread is not closed again before the thread has used it); FAILURES (how many launches and fetches may
- * fail and how often a home may go). */
+ * The script sets BLOCKS; PARTS (the number of parts of a block that kernels may write separately); SYNCHRONISED (1: the program
+ * orders its threads, and the model compares the values that are read); STEPS (the largest number of loads, stores and
+ * launches; 0: any number); FAIR (1: a block that was opened for a waiting thread is not closed again before a host thread has
+ * used it); FAILURES (the largest total number of failed launches, failed fetches and losses of a home). */
 
 #include "protocol_table.pml"
 
@@ -25,10 +25,10 @@
 #define last_cell(b) ((b) * PARTS + PARTS - 1)
 #define block_of(c) ((c) / PARTS)
 
-/* Uploads and kernels that are queued on the devices. They run in any order that what they wait for allows, on however many
- * streams, so it makes no difference on which device one is: the slots are those of both. A fetch is numbered behind the
- * slots, so that a byte is a set of commands. Command numbers stand for timepoints: a point that is reached is in no set
- * any more. */
+/* Each slot contains an upload or a kernel that is queued on one of the devices. Queued commands run in any order that their
+ * dependencies allow, as on any number of streams. So the device of a command does not matter, and both devices share the
+ * slots. The numbers of fetches follow the numbers of the slots, so that one byte can represent a set of commands. A command
+ * number represents a timepoint; when the timepoint is reached, the model removes the number from all sets. */
 #define SLOTS 3
 #define FETCHES 2
 #define as_set(command) (1 << (command))
@@ -38,22 +38,22 @@
 #define readable 1
 #define writable 2
 
-#define undefined 0 /* the value of what nobody may rely on */
+#define undefined 0 /* the value of memory whose contents are not defined */
 
-/* ---- the region; all but the view is under the mutex ----------------------------------------------------------- */
+/* ---- the region; the mutex guards all variables except `view` -------------------------------------------------- */
 
 bool mutex;
 mtype state[BLOCKS] = fresh;
-byte view[BLOCKS];      /* closed, readable, writable; the hardware looks at it without any lock */
+byte view[BLOCKS];      /* closed, readable or writable; the hardware checks it without a lock */
 byte under_way[BLOCKS]; /* the number of the block's latest fetch */
-byte writer[CELLS];     /* access order: the last writer of the home, as a set of at most one */
-byte readers[CELLS];    /* and the readers since */
+byte writer[CELLS];     /* access order: the last writer of the home, a set of at most one command */
+byte readers[CELLS];    /* access order: the readers since that write */
 
-/* ---- the two copies, and what a read must see ------------------------------------------------------------------ */
+/* ---- the two copies, and the value that a read must see -------------------------------------------------------- */
 
 byte home[CELLS];
 byte shadow[CELLS];
-byte last[CELLS]; /* written last in program order; undefined: nothing was written */
+byte last[CELLS]; /* the value written last in program order; undefined: none */
 
 /* ---- queued work ----------------------------------------------------------------------------------------------- */
 
@@ -62,19 +62,19 @@ byte last[CELLS]; /* written last in program order; undefined: nothing was writt
 #define kernel 2
 typedef command {
   byte kind;
-  byte after; /* the commands it waits for */
-  byte block; /* upload */
-  byte ins;   /* kernel: one more than the cell it reads; 0: none */
-  byte seen;  /* what it must find there */
-  byte outs;  /* the set of cells that it writes */
-  byte made   /* what it writes */
+  byte after; /* the commands for which this command waits */
+  byte block; /* upload: the block */
+  byte ins;   /* kernel: one more than the cell that it reads; 0: none */
+  byte seen;  /* kernel: the value that it must read there */
+  byte outs;  /* kernel: the set of cells that it writes */
+  byte made   /* kernel: the value that it writes */
 };
 command queue[SLOTS];
 
 #define held 1   /* waits until the home's last writer has finished */
-#define issued 2 /* on its way */
-#define copied 3 /* finished; the runtime has not seen it yet */
-#define broken 4 /* failed; likewise */
+#define issued 2 /* queued on a device; recorded as a reader of the home */
+#define copied 3 /* finished; the runtime has not noticed this yet */
+#define broken 4 /* failed; the runtime has not noticed this yet */
 typedef transfer {
   byte phase;
   byte block;
@@ -84,21 +84,21 @@ transfer fetch[FETCHES];
 
 /* ---- the host threads ------------------------------------------------------------------------------------------ */
 
-byte turn;           /* SYNCHRONISED: the thread that may go on; they alternate */
-byte steps;          /* how many loads, stores and launches the program has begun */
-byte failures;       /* how much has failed */
+byte turn;           /* SYNCHRONISED: the thread that may take the next step; the threads take turns */
+byte steps;          /* the number of loads, stores and launches that the program has begun */
+byte failures;       /* the number of failures so far */
 #define may_fail (failures < FAILURES)
 #define MORE (STEPS == 0 || steps < STEPS)
-mtype asked[2];      /* the published fault of a thread; 0: none */
+mtype asked[2];      /* the published page fault of a thread; 0: none */
 byte asked_block[2];
-bool accessing[2];   /* the thread is in a load or store */
-bool used[BLOCKS];   /* FAIR: the host has used the block since it was opened */
+bool accessing[2];   /* whether the thread is in a load or store */
+bool used[BLOCKS];   /* FAIR: whether the host has used the block since the view was changed */
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-/* Only which values are equal matters. They are renamed in the order in which they are met, so that the number of
- * states is finite in executions of any length, and a copy that has an old value still differs from what was
- * written last. */
+/* Only the equality of values matters. After a change, the model renumbers all values in the order in which they occur in
+ * the variables. So the number of states is finite in executions of any length, and a copy with an old value still differs
+ * from the value that was written last. */
 #define fresh_value 15
 hidden byte i;
 hidden byte names[16];
@@ -129,7 +129,7 @@ inline rename_values() {
   i = 0
 }
 
-/* ---- the runtime: what happens under the mutex ----------------------------------------------------------------- */
+/* ---- the runtime: steps under the mutex ------------------------------------------------------------------------ */
 
 inline unlock() {
   d_step {
@@ -143,8 +143,9 @@ inline unlock() {
 
 #define fetch_free (fetch[0].phase == free || fetch[1].phase == free)
 
-/* What wait_upload waits for: the home's writers. An upload that reads the shadow is one of them; a fetch that writes it
- * though a launch has made it useless is waited for by that launch, which is one of them too. */
+/* The condition for which wait_upload waits: the home has no unfinished writer. An upload, which reads the shadow, is a writer
+ * of the home. A launch that has invalidated a fetch is a writer of the home too, and waits for the fetch, which writes the
+ * shadow. */
 #define writers_done(b) (writer[first_cell(b)] == 0 && writer[last_cell(b)] == 0)
 
 inline take_slot(s) {
@@ -155,7 +156,7 @@ inline take_slot(s) {
   fi
 }
 
-/* A command writes the cell: it runs after the cell's writer and readers. */
+/* Records that the command in slot s writes cell c, so that it runs after the cell's writer and readers. */
 inline order_write(s, c) {
   queue[s].after = queue[s].after | writer[c] | readers[c];
   writer[c] = as_set(s);
@@ -195,8 +196,8 @@ inline change_view(b, event) {
   used[b] = false
 }
 
-/* What a transition asks for, in the order of block_actions. The caller has the mutex and has waited for what the
- * transition waits for. Host threads and devices may act between closing a view and the upload. */
+/* Performs the actions of a transition, in the order of block_actions. The caller has locked the mutex, and has waited as the
+ * transition requires. Host threads and devices may take steps between the change of the view and the upload. */
 inline carry_out(b, event, s) {
   if
   :: atomic {
@@ -250,7 +251,7 @@ inline execute(s) {
   rename_values()
 }
 
-/* Runs what is queued in one slot. */
+/* Runs the commands that are queued in one slot. */
 proctype slot(byte s) {
 end_idle:
   do
@@ -267,7 +268,7 @@ inline end_fetch(f) {
   fetch[f].number = 0
 }
 
-/* The life of a fetch after it was started. */
+/* The steps of a fetch after start_fetch. */
 proctype fetcher(byte f) {
   byte b, s;
 end_idle:
@@ -290,7 +291,7 @@ end_idle:
       rename_values();
       fetch[f].phase = copied
     }
-  :: d_step { /* it fails part-way: the shadow has neither the old bytes nor the new */
+  :: d_step { /* the fetch fails part-way: the shadow contains neither the old nor the new bytes */
       fetch[f].phase == issued && may_fail ->
       failures++;
       assert(view[fetch[f].block] == closed); /* overlap */
@@ -299,7 +300,7 @@ end_idle:
       rename_values();
       fetch[f].phase = broken
     }
-  :: atomic { /* it cannot be issued */
+  :: atomic { /* the fetch cannot be issued */
       fetch[f].phase == held && !mutex && may_fail ->
       failures++;
       fetch[f].phase = broken
@@ -345,7 +346,7 @@ end_idle:
    (!waits_upload(state[asked_block[t]], asked[t]) || writers_done(asked_block[t])) && \
    (!fetches(state[asked_block[t]], asked[t]) || fetch_free))
 
-/* Serves faults. */
+/* A lane: serves page faults. */
 active proctype server() {
   byte t, b, s;
   mtype event;
@@ -365,7 +366,7 @@ end_idle:
     carry_out(b, event, s);
     atomic {
       if
-      :: started /* it stays asked, and waits for the fetch */
+      :: started /* the page fault stays published until the fetch is complete */
       :: else ->
         asked[t] = 0;
         asked_block[t] = 0
@@ -382,12 +383,12 @@ end_idle:
 #define can_flush(b) (!mutex && uploads(state[b], flush) && (!FAIR || used[b]))
 #define can_prefetch(b) (!mutex && fetches(state[b], prefetch) && fetch_free)
 
-/* Nothing that is queued uses the block. A fetch that waits to be issued is not queued. */
+/* No queued command uses the block. A fetch in phase `held` is not queued. */
 #define quiet(b) \
   (writer[first_cell(b)] == 0 && writer[last_cell(b)] == 0 && readers[first_cell(b)] == 0 && readers[last_cell(b)] == 0)
 
-/* The home goes, as its device is lost, its memory is short or the region moves: what only the home has is copied to the
- * shadow first, and the next home begins with other bytes. */
+/* The loss of a home: its device is lost or short of memory, or the region moves. First, hpe copies the bytes that only the
+ * home has to the shadow. The next home begins with undefined bytes. */
 #define can_bring(b) (!mutex && may_fail && quiet(b))
 inline bring(b) {
   failures++;
@@ -407,7 +408,7 @@ inline do_ahead(b, event) {
   unlock()
 }
 
-/* Uploads behind the host, and fetches before it asks, whenever it likes. */
+/* Uploads behind the host's writes, prefetches, and losses of a home; each may happen at any time. */
 active proctype ahead() {
   byte s;
 end_idle:
@@ -434,7 +435,7 @@ end_idle:
   accessing[t] = false; \
   turn = (SYNCHRONISED -> 1 - t : 0)
 
-/* Loads or stores the cells from c to `to`. */
+/* The host loads or stores the cells c to `to`. */
 inline access() {
   do
   :: atomic {
@@ -482,8 +483,8 @@ inline release(b) {
   fi
 }
 
-/* The same where the launch fails afterwards: the view is changed and the upload queued, which is a flush; the state does not
- * follow the launch. */
+/* The release of a launch that fails afterwards: the model changes the view. If it also queues an upload, the state of the
+ * block changes as for a flush, not as for the launch. */
 inline begin_release(b) {
   event = event_of(b);
   if
@@ -496,8 +497,8 @@ inline begin_release(b) {
   fi
 }
 
-/* Work that writes the block has failed, and some of it may have run. Whichever copy is valid has the bytes that host and
- * devices find from now on. */
+/* Work that writes the block has failed, and parts of it may have run. From then on, host and devices must read the bytes of
+ * the copy that is valid in the new state. */
 inline abandon(b) {
   if
   :: writes_block(b) ->
@@ -522,7 +523,7 @@ inline abandon(b) {
 #define abandon_second() skip
 #endif
 
-/* A kernel that reads one cell or none and writes some. */
+/* Launches a kernel that reads at most one cell (`ins`) and writes the set of cells `outs`. */
 inline launch() {
   release(0);
   release_second();
@@ -562,7 +563,7 @@ inline launch() {
   }
 }
 
-/* A launch that fails: before anything of it was queued, or when some of it has run and none runs any more. */
+/* A launch that fails, either before any part of it was queued, or after some parts have run and no part is running. */
 inline failing_launch() {
   atomic { begin_release(0) }
   atomic { begin_release_second() }
@@ -625,7 +626,7 @@ end_idle:
       :: c = 0
       :: c = CELLS - 1
       fi;
-      if /* in, inout, out, out of the whole block, in and out of different cells */
+      if /* accesses: in, inout, out, out of the whole block, in and out of different cells */
       :: ins = c + 1
       :: ins = c + 1; outs = as_set(c)
       :: outs = as_set(c)
@@ -654,5 +655,5 @@ init {
   }
 }
 
-/* No load or store of a host thread waits for ever: each of its faults is served, and then the view is open. */
+/* No load or store of host thread 0 waits forever. (The two threads are alike.) */
 ltl served { [] (accessing[0] -> <> !accessing[0]) }

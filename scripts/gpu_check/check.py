@@ -165,7 +165,8 @@ class Check:
                          self.log(name, "json"), *words, needs_gpu=needs_gpu)
 
     def compare(self, name, alone, inside):
-        """Records two runs of a program, alone and under hpe: both must succeed, with the same standard output."""
+        """Records two runs of a program, alone and under hpe, as one step. Returns whether both succeeded with the same standard output;
+        otherwise the step counts as failed."""
         if alone.status or inside.status or alone.output == inside.output:
             return self.record(name, alone, inside)
         print(f"DIFFERENT:\n{alone.output[-2000:]}\n-- under hpe:\n{inside.output[-2000:]}{inside.errors[-2000:]}", flush=True)
