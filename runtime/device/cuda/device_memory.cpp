@@ -72,8 +72,8 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
     (void)::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
                  0);
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
-              "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); HPE_ADDRESS_BASE "
-              "can name another place",
+              "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); set "
+              "HPE_ADDRESS_BASE to another address",
               size, begin, result == CUDA_SUCCESS ? "the addresses are in use" : cu_.words_for(result));
   }
 }

@@ -35,8 +35,8 @@ class soft_stream final : public stream {
   /// Whether the command was queued or running when the device was lost.
   [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
 
-  /// If more than long_queue commands wait for free slots in the ring, returns the point after which only half of
-  /// long_queue commands wait; otherwise none().
+  /// If the queue of waiting commands is long (look_at_crowd), returns the point after which at most long_queue / 2 of
+  /// the commands wait; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const;
 
   // For the feeder:

@@ -55,7 +55,7 @@ address_space::address_space(const uvas_layout& layout)
     : layout_(layout), space_(layout.base - granule_size, layout.size() + granule_size, granule_size) {
   HPE_REQUIRE(
       reinterpret_cast<std::uintptr_t>(space_.data()) == layout.base - granule_size, HPE_ERROR_INITIALIZATION,
-      "the {} bytes at {:#x} are not free in the process of a soft device; HPE_ADDRESS_BASE can name another place",
+      "the {} bytes at {:#x} are not free in the process of a soft device; set HPE_ADDRESS_BASE to another address",
       layout.size(), layout.base);
 }
 
