@@ -65,15 +65,15 @@ class staged_pending final : public pending {
         failure_(std::move(failure)) {}
 
   int begin() override;
-  /// Copies the bytes that MPI has written to the program's buffers. If a message is longer than the buffer, copies no
-  /// byte of it and returns an error.
+  /// To the program's buffers, copies the bytes that MPI has written. If a message is longer than the buffer, copies no
+  /// byte of the message; MPI itself reports this error (MPI_ERR_TRUNCATE).
   int finish(const MPI_Status* status) override;
   void drop() noexcept override;
   [[nodiscard]] bool active() override;
   void forget(MPI_Comm comm) override;
   /// Whether finish() may be called as soon as is_complete() returns true. This holds for receives, and for operations
-  /// in which MPI writes no buffer. For any other operation, only a wait or a test returns whether the operation has
-  /// failed.
+  /// in which MPI writes no buffer, if all buffers could be staged. For any other operation, only a wait or a test
+  /// returns whether the operation has failed.
   [[nodiscard]] bool known_when_complete() const;
 
  private:

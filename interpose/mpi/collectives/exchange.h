@@ -26,8 +26,8 @@ class exchange {
   [[nodiscard]] int size() const noexcept { return who_.size; }
 
   /// Begin to receive or send a message of `count` elements; do nothing if the elements contain no data. Add receives
-  /// before sends. If the buffer cannot be used, a message is exchanged nevertheless, with other memory, so that the
-  /// other rank does not wait forever; result() then returns the error.
+  /// before sends. If the buffer cannot be used, receive() receives into other memory and send() sends an empty
+  /// message, so that the other rank does not wait forever; result() then returns the error.
   void receive(void* to, int count, MPI_Datatype type, int from);
   void send(const void* from, int count, MPI_Datatype type, int to);
 

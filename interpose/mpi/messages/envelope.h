@@ -65,7 +65,7 @@ struct envelope {
     return bytes == short_envelope_bytes || bytes == envelope_bytes;
   }
 
-  /// Copies the envelope to the beginning of `into`, and sets the following bytes, up to `length` bytes in all, which
+  /// Copies the envelope to the beginning of `into`, and fills the rest of the first `length` bytes with zeros, which
   /// receivers ignore.
   void pack(wire& into, std::size_t length) const;
   /// Returns the envelope in a received message of `bytes` bytes; nullopt if the message is not an envelope.

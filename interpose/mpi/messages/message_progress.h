@@ -27,7 +27,8 @@ class progress {
 
   static progress& of_process();
 
-  /// Registers hpe's function in Open MPI. Returns false if Open MPI has rejected the function. Call this only once.
+  /// Registers hpe's function in Open MPI. Returns false if the MPI library is not Open MPI or has rejected the
+  /// function. Call this only once.
   [[nodiscard]] bool attach();
   /// After this call, no thread calls continuations or polls.
   void detach() { attached_ = false; }

@@ -18,9 +18,9 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// A message of up to sent_at_once bytes waits for its receiver only for offer_patience, because MPI itself would send
-// such a message eagerly. The MPI standard does not promise eager sends, but programs rely on them. Most receivers take
-// the offer within offer_patience.
+// Unless its send is synchronous, a message of up to sent_at_once bytes waits for its receiver only for offer_patience,
+// because MPI itself would send such a message eagerly. The MPI standard does not promise eager sends, but programs
+// rely on them. Most receivers take the offer within offer_patience.
 constexpr std::size_t sent_at_once = 4096;
 constexpr std::chrono::microseconds offer_patience{100};
 

@@ -79,7 +79,7 @@ TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
 TEST(coherence, SeveralThreadsOfARank) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Query_thread(&provided);
-  if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library has no threads";
+  if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library does not support MPI_THREAD_MULTIPLE";
   constexpr int threads = 4;
   constexpr word each = 1001;
   const hpe::array<word> from(threads * each);

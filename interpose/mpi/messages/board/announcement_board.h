@@ -59,7 +59,7 @@ class announcement_board {
   /// Returns the sender to which a receive should be announced; nullptr if the receive should not be announced.
   [[nodiscard]] const correspondent* sender_of(MPI_Comm comm, int source);
   /// Call this when a sender has claimed the announcement of a receive, but MPI has matched another message with the
-  /// receive. sender_of() then returns nullptr for the following receives from this sender.
+  /// receive. sender_of() then returns nullptr for the next 64 receives from this sender.
   void mistaken(MPI_Comm comm, int source);
 
   /// Describes the messages that an announced receive can match.

@@ -9,7 +9,7 @@
 /// and sets the offer to `done`, or leaves the copy to the receiver. If the sender does not begin the copy soon, the
 /// receiver withdraws its request and copies. A sender that must not wait withdraws an offer that the receiver has not
 /// taken. A sender may also copy without being asked, if it finds an announced receive for the message
-/// (announcements.h).
+/// (announcement_board.h).
 ///
 /// When one rank reads what the other rank has written to an offer's cell, the cache line moves between two processors.
 /// To avoid some of these transfers, a sender does not write to the cell of an offer that it will never withdraw (a
