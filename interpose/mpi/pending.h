@@ -1,7 +1,7 @@
 #pragma once
 
 /// A table of the operations whose buffers MPI uses, or will use when the program starts a persistent request again.
-/// The key of an operation is its request; the key of a one-sided operation is its window.
+/// The key of an operation is its request; the keys of a one-sided operation are its window and its target.
 
 #include <atomic>
 #include <memory>

@@ -52,8 +52,8 @@ near_group* make_group(MPI_Comm comm) {
 
 near_channel::near_channel(MPI_Comm of) { HPE_REAL(Comm_idup)(of, &comm_, &made_); }
 
-// If MPI_Finalize deletes the attribute of MPI_COMM_WORLD, this does not free the communicator, because MPI_Finalize
-// frees it.
+// If MPI_Finalize deletes the attribute of MPI_COMM_WORLD, the destructor does not free the channel's communicator,
+// because MPI_Finalize frees it.
 near_channel::~near_channel() {
   if (ready_ && job::current() != nullptr) HPE_REAL(Comm_free)(&comm_);
 }

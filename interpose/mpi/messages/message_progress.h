@@ -52,7 +52,7 @@ class progress {
   /// Makes hpe call `each` repeatedly, until `each` returns true.
   void repeat(poll each);
   /// Count the operations that are in progress: begun() when one begins, over() when one ends. While no operation is in
-  /// progress, calls of MPI take no longer than without hpe.
+  /// progress, hpe's function only loads one variable in each call of MPI.
   void begun() { ++going_on_; }
   void over() { --going_on_; }
   /// While an object of this class exists, it counts as an operation in progress.

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Records the receives in progress that are not announced (board/announcement_board.h). MPI matches a message with the
-/// oldest receive that fits. If a later receive was announced, the sender would copy the message to the wrong buffer.
+/// oldest receive that fits. If hpe announced a later receive, the sender could copy the message to the wrong buffer.
 /// So hpe announces a receive only if no unannounced receive in progress may get the same message.
 
 #include <atomic>

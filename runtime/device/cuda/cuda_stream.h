@@ -65,8 +65,8 @@ class cuda_stream final : public stream {
   /// running or would have run next; an empty name if there is no such kernel.
   std::string lose();
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
-  /// device's context. The command then ends when `other` has finished this work. Commands of this stream that have not
-  /// finished must also be queued on `other`.
+  /// device's context. The command then ends when `other` has finished this work. Before, the function must have made
+  /// `other` wait for all unfinished commands of this stream.
   void ends_on(CUstream other) noexcept { end_ = other; }
   /// Makes `follower` wait for a command of this stream.
   void hold(CUstream follower, std::uint64_t value);

@@ -32,7 +32,8 @@ namespace hpe::interpose::mpi {
 /// Callers of these functions must hold a progress::guard, except where the function's comment says "Thread safe".
 class announcement_board {
  public:
-  /// Returns the board of this job; nullptr if the ranks of this machine do not announce receives. Thread safe.
+  /// Returns the board of this job; nullptr if the ranks of this machine do not announce receives, for example because
+  /// there are more than 32 ranks. Thread safe.
   [[nodiscard]] static announcement_board* current() noexcept;
   /// Opens the board. job::begin calls this in every rank, after offer_board::open(). Collective over the ranks of this
   /// machine.

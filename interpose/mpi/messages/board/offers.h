@@ -30,8 +30,8 @@ namespace hpe::interpose::mpi {
 /// Callers of these functions must hold a progress::guard, except where the function's comment says "Thread safe".
 class offer_board {
  public:
-  /// Returns the board of this job; nullptr in all ranks of this machine if one of them cannot map the shared memory.
-  /// Thread safe.
+  /// Returns the board of this job; nullptr before MPI_Init, after MPI_Finalize, and in all ranks of this machine if
+  /// direct copies are off or one of the ranks cannot map the shared memory. Thread safe.
   [[nodiscard]] static offer_board* current() noexcept;
   /// Opens the board. job::begin calls this in every rank, before the first message. Collective over the ranks of this
   /// machine.

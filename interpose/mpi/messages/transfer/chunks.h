@@ -1,8 +1,9 @@
 #pragma once
 
 /// Transfers a payload from one process to another in chunks, so that devices copy some chunks while the network
-/// transfers others. At any time, each process has at most at_once chunks in host buffers. The payload may be in hpe
-/// memory or in any other memory. The caller must not use this memory until the transfer has ended.
+/// transfers others. At any time, each of the two processes has at most at_once chunks of a payload in host buffers.
+/// The payload may be in hpe memory or in any other memory. The caller must not use this memory until the transfer has
+/// ended.
 
 #include <array>
 #include <cstddef>

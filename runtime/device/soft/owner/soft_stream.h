@@ -109,8 +109,7 @@ class soft_stream final : public stream {
 
   // The next two members are guarded by the set's mutex failures_.
   std::uint64_t failures_taken_ = 0;
-  // The numbers of commands whose failures were reported by leave_out_failure(), if these failures come after
-  // failures_taken_.
+  // The numbers of the commands that were passed to leave_out_failure() and whose failures come after failures_taken_.
   std::set<std::uint64_t> left_out_;
 };
 

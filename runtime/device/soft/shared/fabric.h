@@ -65,7 +65,7 @@ struct command_ring {
   }
 };
 
-/// Written by the device, and by the owner after the device has died.
+/// Written by the device. The owner also writes members of the timelines (timeline.h).
 struct device_status {
   // The number of bytes that the device has written to the file with the output of kernels.
   std::atomic<std::uint64_t> output{0};

@@ -42,7 +42,7 @@ std::optional<crash> run_guarded(Body& body, const std::atomic<bool>* stop = nul
 /// signals, it continues.
 void stop_thread(pthread_t thread) noexcept;
 [[nodiscard]] bool is_stop(const crash& what) noexcept;
-/// Returns a crash for which is_stop() is true, for a launch that was stopped while no thread ran one of its bodies.
+/// Returns a crash for which is_stop() is true, for a launch that was stopped while no thread ran its tiles.
 [[nodiscard]] crash make_stop() noexcept;
 
 /// Decodes the interrupted instruction and returns the address of its memory operand; 0 if the instruction has no
