@@ -15,8 +15,9 @@ using namespace receive_phase;  // NOLINT(google-build-using-namespace): of this
 
 namespace {
 
-// Returns the shape of a copy between two boxes (equal rows at equal distances); nullopt unless both boxes have the
-// same rows or one of them is contiguous.
+// Returns the shape of a copy between two boxes (equal rows at equal distances); nullopt if the bytes of a contiguous
+// box do not fill whole rows or planes of the other box, or if neither box is contiguous and their rows or planes
+// differ.
 std::optional<box_copy> shape_of(const box& from, const box& to) {
   const box_extent &read = from.extent, &room = to.extent;
   if (room.is_one_row()) return to_one_run(from);

@@ -208,7 +208,7 @@ bool outgoing::may_copy_to(const peer_bytes& place) const {
   return place.device != what_.shared->device || job::current()->rank < what_.world_rank;
 }
 
-// Copies the bytes to the target that the receiver has described. If the copy fails, leaves it to the receiver, which
+// Copies the bytes to the target that the receiver has described. If the copy fails, the receiver must copy, and
 // reports the error if it occurs again.
 void outgoing::push() {
   offer_board* const board = offer_board::current();

@@ -117,9 +117,9 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
     table_.insert(address, bytes, {});
     return;
   }
-  // Map the registered memory 1 TiB below the UVAS, at addresses that programs do not use by default. If a kernel uses
-  // a pointer to ordinary memory of the program, it must fault: this device must not have registered memory at that
-  // address.
+  // Map the registered memory, if possible, 1 TiB below the UVAS, at addresses that programs do not use by default. If
+  // a kernel uses a pointer to ordinary memory of the program, it must fault: this device must not have registered
+  // memory at that address.
   constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
   const std::uintptr_t below =
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;
