@@ -37,8 +37,8 @@ class exchange {
 
   /// Whether all messages have completed. Does not wait.
   [[nodiscard]] bool over();
-  /// Returns the first error of the messages that have completed, for which no error handler has been called;
-  /// MPI_SUCCESS if no message has failed.
+  /// Returns the first error of the completed messages; MPI_SUCCESS if none has failed. over() calls no error handler
+  /// for this error.
   [[nodiscard]] int result() const noexcept { return result_; }
   /// Call this when a thread of the program begins to wait in MPI until all messages have completed.
   void await();

@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
       if (step == 0 && rank == 0) MPI_Recv(p, n, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   } else if (std::strcmp(argv[1], "killed-sending") == 0) {
-    // Ends the process after 200 ms, most likely during the transfer of a message.
+    // Rank 1 ends after 200 ms, most likely during the transfer of a message.
     if (rank == 1)
       std::thread([] {
         ::usleep(200000);

@@ -50,7 +50,7 @@ void stop_thread(pthread_t thread) noexcept;
 /// Linux does not report non-canonical addresses. Safe in a signal handler.
 [[nodiscard]] std::uintptr_t operand_address(const ucontext_t& at) noexcept;
 
-/// Counts recoveries from crashes and stops. begun: the number of abandoned bodies. ended: the number of abandoned
+/// Counts recoveries from crashes and stops. `begun`: the number of abandoned bodies. `ended`: the number of abandoned
 /// bodies after which the thread has passed a test of malloc's locks. If an abandoned body holds such a lock, for
 /// example after a crash in malloc, the test never returns, and the process must end.
 struct recoveries {
