@@ -117,7 +117,7 @@ class pending_table {
   /// Finishes the window's operations on rank `target`, or on all ranks if target < 0. Returns the first error, or
   /// MPI_SUCCESS.
   int finish(MPI_Win win, int target);
-  /// Call this when the program has freed the window. Ends the window's operations without copying bytes.
+  /// Call this when the program frees the window. Ends the window's operations without copying bytes.
   void drop(MPI_Win win);
 
   void forget(MPI_Comm comm);
@@ -137,7 +137,7 @@ class pending_table {
   std::atomic<std::size_t> abandoned_count_{0};
 };
 
-/// Returns `result`, after finishing abandoned operations that are complete. Every wrapper returns its result through
+/// Returns `result`, after finishing abandoned operations that are complete. Most wrappers return their results through
 /// this function.
 inline int leave(int result) {
   if (pending_table::all().any_abandoned()) [[unlikely]]

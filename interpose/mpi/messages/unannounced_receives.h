@@ -11,7 +11,7 @@
 namespace hpe::interpose::mpi {
 
 /// One receive in progress that is not announced. The object exists from before the receive is posted until its message
-/// has been received. Callers of these functions must hold a progress::guard, except for class call.
+/// has been received. Callers of these functions must hold a progress::guard, except for those of class `call`.
 class unannounced_receive {
  public:
   unannounced_receive(MPI_Comm comm, int source, int tag);

@@ -31,8 +31,8 @@ struct chunk_plan {
 
   static constexpr std::size_t at_once = 8;
 
-  /// Returns the chunk size in bytes for a message of `bytes` bytes: small enough that a message has several chunks,
-  /// large enough that chunks are transferred at full speed, and at most `most`.
+  /// Returns the chunk size in bytes for a message of `bytes` bytes: small enough that a long message has several
+  /// chunks, large enough that chunks are transferred at full speed, and at most `most`.
   [[nodiscard]] static std::size_t chunk_for(std::size_t bytes, std::size_t most);
 };
 
