@@ -43,7 +43,7 @@ class type_map : public std::vector<stretch> {
   type_map() = default;
   explicit type_map(std::vector<stretch> all);
 
-  /// Returns the stretches as rows of a box; nullopt if their widths or distances are not equal.
+  /// Returns the stretches as rows of a box; nullopt if they do not form rows of one width at equal distances.
   [[nodiscard]] const std::optional<placed_box>& rows() const noexcept { return rows_; }
 
  private:
@@ -56,8 +56,8 @@ class type_map : public std::vector<stretch> {
 
 class layout {
  public:
-  /// Adds `count` elements of a type at a displacement in bytes. Throws left_to_mpi for a negative count or a null
-  /// datatype.
+  /// Adds `count` elements of a type at a displacement in bytes, as one part. Throws left_to_mpi for a negative count,
+  /// and the same as map_of.
   void add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type);
   void add_bytes(MPI_Aint displacement, std::size_t bytes);
 
@@ -69,7 +69,8 @@ class layout {
   /// Returns the number of data bytes, without gaps.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// Returns the whole layout as rows of a box; nullopt if the widths or distances of its stretches are not equal.
+  /// Returns the whole layout as rows of a box; nullopt if the layout has several parts, or if its stretches do not
+  /// form rows of one width at equal distances.
   [[nodiscard]] std::optional<placed_box> rows() const;
 
   /// A layout that consists of consecutive elements of one type. scattered() returns nullopt if the layout does not

@@ -31,9 +31,9 @@ struct on_file {
 using mpi_object = std::variant<no_object, on_comm, on_win, on_file>;
 
 /// Calls the error handler of the communicator, window or file `object`. If the handler returns, raise() returns the
-/// error code that the MPI call must return. MPI_Error_string returns the message of `what` for this code. The error
-/// class is MPI_ERR_BUFFER if the call cannot use the program's memory, MPI_ERR_NO_MEM if an allocation failed, and
-/// otherwise MPI_ERR_OTHER.
+/// error code that the MPI call must return. For this code, MPI_Error_string returns the message of the last error with
+/// the same hpeStatus. The error class is MPI_ERR_BUFFER if the call cannot use the program's memory, MPI_ERR_NO_MEM if
+/// an allocation failed, and otherwise MPI_ERR_OTHER.
 int raise(const mpi_object& object, const error& what);
 /// Calls the error handler of `object` with an MPI error code, and returns this code.
 int raise(const mpi_object& object, int code);

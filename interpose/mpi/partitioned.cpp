@@ -1,6 +1,6 @@
 // Wrappers for partitioned messages of MPI 4. With MPI_Pready and MPI_Parrived, the program uses parts of a buffer
-// while MPI uses other parts. hpe stages whole buffers only, so these wrappers return an error for device memory. The
-// error message names the alternative.
+// while MPI uses other parts. hpe stages whole buffers only, so these wrappers return an error for hpe memory and
+// device memory. The error message names the alternative.
 
 #include "interpose/mpi/pending.h"
 

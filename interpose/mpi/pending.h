@@ -1,7 +1,7 @@
 #pragma once
 
 /// A table of the operations whose buffers MPI uses, or will use when the program starts a persistent request again.
-/// The key of an operation is its request; the key of a one-sided operation is its window.
+/// The key of an operation is its request; the keys of a one-sided operation are its window and its target.
 
 #include <atomic>
 #include <memory>
@@ -65,15 +65,15 @@ class staged_pending final : public pending {
         failure_(std::move(failure)) {}
 
   int begin() override;
-  /// Copies the bytes that MPI has written to the program's buffers. If a message is longer than the buffer, copies no
-  /// byte of it and returns an error.
+  /// To the program's buffers, copies the bytes that MPI has written. If a message is longer than the buffer, copies no
+  /// byte of the message; MPI itself reports this error (MPI_ERR_TRUNCATE).
   int finish(const MPI_Status* status) override;
   void drop() noexcept override;
   [[nodiscard]] bool active() override;
   void forget(MPI_Comm comm) override;
   /// Whether finish() may be called as soon as is_complete() returns true. This holds for receives, and for operations
-  /// in which MPI writes no buffer. For any other operation, only a wait or a test returns whether the operation has
-  /// failed.
+  /// in which MPI writes no buffer, if all buffers could be staged. For any other operation, only a wait or a test
+  /// returns whether the operation has failed.
   [[nodiscard]] bool known_when_complete() const;
 
  private:
@@ -117,7 +117,7 @@ class pending_table {
   /// Finishes the window's operations on rank `target`, or on all ranks if target < 0. Returns the first error, or
   /// MPI_SUCCESS.
   int finish(MPI_Win win, int target);
-  /// Call this when the program has freed the window. Ends the window's operations without copying bytes.
+  /// Call this when the program frees the window. Ends the window's operations without copying bytes.
   void drop(MPI_Win win);
 
   void forget(MPI_Comm comm);
@@ -137,7 +137,7 @@ class pending_table {
   std::atomic<std::size_t> abandoned_count_{0};
 };
 
-/// Returns `result`, after finishing abandoned operations that are complete. Every wrapper returns its result through
+/// Returns `result`, after finishing abandoned operations that are complete. Most wrappers return their results through
 /// this function.
 inline int leave(int result) {
   if (pending_table::all().any_abandoned()) [[unlikely]]

@@ -26,8 +26,8 @@ int operation::started(MPI_Request* request) {
   return started(request, make_pending());
 }
 
-// Adds an operation to the pending operations. If the operation is already complete, this copies the received bytes to
-// the program's buffers at once instead.
+// Adds an operation to the pending operations. If MPI allows to check at this point whether the operation is complete,
+// and it is complete, finishes the operation at once instead.
 int operation::started(MPI_Request* request, std::shared_ptr<staged_pending> it) {
   MPI_Status status;
   const bool looks = stands_for_many(*request) || (status_is_silent() && it->known_when_complete());

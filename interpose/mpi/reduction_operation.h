@@ -1,10 +1,10 @@
 #pragma once
 
-/// Carries out one call of an MPI function with buffers in hpe memory. The wrappers use this class. For each buffer
-/// argument, the wrapper calls `in`, `out`, `inout` or `received` with the layout of the buffer; these functions
-/// replace the argument by the address of memory that MPI may use. `run`, `start` or `prepare` then calls MPI. hpe
-/// copies the bytes that MPI writes to the program's buffers: after a blocking call at once, after a non-blocking call
-/// when the operation has completed.
+/// Carries out one call of an MPI function with buffers in hpe memory or device memory. The wrappers use this class.
+/// For each buffer argument, the wrapper calls `in`, `out`, `inout` or `received` with the layout of the buffer; these
+/// functions replace the argument by the address of memory that MPI may use. `run`, `start` or `prepare` then calls
+/// MPI. To the program's buffers, hpe copies the bytes that MPI has written: after a blocking call at once, after a
+/// non-blocking call when the operation has completed.
 
 #include <optional>
 #include <utility>

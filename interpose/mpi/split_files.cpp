@@ -90,7 +90,7 @@ int end(MPI_File file, const void* buffer, Call&& call) {
 using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
 // Defines the wrappers of one operation: the _begin functions with counts of int and of MPI_Count, and the _end
-// function. CONST: the qualifier of the buffer argument.
+// function. `CONST`: the qualifier of the buffer argument.
 #define HPE_SPLIT(name, use, CONST)                      \
   HPE_SPLIT_BEGIN(name##_begin, int, use, CONST)         \
   HPE_SPLIT_BEGIN(name##_begin_c, MPI_Count, use, CONST) \

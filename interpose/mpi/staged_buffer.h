@@ -36,7 +36,8 @@ class staged_buffer {
 
   void refresh() { access_.refresh(); }
 
-  /// Copies the first `bytes` bytes of data, or all data, that MPI has written to the program's buffer.
+  /// To the program's buffer, copies the first `bytes` bytes of data, or all data, from the buffer that MPI has
+  /// written. Does nothing if MPI only reads the buffer.
   void written(std::size_t bytes);
   void written() { written(bytes_.size()); }
 

@@ -80,8 +80,8 @@ struct dimension {
   std::vector<run> mine;
 };
 
-// Adds the elements of an array that belong to the datatype. slowest_first: the dimensions, from the slowest varying
-// one to the one whose elements are adjacent. index: the linear index in the dimensions that the callers of this
+// Adds the elements of an array that belong to the datatype. `slowest_first`: the dimensions, from the slowest varying
+// one to the one whose elements are adjacent. `index`: the linear index in the dimensions that the callers of this
 // recursion have visited.
 void add_part(builder& result, std::span<const dimension> slowest_first, MPI_Aint index, const type_map& element,
               MPI_Aint extent) {

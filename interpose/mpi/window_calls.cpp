@@ -1,5 +1,5 @@
 // Wrappers of the functions that create, synchronise and free windows. windows.h describes windows over hpe memory.
-// Functions that synchronise a window also finish the one-sided operations that this process has begun (pending.h).
+// Functions that end an epoch or flush it also finish the one-sided operations that this process has begun (pending.h).
 
 #include "interpose/mpi/pending.h"
 #include "interpose/mpi/windows.h"

@@ -2,8 +2,8 @@
 
 /// Windows over hpe memory. Other processes may read and write a window at any time, without an action of the process
 /// that owns the memory. Therefore hpe passes a copy of the memory to MPI: the public copy of MPI's separate memory
-/// model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). When the owner synchronises the window, hpe copies changes between the
-/// memory and the public copy:
+/// model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). Memory from hpeMallocHost has only one copy, so hpe passes this memory
+/// itself to MPI. When the owner synchronises the window, hpe copies changes between the memory and the public copy:
 ///
 ///  - before MPI_Win_fence, post, complete, wait, test, lock, unlock, flush, sync and free (including their _all and
 ///  _local forms), hpe copies the changes that the owner's host code and kernels have made since the last
@@ -36,7 +36,8 @@ class window {
  public:
   window(void* base, std::size_t bytes);
 
-  /// Returns the address of the public copy, which is passed to MPI.
+  /// Returns the address that is passed to MPI: that of the public copy, or of the memory itself if it comes from
+  /// hpeMallocHost.
   [[nodiscard]] void* exposed() const noexcept { return exposed_; }
   /// Returns the address that the program has passed to MPI_Win_create.
   [[nodiscard]] void* base() const noexcept { return base_; }

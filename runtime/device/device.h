@@ -14,10 +14,10 @@
 /// queued command that fails, or that could be queued only in part, does not stop its stream: its timepoint is reached,
 /// device_set::status_of returns its error, and take_failure reports it. Functions that release a resource do not
 /// throw, because their callers could not handle an error; these functions log their failures. Within a second after a
-/// device is lost, every timepoint of its streams counts as reached, with HPE_ERROR_DEVICE_LOST, and queuing on the
-/// device throws HPE_ERROR_DEVICE_LOST. Other devices continue, and their waits for the lost device's work end. One
-/// failure affects all GPUs: when a kernel fails on one GPU, the CUDA driver makes all GPUs of the process unusable,
-/// and all of them are lost.
+/// device is lost, every timepoint of its streams counts as reached, unfinished commands have the error
+/// HPE_ERROR_DEVICE_LOST, and queuing on the device throws this error. Other devices continue, and their waits for the
+/// lost device's work end. One failure affects all GPUs: when a kernel fails on one GPU, the CUDA driver makes all GPUs
+/// of the process unusable, and all of them are lost.
 ///
 /// Threads. Every function may be called from any thread; streams lock internally. Only gate::ring may be called from a
 /// signal handler.
@@ -86,10 +86,10 @@ struct shape {
   std::uint32_t team = 0;
   // For kernels of PTX:
   std::uint32_t shared_bytes = 0;  // dynamic shared memory of a block
-  bool cooperative = false;        // all blocks run at once
+  bool cooperative = false;        // all blocks run at once; GPUs throw HPE_ERROR_NOT_SUPPORTED
   // The size of a cluster in blocks; the blocks of a cluster run at the same time. If all three numbers are 0, the
-  // launch uses the cluster size with which the kernel was compiled, or no clusters. A launch throws
-  // HPE_ERROR_NOT_SUPPORTED if the CUDA driver is too old for clusters.
+  // launch uses the cluster size with which the kernel was compiled, or no clusters. A launch that asks for clusters
+  // throws HPE_ERROR_NOT_SUPPORTED if the CUDA driver is too old for clusters.
   std::uint32_t cluster[3] = {0, 0, 0};
 
   [[nodiscard]] bool asks_for_cluster() const noexcept { return cluster[0] != 0 || cluster[1] != 0 || cluster[2] != 0; }
@@ -260,7 +260,7 @@ class device_set {
   [[nodiscard]] virtual std::string work_before(timepoint point) const = 0;
 
   /// Returns the error of the command that belongs to a reached point, or of that command's device; nullopt if neither
-  /// has failed. Each stream keeps the last hundred failures of kernels.
+  /// has failed. Each stream keeps at least its last hundred failures.
   [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;
 
   /// Like status_of. After this call, take_failure does not return this failure.
@@ -287,8 +287,8 @@ class device_set {
 void prepare_devices(const std::string& specification);
 
 /// Opens the devices that the specification names ("cuda", "cuda:2", "soft:4", "soft:2x4"; the option HPE_DEVICES). An
-/// empty specification means all GPUs, or two soft devices if the machine has no GPU. Throws HPE_ERROR_INITIALIZATION;
-/// the message lists the possible specifications.
+/// empty specification means all GPUs, or two soft devices if the machine has no GPU. Throws HPE_ERROR_INITIALIZATION
+/// if a device cannot be opened, or if the specification is invalid; the message then lists the possible forms.
 std::unique_ptr<device_set> open_devices(const std::string& specification, const uvas_layout& layout);
 
 }  // namespace hpe::device

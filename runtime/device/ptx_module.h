@@ -18,7 +18,7 @@ struct program;
 
 namespace hpe::device {
 
-/// A kernel, with the members of hpeKernelInfo (<hpe/ptx.h>).
+/// A kernel. hpeKernelInfo (<hpe/ptx.h>) describes the members.
 struct ptx_kernel {
   std::string name;
   std::vector<std::uint32_t> parameter_offsets;
@@ -71,7 +71,7 @@ class ptx_module {
   [[nodiscard]] virtual std::uint32_t id() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<ptx_kernel>& kernels() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<ptx_variable>& variables() const noexcept = 0;
-  /// The architecture in the text's .target directive: 75 for sm_75.
+  /// The highest architecture in the texts' .target directives: 75 for sm_75.
   [[nodiscard]] virtual std::uint32_t architecture() const noexcept = 0;
   /// The size of a part in bytes; 0 if the part has no variables.
   [[nodiscard]] virtual std::size_t bytes_of(ptx_part part) const noexcept = 0;
@@ -97,11 +97,12 @@ class ptx_capability {
   virtual ~ptx_capability() = default;
 
   /// Loads texts of PTX as one module, and links the texts with each other. Throws HPE_ERROR_INVALID_ARGUMENT or
-  /// HPE_ERROR_NOT_SUPPORTED if a text is wrong or uses a feature that hpe lacks; the message describes the error.
+  /// HPE_ERROR_NOT_SUPPORTED if a text is wrong or uses a feature that hpe lacks, and on GPUs HPE_ERROR_NOT_FOUND if
+  /// the driver cannot load the texts; the message describes the error.
   virtual std::unique_ptr<ptx_module> load(std::vector<std::string> texts) = 0;
 
   /// Returns the output of the kernels that have ended since the last call, in the order in which the kernels were
-  /// queued.
+  /// queued. On GPUs, the driver prints the output itself, and the result is empty.
   virtual std::vector<printed> take_output() = 0;
 
   /// Returns how the kernel whose timepoint is `point` failed, after this point is reached. Returns HPE_FAULT_NONE if

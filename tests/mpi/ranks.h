@@ -139,8 +139,10 @@ void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& 
     const device_bytes device_receive(receive, who);
     calls(buffers{reinterpret_cast<word*>(send.data()), reinterpret_cast<word*>(receive.data())});
     calls(buffers{reinterpret_cast<word*>(device_send.data()), reinterpret_cast<word*>(device_receive.data())});
-    EXPECT_TRUE(equal(device_send.content(), send)) << "what was sent, owner " << static_cast<int>(who);
-    EXPECT_TRUE(equal(device_receive.content(), receive)) << "what was received, owner " << static_cast<int>(who);
+    EXPECT_TRUE(equal(device_send.content(), send))
+        << "send buffer, owner (0: device, 1: host, 2: mixed) " << static_cast<int>(who);
+    EXPECT_TRUE(equal(device_receive.content(), receive))
+        << "receive buffer, owner (0: device, 1: host, 2: mixed) " << static_cast<int>(who);
   }
 }
 

@@ -127,9 +127,9 @@ void* wrappers() {
   return opened;
 }
 
-// Whether hpe intercepts the CUDA calls of this process. With GPUs, the library that `hpe run` preloads in front of the
-// CUDA driver intercepts them; with soft devices, hpe's own CUDA runtime. CPU code and wrappers may then access memory
-// from cudaMalloc.
+// Whether CPU code and wrappers may access memory from cudaMalloc, because hpe intercepts the CUDA calls of this
+// process. With GPUs, the library that `hpe run` preloads in front of the CUDA driver intercepts them
+// (HPE_CUDA_HOST_ACCESS=off turns the accesses off); with soft devices, hpe's own CUDA runtime.
 bool serves_cuda_memory() {
   if (::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_file") != nullptr) return chosen().cuda_host_access;
   const void* const allocate = ::dlsym(RTLD_DEFAULT, "cudaMalloc");

@@ -5,8 +5,8 @@
 /// call MPI's own function, the function returns nullopt in all ranks, without effect.
 ///
 /// If all ranks know the sizes of the blocks, and all blocks have fewer than 4096 bytes, the ranks call MPI's own
-/// function. For such blocks, MPI's own function is faster if the blocks are in ordinary memory, and nearly as fast if
-/// they are in device memory.
+/// function, except in a blocking MPI_Allgatherv. For such blocks, MPI's own function is faster if the blocks are in
+/// ordinary memory, and nearly as fast if they are in device memory.
 
 #include "interpose/mpi/messages/point_to_point.h"
 
@@ -45,9 +45,9 @@ taken direct_scatterv(const void* sendbuf, const int* sendcounts, const int* dis
                       call_form form = __builtin_FUNCTION());
 
 /// Reductions of at least 64 KiB with a predefined operation, on numbers of a type that hpe's reduction kernels
-/// support. A blocking call uses messages if all ranks use device memory; a non-blocking call uses messages for any
-/// memory. Each rank combines a part of the numbers: on its device if its buffer is in device memory, otherwise on the
-/// host. For fewer bytes, these functions return nullopt, because MPI's own function is faster.
+/// support. A blocking call uses messages if all ranks use device memory of the CUDA driver; a non-blocking call uses
+/// messages for any memory. Each rank combines a part of the numbers: on its device if its buffer is in device memory,
+/// otherwise on the host. For fewer bytes, these functions return nullopt, because MPI's own function is faster.
 taken direct_allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                        call_form form = __builtin_FUNCTION());
 taken direct_reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,

@@ -42,8 +42,8 @@ void exchange::send(const void* from, int count, MPI_Datatype type, int to) {
 }
 
 int exchange::finish(MPI_Comm comm) {
-  // This waits for one request after the other, because MPI_Waitall of Open MPI 4.1 may wait forever if one of several
-  // requests has failed.
+  // This function waits for one request after the other, because MPI_Waitall of Open MPI 4.1 may wait forever if one of
+  // several requests has failed.
   for (MPI_Request& request : requests_) note(::MPI_Wait(&request, MPI_STATUS_IGNORE));
   return result_ == MPI_SUCCESS ? result_ : raise(on_comm{comm}, result_);
 }

@@ -26,8 +26,8 @@ class exchange {
   [[nodiscard]] int size() const noexcept { return who_.size; }
 
   /// Begin to receive or send a message of `count` elements; do nothing if the elements contain no data. Add receives
-  /// before sends. If the buffer cannot be used, a message is exchanged nevertheless, with other memory, so that the
-  /// other rank does not wait forever; result() then returns the error.
+  /// before sends. If the buffer cannot be used, receive() receives into other memory and send() sends an empty
+  /// message, so that the other rank does not wait forever; result() then returns the error.
   void receive(void* to, int count, MPI_Datatype type, int from);
   void send(const void* from, int count, MPI_Datatype type, int to);
 
@@ -37,8 +37,8 @@ class exchange {
 
   /// Whether all messages have completed. Does not wait.
   [[nodiscard]] bool over();
-  /// Returns the first error of the messages that have completed, for which no error handler has been called;
-  /// MPI_SUCCESS if no message has failed.
+  /// Returns the first error of the completed messages; MPI_SUCCESS if none has failed. over() calls no error handler
+  /// for this error.
   [[nodiscard]] int result() const noexcept { return result_; }
   /// Call this when a thread of the program begins to wait in MPI until all messages have completed.
   void await();

@@ -10,7 +10,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The attribute's value for a communicator with ranks on other machines: an address that no near_group has.
+// The attribute's value for a communicator that has no near_group: an address that no near_group has.
 near_group* const no_group = [] {
   static char place;
   return reinterpret_cast<near_group*>(&place);
@@ -52,8 +52,8 @@ near_group* make_group(MPI_Comm comm) {
 
 near_channel::near_channel(MPI_Comm of) { HPE_REAL(Comm_idup)(of, &comm_, &made_); }
 
-// If MPI_Finalize deletes the attribute of MPI_COMM_WORLD, this does not free the communicator, because MPI_Finalize
-// frees it.
+// If MPI_Finalize deletes the attribute of MPI_COMM_WORLD, the destructor does not free the channel's communicator,
+// because MPI_Finalize frees it.
 near_channel::~near_channel() {
   if (ready_ && job::current() != nullptr) HPE_REAL(Comm_free)(&comm_);
 }
@@ -83,8 +83,8 @@ near_group* near_group::of(MPI_Comm comm) {
 }
 
 near_group* near_group::of_background(MPI_Comm comm) {
-  // In these calls, every rank sends to every other rank. With more than 8 ranks and ordinary memory, MPI's tree
-  // algorithms are faster.
+  // In most of these calls, every rank sends to every other rank. With more than 8 ranks and ordinary memory, MPI's
+  // tree algorithms are faster.
   constexpr int most_ranks = 8;
   const job* const running = job::current();
   if (running == nullptr || !running->all_use_cuda) return nullptr;

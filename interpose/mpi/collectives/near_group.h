@@ -47,11 +47,11 @@ class near_group {
   /// memory, the call uses no messages.
   enum class needed : std::uint8_t { one, all };
 
-  /// Returns the group of a communicator; nullptr, in all ranks, if some of the communicator's ranks run on other
-  /// machines, or if direct copies are off.
+  /// Returns the group of a communicator; nullptr, in all ranks, for an intercommunicator or a single rank, if some of
+  /// the communicator's ranks run on other machines, or if direct copies are off or impossible.
   [[nodiscard]] static near_group* of(MPI_Comm comm);
-  /// Like of(), for non-blocking calls, in which the ranks cannot vote. Also returns nullptr if a rank of the job
-  /// cannot use CUDA, or if the communicator has more than 8 ranks.
+  /// Like of(), for non-blocking calls, in which the ranks cannot vote. Also returns nullptr if hpe does not intercept
+  /// CUDA in all ranks of the job (hpe run), or if the communicator has more than 8 ranks.
   [[nodiscard]] static near_group* of_background(MPI_Comm comm);
 
   near_group(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}

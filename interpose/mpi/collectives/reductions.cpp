@@ -58,7 +58,7 @@ std::optional<reduction::operation> operation_of(MPI_Op op) {
 // One reduction, with this rank's arguments.
 class reduction_call {
  public:
-  // out: nullptr in ranks that receive no result.
+  // `out`: nullptr in ranks that receive no result.
   reduction_call(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, std::optional<int> root)
       : in_(in == MPI_IN_PLACE ? out : in),
         in_place_(in == MPI_IN_PLACE),

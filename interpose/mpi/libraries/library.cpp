@@ -50,7 +50,7 @@ type_contents contents_with_int(MPI_Datatype type) {
 
 }  // namespace hpe::interpose::mpi
 
-/// libhpe-mpi.so calls this function once, before any wrapper. behind: returns the function with a name from a library
-/// after libhpe-mpi.so in the search order.
+/// libhpe-mpi.so calls this function once, before any wrapper. behind(name) returns the function with this name in the
+/// libraries after libhpe-mpi.so in the search order; nullptr if there is none.
 extern "C" __attribute__((visibility("default"))) void hpe_mpi_use(void* (*behind)(const char* name));
 void hpe_mpi_use(void* (*behind)(const char* name)) { hpe::interpose::mpi::find_behind = behind; }

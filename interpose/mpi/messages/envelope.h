@@ -22,8 +22,9 @@
 namespace hpe::interpose::mpi {
 
 /// The length of an envelope in bytes. Receives of short messages, for which latency matters, have buffers that are
-/// smaller than an envelope, so hpe does not have to inspect these receives. Every transport sends messages of this
-/// length eagerly. The length is a multiple of 16, so that an envelope does not end within an element of a datatype.
+/// smaller than an envelope, so hpe usually does not have to inspect these receives (point_to_point.h). Every transport
+/// sends messages of this length eagerly. The length is a multiple of 16, so that an envelope does not end within an
+/// element of a datatype.
 inline constexpr std::size_t envelope_bytes = 2032;
 /// The length in bytes of an envelope to a rank that inspects all its receives (offer_board::looks). Open MPI sends
 /// messages of up to 256 bytes in half the time of an envelope of full length, and without a request.
@@ -65,7 +66,7 @@ struct envelope {
     return bytes == short_envelope_bytes || bytes == envelope_bytes;
   }
 
-  /// Copies the envelope to the beginning of `into`, and sets the following bytes, up to `length` bytes in all, which
+  /// Copies the envelope to the beginning of `into`, and fills the rest of the first `length` bytes with zeros, which
   /// receivers ignore.
   void pack(wire& into, std::size_t length) const;
   /// Returns the envelope in a received message of `bytes` bytes; nullopt if the message is not an envelope.

@@ -15,8 +15,9 @@ using namespace receive_phase;  // NOLINT(google-build-using-namespace): of this
 
 namespace {
 
-// Returns the shape of a copy between two boxes (equal rows at equal distances); nullopt unless both boxes have the
-// same rows or one of them is contiguous.
+// Returns the shape of a copy between two boxes (equal rows at equal distances); nullopt if the bytes of a contiguous
+// box do not fill whole rows or planes of the other box, or if neither box is contiguous and their rows or planes
+// differ.
 std::optional<box_copy> shape_of(const box& from, const box& to) {
   const box_extent &read = from.extent, &room = to.extent;
   if (room.is_one_row()) return to_one_run(from);
@@ -47,10 +48,10 @@ std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t b
 
 }  // namespace
 
-// Not announced are receives with buffers in ordinary memory, with gaps or with wildcards. A receive is also not
-// announced while the program has unfinished work on its devices, because the sender could copy before this work ends.
-// MPI must match the receive with the sender's next message, so a receive is not announced if an earlier receive may
-// get this message.
+// hpe does not announce receives with buffers in ordinary memory or hpe memory, with gaps or with wildcards. A receive
+// is also not announced while the program has unfinished work on its devices, because the sender could copy before this
+// work ends. MPI must match the receive with the sender's next message, so a receive is not announced if an earlier
+// receive may get this message.
 std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which) {
   announcement_board* const board = announcement_board::current();
   if (board == nullptr || what.source < 0 || what.tag < 0 || !set_aside::of_process().empty()) return nullptr;

@@ -43,7 +43,8 @@ struct job {
   [[nodiscard]] static const job* current() noexcept;
 
   /// Carries out the agreement of the ranks and creates the job. The wrapper of MPI_Init calls this in every rank;
-  /// collective over all ranks. Has no effect with HPE_MPI_PIPELINE=off.
+  /// collective over all ranks. Creates no job if a rank cannot use the protocol, for example with MPICH. Has no effect
+  /// with HPE_MPI_PIPELINE=off.
   static void begin();
   /// Waits for the transfers in progress for which other ranks wait. The wrapper of MPI_Finalize calls this.
   static void end();

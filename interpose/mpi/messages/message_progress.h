@@ -27,7 +27,8 @@ class progress {
 
   static progress& of_process();
 
-  /// Registers hpe's function in Open MPI. Returns false if Open MPI has rejected the function. Call this only once.
+  /// Registers hpe's function in Open MPI. Returns false if the MPI library is not Open MPI or has rejected the
+  /// function. Call this only once.
   [[nodiscard]] bool attach();
   /// After this call, no thread calls continuations or polls.
   void detach() { attached_ = false; }
@@ -51,7 +52,7 @@ class progress {
   /// Makes hpe call `each` repeatedly, until `each` returns true.
   void repeat(poll each);
   /// Count the operations that are in progress: begun() when one begins, over() when one ends. While no operation is in
-  /// progress, calls of MPI take no longer than without hpe.
+  /// progress, hpe's function only loads one variable in each call of MPI.
   void begun() { ++going_on_; }
   void over() { --going_on_; }
   /// While an object of this class exists, it counts as an operation in progress.

@@ -18,9 +18,9 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// A message of up to sent_at_once bytes waits for its receiver only for offer_patience, because MPI itself would send
-// such a message eagerly. The MPI standard does not promise eager sends, but programs rely on them. Most receivers take
-// the offer within offer_patience.
+// Unless its send is synchronous, a message of up to sent_at_once bytes waits for its receiver only for offer_patience,
+// because MPI itself would send such a message eagerly. The MPI standard does not promise eager sends, but programs
+// rely on them. Most receivers take the offer within offer_patience.
 constexpr std::size_t sent_at_once = 4096;
 constexpr std::chrono::microseconds offer_patience{100};
 
@@ -208,7 +208,7 @@ bool outgoing::may_copy_to(const peer_bytes& place) const {
   return place.device != what_.shared->device || job::current()->rank < what_.world_rank;
 }
 
-// Copies the bytes to the target that the receiver has described. If the copy fails, leaves it to the receiver, which
+// Copies the bytes to the target that the receiver has described. If the copy fails, the receiver must copy, and
 // reports the error if it occurs again.
 void outgoing::push() {
   offer_board* const board = offer_board::current();

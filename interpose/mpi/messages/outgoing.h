@@ -49,8 +49,9 @@ class outgoing final : public message {
   void await() override;
 
  private:
-  /// Gathers the bytes if necessary, or waits for the kernels that write them and exports the bytes to a receiver on
-  /// this machine. Throws hpe::error if the only copy of the bytes was on a device that is lost.
+  /// In memory of the driver, gathers the bytes if necessary. In hpe memory, waits for the kernels that write the
+  /// bytes, and exports the bytes to a receiver on this machine; throws hpe::error if the only copy of the bytes was on
+  /// a device that is lost.
   void prepare() override;
   int start() override;
   void end_export();

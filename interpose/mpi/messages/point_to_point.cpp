@@ -24,9 +24,9 @@ namespace {
 // The number of receives in progress that are smaller than an envelope and whose messages hpe will not inspect.
 std::atomic<std::size_t> unseen_receives{0};
 
-// Whether hpe also inspects receives that are smaller than an envelope. hpe decides this once, when the program first
-// uses CUDA: the result is true if unseen_receives is 0. If it is true, other ranks may send messages of any size by
-// envelope.
+// Whether hpe also inspects receives that are smaller than an envelope. hpe decides this once, at the first receive
+// after the program has begun to use CUDA: the result is true if unseen_receives is 0. If it is true, other ranks may
+// send messages of any size by envelope.
 bool looks_at_all() {
   enum class choice : std::uint8_t { none, being_made, no, yes };
   static std::atomic<choice> chosen{choice::none};

@@ -2,13 +2,14 @@
 
 /// The point-to-point functions of MPI, for jobs that use the protocol of this folder (job.h). Each function returns
 /// the result of the program's call; nullopt, without effect, if MPI must execute the call itself. hpe sends large
-/// messages by envelope (envelope.h), and inspects each receive whose buffer is large enough for an envelope.
+/// messages of device memory by envelope (envelope.h), and also small messages if the receiver can copy them from
+/// memory of the CUDA driver. hpe inspects each receive whose buffer is large enough for an envelope.
 ///
 /// MPI itself sends the following messages: messages in buffered mode, which must not wait for the receiver; messages
-/// to the sender itself and to MPI_PROC_NULL; messages on intercommunicators and to processes of other jobs; messages
-/// in hpe memory with datatypes that have gaps; and messages of MPI_Sendrecv_replace. hpe inspects a receive that is
-/// smaller than an envelope only after the program has used CUDA or has set an error handler. Without an error handler,
-/// MPI aborts the program when an envelope is too long for the receive.
+/// to MPI_PROC_NULL; messages in hpe memory to the sender itself, or with datatypes that have gaps; messages on
+/// intercommunicators and to processes of other jobs; and messages of MPI_Sendrecv_replace. hpe inspects a smaller
+/// receive only after the program has used CUDA or has set an error handler, or while hpe holds messages that it has
+/// taken out of MPI (set_aside.h). In other cases, MPI aborts the program when an envelope is too long for the receive.
 ///
 /// `function`: the name of the call in traces.
 

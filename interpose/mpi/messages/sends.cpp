@@ -32,7 +32,8 @@ bool may_reach(int rank, std::size_t bytes) {
          (bytes >= envelope_bytes || board->looks(rank));
 }
 
-// Shares memory of the driver with another rank. Returns nullopt if the rank cannot access the memory.
+// Shares memory of the driver with another rank. Returns nullopt if the rank cannot access the memory. Logs a warning
+// if both ranks take turns on one GPU.
 std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
                                       std::size_t extent) {
   if (!may_reach(rank, bytes)) return std::nullopt;

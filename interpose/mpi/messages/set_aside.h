@@ -65,10 +65,10 @@ class set_aside {
   /// Receives a matched message and checks whether it is an envelope. The result contains a new handle, which replaces
   /// `handle`.
   [[nodiscard]] matched look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm);
-  /// Records that the program gets the handle of the message `what`.
+  /// Records that the program gets the handle of the message `what`. Does nothing if the handle is not from
+  /// look_into().
   void handed_out(const matched& what);
-  /// Removes and returns the message that handed_out() has recorded for a handle; nullopt if there is none. Callers
-  /// must call handed_out() only for handles that look_into() has returned.
+  /// Removes and returns the message that handed_out() has recorded for a handle; nullopt if there is none.
   [[nodiscard]] std::optional<matched> taken_back(MPI_Message handle);
 
  private:

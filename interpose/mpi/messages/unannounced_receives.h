@@ -1,7 +1,7 @@
 #pragma once
 
 /// Records the receives in progress that are not announced (board/announcement_board.h). MPI matches a message with the
-/// oldest receive that fits. If a later receive was announced, the sender would copy the message to the wrong buffer.
+/// oldest receive that fits. If hpe announced a later receive, the sender could copy the message to the wrong buffer.
 /// So hpe announces a receive only if no unannounced receive in progress may get the same message.
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace hpe::interpose::mpi {
 
 /// One receive in progress that is not announced. The object exists from before the receive is posted until its message
-/// has been received. Callers of these functions must hold a progress::guard, except for class call.
+/// has been received. Callers of these functions must hold a progress::guard, except for those of class `call`.
 class unannounced_receive {
  public:
   unannounced_receive(MPI_Comm comm, int source, int tag);

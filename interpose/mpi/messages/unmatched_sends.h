@@ -85,8 +85,7 @@ class unmatched_sends {
     bool placed;
   };
   // The state of messages that MPI has sent to the addresses of one slot. Many addresses share a slot, which stores
-  // only the last of these addresses. `others`: MPI may have sent messages to other addresses of the slot that are not
-  // matched.
+  // only the last of these addresses. `others`: whether there may be unmatched messages to other addresses of the slot.
   struct slot {
     send_address last;
     std::uint64_t noted = 0;  // the number of the last call of note() for the slot; 0 if there was none

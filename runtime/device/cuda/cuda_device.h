@@ -19,8 +19,9 @@ class cuda_stream;
 /// One GPU, used through its primary context, which the program's own CUDA runtime uses as well.
 class cuda_device final : public device {
  public:
-  /// `ordinal`: the driver's number of the GPU. `wanted`: contains the limits of memory, and how processes share the
-  /// GPU. Throws HPE_ERROR_INITIALIZATION if the GPU does not support a feature that hpe needs.
+  /// `ordinal`: the driver's number of the GPU. `wanted` limits the device memory that hpe uses, and says whether
+  /// processes share the GPU. Throws HPE_ERROR_INITIALIZATION if the GPU cannot be used or lacks a feature that hpe
+  /// needs.
   cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted);
   ~cuda_device() override;
 

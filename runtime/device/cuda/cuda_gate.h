@@ -18,8 +18,8 @@ struct polling {
   static constexpr std::chrono::microseconds awake{500};
 
   // The time for which a thread that waits for no timepoint, only for ring(), spins before it sleeps. A program thread
-  // whose page fault was handled usually raises its next page fault within this time, even if it writes blocks that hpe
-  // opened in advance.
+  // whose page fault was handled usually raises its next page fault within this time, even if it first writes blocks
+  // that hpe has opened in advance.
   static constexpr std::chrono::microseconds awake_without_work{500};
 
   [[nodiscard]] static std::chrono::nanoseconds pause(std::chrono::nanoseconds waited) {

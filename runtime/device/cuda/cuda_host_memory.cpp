@@ -20,7 +20,8 @@ namespace hpe::device::cuda {
 namespace {
 
 // Pinning takes 180 us for each piece plus 25 us for each MiB (H200, pieces of 2 MiB and 32 MiB whose pages existed).
-// So each piece after an adjacent piece is twice as large as that piece, and a single copy pins only a small piece.
+// So a piece directly after another piece is at least twice as large as that piece, and a first copy pins only its own
+// bytes, rounded up to smallest_piece.
 constexpr std::size_t smallest_piece = granule_size;
 constexpr std::size_t largest_piece = 16 * granule_size;
 
@@ -32,8 +33,8 @@ constexpr std::size_t expected_piece = 8 * granule_size;
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
 // The driver holds a lock while it registers memory, and needs the same lock to queue a copy. So only one of the
-// threads that pin ahead registers memory at a time. After each registration it pauses for this time, in which other
-// threads can queue copies. (H200: copies of untouched memory run at 21.7 GB/s instead of 19.4 GB/s.)
+// threads that pin ahead registers memory at a time. After each registration, the thread pauses for this time, in which
+// other threads can queue copies. (H200: copies of untouched memory run at 21.7 GB/s instead of 19.4 GB/s.)
 constexpr std::chrono::microseconds between_registrations{50};
 
 // Prepared pieces that no copy has used occupy at most 1 / share_of_free_memory of the host memory that is free. The
@@ -41,7 +42,7 @@ constexpr std::chrono::microseconds between_registrations{50};
 constexpr double share_of_free_memory = 4;
 constexpr std::size_t prepared_between_checks = 128 * granule_size;
 
-// At most eight threads pin: more threads would only wait for each other's locks in the kernel and in the driver.
+// At most eight threads pin ahead: more threads would only wait for locks of the operating system and of the driver.
 unsigned thread_count() { return std::clamp(os::usable_cores() / 2, 1U, 8U); }
 
 void* host_pointer(std::uintptr_t address) {
@@ -210,7 +211,7 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
     // If copies are expected, the threads pin the following bytes, so this copy pins only its own bytes. Otherwise the
-    // new piece is twice as large as the piece directly before it.
+    // new piece is at least twice as large as the piece directly before it.
     if (previous.end == result.begin && expected_.empty() && to_prepare_.empty())
       result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }

@@ -3,10 +3,10 @@
 /// The host memory that copies between host and GPUs use: the registered ranges, and the pinned pieces of these ranges.
 ///
 /// Ranges outside the UVAS may be far larger than the machine's memory, so this class pins a piece of a range only when
-/// a copy uses or will probably use the piece. Each piece that a copy adds after an adjacent piece is twice as large as
-/// that piece, up to 32 MiB. When the budget of pinned bytes is spent, the least recently used piece is unpinned. If
-/// memory cannot be pinned, the driver copies it through the driver's own buffers, which is slower. Ranges inside the
-/// UVAS are pinned as a whole, because kernels use them.
+/// a copy uses or will probably use the piece. Unless other threads pin ahead, a piece that a copy adds directly after
+/// another piece is at least twice as large as that piece, up to 32 MiB. When the budget of pinned bytes is spent, the
+/// least recently used piece is unpinned. If memory cannot be pinned, the driver copies it through the driver's own
+/// buffers, which is slower. Ranges inside the UVAS are pinned as a whole, because kernels use them.
 ///
 /// Before missing pages are pinned, this class allocates them, as huge pages if the operating system supports these.
 /// Several threads of this class allocate and pin the pages of expected ranges, because a single thread is ten times
@@ -89,7 +89,7 @@ class host_memory {
   void pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const;
 
   struct piece {
-    bool pinned = false;             // false while a thread is pinning the piece
+    bool pinned = false;             // false while a thread pins or unpins the piece
     bool prepared = false;           // the piece was prepared, and no copy has used it yet
     unsigned busy = 0;               // the number of copies on the piece that are being queued
     std::vector<timepoint> users{};  // for each timeline, the last timepoint at which a copy uses the piece
@@ -111,14 +111,16 @@ class host_memory {
   using locked = std::unique_lock<std::mutex>;
 
   [[nodiscard]] bool in_space(std::uintptr_t address) const noexcept;
-  /// Returns the piece that contains the address. If a thread is pinning the piece, waits until it is pinned.
+  /// Returns the piece that contains the address; pieces_.end() if there is none. Waits while a thread pins or unpins
+  /// this piece.
   pieces::iterator pinned_piece(locked& lock, std::uintptr_t address);
   [[nodiscard]] gap gap_for_copy(std::uintptr_t address, std::size_t bytes) const;
   /// Adds the registered part of a range to `ranges`, whose bytes the threads will pin. Starts the threads if they do
   /// not run.
   void add(gaps& ranges, std::uintptr_t address, std::size_t bytes);
-  /// Removes the first gap from `ranges`, or the first `most` bytes of this gap if it is larger, and returns the
-  /// removed bytes. Returns an empty gap if no gap is left.
+  /// Removes from `ranges` the next bytes for one thread to pin, and returns them. Skips bytes that are in pieces.
+  /// Returns at most `most` bytes, and fewer if idle threads can share the range. Returns an empty gap if `ranges`
+  /// contains no further bytes.
   [[nodiscard]] gap next(gaps& ranges, std::size_t most);
   /// Returns the next gap to prepare; an empty gap if no gap is left or a budget is spent. May release `lock` and lock
   /// it again.
@@ -126,14 +128,14 @@ class host_memory {
   /// Pins a gap, and releases `lock` meanwhile. Returns false if the system or the budget does not allow this.
   enum class purpose : std::uint8_t { copy, expectation, preparation };
   bool pin(locked& lock, gap where, purpose why);
-  /// Calls cuMemHostRegister for a thread that pins ahead of copies. Only one of these threads is in this function at a
-  /// time.
+  /// Calls cuMemHostRegister for a thread that pins ahead of copies. Only one of these threads registers memory at a
+  /// time; the others wait.
   CUresult register_in_turn(gap where);
   void work_ahead();
-  /// Unpins idle pieces, the least recently used piece first, until `bytes` more bytes can be pinned or no idle piece
-  /// is left. May release `lock` and lock it again.
+  /// Unpins idle pieces outside the UVAS, the least recently used piece first, until `bytes` more bytes can be pinned
+  /// or no idle piece is left. May release `lock` and lock it again.
   void make_room(locked& lock, std::size_t bytes);
-  /// If the piece was prepared, removes its bytes from the budget of prepared pieces.
+  /// If the piece was prepared and no copy has used it yet, subtracts its bytes from prepared_.
   void count_as_used(piece& p, std::size_t bytes);
   bool idle(const piece& p) const;
   /// Unpins and erases a piece, and releases `lock` meanwhile.
@@ -144,13 +146,13 @@ class host_memory {
   const budgets most_;
   const environment around_;
   mutable std::mutex mutex_;
-  // Held by the thread that pins ahead while it registers memory; never held together with mutex_.
+  // Held by a thread that pins ahead, while the thread registers memory; never held together with mutex_.
   std::mutex registering_;
-  // Notified when pinning succeeds or fails, when ranges are added, when prepared bytes are used, and for stop_.
+  // Notified when a piece was pinned or erased, when ranges are added, when prepared bytes are used, and for stop_.
   std::condition_variable changed_;
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;
-  std::size_t pinned_ = 0;     // bytes that are pinned, or are being pinned
+  std::size_t pinned_ = 0;     // bytes outside the UVAS that are pinned, or are being pinned
   std::size_t prepared_ = 0;   // how many bytes of pinned_ are in prepared pieces that no copy has used
   std::size_t unchecked_ = 0;  // bytes that may be prepared before hpe reads the machine's free memory again
   std::uint64_t clock_ = 0;

@@ -11,7 +11,7 @@ class cuda_set;
 /// hpe allocates no memory for them: bytes_of() is 0 and variables() is empty.
 class cuda_ptx_module final : public ptx_module {
  public:
-  /// Throws HPE_ERROR_NOT_FOUND if the driver cannot load the texts.
+  /// Throws the errors of ptx::parse, and HPE_ERROR_NOT_FOUND if the driver cannot load the texts.
   cuda_ptx_module(cuda_set& set, std::vector<std::string> texts);
   ~cuda_ptx_module() override;
 

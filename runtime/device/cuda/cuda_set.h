@@ -44,7 +44,8 @@ class cuda_set final : public device_set, public ptx_capability {
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
   std::unique_ptr<ptx_module> load(std::vector<std::string> texts) override;
-  /// Synchronises the contexts, which makes the driver print the output of kernels. Returns an empty list.
+  /// Returns an empty list. If kernels of loaded modules may print, synchronises the contexts, which makes the driver
+  /// print the kernels' output.
   std::vector<printed> take_output() override;
   [[nodiscard]] hpeFault fault_of(timepoint /*point*/) const override { return HPE_FAULT_NONE; }
   [[nodiscard]] bool reached(timepoint point) const noexcept override;

@@ -298,8 +298,8 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
 void cuda_stream::wait(timepoint point) {
   if (point.timeline == number_) return;
   cuda_stream* const other = set_.find_stream(point);
-  // A query whether the point is reached takes ten times as long as queuing the wait, so this does not query the
-  // driver.
+  // A query whether the point is reached takes ten times as long as queuing the wait, so this function does not query
+  // the driver.
   if (other == nullptr || other->known_reached(point.value)) return;
   device_.require_alive();
   const entered here(cu_, device_.context());

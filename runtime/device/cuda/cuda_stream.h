@@ -5,8 +5,8 @@
 ///
 /// One copy or fill of hpe may consist of several commands of the driver, each for one piece of the memory. If the
 /// driver accepts the first piece but refuses a later piece, hpe's command counts as queued and as failed. The event is
-/// created before the driver gets the command. If the driver cannot record the event after the command, the calling
-/// thread waits until the command has finished.
+/// created before the driver gets the command. If the driver has accepted only some pieces, or cannot record the event
+/// after the command, the calling thread waits until the stream has finished all its commands.
 
 #include <atomic>
 #include <chrono>
@@ -45,14 +45,15 @@ class cuda_stream final : public stream {
   // For the cuda_set and its devices:
 
   [[nodiscard]] cuda_device& device() const noexcept { return device_; }
-  /// Returns whether the command with this number has finished. Loads one variable if this is known, otherwise queries
-  /// an event.
+  /// Returns whether the command with this number is known to have finished. If not yet known, queries events, at most
+  /// once in a microsecond while the command is unfinished, so the result may be false for about this time after the
+  /// end.
   [[nodiscard]] bool reached(std::uint64_t value) noexcept;
   /// Like reached(), but never queries an event. False may mean that the command has finished, but that no query has
   /// found this out.
   [[nodiscard]] bool known_reached(std::uint64_t value) const noexcept { return completed_.load() >= value; }
-  /// Returns the number of the last command that had finished when the device was lost; `all` if the device is not
-  /// lost.
+  /// Returns the number of the last command that was known to have finished when the device was lost; `all` if the
+  /// device is not lost.
   [[nodiscard]] std::uint64_t lost_after() const noexcept { return lost_after_.load(); }
   /// Returns the error of a command that failed before the device was lost; nullopt if the command did not fail. The
   /// stream keeps the errors of the last hundred failures only.
@@ -61,11 +62,11 @@ class cuda_stream final : public stream {
   /// remain; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const noexcept;
   /// Marks the stream as lost with its device: all commands count as reached. Returns the name of the kernel that was
-  /// running or would have run next; an empty name if that command is not a kernel.
+  /// running or would have run next; an empty name if there is no such kernel.
   std::string lose();
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
-  /// device's context. The command then ends when `other` has finished this work. Commands of this stream that have not
-  /// finished must also be queued on `other`.
+  /// device's context. The command then ends when `other` has finished this work. Before, the function must have made
+  /// `other` wait for all unfinished commands of this stream.
   void ends_on(CUstream other) noexcept { end_ = other; }
   /// Makes `follower` wait for a command of this stream.
   void hold(CUstream follower, std::uint64_t value);

@@ -1,7 +1,7 @@
-// Invariant: after the first mapping in a segment of the UVAS, this segment stays reserved with the driver
-// (cuMemAddressReserve). The driver reserves only addresses at which the host has mapped nothing, so the runtime first
-// unmaps its own placeholder there. The driver then maps a placeholder of its own, and the runtime maps host views over
-// the driver's placeholder.
+// Invariant: after the first call of reserve(), map() or import_memory() for addresses in a segment of the UVAS, this
+// segment stays reserved with the driver (cuMemAddressReserve). The driver reserves only addresses at which the host
+// has mapped nothing, so the runtime first unmaps its own placeholder there. The driver then maps a placeholder of its
+// own, and the runtime maps host views over the driver's placeholder.
 #include "runtime/device/cuda/device_memory.h"
 
 #include <sys/mman.h>
@@ -17,8 +17,8 @@ namespace hpe::device::cuda {
 
 namespace {
 
-// The size of the largest unmapped range whose memory is kept. A larger range is a whole allocation of the program: its
-// memory returns to the driver, because other programs may need it.
+// The size of the largest unmapped range whose memory is kept. A larger range is usually a whole allocation of the
+// program: its memory returns to the driver, because other programs may need it.
 constexpr std::size_t largest_kept = std::size_t{32} << 20;
 constexpr std::size_t most_kept = 4 * largest_kept;  // for all devices together
 
@@ -72,8 +72,8 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
     (void)::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
                  0);
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
-              "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); HPE_ADDRESS_BASE "
-              "can name another place",
+              "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); set "
+              "HPE_ADDRESS_BASE to another address",
               size, begin, result == CUDA_SUCCESS ? "the addresses are in use" : cu_.words_for(result));
   }
 }

@@ -2,9 +2,9 @@
 
 /// The device memory of all GPUs of a set, mapped at addresses of the UVAS.
 ///
-/// When hpe evicts data from device memory to map other data, it keeps the memory of an unmapped range for the next
-/// range of the same size. The reason: copies run more slowly while the driver creates and releases memory (H200: 48
-/// GB/s instead of 55 GB/s).
+/// hpe keeps the memory of unmapped ranges of up to 32 MiB (128 MiB in all) for later ranges of the same size, because
+/// hpe unmaps and maps many ranges while it evicts data, and copies run more slowly while the driver creates and
+/// releases memory (H200: 48 GB/s instead of 55 GB/s).
 
 #include <cstddef>
 #include <cstdint>
@@ -29,14 +29,15 @@ class device_memory {
   device_memory(const device_memory&) = delete;
   device_memory& operator=(const device_memory&) = delete;
 
-  /// Makes the driver reserve the segments that contain a range. This unmaps everything that the host has mapped in
-  /// these segments, so call this before the host's views are mapped there, even if the range will not have device
-  /// memory.
+  /// Makes the driver reserve the segments that contain a range, unless it has reserved them already. This unmaps
+  /// everything that the host has mapped in newly reserved segments, so call this before the host's views are mapped
+  /// there, even if the range will not have device memory.
   void reserve(std::uintptr_t address, std::size_t bytes);
 
   /// Creates memory on a device and maps it at `address` for all `users`. `home` and `users`: the driver's numbers of
   /// the device, and of the devices that can access the memory. Throws the same errors as device::map. The caller must
-  /// hold an object of class entered with the device's context, and must clear the memory, which may contain old bytes.
+  /// hold an object of class entered with the device's context, and must clear or overwrite the memory, which may
+  /// contain old bytes.
   void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);
 
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws

@@ -93,8 +93,8 @@ std::uint32_t kernel_table::load(const std::string& name, const Load& load_one, 
   return static_cast<std::uint32_t>(modules_.size() - 1);
 }
 
-// Loads all functions of the module. Otherwise the driver would load each function at its first launch, and would wait
-// for all running work before it does this.
+// Loads all functions of the module if the driver has functions for this. Otherwise the driver would load each function
+// at its first launch, and would wait for all running work before it does this.
 void kernel_table::load_functions(CUmodule from) const {
   if (cu_.cuModuleGetFunctionCount == nullptr || cu_.cuModuleEnumerateFunctions == nullptr || cu_.cuFuncLoad == nullptr)
     return;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Opens GPUs as devices. If hpe is built without the CUDA toolkit, absent.cpp implements these functions and reports
-/// that there are no GPUs.
+/// Opens GPUs as devices. If hpe is built without the CUDA toolkit, absent.cpp implements open() and present(), and
+/// reports that there are no GPUs.
 
 #include <memory>
 #include <optional>

@@ -3,9 +3,10 @@
 /// Records the commands of devices for traces (HPE_TRACE): passes the times at which kernels and copies began and ended
 /// to the recorder.
 ///
-/// A thread of the watcher waits for the commands' timepoints. The operating system wakes this thread about ten
-/// microseconds after a command has ended, so the recorded ends are late by this time. A command counts as begun when
-/// it has been queued, the points for which it waits are reached, and the previous command of its stream has ended.
+/// A thread of the watcher waits for the commands' timepoints. The recorded ends are late: on soft devices by about ten
+/// microseconds, until the operating system has woken this thread; on GPUs by at most the pause between two queries of
+/// the driver (polling, cuda_gate.h). A command counts as begun when it has been queued, the points for which it waits
+/// are reached, and the previous command of its stream has ended.
 
 #include <deque>
 #include <map>

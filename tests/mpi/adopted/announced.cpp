@@ -20,7 +20,7 @@ bytes message(unsigned number) { return random_bytes(count, seed_of(2, number));
 // Sends `times` messages from device memory from rank 0 to rank 1, so that rank 1 announces later receives to rank 0.
 // hpe announces receives only to ranks that have sent device memory on the same communicator. After a sender has
 // claimed a wrong receive, hpe does not announce the next 64 receives. After a message from ordinary memory, the sender
-// claims no receive until a later message with the same tag has arrived.
+// claims no receive until a receive has matched a later message from device memory with the same tag.
 void meet(MPI_Comm comm, int times = 1) {
   const device_bytes memory(count);
   for (int i = 0; i < times; ++i) {

@@ -1,6 +1,7 @@
-// Tests messages between ranks from device memory that CUDA allocated. hpe copies these messages from device to device.
-// Messages must not wait for work for which the program has already waited, and must use the right memory after the
-// program has freed memory and allocated other memory at the same address.
+// Tests messages between ranks from device memory that CUDA allocated. hpe copies these messages from device to device,
+// or with HPE_MPI_DIRECT=0 through host memory. Messages must not wait for work for which the program has already
+// waited, and must use the right memory after the program has freed memory and allocated other memory at the same
+// address.
 #include <algorithm>
 #include <chrono>
 #include <thread>

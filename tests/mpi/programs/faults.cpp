@@ -1,5 +1,5 @@
-// A program in which a rank fails, for faults_test.py: faults <failure> <host|device>. The result must be the same for
-// both kinds of memory.
+// A program in which a rank or a device fails, for faults_test.py: faults <failure> <host|device>. The second argument
+// is the memory of the messages.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
 
   if (std::strcmp(argv[1], "killed") == 0) {
-    // A rank ends during a transfer: the first half arrives, the second half never arrives.
+    // Rank 1 ends after its first message. The second message, for which rank 0 waits, never arrives.
     if (rank == 1) {
       MPI_Send(p, n / 2, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
       std::raise(SIGKILL);
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
       if (step == 0 && rank == 0) MPI_Recv(p, n, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   } else if (std::strcmp(argv[1], "killed-sending") == 0) {
-    // Ends the process after 200 ms, most likely during the transfer of a message.
+    // Rank 1 ends after 200 ms, most likely during the transfer of a message.
     if (rank == 1)
       std::thread([] {
         ::usleep(200000);

@@ -79,7 +79,7 @@ TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
 TEST(coherence, SeveralThreadsOfARank) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Query_thread(&provided);
-  if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library has no threads";
+  if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library does not support MPI_THREAD_MULTIPLE";
   constexpr int threads = 4;
   constexpr word each = 1001;
   const hpe::array<word> from(threads * each);
@@ -118,7 +118,7 @@ TEST(coherence, ManySmallReceivesIntoOneBlock) {
       std::array<word, each> out{};
       out.fill(word(i) + 1000 * round);
       MPI_Send(out.data(), each, MPI_UINT32_T, next_rank(), i, world);
-      block[(2 * i + 1) * each] += 1;  // the host writes a word between two received columns
+      block[(2 * i + 1) * each] += 1;  // the host writes a word between two received messages
     }
     MPI_Waitall(many, requests.data(), MPI_STATUSES_IGNORE);
     for (int i = 0; i < many; ++i) {

@@ -6,7 +6,7 @@
 
 namespace {
 
-// The number of words of a block: enough that hpe copies the block from device to device.
+// The number of words of a block: enough that hpe copies blocks in memory of the CUDA driver from device to device.
 constexpr int n = 1100;
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
@@ -166,7 +166,8 @@ TEST(collectives, Allreduce) {
       [&](buffers b, MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, b.receive, n, type, MPI_MIN, world, r); });
 }
 
-// Reductions of so many numbers that hpe combines them on devices: each rank combines a part of the numbers.
+// Reductions of so many numbers that hpe combines them on devices if they are in memory of the CUDA driver: each rank
+// combines a part of the numbers.
 TEST(collectives, LargeReductions) {
   constexpr int many = 20001;
   // hpe's kernels do not support the last operation.

@@ -1,4 +1,5 @@
-// Tests the errors that hpe returns to programs with MPI_ERRORS_RETURN.
+// Tests the errors that hpe returns to programs that handle errors (MPI_ERRORS_RETURN, or an error handler of the
+// program).
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -32,7 +32,8 @@ namespace hpe::interpose::mpi {
 /// Callers of these functions must hold a progress::guard, except where the function's comment says "Thread safe".
 class announcement_board {
  public:
-  /// Returns the board of this job; nullptr if the ranks of this machine do not announce receives. Thread safe.
+  /// Returns the board of this job; nullptr if the ranks of this machine do not announce receives, for example because
+  /// there are more than 32 ranks. Thread safe.
   [[nodiscard]] static announcement_board* current() noexcept;
   /// Opens the board. job::begin calls this in every rank, after offer_board::open(). Collective over the ranks of this
   /// machine.
@@ -59,7 +60,7 @@ class announcement_board {
   /// Returns the sender to which a receive should be announced; nullptr if the receive should not be announced.
   [[nodiscard]] const correspondent* sender_of(MPI_Comm comm, int source);
   /// Call this when a sender has claimed the announcement of a receive, but MPI has matched another message with the
-  /// receive. sender_of() then returns nullptr for the following receives from this sender.
+  /// receive. sender_of() then returns nullptr for the next 64 receives from this sender.
   void mistaken(MPI_Comm comm, int source);
 
   /// Describes the messages that an announced receive can match.

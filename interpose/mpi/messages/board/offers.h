@@ -9,7 +9,7 @@
 /// and sets the offer to `done`, or leaves the copy to the receiver. If the sender does not begin the copy soon, the
 /// receiver withdraws its request and copies. A sender that must not wait withdraws an offer that the receiver has not
 /// taken. A sender may also copy without being asked, if it finds an announced receive for the message
-/// (announcements.h).
+/// (announcement_board.h).
 ///
 /// When one rank reads what the other rank has written to an offer's cell, the cache line moves between two processors.
 /// To avoid some of these transfers, a sender does not write to the cell of an offer that it will never withdraw (a
@@ -30,8 +30,8 @@ namespace hpe::interpose::mpi {
 /// Callers of these functions must hold a progress::guard, except where the function's comment says "Thread safe".
 class offer_board {
  public:
-  /// Returns the board of this job; nullptr in all ranks of this machine if one of them cannot map the shared memory.
-  /// Thread safe.
+  /// Returns the board of this job; nullptr before MPI_Init, after MPI_Finalize, and in all ranks of this machine if
+  /// direct copies are off or one of the ranks cannot map the shared memory. Thread safe.
   [[nodiscard]] static offer_board* current() noexcept;
   /// Opens the board. job::begin calls this in every rank, before the first message. Collective over the ranks of this
   /// machine.

@@ -1,8 +1,9 @@
 #pragma once
 
 /// Transfers a payload from one process to another in chunks, so that devices copy some chunks while the network
-/// transfers others. At any time, each process has at most at_once chunks in host buffers. The payload may be in hpe
-/// memory or in any other memory. The caller must not use this memory until the transfer has ended.
+/// transfers others. At any time, each of the two processes has at most at_once chunks of a payload in host buffers.
+/// The payload may be in hpe memory or in any other memory. The caller must not use this memory until the transfer has
+/// ended.
 
 #include <array>
 #include <cstddef>
@@ -30,8 +31,8 @@ struct chunk_plan {
 
   static constexpr std::size_t at_once = 8;
 
-  /// Returns the chunk size in bytes for a message of `bytes` bytes: small enough that a message has several chunks,
-  /// large enough that chunks are transferred at full speed, and at most `most`.
+  /// Returns the chunk size in bytes for a message of `bytes` bytes: small enough that a long message has several
+  /// chunks, large enough that chunks are transferred at full speed, and at most `most`.
   [[nodiscard]] static std::size_t chunk_for(std::size_t bytes, std::size_t most);
 };
 

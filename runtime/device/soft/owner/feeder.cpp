@@ -12,7 +12,7 @@ feeder::feeder(std::unique_ptr<gate> sleeping_place) : gate_(std::move(sleeping_
   constexpr std::size_t all_streams = std::size_t{max_devices} * max_streams;
   for (auto* const list : {&hungry_, &still_hungry_}) list->reserve(all_streams);
   room_.reserve(all_streams);
-  // Allocated before the thread starts, so that no exception can occur between the start and the next line.
+  // Allocated before the thread starts, so that no exception can lose the started thread.
   auto memory_for_it = std::make_unique<std::thread>();
   *memory_for_it = os::start_thread("hpe-feeder", [this] { run(); });
   thread_ = std::move(memory_for_it);

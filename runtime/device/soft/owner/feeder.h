@@ -33,7 +33,7 @@ class feeder {
 
  private:
   void run();
-  /// Sleeps until half of a hungry stream's ring is free, or until another stream is added.
+  /// Sleeps until half of the ring of a stream in still_hungry_ is free, or until another stream is added.
   void sleep();
 
   std::unique_ptr<gate> gate_;

@@ -21,7 +21,7 @@ monitor::monitor(std::vector<softd_process*> processes, std::function<void(unsig
   if (!stop_) throw_system_error("eventfd");
   for (const softd_process* process : processes_) watched_.push_back({process->pidfd(), POLLIN, 0});
   watched_.push_back({stop_.get(), POLLIN, 0});
-  // Allocated before the thread starts, so that no exception can occur between the start and the next line.
+  // Allocated before the thread starts, so that no exception can lose the started thread.
   auto memory_for_it = std::make_unique<std::thread>();
   *memory_for_it = os::start_thread("hpe-monitor", [this] { watch(); });
   thread_ = std::move(memory_for_it);

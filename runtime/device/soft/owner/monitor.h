@@ -19,8 +19,9 @@ namespace hpe::device::soft {
 class monitor {
  public:
   /// Starts the thread. When a process ends, the thread calls on_death with the index of the process and a text that
-  /// describes how the process ended. If `interval` is not 0, the thread also calls on_interval at this interval. The
-  /// processes must outlive the monitor.
+  /// describes how the process ended. The thread also does this, for all processes, when the program has closed hpe's
+  /// descriptors. If `interval` is not 0, the thread also calls on_interval at this interval. The processes must
+  /// outlive the monitor.
   monitor(std::vector<softd_process*> processes, std::function<void(unsigned, std::string_view)> on_death,
           std::chrono::milliseconds interval, std::function<void()> on_interval);
   monitor(const monitor&) = delete;

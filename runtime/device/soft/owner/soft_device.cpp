@@ -207,8 +207,7 @@ std::string soft_device::words_for_running(const command& what) const {
   if (what.what == command::kind::launch && crowd != 0)
     words += fmt::format(
         ": {} of its blocks wait in loops, and there is no room for further blocks beside them; blocks that wait for "
-        "each other must fit on the device at once, and it holds 32 for each thread (HPE_SOFT_THREADS), of which it "
-        "has {}",
+        "each other must fit on the device at once, and it holds 32 for each of its {} threads (HPE_SOFT_THREADS)",
         crowd, set_.configuration().threads);
   return words;
 }

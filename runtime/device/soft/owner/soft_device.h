@@ -52,7 +52,7 @@ class soft_device final : public device {
   void look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit);
 
   /// Marks the device as lost: the timepoints of all queued commands then count as reached. The monitor calls this
-  /// once, when the device's process has ended. `how`: how the process ended.
+  /// once, when the device's process has ended or can no longer be reached. `how`: how the process ended.
   void lose(std::string_view how);
   /// After this call, the end of the device's process does not count as a failure.
   void expect_end() noexcept { ending_ = true; }

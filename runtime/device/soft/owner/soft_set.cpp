@@ -39,8 +39,8 @@ unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
 }
 
 /// Returns the number of parts into which the cores are divided among the devices; 0 if the cores are not divided. By
-/// default, the ranks of an MPI job do not divide the cores: each rank would divide the same cores, so that some cores
-/// would run several devices, and other cores none.
+/// default, the cores are not divided if HPE_SOFT_THREADS is set, or in an MPI job: each rank would divide the same
+/// cores, so that some cores would run several devices, and other cores none.
 unsigned core_shares(const topology& shape, const options& wanted) {
   if (wanted.soft_cores == core_division::shares) return shape.devices();
   if (wanted.soft_cores == core_division::any) return 0;

@@ -35,8 +35,8 @@ class soft_stream final : public stream {
   /// Whether the command was queued or running when the device was lost.
   [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
 
-  /// If more than long_queue commands wait for free slots in the ring, returns the point after which only half of
-  /// long_queue commands wait; otherwise none().
+  /// If the queue of waiting commands is long (look_at_crowd), returns the point after which at most long_queue / 2 of
+  /// the commands wait; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const;
 
   // For the feeder:
@@ -109,8 +109,7 @@ class soft_stream final : public stream {
 
   // The next two members are guarded by the set's mutex failures_.
   std::uint64_t failures_taken_ = 0;
-  // The numbers of commands whose failures were reported by leave_out_failure(), if these failures come after
-  // failures_taken_.
+  // The numbers of the commands that were passed to leave_out_failure() and whose failures come after failures_taken_.
   std::set<std::uint64_t> left_out_;
 };
 

@@ -56,8 +56,9 @@ class keeper_parent {
 /// program how hpe-softd ended.
 class softd_process {
  public:
-  /// Starts `program`, hpe-softd, as device number `device`. The new process inherits only standard input, output and
-  /// error, and the keeper's socket. Throws HPE_ERROR_INITIALIZATION if the process cannot be started.
+  /// Starts `program`, hpe-softd, as device number `device`. The new process inherits only standard output and error,
+  /// and the keeper's socket; standard input is /dev/null. Throws HPE_ERROR_INITIALIZATION if the process cannot be
+  /// started.
   softd_process(const std::string& program, unsigned device, const uvas_layout& layout);
   softd_process(const softd_process&) = delete;
   softd_process& operator=(const softd_process&) = delete;

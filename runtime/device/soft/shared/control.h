@@ -14,8 +14,8 @@
 
 namespace hpe::device::soft {
 
-/// The descriptor number of two sockets: in a keeper, its socket to the owner; in a device process, its end of the
-/// control sockets.
+/// The descriptor number of two sockets: in a keeper, the keeper's socket to the owner; in a device process, the
+/// device's control socket, also to the owner.
 inline constexpr int control_descriptor = 3;
 
 /// A message from a device's keeper to the owner. The first message contains the number of the device's process and

@@ -37,8 +37,9 @@ struct link_limit {
 /// any other text. `variable`: the name of the option, for the error message.
 [[nodiscard]] link_limit parse_link(const std::string& variable, const std::string& text);
 
-/// Parses HPE_SOFT_NODES, for example "0,1", and returns the NUMA node of each of `devices` devices. If the text is
-/// empty, every node is unknown_node. Throws HPE_ERROR_INITIALIZATION for any other text.
+/// Parses HPE_SOFT_NODES, for example "0,1", and returns the NUMA node of each of `devices` devices. If there are fewer
+/// nodes than devices, the nodes repeat. If the text is empty, every node is unknown_node. Throws
+/// HPE_ERROR_INITIALIZATION if the text is no list of numbers up to 1023.
 [[nodiscard]] std::vector<int> parse_nodes(const std::string& text, unsigned devices);
 
 }  // namespace hpe::device::soft

@@ -52,7 +52,7 @@ class doorbell {
 inline void relax() noexcept { __builtin_ia32_pause(); }
 
 /// Spins for at most 20 us, about as long as a short command takes on a device whose threads do not sleep. Returns true
-/// as soon as holds() is true, and false after this time.
+/// as soon as holds() is true, and false after this time. On a single core, calls holds() only once.
 template <class Condition>
 bool spin_until(Condition holds) {
   constexpr std::chrono::microseconds patience{20};

@@ -4,7 +4,8 @@
 /// the configuration, command rings, timelines, gates and link clocks. The memory is an anonymous memory file, so no
 /// name remains in a file system.
 ///
-/// The file has a section for each writer. Each process maps the sections that it needs; the addresses may differ
+/// The file has a section for the configuration, the common section, and for each device a section for the device's
+/// status and one for the device's rings. Each process maps the sections that it needs; the addresses may differ
 /// between processes. The owner maps all sections. A device reads the configuration, its own rings and the status of
 /// other devices, and writes its own status and the common section. The common section contains the doorbells with
 /// which processes sleep and wake each other, and the clocks of links. Before the owner uses a value that a device has
@@ -65,7 +66,7 @@ struct command_ring {
   }
 };
 
-/// Written by the device, and by the owner after the device has died.
+/// Written by the device. The owner also writes members of the timelines (timeline.h).
 struct device_status {
   // The number of bytes that the device has written to the file with the output of kernels.
   std::atomic<std::uint64_t> output{0};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint64_t late_wakeup = 60'000;  // nanoseconds by which a sleep may end late
-// Nanoseconds after a piece within which its user reserves the link for the next piece.
+// How long a claim on a link lasts after the arrival of the user's current piece, in nanoseconds.
 constexpr std::uint64_t return_time = 100'000;
 
 void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the owner and the devices both use of a PTX module: its texts in a memory file, and the positions of its
-/// variables in the module's parts (ptx_part).
+/// The properties of a PTX module that both the owner and the devices use: its texts in a memory file, and the
+/// positions of its variables in the module's parts (ptx_part).
 
 #include <cstddef>
 #include <string>

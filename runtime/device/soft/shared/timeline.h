@@ -2,8 +2,8 @@
 
 /// The progress of a stream, in memory shared by the owner and all devices. Commands of a stream are numbered from 1.
 ///
-/// Writers: the owner (submitted), the stream's device (completed, failures), and, after that device has died, the
-/// owner's monitor (completed, lost_after).
+/// Writers: the owner (submitted, gates), the stream's device (completed, failures), and, after that device has died,
+/// the owner's monitor (completed, lost_after).
 
 #include <array>
 #include <atomic>

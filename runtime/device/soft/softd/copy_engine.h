@@ -10,7 +10,7 @@ namespace hpe::device::soft {
 
 class copy_engine {
  public:
-  /// The threads of `pool` share the work of a large copy if the copy uses no link with a limit.
+  /// The threads of `pool` divide a copy of more than 512 KiB among themselves if the copy uses no link with a limit.
   copy_engine(unsigned device, fabric& shared, address_space& memory, tile_pool& pool)
       : device_(device), shared_(shared), memory_(memory), pool_(pool) {}
 

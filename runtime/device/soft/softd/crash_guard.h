@@ -42,7 +42,7 @@ std::optional<crash> run_guarded(Body& body, const std::atomic<bool>* stop = nul
 /// signals, it continues.
 void stop_thread(pthread_t thread) noexcept;
 [[nodiscard]] bool is_stop(const crash& what) noexcept;
-/// Returns a crash for which is_stop() is true, for a launch that was stopped while no thread ran one of its bodies.
+/// Returns a crash for which is_stop() is true, for a launch that was stopped while no thread ran its tiles.
 [[nodiscard]] crash make_stop() noexcept;
 
 /// Decodes the interrupted instruction and returns the address of its memory operand; 0 if the instruction has no
@@ -50,7 +50,7 @@ void stop_thread(pthread_t thread) noexcept;
 /// Linux does not report non-canonical addresses. Safe in a signal handler.
 [[nodiscard]] std::uintptr_t operand_address(const ucontext_t& at) noexcept;
 
-/// Counts recoveries from crashes and stops. begun: the number of abandoned bodies. ended: the number of abandoned
+/// Counts recoveries from crashes and stops. `begun`: the number of abandoned bodies. `ended`: the number of abandoned
 /// bodies after which the thread has passed a test of malloc's locks. If an abandoned body holds such a lock, for
 /// example after a crash in malloc, the test never returns, and the process must end.
 struct recoveries {

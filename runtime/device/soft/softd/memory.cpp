@@ -55,7 +55,7 @@ address_space::address_space(const uvas_layout& layout)
     : layout_(layout), space_(layout.base - granule_size, layout.size() + granule_size, granule_size) {
   HPE_REQUIRE(
       reinterpret_cast<std::uintptr_t>(space_.data()) == layout.base - granule_size, HPE_ERROR_INITIALIZATION,
-      "the {} bytes at {:#x} are not free in the process of a soft device; HPE_ADDRESS_BASE can name another place",
+      "the {} bytes at {:#x} are not free in the process of a soft device; set HPE_ADDRESS_BASE to another address",
       layout.size(), layout.base);
 }
 
@@ -117,9 +117,9 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
     table_.insert(address, bytes, {});
     return;
   }
-  // Map the registered memory 1 TiB below the UVAS, at addresses that programs do not use by default. If a kernel uses
-  // a pointer to ordinary memory of the program, it must fault: this device must not have registered memory at that
-  // address.
+  // Map the registered memory, if possible, 1 TiB below the UVAS, at addresses that programs do not use by default. If
+  // a kernel uses a pointer to ordinary memory of the program, it must fault: this device must not have registered
+  // memory at that address.
   constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
   const std::uintptr_t below =
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;

@@ -2,9 +2,9 @@
 
 /// The address space of a device process. The UVAS has the same addresses as in the owner (the process that runs the
 /// program). Only ranges that this device can access are backed by memory, so an access to any other address faults.
-/// There is one exception: the 64 KiB directly below an allocation (its room) are backed by separate memory. The
-/// reason: a kernel that reads a few bytes below its array does not fault on a GPU, because the driver has other memory
-/// there. Registered host memory outside the UVAS is mapped at other addresses than in the owner.
+/// There is one exception: the 64 KiB directly below an allocation (the allocation's room) are backed by separate
+/// memory, because a kernel that reads a few bytes below its array does not fault on a GPU, where the driver has mapped
+/// other memory. Registered host memory outside the UVAS is mapped at other addresses than in the owner.
 
 #include <map>
 #include <set>

@@ -28,7 +28,7 @@ std::uint64_t number_of(const triple& block, const triple& grid) {
   return block[0] + grid[0] * (block[1] + grid[1] * block[2]);
 }
 
-/// A range of indices along one axis of a grid. spans_of divides an axis into three ranges: the first index, all
+/// A range of indices along one axis of a grid. spans_of divides an axis into up to three ranges: the first index, all
 /// indices between, and the last index.
 struct span_of_axis {
   std::uint64_t first, count;

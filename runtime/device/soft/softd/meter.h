@@ -5,9 +5,9 @@
 ///
 /// The interpreter runs some blocks of a launch, and counts the bytes that these blocks read and write in the memory of
 /// other devices and of the host. A sector of 32 bytes counts once for each block that reads it, and once for each
-/// block that writes it, as if the caches kept the sector until the block ends. Each atomic operation counts. The count
-/// is then scaled to all blocks of the launch. Blocks at the edges of the grid are sampled separately, because they
-/// often access halos in the memory of other devices.
+/// block that writes it, as if the caches kept the sector until the block ends. Each atomic operation counts as 32
+/// written bytes. The count is then scaled to all blocks of the launch. Blocks at the edges of the grid are sampled
+/// separately, because they often access halos in the memory of other devices.
 
 #include <cstdint>
 #include <map>
@@ -57,16 +57,16 @@ class traffic_count {
   remote_traffic total_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Makes launches wait for the links of a device. A launch waits as long as an earlier launch with the same kernel,
-/// shape and parameters. The traffic of every 16th of these launches is counted again, because the data that determines
-/// the traffic may have changed. Thread-safe.
+/// Makes launches wait for the links of a device. The traffic is counted at the first launch with the same kernel,
+/// shape and parameters, and again at every 16th of these launches, because the data that determines the traffic may
+/// have changed. The other launches wait for the traffic that was counted last. Thread-safe.
 class link_meter {
  public:
   link_meter(unsigned device, fabric& shared, const address_space& memory)
       : device_(device), shared_(shared), memory_(memory) {}
 
-  /// Call this before a launch. Returns the object that must count the traffic of the launch; null if the traffic of
-  /// such a launch is known, or if no link has a limit.
+  /// Call this before a launch. Returns the object that must count the traffic of the launch; null if the traffic of an
+  /// equal launch is known, or if no link has a limit.
   [[nodiscard]] std::unique_ptr<traffic_count> begin(const ptx::launch_configuration& launch);
   /// Call this after the launch, with the result of begin. Waits until the links have transferred the launch's traffic.
   /// `start`: the link time at which the launch began.

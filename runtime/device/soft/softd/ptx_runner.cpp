@@ -90,7 +90,7 @@ ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
 
 namespace {
 
-// The number of blocks that a thread runs at once, the same number as on a multiprocessor of a GPU.
+// The largest number of blocks that a thread runs at once, as on a multiprocessor of a GPU.
 constexpr std::uint32_t blocks_per_thread = 32;
 
 struct stopped final : std::exception {};
