@@ -179,9 +179,14 @@ void pending_table::drop(MPI_Win win) {
 }
 
 void pending_table::forget(MPI_Comm comm) {
-  const lock_guard lock(mutex_);
-  for (const auto& [request, operation] : by_request_) operation->forget(comm);
-  for (const auto& [request, operation] : abandoned_) operation->forget(comm);
+  // Operations are called without the mutex, because they take mutexes that other threads hold while they use the table.
+  std::vector<std::shared_ptr<pending>> all;
+  {
+    const lock_guard lock(mutex_);
+    for (const auto& [request, operation] : by_request_) all.push_back(operation);
+    for (const auto& [request, operation] : abandoned_) all.push_back(operation);
+  }
+  for (const auto& operation : all) operation->forget(comm);
 }
 
 }  // namespace hpe::interpose::mpi

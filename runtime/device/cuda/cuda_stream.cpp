@@ -38,7 +38,7 @@ CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, cons
   HPE_REQUIRE(!shape.cooperative, HPE_ERROR_NOT_SUPPORTED,
               "hpe queues no cooperative launches on GPUs; use CUDA directly for such launches");
   constexpr unsigned without_asking = 48 * 1024;
-  if (shape.shared_bytes > without_asking)
+  if (shape.shared_bytes != 0 && how.sharedMemBytes > without_asking)
     cu.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                           static_cast<int>(how.sharedMemBytes));
   if (!shape.asks_for_cluster())
