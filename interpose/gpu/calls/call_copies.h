@@ -129,8 +129,9 @@ class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Lends whole pages. The pages are pinned if `bytes` is at most largest_pinned, at most most_pinned bytes are pinned
-  /// in total, and a context is current. Throws std::bad_alloc.
+  /// Lends whole pages, which the caller must return by give_back() with the same `bytes`. The pages are pinned if
+  /// `bytes` is at most largest_pinned, at most most_pinned bytes are pinned in total, and a context is current. Throws
+  /// std::bad_alloc.
   [[nodiscard]] std::byte* borrow(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
 

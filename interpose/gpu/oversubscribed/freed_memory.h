@@ -22,7 +22,8 @@ class freed_memory {
   [[nodiscard]] CUdeviceptr take(std::size_t bytes, unsigned device);
   using list = std::list<movable_object>;
   /// Keeps an allocation that no work uses. Returns the allocations that the caller must release: if the limit is
-  /// exceeded, the allocations that were freed first; if the given allocation is too large to be kept, this allocation.
+  /// exceeded, the allocations that were freed first; if the given allocation alone exceeds the limit, all kept
+  /// allocations of its device.
   [[nodiscard]] list keep(list&& one) noexcept;
   /// Adds allocations that keep() or take_all() has returned, but that the caller could not release.
   void put_back(list&& those) noexcept;

@@ -27,7 +27,8 @@ class spreading {
   [[nodiscard]] static spreading* active() noexcept { return the_one.load(std::memory_order_acquire); }
   /// Whether HPE_SPREAD is 1.
   [[nodiscard]] static bool wanted() noexcept;
-  /// Whether device 0 represents several GPUs: HPE_SPREAD is 1, and the GPUs can access each other's memory.
+  /// Whether device 0 represents several GPUs: HPE_SPREAD is 1, and device 0 and at least one other GPU can access each
+  /// other's memory.
   [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
   /// To be called when the program has a context of device 0. Constructs the only object of this process. If the driver
   /// refuses, logs the failure and constructs no object.
@@ -46,9 +47,9 @@ class spreading {
   /// uses the memory at the addresses in `words`; words that are not addresses of allocations have no effect. Moves
   /// arrays to the first GPU if moving them saves more time than it costs.
   void uses(const std::vector<CUdeviceptr>& words);
-  /// Whether an address is in memory that the driver allocated.
+  /// Whether an address is outside hpe memory, for example in memory that the driver allocated.
   [[nodiscard]] bool is_elsewhere(CUdeviceptr address) const { return !memory_.objects().find(address).has_value(); }
-  /// To be called when the program has freed memory that the driver allocated.
+  /// To be called when the program frees memory that the driver allocated.
   void frees_other() { others_.forget(); }
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
