@@ -109,8 +109,8 @@ CUresult CUDAAPI pointer_attribute(void* value, CUpointer_attribute attribute, C
   return elsewhere ? *elsewhere : (real.*Entry)(value, attribute, address);
 }
 
-/// If hpe memory does not have one of the attributes, leaves its value unchanged, except that the host pointer becomes
-/// null, as the driver sets it.
+/// If hpe memory does not have one of the attributes, leaves the value of this attribute unchanged; the host pointer
+/// becomes null, as the driver does it.
 template <auto Entry>
 CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                     CUdeviceptr address) {

@@ -391,8 +391,8 @@ CUresult CUDAAPI context_change(Which which) {
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
   }
   const CUresult result = (real.*Entry)(which);
-  parameter_sizes::of_process()
-      .forget();  // the context's code is unloaded, and new kernels may get the handles of its kernels
+  // The context's code is unloaded, and new kernels may get the handles of its kernels.
+  parameter_sizes::of_process().forget();
   return result;
 }
 

@@ -2,7 +2,8 @@
 
 /// The contexts of the driver. Memory, streams and modules belong to a device and are shared by all contexts of the
 /// device, because the runtime has one context for each device. A stream or pointer of either API is valid in the other
-/// API. When the last context of a device is destroyed, hpe frees the device's memory, streams and modules.
+/// API. When the last context of a device is destroyed, hpe frees the device's memory and streams, and unloads the
+/// modules if the program has no memory on other devices.
 
 #include <cuda.h>
 
@@ -56,7 +57,8 @@ class context_table {
   [[nodiscard]] pointer primary(int device);
   pointer retain_primary(int device);
   void release_primary(int device);
-  void reset_primary(int device);  ///< implements cudaDeviceReset: ends all contexts of the device
+  void reset_primary(
+      int device);  ///< frees the program's objects on the device; retained and created contexts stay active
 
   /// To be called when the calling thread has used its device through the runtime. Makes the device's primary context
   /// current, unless a context of this device is current already.

@@ -16,8 +16,8 @@ namespace hpe::cudart {
 /// Returns the node with this handle. Throws cudaErrorInvalidValue if there is none.
 graph_node& node_of(cudaGraphNode_t handle);
 
-/// Returns the nodes with these handles. Throws cudaErrorInvalidValue if the list is null or contains a value that is
-/// not the handle of a node.
+/// Returns the nodes with these handles. Throws cudaErrorInvalidValue if the list is null although `count` is not 0, or
+/// contains a value that is not the handle of a node.
 std::vector<graph_node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count);
 
 /// Throws if any edge has data other than zeros, because soft devices support only plain dependencies.
