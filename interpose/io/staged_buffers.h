@@ -20,8 +20,8 @@ namespace hpe::interpose {
   return buffer_access::ordinary(p);
 }
 
-/// Whether all buffers of a vector are ordinary. Reads the entries of the vector only in a process that uses hpe. A
-/// vector that the operating system would reject counts as ordinary.
+/// Whether a vector and all its buffers are in ordinary memory. Reads the entries of the vector only in a process that
+/// uses hpe. A vector that the operating system would reject counts as ordinary.
 [[nodiscard]] bool ordinary(const iovec* vector, std::size_t count) noexcept;
 
 /// The result of a system call and its errno.
@@ -52,7 +52,8 @@ class staging {
   void written(std::size_t bytes);
 
   /// To be called after the system call. Copies the bytes that the operating system has written from the staged copies
-  /// to the program's buffers. If the operating system found a bad address, logs the reason.
+  /// to the program's buffers. If the call has failed with EFAULT and a buffer extends beyond its allocation, logs the
+  /// reason. Returns `result`.
   outcome finish(const char* call, outcome result);
 
  private:

@@ -57,8 +57,9 @@ class context_table {
   [[nodiscard]] pointer primary(int device);
   pointer retain_primary(int device);
   void release_primary(int device);
-  void reset_primary(
-      int device);  ///< frees the program's objects on the device; retained and created contexts stay active
+  /// Frees the program's objects on the device, like cudaDeviceReset. The device's contexts that the program has
+  /// created or retains stay active.
+  void reset_primary(int device);
 
   /// To be called when the calling thread has used its device through the runtime. Makes the device's primary context
   /// current, unless a context of this device is current already.

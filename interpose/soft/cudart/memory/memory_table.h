@@ -33,7 +33,7 @@ struct allocation {
   int device = 0;      // the device on which the memory is allocated (its home); for host memory, the device that was
                        // current at the allocation
   unsigned flags = 0;  // the flags of cudaHostAlloc, cudaHostRegister or cudaMallocManaged; for kinds pool and mapped,
-                       // bits of devices
+                       // a bit for each device with access
   void* device_base = nullptr;  // the address for kernels; differs from base only for registered memory
   std::uint64_t id = 0;         // set by memory_table::add, not reused in this process
 
