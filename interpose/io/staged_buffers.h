@@ -14,7 +14,7 @@
 
 namespace hpe::interpose {
 
-/// Whether a buffer is in ordinary memory. Costs a few instructions and may be called in signal handlers.
+/// Whether a buffer is in ordinary memory. See buffer_access::ordinary.
 [[nodiscard]] inline bool ordinary(const void* p) noexcept {
   asm("" : "+r"(p));  // hides the pointer from GCC, which would otherwise warn of uninitialized buffers
   return buffer_access::ordinary(p);
@@ -32,9 +32,9 @@ struct outcome {
   explicit outcome(ssize_t result) noexcept : count(result), error(result < 0 ? errno : 0) {}
 };
 
-/// Collects the buffers of a call in order; each buffer in hpe memory is replaced by a staged copy. If a buffer extends
-/// beyond its allocation, the list ends with an address that is not mapped. So the Linux kernel returns the same result
-/// as for any other buffer that extends beyond its mapping.
+/// Collects the buffers of a call in order; each buffer in hpe memory or adopted memory is replaced by a staged copy.
+/// If a buffer extends beyond its allocation, the list ends with an address that is not mapped. So the Linux kernel
+/// returns the same result as for any other buffer that extends beyond its mapping.
 class staging {
  public:
   explicit staging(host_use use) noexcept : use_(use) {}

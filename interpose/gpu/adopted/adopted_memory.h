@@ -84,10 +84,10 @@ class adopted_memory {
   /// block remains to be fetched.
   bool fetch_ahead() noexcept;
 
-  /// Access device memory on behalf of system calls and MPI, which must not access memory that CPU code has touched
-  /// directly. Both functions first adopt memory that CPU code has not touched. `read` copies the bytes as they are
-  /// after all device work queued so far. `write` stores bytes that CPU code, and device work queued after this call,
-  /// see. The range must be in one allocation. Both functions throw hpe::error.
+  /// Access device memory on behalf of system calls and MPI, which must not use the views of adopted regions. Both
+  /// functions first adopt memory that CPU code has not touched. `read` copies the bytes as they are after all device
+  /// work queued so far. `write` stores bytes that CPU code, and device work queued after this call, see. The range
+  /// must be in one allocation. Both functions throw hpe::error.
   void read(void* to, CUdeviceptr from, std::size_t bytes);
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
   /// The number of bytes from an address to the end of its allocation; 0 if the address is not in device memory. Calls

@@ -123,8 +123,8 @@ class call_queue final : public interpose::copy_queue {
   std::deque<user> users_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Owns pinned host memory for the copies of libc and MPI calls. The memory does not belong to a context: when the
-/// context in which it was pinned ends, the memory stays valid as ordinary memory. Thread safe.
+/// Owns host memory, pinned if possible, for the copies of libc and MPI calls. The memory does not belong to a context:
+/// when the context in which it was pinned ends, the memory stays valid as ordinary memory. Thread safe.
 class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}

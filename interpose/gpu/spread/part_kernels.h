@@ -61,7 +61,7 @@ class part_kernels {
   };
   struct patched_module {
     std::vector<CUmodule> of_gpus;
-    std::vector<constant> constants;  // found when the patched module is loaded
+    std::vector<constant> constants;  // found by the first load() of a kernel that uses constants
     struct copy {
       CUstream on = nullptr;
       std::uint64_t written = 0;

@@ -27,8 +27,8 @@ class device_context {
   [[nodiscard]] unsigned flags() const noexcept { return flags_; }
   void set_flags(unsigned flags) noexcept { flags_ = flags; }
 
-  /// Whether the context is active: a primary context is active while the program retains it, any other context until
-  /// the program destroys it.
+  /// Whether the context is active: a primary context is active while the program retains it or uses the device through
+  /// the runtime, any other context until the program destroys it.
   [[nodiscard]] bool is_active() const noexcept { return is_active_; }
   void set_active(bool active) noexcept { is_active_ = active; }
 

@@ -48,7 +48,7 @@ class memory_pool {
   void free(void* block);  ///< frees a block that no queued work uses
 
   std::size_t size_of(const void* block) const;
-  /// Returns free blocks that no queued work uses to the source, until at most `keep` bytes are reserved.
+  /// Returns free blocks to the source, except blocks that queued work uses, until at most `keep` bytes are reserved.
   void trim(std::size_t keep);
   void release_excess();
 

@@ -44,7 +44,9 @@ void* address_in_symbol(const void* symbol, std::size_t offset, std::size_t coun
 /// attributes of `before`.
 std::shared_ptr<const operation> with_attributes_of(const operation& before, std::shared_ptr<const operation> made);
 
-/// Returns the operation for cudaGraphAddNode and related calls, for all types of nodes except child graphs.
+/// Returns the operation for cudaGraphAddNode and related calls; for an allocation node, also stores the address of the
+/// memory in `parameters`. Throws cudaErrorNotSupported for child graph nodes, conditional nodes, and types of nodes
+/// that soft devices do not have.
 std::shared_ptr<const operation> make_operation(cudaGraphNodeParams& parameters);
 
 }  // namespace hpe::cudart
