@@ -121,11 +121,11 @@ class HPE_API adopted_pointers {
   // ---- messages between processes of one machine
 
   /// Returns a number that identifies the device work that the program has queued so far; share(), pull(), gather() and
-  /// scatter() wait for this work. Returns 0 if this work is done.
+  /// scatter() wait for this work. Returns 0 if this work is known to be done, or with HPE_MPI_WAITS=off.
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
   /// Describes bytes of one allocation to other processes, which may then read or overwrite the bytes. Waits until the
-  /// work that `queued` identifies is done. Returns nullopt, without waiting, if the driver has no IPC handle for the
-  /// memory, or if another process would overwrite bytes that CPU code uses.
+  /// work that `queued` identifies is done. Returns nullopt if the driver has no IPC handle for the memory, or if
+  /// another process would overwrite bytes that CPU code has touched.
   enum class peer_use : std::uint8_t { read, overwrite };
   [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
                                                         std::uint64_t queued) = 0;

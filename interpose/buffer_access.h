@@ -1,7 +1,7 @@
 #pragma once
 
-/// Lets CPU code that does not know hpe, such as libc, use a range of memory of any kind. Interposed functions access
-/// hpe memory and adopted memory (adopted_pointers.h) only through this class. Adopted memory is always copied.
+/// Lets CPU code that does not know hpe, such as libc, use a range of memory of any kind. Interposed functions use this
+/// class for hpe memory and adopted memory (adopted_pointers.h). Adopted memory is always copied.
 /// runtime/core/operations/host_access.h explains why these reads and writes do not disturb kernels and host code that
 /// use neighbouring bytes.
 ///
@@ -29,8 +29,8 @@ using core::host_use;
 /// changed the range.
 class buffer_access {
  public:
-  /// Whether an address is neither hpe memory nor adopted memory. Costs a few instructions and may be called in signal
-  /// handlers.
+  /// Whether an address is neither hpe memory nor adopted memory. Costs a few instructions; in CUDA programs, also a
+  /// system call (adopted_pointers::of). May be called in signal handlers.
   [[nodiscard]] static bool ordinary(const void* p) noexcept { return ordinary(reinterpret_cast<std::uintptr_t>(p)); }
   [[nodiscard]] static bool ordinary(std::uintptr_t p) noexcept {
     return core::host_access::of(p) == nullptr && adopted_pointers::of(p) == nullptr;

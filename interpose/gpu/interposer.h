@@ -23,10 +23,11 @@ class host_calls;
 /// ends.
 class interposer {
  public:
-  /// Returns the interposer, which the first call constructs. Returns nullptr if the driver is too old for hpe or an
-  /// option is invalid. If host memory is too short, throws std::bad_alloc; the next call tries again.
+  /// Returns the interposer, which the first call constructs. If the driver is too old for hpe or an option is invalid,
+  /// this call and all later calls return nullptr. If host memory is too short, throws std::bad_alloc; the next call
+  /// tries again.
   static interposer* instance();
-  /// Returns the interposer; nullptr if it has not been constructed yet.
+  /// Returns the interposer; nullptr if instance() has not constructed it.
   static interposer* started() noexcept;
 
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
@@ -41,9 +42,10 @@ class interposer {
 
   /// Execute a large copy of the program with copies() or peers(): any_copy copies between any two addresses,
   /// box_copied copies a box. Both functions return the result for the program's call, or nullopt, without effect, if
-  /// hpe would not be faster than the driver. If `wait` is true, they return only when the data has arrived, as CUDA
-  /// demands for some calls. If `after_all` is true, a copy between devices runs after all earlier work of these
-  /// devices, like cuMemcpyPeer.
+  /// hpe would not be faster than the driver. If `wait` is true, an upload returns only when the data has arrived on
+  /// the device, as CUDA demands for some calls; a download always waits for the data. If `after_all` is true, a copy
+  /// between devices begins after all earlier work of the current context and of the contexts of both devices, and the
+  /// function returns when the copy is done, like cuMemcpyPeer.
   std::optional<CUresult> any_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
   std::optional<CUresult> box_copied(CUdeviceptr to, CUdeviceptr from, const box_copy& given, CUstream stream,
                                      bool wait, bool after_all);
@@ -59,11 +61,11 @@ class interposer {
   void launches_graph();
 
   /// Starts the service for page faults, so that CPU code can use the program's device memory. If an exception is
-  /// thrown, the next call tries again.
+  /// thrown, the next call tries again. On a Linux kernel without membarrier, logs a warning and starts no service.
   void serve_touches();
 
-  /// To be called before a context may be destroyed. Discards all records of memory and releases hpe's streams and
-  /// buffers in all contexts.
+  /// To be called before a context may be destroyed. Discards the records of the memory that CPU code, libc and MPI
+  /// calls have used, and releases hpe's streams and buffers in all contexts.
   void forget_contexts();
 
  private:

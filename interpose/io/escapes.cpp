@@ -135,8 +135,7 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   return next::syscall(number, a, b, c, d, e, f);
 }
 
-// Logs a failure of the request. Runs after the call, because only the call's result shows whether the request is valid
-// and can be read safely.
+// Logs a failure of the request. Runs after the call: libc itself has then read the request, so it can be read safely.
 int watched(int result, const char* call, const aiocb* request) noexcept {
   if (request != nullptr && !ordinary(const_cast<const void*>(request->aio_buf))) {
     const int before = errno;

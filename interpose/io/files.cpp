@@ -1,7 +1,7 @@
 // read, write and their families. Calls with ordinary memory are passed on unchanged. If the buffer is hpe memory, the
-// functions of large_files.h transfer the bytes if they can. Otherwise hpe stages the whole buffer and makes a single
-// call, because several calls would behave differently (several messages, several positions at the end of a file,
-// several waits).
+// functions of large_files.h transfer the bytes if they can. Otherwise hpe stages the buffer, or its first part if a
+// stream transfers no more at once (streams.h), and makes a single call, because several calls would behave differently
+// (several messages, several positions at the end of a file, several waits).
 
 #undef _FORTIFY_SOURCE
 

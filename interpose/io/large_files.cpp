@@ -120,8 +120,8 @@ std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optio
   return range{begin, most, !offset, direct, writes && direct ? piece_of_direct_write : piece_of_file};
 }
 
-// The constructor moves the file position to the end of the range. The destructor moves it back by the number of bytes
-// that were not transferred.
+// For a transfer at the file position, the constructor moves the position to the end of the range. `moved` moves it
+// back by the number of bytes that were not transferred.
 class reservation {
  public:
   reservation(int file, range& what) : file_(file), bytes_(what.at_position ? what.bytes : 0) {
@@ -142,7 +142,7 @@ class reservation {
 };
 
 // Transfers a range by calling move(range, done), which adds the number of transferred bytes to `done` and returns the
-// errno of the failure that stopped the transfer, or 0.
+// errno of the failure that stopped the transfer, or 0. Returns nullopt if the file position cannot be moved.
 template <class Move>
 std::optional<ssize_t> move_all(const char* call, int file, range what, Move move) {
   const reservation position(file, what);

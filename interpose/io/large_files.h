@@ -19,7 +19,7 @@ namespace hpe::interpose {
 
 /// The result and errno are those of read and write or, if an offset is given, of pread and pwrite. Returns nullopt,
 /// without effect, if the transfer is too small or invalid (for example, with a negative offset), or if these functions
-/// do not support the file or the range. `p` must be in hpe memory.
+/// do not support the file or the range. `p` must be in hpe memory or adopted memory.
 [[nodiscard]] std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size_t bytes,
                                                 std::optional<off_t> offset = {});
 [[nodiscard]] std::optional<ssize_t> large_write(const char* call, int file, const void* p, std::size_t bytes,

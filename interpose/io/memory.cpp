@@ -25,8 +25,8 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// The smallest number of bytes for which a copy by a device's copy engine is faster than page faults, after which hpe
-// prefetches.
+// The smallest number of bytes for which a copy by a device's copy engine is faster than page faults and the prefetches
+// that follow them.
 constexpr bytes_of worth_it = bytes_of{1} << 20;
 
 template <class Function>

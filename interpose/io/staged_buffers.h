@@ -14,14 +14,14 @@
 
 namespace hpe::interpose {
 
-/// Whether a buffer is in ordinary memory. Costs a few instructions and may be called in signal handlers.
+/// Whether a buffer is in ordinary memory. See buffer_access::ordinary.
 [[nodiscard]] inline bool ordinary(const void* p) noexcept {
   asm("" : "+r"(p));  // hides the pointer from GCC, which would otherwise warn of uninitialized buffers
   return buffer_access::ordinary(p);
 }
 
-/// Whether all buffers of a vector are ordinary. Reads the entries of the vector only in a process that uses hpe. A
-/// vector that the operating system would reject counts as ordinary.
+/// Whether a vector and all its buffers are in ordinary memory. Reads the entries of the vector only in a process that
+/// uses hpe. A vector that the operating system would reject counts as ordinary.
 [[nodiscard]] bool ordinary(const iovec* vector, std::size_t count) noexcept;
 
 /// The result of a system call and its errno.
@@ -32,9 +32,9 @@ struct outcome {
   explicit outcome(ssize_t result) noexcept : count(result), error(result < 0 ? errno : 0) {}
 };
 
-/// Collects the buffers of a call in order; each buffer in hpe memory is replaced by a staged copy. If a buffer extends
-/// beyond its allocation, the list ends with an address that is not mapped. So the Linux kernel returns the same result
-/// as for any other buffer that extends beyond its mapping.
+/// Collects the buffers of a call in order; each buffer in hpe memory or adopted memory is replaced by a staged copy.
+/// If a buffer extends beyond its allocation, the list ends with an address that is not mapped. So the Linux kernel
+/// returns the same result as for any other buffer that extends beyond its mapping.
 class staging {
  public:
   explicit staging(host_use use) noexcept : use_(use) {}
@@ -52,7 +52,8 @@ class staging {
   void written(std::size_t bytes);
 
   /// To be called after the system call. Copies the bytes that the operating system has written from the staged copies
-  /// to the program's buffers. If the operating system found a bad address, logs the reason.
+  /// to the program's buffers. If the call has failed with EFAULT and a buffer extends beyond its allocation, logs the
+  /// reason. Returns `result`.
   outcome finish(const char* call, outcome result);
 
  private:

@@ -15,7 +15,7 @@ namespace hpe::interpose {
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
 /// Returns the result of a call that passed the program's buffer on unchanged. If the call has failed, first logs an
-/// explanation (explain() in staging.h).
+/// explanation (explain() in staged_buffers.h).
 inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size_t bytes) noexcept {
   if (result == -1) [[unlikely]]
     explain(call, p, bytes);

@@ -2,9 +2,10 @@
 // functions of stdio.h copy between the stream's buffer and the program's memory on the CPU, with page faults if the
 // memory is hpe memory (see calls.def).
 //
-// These functions lock the stream and call libc's function for one piece of the data after another. So buffering, the
-// stream's indicators and the order of bytes are as in libc. While libc writes one piece, hpe copies the next piece
-// from the device; while libc reads one piece, hpe copies the previous piece to the device.
+// These functions lock the stream, except those named _unlocked, and call libc's function for one piece of the data
+// after another. So buffering, the stream's indicators and the order of bytes are as in libc. While libc writes one
+// piece, hpe copies the next piece from the device; while libc reads one piece, hpe copies the previous piece to the
+// device.
 
 #undef _FORTIFY_SOURCE
 

@@ -10,8 +10,9 @@ namespace hpe::interpose {
 
 namespace {
 
-// The largest number of bytes that a call on a pipe or stream socket stages, unless it is a blocking write. The largest
-// pipe of an unprivileged user and the buffer of a TCP socket are smaller.
+// The largest number of bytes that a call on a pipe or stream socket stages, unless it is a blocking write. Pipes of
+// unprivileged users hold at most 1 MiB, and TCP send buffers at most 4 MiB by default (net.ipv4.tcp_wmem). If a
+// receive buffer contains more, the call returns a smaller count.
 constexpr std::size_t enough = std::size_t{4} << 20;
 
 bool is_stream(int file) noexcept {

@@ -35,8 +35,9 @@ struct described_copy {
   [[nodiscard]] constexpr bool is_in_memory() const noexcept { return !to.is_array && !from.is_array; }
 };
 
-/// Returns nullopt if a memory type in the description is invalid, or if the copy exceeds the address space. The caller
-/// or the driver must detect other errors in a description (null pointers, pitches smaller than the width).
+/// Returns the copy that a description describes; nullopt if a memory type in the description is invalid, or if the
+/// copy exceeds the address space. The caller or the driver must detect other errors in a description (null pointers,
+/// pitches smaller than the width).
 [[nodiscard]] std::optional<described_copy> decoded(const CUDA_MEMCPY2D& description);
 [[nodiscard]] std::optional<described_copy> decoded(const CUDA_MEMCPY3D& description);
 [[nodiscard]] std::optional<described_copy> decoded(const CUDA_MEMCPY3D_PEER& description);

@@ -8,8 +8,8 @@
 /// work may write. hpe does not adopt managed memory: the driver itself keeps it coherent.
 ///
 /// If CPU code walks through memory, hpe fetches the next blocks before CPU code touches them, as runtime/fault does.
-/// If hpe fetches data into the same host pages a second time, it pins these pages, up to a tenth of the machine's
-/// memory.
+/// When hpe has fetched more bytes into a region's host pages than the region contains, it pins these pages, up to a
+/// tenth of the machine's memory in total.
 
 #include <algorithm>
 #include <deque>
@@ -72,8 +72,8 @@ class adopted_memory {
                  incoherent_uses& uses)
       : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses) {}
 
-  /// Whether CPU code has touched any device memory. In programs whose CPU code never touches device memory, adopted
-  /// memory costs only the load in this function.
+  /// Whether there is any adopted region: device memory that CPU code has touched and that the program has not freed.
+  /// In programs whose CPU code never touches device memory, adopted memory costs only the load in this function.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
   /// Serves a page fault of CPU code at an address: fetches the data and opens the view. Returns not_ours if the
@@ -84,10 +84,10 @@ class adopted_memory {
   /// block remains to be fetched.
   bool fetch_ahead() noexcept;
 
-  /// Access memory that CPU code has touched, on behalf of system calls and MPI, which must not access this memory
-  /// directly. `read` copies the bytes as they are after all device work queued so far. `write` stores bytes that CPU
-  /// code, and device work queued after this call, see. The range must be in one allocation. Both functions throw
-  /// hpe::error.
+  /// Access device memory on behalf of system calls and MPI, which must not use the views of adopted regions. Both
+  /// functions first adopt memory that CPU code has not touched. `read` copies the bytes as they are after all device
+  /// work queued so far. `write` stores bytes that CPU code, and device work queued after this call, see. The range
+  /// must be in one allocation. Both functions throw hpe::error.
   void read(void* to, CUdeviceptr from, std::size_t bytes);
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
   /// The number of bytes from an address to the end of its allocation; 0 if the address is not in device memory. Calls
@@ -102,11 +102,12 @@ class adopted_memory {
   /// work nor call end_work; the bytes that CPU code has written are not lost.
   CUresult begin_work(work_in_flight& work) noexcept;
   CUresult begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept;
-  /// Like begin_work(work, ranges), for work that may use all bytes of each region that contains one of `addresses`.
+  /// Like begin_work(work, ranges), for work that may use all bytes of each region that contains one of `addresses`, or
+  /// the address of a recorded texture (see incoherent_uses).
   CUresult begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept;
   void end_work(work_in_flight& work) noexcept;
 
-  /// Whether CPU code has touched any page that overlaps the range.
+  /// Whether the range overlaps an adopted region.
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
   /// Returns the touched region that contains an address; empty if no touched region does.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);

@@ -59,9 +59,10 @@ class adopted_region {
 
   void protect(coherence::block_run run, os::access allowed);
 
-  /// To be called before bytes are copied to host memory. Allocates the host pages for these bytes. If the bytes copied
-  /// to host memory so far exceed the size of the region, also pins the region's host pages, unless this would exceed
-  /// the limit of the process. The context of the region must be current. Affects only speed.
+  /// To be called before bytes are copied to host memory. Allocates the host pages for these bytes. When the bytes
+  /// copied to host memory so far exceed the size of the region for the first time, also pins the region's host pages,
+  /// unless the region is smaller than a block or the pages would exceed the limit of the process. The context of the
+  /// region must be current. Affects only speed.
   void prepare_pages(const device::cuda::driver& cu, bytes range);
 
   /// Calls visit(begin, end) for each of the program's allocations in a range, but not for gaps between allocations.

@@ -34,7 +34,7 @@ class incoherent_uses {
   void touched(adopted_region::bytes region);
   /// To be called when the calling thread uses a touched region in the way `how`.
   void warn(kind how, adopted_region::bytes region);
-  /// Whether any use was recorded, so that forget() can have an effect.
+  /// Whether any use or mapping has ever been recorded. If not, forget() has no effect.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
   /// Whether forget() would remove a record for this address.
   [[nodiscard]] bool concern(CUdeviceptr address) const;

@@ -123,14 +123,15 @@ class call_queue final : public interpose::copy_queue {
   std::deque<user> users_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Owns pinned host memory for the copies of libc and MPI calls. The memory does not belong to a context: when the
-/// context in which it was pinned ends, the memory stays valid as ordinary memory. Thread safe.
+/// Owns host memory, pinned if possible, for the copies of libc and MPI calls. The memory does not belong to a context:
+/// when the context in which it was pinned ends, the memory stays valid as ordinary memory. Thread safe.
 class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Lends whole pages. The pages are pinned if `bytes` is at most largest_pinned, at most most_pinned bytes are pinned
-  /// in total, and a context is current. Throws std::bad_alloc.
+  /// Lends whole pages, which the caller must return by give_back() with the same `bytes`. The pages are pinned if
+  /// `bytes` is at most largest_pinned, at most most_pinned bytes are pinned in total, and a context is current. Throws
+  /// std::bad_alloc.
   [[nodiscard]] std::byte* borrow(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
 

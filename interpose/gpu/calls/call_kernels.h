@@ -25,8 +25,8 @@ class call_kernels {
   /// Whether a kernel would copy these rows faster than a copy engine.
   [[nodiscard]] static bool suit(const box_copy& shape) noexcept;
 
-  /// Queues a copy by a kernel. The context must be current, and its kernels must be able to access the source and the
-  /// destination.
+  /// Queues a copy by a kernel and returns the driver's result. The context must be current, and its kernels must be
+  /// able to access the source and the destination.
   [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream);
 
   /// The pieces of an element, stored in device memory.
@@ -51,8 +51,8 @@ class call_kernels {
   std::uint64_t scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
                         const shared_table& how, std::size_t bytes);
 
-  /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. The
-  /// context must be current.
+  /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i].
+  /// Returns the driver's result. The context must be current.
   [[nodiscard]] CUresult reduce(CUdeviceptr to, CUdeviceptr with, std::size_t count, const interpose::reduction& how,
                                 CUstream stream);
 

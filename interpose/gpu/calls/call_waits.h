@@ -18,7 +18,8 @@ class call_waits {
       : cu_(cu), program_(program), uses_(uses), by_parameters_(by_parameters) {}
 
   /// Waits for all device work of the program, including the work in the context `also`. Returns at once if all this
-  /// work is known to be done.
+  /// work is known to be done. Does not wait for a context in which a stream is being captured, because the driver
+  /// refuses this wait.
   void for_all(CUcontext also);
   /// Waits for the work that may use an allocation, or for all work if hpe cannot determine which work may use the
   /// allocation.

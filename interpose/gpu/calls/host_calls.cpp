@@ -113,7 +113,7 @@ std::shared_ptr<call_kernels> host_calls::kernels_of(CUcontext context) {
     made = std::make_shared<call_kernels>(cu_, parts_.of(context),
                                           [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
   } catch (const error& e) {
-    log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
+    log(log_level::info, "copy engines, not kernels, copy messages that consist of rows: {}", e.what());
   }
   return kernels_.emplace(context, std::move(made)).first->second;
 }

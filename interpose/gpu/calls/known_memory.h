@@ -32,7 +32,7 @@ class known_memory {
   /// Describes an allocation to another process, which can map it with this description.
   struct shared_allocation {
     allocation what;
-    unsigned long long number = 0;  ///< the driver's buffer ID, which it never reuses in this process
+    unsigned long long number = 0;  ///< the driver's buffer ID, which the driver never reuses in this process
     CUipcMemHandle handle{};
     CUuuid device{};
   };

@@ -10,10 +10,10 @@
 
 namespace hpe::cuda_hooks {
 
-/// Maps allocations of other processes of this machine into contexts of this process; each allocation is mapped once
-/// for each context. hpe removes a mapping if the other process has allocated other memory at the same address, if the
-/// context may end, or if there are more than `most` mappings and this mapping is the least recently used one. Thread
-/// safe.
+/// Maps allocations of other processes of this machine into contexts of this process; each allocation is mapped at most
+/// once into each context. hpe removes a mapping if the other process has allocated other memory at the same address,
+/// if the context may end, or if there are more than `most` mappings and this mapping is the least recently used one.
+/// Thread safe.
 class peer_memory {
  public:
   explicit peer_memory(const device::cuda::driver& cu) : cu_(cu) {}

@@ -10,9 +10,9 @@
 
 namespace hpe::cuda_hooks {
 
-/// Device memory that hpe allocates in one context of the program, for the data of messages between processes. No block
-/// of an adopted region contains this memory, because a touch of the program's memory by CPU code fetches or uploads
-/// whole blocks. Thread safe.
+/// Device memory that hpe allocates in one context of the program, for the data of messages between processes. When CPU
+/// code touches the program's memory, hpe fetches or uploads whole blocks of adopted regions. Unused bytes around each
+/// allocation therefore keep this memory out of all blocks of adopted regions. Thread safe.
 class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
  public:
   /// The type of a function that scratch_memory calls before it frees memory.
@@ -24,8 +24,8 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   scratch_memory(const scratch_memory&) = delete;
   scratch_memory& operator=(const scratch_memory&) = delete;
 
-  /// The largest number of bytes in one loan, and the limit for the bytes of unused memory in pieces of at least `slab`
-  /// bytes.
+  /// The largest number of bytes for which callers may call borrow(), and the limit for the bytes of unused memory in
+  /// pieces of at least `slab` bytes.
   static constexpr std::size_t most = std::size_t{256} << 20;
 
   /// Lends at least `bytes` bytes, aligned to 256. Before the last owner releases the bytes, all work that uses them

@@ -49,8 +49,9 @@ std::size_t pageable_copy::bytes_from(CUdeviceptr address) const {
   return range ? range->bytes - (address - range->base) : 0;
 }
 
-// Returns false for copies that hpe must leave to the driver: small copies, copies during a capture, copies on a stream
-// of another context, copies of managed memory, and invalid copies.
+// Returns false for copies that hpe must leave to the driver: small copies, copies of several planes or of narrow or
+// overlapping rows, copies during a capture, copies on a stream of another context, copies of managed or pinned memory,
+// and invalid copies.
 bool pageable_copy::suitable(const sides& what, CUstream stream) const {
   const auto& [width, rows, planes] = what.extent();
   if (what.extent().bytes() < smallest || what.host == nullptr || planes != 1) return false;

@@ -23,7 +23,7 @@ class peer_copy {
   /// faster than the driver or does not support the copy.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream);
   /// Like copy(), but the copy begins after all earlier work of the current context and of the contexts of both
-  /// devices, as with cuMemcpyPeer.
+  /// devices, as with cuMemcpyPeer. Returns when the copy is done.
   std::optional<CUresult> copy_after_all(CUdeviceptr to, CUdeviceptr from, std::size_t bytes);
 
  private:

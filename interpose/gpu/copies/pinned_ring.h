@@ -71,8 +71,8 @@ class pinned_ring::loan {
   /// Waits until the copies that use the buffer are done.
   [[nodiscard]] CUresult wait() const { return ring_->cu_.cuEventSynchronize(lent_.done); }
   /// Records the buffer's event on the stream, so that the next user of the buffer waits for all work queued on the
-  /// stream so far. If the driver cannot record the event, this function itself waits for this work. Returns an error
-  /// only if the stream's context has failed.
+  /// stream so far. If the driver cannot record the event, this function itself waits for this work and returns the
+  /// driver's error.
   [[nodiscard]] CUresult used_by(CUstream stream) const;
 
  private:

@@ -46,14 +46,15 @@ struct copied_range {
   }
 };
 
-// Returns the interposer if the copy is large enough for hpe's own copies; otherwise nullptr.
+// Returns the interposer if the copy is large enough for hpe's own copies; otherwise, or if there is no interposer,
+// returns nullptr.
 inline interposer* for_large(std::size_t bytes) {
   static_assert(pageable_copy::smallest == peer_copy::smallest);
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }
 
 // Lets hpe execute a copy in place of the driver, and returns the result. Returns nullopt, without effect, if hpe is
-// not faster than the driver.
+// not faster than the driver or does not support the copy.
 // NOLINTBEGIN(performance-no-int-to-ptr): CUDA's integer addresses
 template <direction Way>
 std::optional<CUresult> staged(interposer& hpe, const copied_range& c, CUstream in, bool waits) {
@@ -81,8 +82,8 @@ constexpr ways ways_of(direction d) {
   }
 }
 
-// Counts a copy for `hpe top`. Does not count a copy whose direction depends on its addresses, because hpe would have
-// to query the driver for the direction.
+// Counts a copy between host memory and device memory for `hpe top`. Does not count a copy by an entry that accepts any
+// two addresses, because hpe would have to query the driver for the direction.
 inline void count_copy(way by_driver, std::size_t bytes) {
   counters& count = trace::status_page::own().count;
   if (by_driver == way::up_driver) counters::add(count.bytes_to_device, bytes);

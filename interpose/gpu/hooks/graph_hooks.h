@@ -20,7 +20,7 @@ inline graph_memory& of_graphs() { return interposer::instance()->memory_of_grap
 /// only if is_watched() is true.
 inline bool is_watched() { return memory_kinds::any() && interposer::instance() != nullptr; }
 
-/// Runs call(), in which the driver inspects the memory of a node. use() returns this memory.
+/// Runs call(), in which the driver inspects the memory of a node, and returns its result. use() returns this memory.
 template <class Use, class Call>
 CUresult with_memory_of_node(const Use& use, const Call& call) {
   if (!is_watched()) return call();

@@ -11,7 +11,8 @@
 namespace hpe::cuda_hooks {
 
 /// Returns the error code for a driver call of the program in which hpe has thrown an exception. To be called in an
-/// exception handler. Logs the exception, except std::bad_alloc, which may occur thousands of times.
+/// exception handler. Logs hpe::error. Does not log other exceptions, because std::bad_alloc may occur thousands of
+/// times.
 inline CUresult result_of_current_exception() noexcept {
   try {
     throw;

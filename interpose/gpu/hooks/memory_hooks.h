@@ -25,8 +25,8 @@ CUresult allocate_by_driver(const Allocate& allocate) {
   return has_room ? allocate() : result;
 }
 
-/// The hook for cuMemAlloc and cuMemAllocAsync. During a stream capture, the driver allocates the memory. If a
-/// registered kind allocates the memory, any stream can use the memory at once.
+/// The hook for cuMemAlloc and cuMemAllocAsync. If the stream of cuMemAllocAsync is being captured, the driver
+/// allocates the memory. If a registered kind allocates the memory, any stream can use the memory at once.
 template <auto Entry, class... Stream>
 CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream) {
   constexpr bool of_pool = sizeof...(Stream) != 0;
@@ -69,8 +69,8 @@ CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
 // ---- queries -----------------------------------------------------------------------------------------------------
 
 /// The program sees the memory of devices joined to this device as a part of this device's memory, so this hook adds
-/// their sizes. hpe does not change the number of devices that the driver reports, because NVIDIA's runtime library
-/// refuses to work if the number differs from the number of devices in the machine.
+/// the sizes of their memory. hpe does not change the number of devices that the driver reports, because NVIDIA's
+/// runtime library refuses to work if the number differs from the number of devices in the machine.
 template <auto Entry>
 CUresult CUDAAPI device_memory(std::size_t* bytes, CUdevice device) {
   const CUresult result = (real.*Entry)(bytes, device);
@@ -109,8 +109,8 @@ CUresult CUDAAPI pointer_attribute(void* value, CUpointer_attribute attribute, C
   return elsewhere ? *elsewhere : (real.*Entry)(value, attribute, address);
 }
 
-/// If the memory does not have one of the attributes, sets the value of this attribute to null or 0, as the driver
-/// does.
+/// If hpe memory does not have one of the attributes, leaves the value of this attribute unchanged; the host pointer
+/// becomes null, as the driver does it.
 template <auto Entry>
 CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                     CUdeviceptr address) {

@@ -124,9 +124,9 @@ class memory_kind {
 
   // ---- work
 
-  /// Runs work of the program that uses memory of this kind. queue(part) queues one part of a copy or fill on the
-  /// call's stream; for other work, it queues the whole work. Returns nullopt, without effect, if the call does not
-  /// concern this kind.
+  /// Runs work of the program that uses memory of this kind, and returns the result for the program's call. queue(part)
+  /// queues one part of a copy or fill on the call's stream; for other work, it queues the whole work. Returns nullopt,
+  /// without effect, if the call does not concern this kind.
   using queue_part = function_ref<CUresult(const box_part&)>;
   [[nodiscard]] virtual std::optional<CUresult> run(const device_call& call, queue_part queue) = 0;
 
@@ -138,8 +138,8 @@ class memory_kind {
   /// Called when the program creates a handle (of a texture, for example) through which kernels can use the memory at
   /// an address although no parameter contains the address.
   virtual void named_by_handle(CUdeviceptr /*address*/) {}
-  /// Returns the error of work that this kind has queued outside the program's own context. Called after the program
-  /// has waited for work.
+  /// Returns the error of work that this kind has queued outside the program's own context, or CUDA_SUCCESS. Called
+  /// after the program has waited for work.
   [[nodiscard]] virtual CUresult failure() { return CUDA_SUCCESS; }
 
  private:
@@ -147,8 +147,8 @@ class memory_kind {
   std::atomic<memory_kind*> next_{nullptr};  // the next kind in the list of memory_kinds
 };
 
-/// The list of registered kinds of memory; hooks ask them in this order. Thread safe: after add() has returned, hooks
-/// also ask the new kind.
+/// The list of registered kinds of memory; hooks ask them in the order of their registration. Thread safe: after add()
+/// has returned, hooks also ask the new kind.
 class memory_kinds {
  public:
   [[nodiscard]] static bool any() noexcept { return call_watch::has(call_watch::kinds); }
@@ -163,7 +163,8 @@ class memory_kinds {
     call_watch::begin(call_watch::kinds);
   }
 
-  /// Calls ask(kind) for one kind after another until a call returns a result, and returns that result.
+  /// Calls ask(kind) for one kind after another until a call returns a result, and returns that result; nullopt if no
+  /// call does.
   template <class Ask>
   [[nodiscard]] static auto first(const Ask& ask) -> decltype(ask(std::declval<memory_kind&>())) {
     if (any()) [[unlikely]]

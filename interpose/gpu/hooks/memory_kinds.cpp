@@ -1,7 +1,7 @@
 // The two kinds of memory that hpe registers. spread_launches divides launches among several GPUs (--spread, class
 // spreading); it becomes active when the program has a context. memory_of_hpe allocates hpe memory for the program
-// (--spread and --oversubscribe, class oversubscribed); it becomes active when spread_launches does, or when the
-// program makes a large allocation.
+// (--spread and --oversubscribe, class oversubscribed); it becomes active when spread_launches does, or, with
+// --oversubscribe, at the program's first large allocation.
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/interposer.h"
 #include "interpose/gpu/oversubscribed/oversubscribed.h"
@@ -60,8 +60,8 @@ class spread_launches final : public memory_kind {
 
 class memory_of_hpe final : public memory_kind {
  public:
-  // With --oversubscribe, the first large allocation starts hpe's runtime. Without --oversubscribe, the driver
-  // allocates all memory from pools.
+  // With --oversubscribe, the first large allocation starts hpe's runtime. Without --oversubscribe, hpe leaves
+  // allocations from pools to the driver.
   std::optional<CUresult> allocate(CUdeviceptr& made, std::size_t bytes, bool of_pool) override {
     const auto allocated = [&] { return oversubscribed::allocate(interposer::instance()->driver(), &made, bytes); };
     if (oversubscribed::wanted()) return allocated();

@@ -23,7 +23,12 @@ freed_memory::list freed_memory::keep(list&& one) noexcept {
   std::size_t sum = 0;
   for (auto each = kept_.begin(); each != kept_.end();) {
     const auto next = std::next(each);
-    if (each->device == device && (sum += each->bytes) > most_) given_back.splice(given_back.end(), kept_, each);
+    if (each->device == device) {
+      if (sum + each->bytes > most_)
+        given_back.splice(given_back.end(), kept_, each);
+      else
+        sum += each->bytes;
+    }
     each = next;
   }
   return given_back;

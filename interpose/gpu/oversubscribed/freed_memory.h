@@ -21,8 +21,8 @@ class freed_memory {
   /// allocation of this size is kept.
   [[nodiscard]] CUdeviceptr take(std::size_t bytes, unsigned device);
   using list = std::list<movable_object>;
-  /// Keeps an allocation that no work uses. Returns the allocations that the caller must release: if the limit is
-  /// exceeded, the allocations that were freed first; if the given allocation is too large to be kept, this allocation.
+  /// Keeps an allocation that no work uses. Returns the allocations that the caller must release, because they exceed
+  /// the limit: from the latest to the first that was freed, those that do not fit beside the later ones.
   [[nodiscard]] list keep(list&& one) noexcept;
   /// Adds allocations that keep() or take_all() has returned, but that the caller could not release.
   void put_back(list&& those) noexcept;

@@ -49,8 +49,9 @@ struct movable_use {
 /// device memory for other data only after the work is done. Thread-safe.
 class oversubscribed {
  public:
-  /// hpe leaves allocations of fewer bytes to the driver, which places many of them in one granule. The data of these
-  /// allocations never leaves device memory.
+  /// hpe leaves allocations of fewer bytes to the driver, which places many of them in one granule; smallest_spread is
+  /// the limit for a device whose allocations are distributed over several GPUs. The data of these small allocations
+  /// never leaves device memory.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
   static constexpr std::size_t smallest_spread = (std::size_t{256} << 10) + 1;
 
@@ -68,13 +69,13 @@ class oversubscribed {
   /// because the allocation is small, hpe does not manage the device's memory, or hpe's runtime cannot be started.
   [[nodiscard]] static std::optional<CUresult> allocate(const device::cuda::driver& cu, CUdeviceptr* made,
                                                         std::size_t bytes);
-  /// Unmaps the memory of all allocations that the program has freed. Returns false if none of this memory was mapped.
+  /// Unmaps the memory of all allocations that the program has freed. Returns whether it has unmapped any memory.
   bool give_back_freed() noexcept;
   /// Waits for the work that uses an allocation, and then frees the allocation. Returns nullopt if no hpe allocation
   /// starts at the address.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr address);
-  /// Replaces the reset of a device's primary context: waits for the work in the context and frees the allocations on
-  /// the device.
+  /// Replaces the reset of a device's primary context: waits for the work in the context, frees the allocations on the
+  /// device, and returns the result of the wait.
   CUresult free_all(CUdevice device);
 
   /// To be called before a stream of the program, or a context that the program has created, is destroyed.
@@ -86,8 +87,8 @@ class oversubscribed {
   /// programs that are not spread.
   [[nodiscard]] core::launch_planner* planner() const noexcept { return planner_.get(); }
   /// The memory of the current context's device that hpe reports to the program. `total` is the memory that hpe may use
-  /// on this device, or on all GPUs that the device represents; `free` is the part of `total` that the program has not
-  /// allocated.
+  /// on this device, or on all GPUs that the device represents; `free` is the part of `total` that is not allocated,
+  /// or, with --oversubscribe, that this program has not allocated as hpe memory.
   struct amounts {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -96,8 +97,8 @@ class oversubscribed {
   /// Returns the primary context of an object's device.
   [[nodiscard]] CUcontext context_of(const movable_object& object) const { return primaries_.at(object.device); }
 
-  /// Returns the memory that a kernel may use: the objects that contain one of `parameters`, or everything if the
-  /// parameters are not known.
+  /// Returns the memory that a kernel may use: the objects that contain one of `parameters` and the objects that every
+  /// launch may use, or everything if the parameters are not known.
   [[nodiscard]] movable_use use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const;
   /// A range of memory that a piece of work uses.
   struct range {
@@ -130,8 +131,8 @@ class oversubscribed {
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
   /// be in a capture. queue(n, stream) queues the part for GPU n of spread_over(): first for each GPU in `others`, on a
   /// stream of hpe, and finally for GPU 0, on the program's stream. All parts run after the earlier work and before the
-  /// later work on the program's stream. Sets is_begun to whether any part has been queued and may run. Throws
-  /// hpe::error if the submission fails before any part is queued.
+  /// later work on the program's stream. Sets is_begun to whether any part has been queued and may run. Returns the
+  /// driver's error if the driver refuses a part; throws hpe::error if hpe itself cannot submit the parts.
   CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
                      function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
 
@@ -167,8 +168,9 @@ class oversubscribed {
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
   CUresult look(const movable_use& use, function_ref<CUresult()> call);
 
-  /// Copies contiguous bytes; piece(offset, bytes) queues a part of the copy. Returns nullopt if neither address is in
-  /// hpe memory. If `waits` is true, returns only when the bytes have been copied.
+  /// Copies contiguous bytes; piece(offset, bytes) queues a part of the copy. Returns nullopt if `bytes` is 0 or
+  /// neither address is in hpe memory, and CUDA_ERROR_INVALID_VALUE if the bytes extend beyond an hpe allocation. If
+  /// `waits` is true, returns only when the bytes have been copied.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool waits,
                                function_ref<CUresult(std::size_t, std::size_t)> piece);
   /// Runs work that overwrites a range of any size; piece(offset, bytes) queues the work for a part of the range.
@@ -201,11 +203,11 @@ class oversubscribed {
   [[nodiscard]] beside_streams::stand_in beside_of(const place& where, CUstream stream);
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
                            CUcontext context, function_ref<CUresult()> queue);
-  /// Returns the largest size, in bytes, of the parts into which hpe divides copies and fills: small compared to the
-  /// device's memory, and a multiple of 512.
+  /// Returns the largest size, in bytes, of the parts into which hpe divides copies and fills, a multiple of 512. With
+  /// --oversubscribe, the size is small compared to the device's memory; otherwise, it has no limit.
   [[nodiscard]] std::size_t bytes_of_part(unsigned device) const;
   /// Divides a range into parts of at most bytes_of_part() bytes and calls part(offset, bytes) for each of them, until
-  /// a call fails. Returns the result of the last call.
+  /// a call fails. Returns the result of the last call; if it throws, the result of refused().
   CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
                     function_ref<CUresult(std::size_t, std::size_t)> part);
   CUresult run(const place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);

@@ -2,7 +2,7 @@
 // - If the program opens the driver, by any path, dlopen returns the shim. If there is no driver, dlopen returns the
 //   dynamic linker's result.
 // - A lookup of a driver entry returns hpe's hook for the driver's function of that name, or the driver's own function
-// if hpe has no hook for it. If the driver has no function of this name, the lookup fails.
+//   if hpe has no hook for it. If the driver has no function of this name, the lookup fails.
 #include <dlfcn.h>
 
 #include <cstring>

@@ -11,8 +11,9 @@ struct path {
 };
 
 /// Finds the file that the dynamic linker would load for the library `name` if the process had not loaded this library
-/// before. Searches the folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. Ignores the
-/// shim's own file and hpe's driver library for soft devices. Returns false if it finds no file.
+/// before, and stores the file's path in `result`. Searches the folders of LD_LIBRARY_PATH and of the program's RPATH
+/// or RUNPATH, then the linker's cache. Ignores the shim's own file and hpe's driver library for soft devices. Returns
+/// false if it finds no file.
 bool find_library(const char* name, path& result);
 
 /// Stores the path of the driver in `result`: `wanted` if it is not empty, otherwise the result of find_library for

@@ -63,8 +63,7 @@ void joined_gpus::share_driver_memory() const {
       const CUresult result = cu_.cuCtxEnablePeerAccess(contexts_[other], 0);
       if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cu_.check(result, "letting GPUs use each other's memory");
     }
-    // If cuMemPoolSetAccess fails, kernels that use memory of pools stay on the program's GPU (driver_memory.cpp
-    // queries the access).
+    // A failure of cuMemPoolSetAccess is ignored.
     CUmemoryPool pool = nullptr;
     if (count() > 1 && cu_.cuDeviceGetDefaultMemPool != nullptr && cu_.cuMemPoolSetAccess != nullptr &&
         cu_.cuDeviceGetDefaultMemPool(&pool, devices_[n]) == CUDA_SUCCESS)

@@ -23,7 +23,8 @@ class joined_gpus {
   void enter();
   /// Lets each GPU access the memory that the driver has allocated on the other GPUs, including the memory of default
   /// pools; for hpe memory, this call is not necessary. Later allocations take longer, because the driver maps each
-  /// allocation for all GPUs. Throws hpe::error if the driver refuses.
+  /// allocation for all GPUs. Throws hpe::error if the driver refuses access between GPUs; ignores a failure for a
+  /// pool.
   void share_driver_memory() const;
   /// Returns the primary context of a GPU. To be called after enter().
   [[nodiscard]] CUcontext context(unsigned n) const { return contexts_[n]; }

@@ -32,15 +32,15 @@ class part_kernels {
   /// this object owns. Before that, calls forgotten() for each kernel of these modules.
   void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
 
-  /// Returns the kernel of a handle, which the first call for the handle analyses. If the driver has refused the
+  /// Returns the kernel of a handle. The first call for a handle analyses the kernel. If the driver has refused the
   /// kernel's patched code, `obstacle` contains the reason.
   [[nodiscard]] std::shared_ptr<const part_kernel> of(CUfunction handle);
   /// Returns, for each GPU, the function that runs parts of the kernel, prepared for `shared` bytes of dynamic shared
   /// memory. Throws hpe::error if the driver refuses the patched code.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
                                              unsigned shared);
-  /// Whether the kernel's patched code is loaded, or the driver has refused it, so that load() returns without loading
-  /// code.
+  /// Whether the kernel's patched code is loaded, or load_ahead() has failed to load it. In both cases, another call of
+  /// load_ahead() has no use.
   [[nodiscard]] bool is_loaded(const part_kernel& kernel);
   /// Loads the patched code of a kernel, so that a later load() need not load it. Other threads can queue launches in
   /// the meantime. If the driver refuses the code, this function does not throw, but the later load() does.
@@ -61,7 +61,7 @@ class part_kernels {
   };
   struct patched_module {
     std::vector<CUmodule> of_gpus;
-    std::vector<constant> constants;  // found when the patched module is loaded
+    std::vector<constant> constants;  // found by the first load() of a kernel that uses constants
     struct copy {
       CUstream on = nullptr;
       std::uint64_t written = 0;
@@ -93,7 +93,8 @@ class part_kernels {
   const joined_gpus& gpus_;
   mutex mutex_;  // hooks of allocations and queries must not lock it
   std::unordered_map<const void*, ready_kernel> kernels_ HPE_GUARDED_BY(mutex_);
-  // The patched modules of all analysed images; each module is loaded when a launch first needs it.
+  // The patched modules of all analysed images; each module is loaded in advance (load_ahead) or when a launch first
+  // needs it.
   std::map<std::shared_ptr<program_image>, patched_module> modules_ HPE_GUARDED_BY(mutex_);
 };
 

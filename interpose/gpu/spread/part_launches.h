@@ -42,12 +42,12 @@ class part_launches {
       : cu_(cu), gpus_(gpus), memory_(memory), kernels_(cu, gpus) {}
 
   [[nodiscard]] part_kernels& kernels() noexcept { return kernels_; }
-  /// Loads the code for a launch in parts on all GPUs. The first call lets the GPUs access each other's memory. Throws
-  /// hpe::error if the driver refuses.
+  /// Loads the code for a launch in parts on all GPUs, and returns one function for each GPU. The first call lets the
+  /// GPUs access each other's memory. Throws hpe::error if the driver refuses.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
                                              const spread_launch& what);
-  /// Returns the predicted time for which the first launch of a kernel in parts waits for code; null if the code is
-  /// loaded.
+  /// Returns the predicted time for which the first launch of a kernel in parts waits for code; null if start() has no
+  /// use, because the code is loaded or refused, or no thread can be started.
   [[nodiscard]] const spread::start_cost* start_of(const part_kernel& kernel);
   /// Starts a thread that loads the code for launches of a kernel in parts. Does nothing if the thread is already
   /// loading code.
@@ -80,7 +80,8 @@ class part_launches {
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
   /// otherwise in parts that run one after the other. `refusal` is the error message of the attempt to queue the whole
   /// launch. `unreachable` is the reason why other GPUs cannot use the launch's memory; empty if they can. If the
-  /// launch cannot run in parts either, throws HPE_ERROR_OUT_OF_MEMORY with a message that names the obstacle.
+  /// launch cannot run in parts either, throws HPE_ERROR_OUT_OF_MEMORY with a message that names the obstacle. If only
+  /// some of the parts can be queued, logs an error and returns CUDA_ERROR_LAUNCH_FAILED.
   CUresult queue_in_time(const spread_launch& what, const oversubscribed::place& where, const std::string& refusal,
                          const std::string& unreachable, function_ref<CUresult()> alone);
 

@@ -14,7 +14,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-/// Returns the PTX texts in code that begins at an address. Only the header of the code contains the code's size.
+/// Returns the PTX texts in code that begins at an address. The code's own header states the size of the code.
 std::vector<std::string> texts_in(const void* code) {
   const auto* const text = static_cast<const char*>(code);
   if (ptx::begins_with_fat_binary(text)) return {ptx::choose_ptx(ptx::read_fat_binary_in_memory(code)).text};

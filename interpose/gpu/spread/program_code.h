@@ -54,7 +54,8 @@ class program_code {
   };
   [[nodiscard]] origin origin_of(const void* kernel) const;
 
-  /// Whether any code that the program has loaded contains PTX.
+  /// Whether any code that hpe has read so far contains PTX: code that the program has loaded, or code in the program's
+  /// files.
   [[nodiscard]] bool has_texts() const;
   /// Returns the image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how
   /// that module was loaded, returns the image in the program's files that contains a kernel with this name, if exactly

@@ -23,11 +23,13 @@ namespace hpe::cuda_hooks {
 /// the GPUs (class oversubscribed). A launch runs in parts if that is faster. Thread-safe.
 class spreading {
  public:
-  /// Returns the only object of this class; null in a process without HPE_SPREAD, and before the program has a context.
+  /// Returns the only object of this class; null in a process without HPE_SPREAD, before the program has a context, and
+  /// if begin() has failed.
   [[nodiscard]] static spreading* active() noexcept { return the_one.load(std::memory_order_acquire); }
-  /// Whether HPE_SPREAD is 1.
+  /// Whether the option HPE_SPREAD is on.
   [[nodiscard]] static bool wanted() noexcept;
-  /// Whether device 0 represents several GPUs: HPE_SPREAD is 1, and the GPUs can access each other's memory.
+  /// Whether device 0 represents several GPUs: HPE_SPREAD is on, and device 0 and at least one other GPU can access
+  /// each other's memory.
   [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
   /// To be called when the program has a context of device 0. Constructs the only object of this process. If the driver
   /// refuses, logs the failure and constructs no object.
@@ -37,18 +39,19 @@ class spreading {
   /// begin() has logged the reason.
   static void stays_on_one_gpu(const device::cuda::driver& cu) noexcept;
 
-  /// Queues a launch in parts, or calls alone(), which queues the launch unchanged.
+  /// Queues a launch in parts, or calls alone(), which queues the launch unchanged. Returns the result for the
+  /// program's call.
   CUresult launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept;
   /// To be called when work other than a launch has been queued that writes memory of the driver, which may contain
   /// constants.
   void writes_elsewhere() noexcept { launches_.writes_elsewhere(); }
   /// To be called for work other than launches that the program queues on the first GPU, for example a graph. The work
   /// uses the memory at the addresses in `words`; words that are not addresses of allocations have no effect. Moves
-  /// arrays to the first GPU if moving them saves more time than it costs.
+  /// arrays to the first GPU if moving them saves more time than it costs; with --oversubscribe, moves none.
   void uses(const std::vector<CUdeviceptr>& words);
-  /// Whether an address is in memory that the driver allocated.
+  /// Whether an address is outside hpe memory, for example in memory that the driver allocated.
   [[nodiscard]] bool is_elsewhere(CUdeviceptr address) const { return !memory_.objects().find(address).has_value(); }
-  /// To be called when the program has freed memory that the driver allocated.
+  /// To be called when the program frees memory that the driver allocated.
   void frees_other() { others_.forget(); }
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
@@ -73,9 +76,9 @@ class spreading {
   [[nodiscard]] decided decide(const spread_launch& what);
   /// The driver's allocations that a launch uses. The keys are the kernel's pointers into these allocations.
   using driver_arrays = std::map<CUdeviceptr, spread::allocation>;
-  /// Adds the hpe memory to which the kernel's pointers point to how.use, and a description of the driver's memory to
-  /// which they point to `others`. Returns the reason why other GPUs may be unable to access the driver's memory; empty
-  /// if they can.
+  /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` descriptions of the
+  /// driver's memory to which they point. Returns the reason why other GPUs may be unable to access the driver's
+  /// memory; empty if they can.
   [[nodiscard]] std::string find_arrays(decided& how, driver_arrays& others);
   void describe_uses(const spread_launch& what, decided& how) const;
   /// Returns the hpe memory that a launch uses, as far as the analysis of the kernel or the words of its parameters

@@ -38,7 +38,8 @@ class parameter_sizes {
 
 /// Returns all words in the parameters of a launch, including words in structures. The kernel can use only allocations
 /// to which these words point, unless it follows pointers that are stored in memory, or uses variables of its module.
-/// Returns nullopt if the driver does not report the sizes of the parameters.
+/// Returns nullopt if the driver does not report the sizes of the parameters, or if `extra` contains no block of
+/// parameters.
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch);
 
 }  // namespace hpe::cuda_hooks

@@ -88,8 +88,9 @@ class queuing_threads {
   /// driver's call, and calls done() after the call.
   class queued_so_far {
    public:
-    /// Without a stream, the record covers all work. With a stream, the record covers only the work of threads whose
-    /// unfinished work is all on this stream.
+    /// Without a stream, the record covers the work of all threads. With a stream, the record covers only the work of
+    /// threads whose unfinished work is all on this stream. A record contains at most 64 threads and does not cover the
+    /// work of further threads.
     queued_so_far() noexcept;
     explicit queued_so_far(CUstream stream) noexcept;
     void done() const noexcept;

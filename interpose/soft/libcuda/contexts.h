@@ -2,7 +2,8 @@
 
 /// The contexts of the driver. Memory, streams and modules belong to a device and are shared by all contexts of the
 /// device, because the runtime has one context for each device. A stream or pointer of either API is valid in the other
-/// API. When the last context of a device is destroyed, hpe frees the device's memory, streams and modules.
+/// API. When the last context of a device is destroyed, hpe frees the device's memory and streams, and unloads the
+/// modules if the program has no memory on other devices.
 
 #include <cuda.h>
 
@@ -26,8 +27,8 @@ class device_context {
   [[nodiscard]] unsigned flags() const noexcept { return flags_; }
   void set_flags(unsigned flags) noexcept { flags_ = flags; }
 
-  /// Whether the context is active: a primary context is active while the program retains it, any other context until
-  /// the program destroys it.
+  /// Whether the context is active: a primary context is active while the program retains it or uses the device through
+  /// the runtime, any other context until the program destroys it.
   [[nodiscard]] bool is_active() const noexcept { return is_active_; }
   void set_active(bool active) noexcept { is_active_ = active; }
 
@@ -56,7 +57,9 @@ class context_table {
   [[nodiscard]] pointer primary(int device);
   pointer retain_primary(int device);
   void release_primary(int device);
-  void reset_primary(int device);  ///< implements cudaDeviceReset: ends all contexts of the device
+  /// Frees the program's objects on the device, like cudaDeviceReset. The device's contexts that the program has
+  /// created or retains stay active.
+  void reset_primary(int device);
 
   /// To be called when the calling thread has used its device through the runtime. Makes the device's primary context
   /// current, unless a context of this device is current already.

@@ -18,7 +18,8 @@ namespace {
 
 hpe::cudart::device_table& devices() { return process().devices(); }
 
-/// Returns the value of an attribute that only the driver has. virtual_memory.cpp implements mapped memory.
+/// Returns the value of an attribute that only the driver has. memory/virtual_memory_management.cpp implements mapped
+/// memory.
 int attribute_of(CUdevice_attribute attribute, int device) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:

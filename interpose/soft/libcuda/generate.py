@@ -82,7 +82,8 @@ def versions(names, known):
 
 
 def entries(names, known, typedefs):
-    """The versions of a name in cudaTypedefs.h are, in this order, the driver's functions NAME, NAME_v2, NAME_v3."""
+    """Yields a line HPE_LIBCUDA_ENTRY for each function. cudaTypedefs.h lists the CUDA versions in which a function changed; in
+    ascending order, these belong to NAME, NAME_v2 and NAME_v3."""
     since = defaultdict(set)
     for match in POINTER_TYPE.finditer(typedefs):
         if not match[3]:

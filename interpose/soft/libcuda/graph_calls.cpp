@@ -104,8 +104,8 @@ const cudaMemsetParams* memset_of(const CUDA_MEMSET_NODE_PARAMS* from) {
   return reinterpret_cast<const cudaMemsetParams*>(from);
 }
 
-/// Converts the parameters of a node to the runtime's structure. The parameters of kernels, copies and memsets have
-/// another layout in the runtime; all other parameters have the same layout.
+/// Converts the parameters of a node to the runtime's structure. The parameters of kernels and copies have another
+/// layout in the runtime; all other parameters have the same layout.
 cudaGraphNodeParams node_of(const CUgraphNodeParams& from) {
   auto to = std::bit_cast<cudaGraphNodeParams>(from);
   switch (from.type) {

@@ -92,7 +92,8 @@ cudaError_t CUDARTAPI cudaLibraryGetGlobal(void** address, std::size_t* bytes, c
   });
 }
 
-/// Ignores the device, because a kernel has the same attributes on all devices.
+/// Checks the number of the device, but sets the attribute for all devices, because a kernel has the same attributes on
+/// all of them.
 cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t handle, cudaFuncAttribute attribute, int value,
                                                       int device) {
   const cudaError_t is_device =

@@ -75,7 +75,8 @@ void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** host_symbol, char*
 /// in the device code.
 void CUDARTAPI __cudaRegisterHostVar(void** /*handle*/, const char* /*name*/, char* /*host*/, std::size_t /*size*/) {}
 
-/// The program calls this function before CPU code first accesses a managed variable of a module.
+/// The program calls this function before CPU code first accesses a managed variable of a module. Loads the module;
+/// returns 1, or 0 if this fails.
 char CUDARTAPI __cudaInitModule(void** handle) {
   return static_cast<char>(api_call("__cudaInitModule", [&] {
                              [[maybe_unused]] hpeModule const loaded = module_of(handle).handle();

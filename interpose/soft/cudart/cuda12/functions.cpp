@@ -1,7 +1,8 @@
 // The functions of the CUDA 12 runtime whose signature CUDA 13 changed. They call CUDA 13's functions, under versioned
 // names (cudaMemAdvise_v2) if CUDA 12 has the new signature under such a name, and otherwise under names that are not
 // exported (hpe_cuda13_...). generate.py reads these names from the object file and generates the functions that jump
-// to CUDA 13's functions. At the end of the file are the functions of which CUDA 13 changed only the name.
+// to CUDA 13's functions. At the end of the file are the functions that CUDA 13 removed, and the functions of which
+// CUDA 13 changed only the name.
 
 #include <driver_types.h>
 #include <surface_types.h>

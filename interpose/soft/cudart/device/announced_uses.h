@@ -10,8 +10,8 @@ class device_table;
 class memory_table;
 
 /// Announces to hpe the work that waits in a stream's queue (hpe/announce.h). Returns null if the work uses no memory,
-/// or if hpe refuses the announcement because a device is lost. In the second case, the work itself reports the error
-/// to the program.
+/// or if hpe refuses the announcement, for example because a device is lost. In the second case, the work itself
+/// reports the error to the program.
 [[nodiscard]] std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
                                                               const memory_uses& uses);
 

@@ -33,7 +33,8 @@ cudaError_t remember(cudaError_t code) noexcept;
 /// error, in all threads, until cudaDeviceReset. Thread-safe.
 class sticky_error {
  public:
-  /// The first call sets the error and prints `sentence`, hpe's message, on standard error. Later calls have no effect.
+  /// If there is no sticky error, sets it and logs `sentence`, hpe's message, at level error. Otherwise, the earlier
+  /// error remains.
   void set(cudaError_t code, const char* sentence) noexcept;
   void clear() noexcept { code_.store(cudaSuccess, std::memory_order_release); }
   [[nodiscard]] cudaError_t get() const noexcept { return code_.load(std::memory_order_acquire); }
@@ -42,9 +43,10 @@ class sticky_error {
   std::atomic<cudaError_t> code_{cudaSuccess};
 };
 
-/// Returns the error code for the exception that is being handled. Logs the exception's message, normally at level
-/// info. The level is warn for the first lack of memory in the process and, for each function, for the first
-/// unsupported call and for the first image that cannot be loaded. To be called only inside a catch block.
+/// Returns the error code for the exception that is being handled. Logs the message of `failure` or hpe::error,
+/// normally at level info; other exceptions are not logged. The level is warn for the first lack of memory in the
+/// process and, for each function, for the first unsupported call and for the first image that cannot be loaded. To be
+/// called only inside a catch block.
 [[nodiscard]] cudaError_t code_of_current_exception(const char* function) noexcept;
 
 /// Returns the sticky error of the process; cudaSuccess if there is no sticky error.

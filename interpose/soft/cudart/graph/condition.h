@@ -30,7 +30,7 @@ class condition {
   cudaGraphConditionalHandle handle() const { return reinterpret_cast<cudaGraphConditionalHandle>(value_); }
   unsigned value() const { return *static_cast<const volatile std::uint32_t*>(value_); }
   void begin_launch() const;  ///< sets the value to the initial value if is_set_by_launches is true
-  void claim();               ///< called by the condition's node; a second call throws cudaErrorInvalidValue
+  void claim();               ///< to be called for the condition's node; a second call throws cudaErrorInvalidValue
 
  private:
   condition_table& table_;

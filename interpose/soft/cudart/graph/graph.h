@@ -97,8 +97,8 @@ class graph : public std::enable_shared_from_this<graph> {
 
   const std::vector<std::unique_ptr<graph_node>>& nodes() const { return nodes_; }  ///< nodes in order of creation
 
-  /// Returns the nodes in an order that satisfies the dependencies. If the dependencies allow several orders, the nodes
-  /// are in the order of creation. Throws if the dependencies form a cycle.
+  /// Returns the nodes in an order that satisfies the dependencies. Where the dependencies allow several orders,
+  /// prefers the order of creation. Throws if the dependencies form a cycle.
   std::vector<graph_node*> in_order() const;
 
   /// Adds `count` references to the user object that `name` identifies; let_go releases them. Clones and executable

@@ -69,7 +69,7 @@ graph_exec::plan graph_exec::make_plan(const graph& from) {
 
 struct graph_exec::begun_plan {
   const plan* steps = nullptr;
-  std::vector<work> begun;                      // for each step; empty if the launch uses the prepared work
+  std::vector<work> begun;  // one element for each step; an element is empty if the launch uses step::prepared
   std::vector<std::vector<begun_plan>> bodies;  // for each step
 };
 

@@ -32,15 +32,17 @@ class graph_exec {
   work begin(stream& where) const;
 
   /// Replaces all operations, for later launches, by the operations of `from`, which must have the same nodes and
-  /// edges. If the nodes or edges differ, changes nothing and returns the kind of the difference. If the first node of
-  /// `from` that differs is known, sets *differing to this node; `differing` may be null.
+  /// edges. If the nodes or edges differ, changes nothing and returns the kind of the difference; otherwise returns
+  /// cudaGraphExecUpdateSuccess. Sets *differing to the first node of `from` that differs, or to null if no node
+  /// differs or the node is not known; `differing` may be null.
   cudaGraphExecUpdateResult update(const graph& from, graph_node** differing);
 
   /// Replaces the operation of a node, for later launches, by another operation of the same type. `node` is a node of
   /// the original graph.
   void set(const graph_node& node, std::shared_ptr<const operation> what);
   [[nodiscard]] std::shared_ptr<const operation> what(const graph_node& node) const;
-  /// The old and the new child graph must have the same nodes and edges.
+  /// Replaces the operations of a child graph, for later launches. Throws cudaErrorInvalidValue unless the old and the
+  /// new child graph have the same nodes and edges.
   void set_child(const graph_node& node, const graph& child);
 
   /// Sets whether later launches run a node. Only kernel, memcpy and memset nodes can be disabled.

@@ -17,7 +17,8 @@ namespace hpe::cudart {
 class graph_memory_table;
 
 /// Memory that a graph allocates in an allocation node. The memory exists from the creation of the node until no graph,
-/// executable graph or launch contains the node. Therefore a launch allocates and frees no memory.
+/// executable graph or launch contains this node or a node that frees the memory. Therefore a launch allocates and
+/// frees no memory.
 class graph_memory {
  public:
   graph_memory(graph_memory_table& table, void* base, std::size_t size, int device)

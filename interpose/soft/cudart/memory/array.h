@@ -46,7 +46,7 @@ class array_table : public handle_table<cudaArray_const_t, const device_array, c
 
   cudaArray_t create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags, int device);
   void free(cudaArray_t handle);
-  void reset(int device);  ///< removes the arrays of a device, whose memory has already been freed
+  void reset(int device);  ///< removes the arrays of a device; their memory has already been freed
 
  private:
   memory_table& memory_;

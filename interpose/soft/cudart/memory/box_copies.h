@@ -7,9 +7,9 @@
 
 namespace hpe::cudart {
 
-/// Throws cudaErrorInvalidPitchValue if rows overlap. Throws cudaErrorInvalidValue if the address is null, if the box
-/// exceeds the address space, or if the box begins in a CUDA allocation and extends beyond it. If must_be_known is
-/// true, also throws cudaErrorInvalidValue for memory outside all CUDA allocations.
+/// Throws cudaErrorInvalidPitchValue if rows overlap. Throws cudaErrorInvalidValue if planes overlap, if the address is
+/// null, if the box exceeds the address space, or if the box begins in a CUDA allocation and extends beyond it. If
+/// must_be_known is true, also throws cudaErrorInvalidValue for memory outside all CUDA allocations.
 void check_box(const char* begin, const box& shape, bool must_be_known);
 
 /// Whether an address is in ordinary memory of the program, which neither CUDA nor hpe has allocated or registered.

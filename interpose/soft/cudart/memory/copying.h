@@ -17,7 +17,7 @@ namespace hpe::cudart {
 cudaError_t copy_now(const cudaMemcpy3DParms& what);
 
 /// Queues a copy on a stream. If the source or the destination is pageable memory, returns only when the copy no longer
-/// needs that memory.
+/// needs that memory, unless the stream is being captured.
 cudaError_t copy_in_stream(const cudaMemcpy3DParms& what, cudaStream_t handle);
 
 /// set_now queues a memset on the default stream and waits for it; set_in_stream queues a memset on a stream. The

@@ -28,7 +28,8 @@ struct page_advice {
 
 class managed_advice {
  public:
-  /// Calls how(advice) for the advice of the pages of a range in an allocation.
+  /// Calls how(advice) for each run of pages with equal advice in a range of an allocation; how() may change the advice
+  /// for these pages.
   void change(const allocation& whole, const void* address, std::size_t bytes,
               const std::function<void(page_advice&)>& how);
 

@@ -27,8 +27,8 @@ class memory_source {
 
 /// A pool of memory that the program allocates and frees in stream order. After a block is freed on a stream, the same
 /// stream can reuse the block at once; other streams can reuse it when the first stream has reached the position of the
-/// free. release_excess() returns free blocks to the source while the pool has more bytes than the release threshold.
-/// Thread safe. The functions throw `failure`.
+/// free, if cudaMemPoolReuseAllowOpportunistic is set. release_excess() returns free blocks to the source while the
+/// pool has more bytes than the release threshold. Thread safe. The functions throw `failure`.
 class memory_pool {
  public:
   /// `max_size` is the limit in bytes; if it is 0, only the source limits the size of the pool.
@@ -48,7 +48,8 @@ class memory_pool {
   void free(void* block);  ///< frees a block that no queued work uses
 
   std::size_t size_of(const void* block) const;
-  void trim(std::size_t keep);  ///< returns free memory to the source until at most `keep` bytes are reserved
+  /// Returns free blocks to the source, except blocks that queued work uses, until at most `keep` bytes are reserved.
+  void trim(std::size_t keep);
   void release_excess();
 
   /// Return and set the value of an attribute, which is a number or a flag. Both functions throw cudaErrorInvalidValue

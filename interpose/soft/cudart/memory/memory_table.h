@@ -19,7 +19,7 @@ enum class memory_kind : std::uint8_t {
   managed,     // allocated by cudaMallocManaged
   host,        // allocated by cudaMallocHost or cudaHostAlloc
   registered,  // the program's own memory, registered by cudaHostRegister
-  pool,        // allocated by cudaMallocAsync
+  pool,        // allocated by cudaMallocAsync or a graph; `flags` contains a bit for each other device with access
   mapped,      // mapped by cuMemMap; `flags` contains a bit for each device that may use the memory
   variable,    // a variable of a module, which frees the memory
   managed_variable,
@@ -32,7 +32,8 @@ struct allocation {
   memory_kind kind = memory_kind::device;
   int device = 0;      // the device on which the memory is allocated (its home); for host memory, the device that was
                        // current at the allocation
-  unsigned flags = 0;  // the flags of cudaHostAlloc, cudaHostRegister or cudaMallocManaged
+  unsigned flags = 0;  // the flags of cudaHostAlloc, cudaHostRegister or cudaMallocManaged; for kinds pool and mapped,
+                       // a bit for each device with access
   void* device_base = nullptr;  // the address for kernels; differs from base only for registered memory
   std::uint64_t id = 0;         // set by memory_table::add, not reused in this process
 

@@ -36,7 +36,7 @@ class texture_table : public handle_table<cudaTextureObject_t, const texture_obj
 
   cudaTextureObject_t create(const texture_object& object, const ptx::texture& description);
   void free(cudaTextureObject_t handle);
-  void reset(int device);  ///< removes the objects of a device, whose memory has already been freed
+  void reset(int device);  ///< removes the objects of a device; their memory has already been freed
 
  private:
   memory_table& memory_;

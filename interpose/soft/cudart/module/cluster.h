@@ -12,8 +12,8 @@ namespace hpe::cudart {
 
 /// Returns the cluster size of a launch: the size that the launch requests or, if it requests none, the size that the
 /// kernel requires; zeros if the launch has no clusters. Throws cudaErrorInvalidClusterSize for a size that the kernel
-/// does not allow or that does not divide the grid. Also checks the preferred (larger) cluster size of the launch,
-/// which soft devices do not use.
+/// does not allow or that does not divide the grid, and if a kernel that needs clusters gets no size. Also checks the
+/// preferred (larger) cluster size of the launch, which soft devices do not use.
 [[nodiscard]] dim3 choose_cluster(kernel& what, const launch_attributes& attributes, dim3 grid);
 
 /// Sets an attribute of a kernel that concerns clusters, for cudaFuncSetAttribute. Throws cudaErrorInvalidValue for an

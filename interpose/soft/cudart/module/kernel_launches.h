@@ -22,11 +22,10 @@ void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t sh
 /// device's properties; 0 if it cannot run even one block.
 [[nodiscard]] int blocks_per_multiprocessor(kernel& what, int device, int block_threads, std::size_t shared_bytes);
 
-/// Calls launch(n) for the index n of each stream; launch(n) queues a grid on that stream. The streams must be streams
-/// of different devices that the program has created. By default, the grids begin when all streams have reached the
-/// call, and later work on each stream begins when all grids have ended; the flags
-/// (cudaCooperativeLaunchMultiDevice...) can switch off each of these waits. Throws cudaErrorInvalidValue,
-/// cudaErrorInvalidDevice, and errors of `launch`.
+/// Calls launch(n) for the index n of each stream; launch(n) queues a grid on that stream. The program must have
+/// created the streams, each on another device. By default, the grids begin when all streams have reached the call, and
+/// later work on each stream begins when all grids have ended; the flags (cudaCooperativeLaunchMultiDevice...) can
+/// switch off each of these waits. Throws cudaErrorInvalidValue, cudaErrorInvalidDevice, and errors of `launch`.
 void launch_on_devices(const std::vector<cudaStream_t>& streams, unsigned flags,
                        const std::function<void(std::size_t)>& launch);
 

@@ -13,8 +13,7 @@
 
 namespace hpe::cudart {
 
-/// Whether the process spreads its kernels (HPE_SPREAD). Throws hpe::error if the option has a value other than 0 and
-/// 1.
+/// Whether the process spreads its kernels (HPE_SPREAD). Throws hpe::error if an option in the environment is invalid.
 [[nodiscard]] bool spreads_kernels();
 
 /// Allocates device memory for cudaMalloc, for pools and for graphs, like hpeMallocOn. In a process that spreads its

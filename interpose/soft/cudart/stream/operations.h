@@ -12,8 +12,8 @@
 #include "interpose/soft/cudart/module/launch_attributes.h"
 #include "interpose/soft/cudart/stream/stream_operation.h"
 
-// Operations whose parameters a program can read and change in a graph. The prepare() of each operation is defined in
-// the source file of its family (launch.cpp, copy.cpp). The members have the values that the program passed.
+// Operations whose parameters a program can read and change in a graph. module/kernel_launches.cpp and
+// api/memory/copy.cpp define the prepare() of each operation. The members have the values that the program passed.
 
 namespace hpe::cudart {
 
@@ -43,8 +43,8 @@ class kernel_operation final : public operation {
   cudaError_t prepare(int device, work& out) const override;
 
   /// Copies the arguments of a launch (kernelParams, or the packed form in `extra`) to `arguments`, at the offsets that
-  /// the kernel's description contains. Returns cudaErrorInvalidDeviceFunction for a function that was not registered,
-  /// and cudaErrorInvalidValue if arguments are missing.
+  /// the kernel's description contains. Throws cudaErrorInvalidDeviceFunction for a function that was not registered,
+  /// and cudaErrorInvalidValue if arguments are missing. Returns cudaSuccess.
   cudaError_t take(const cudaKernelNodeParams& launch, int device);
 };
 

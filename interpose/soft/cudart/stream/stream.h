@@ -42,7 +42,7 @@ class stream : public std::enable_shared_from_this<stream> {
   cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
   /// Queues a function that runs even after a sticky error. The argument of the function is the sticky error, or
-  /// cudaSuccess.
+  /// cudaSuccess. Returns errors like enqueue(), except the sticky error.
   cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
 
   /// synchronize() waits for all work queued so far; query() returns cudaErrorNotReady if some of this work has not
@@ -115,7 +115,8 @@ class device_streams {
   std::shared_ptr<stream> per_thread();  ///< the calling thread's default stream, which exists until the thread ends
   std::shared_ptr<stream> create(unsigned flags, int priority);
 
-  /// Waits for all work queued so far on any stream, including destroyed streams.
+  /// Waits for all work queued so far on any stream, including destroyed streams. Returns the sticky error or
+  /// cudaSuccess; inside a host function, returns cudaErrorNotPermitted without waiting.
   cudaError_t synchronize();
 
   std::vector<std::shared_ptr<capture>> captures();  ///< the captures that are in progress on streams of this device

@@ -7,8 +7,7 @@
 
 namespace hpe::cudart {
 
-/// Stream attributes, which are hints to the hardware. Soft devices store and return the attributes, but do not use
-/// them. Thread safe.
+/// Stream attributes, which are hints. Soft devices store and return the attributes, but do not use them. Thread safe.
 class stream_attributes {
  public:
   /// Both functions return false for an attribute that streams do not have.

@@ -102,7 +102,7 @@ CUDA_RESOURCE_DESC resource_of(const cudaResourceDesc& from) {
 }
 
 /// Returns the read mode of a texture: unless the flags request integers, kernels read integers as floats (normalized,
-/// up to 1); floats are not converted.
+/// up to 1). Floats and integers of 32 bits are not converted.
 cudaTextureReadMode read_mode(unsigned flags, const cudaResourceDesc& resource) {
   cudaChannelFormatDesc format{};
   switch (resource.resType) {

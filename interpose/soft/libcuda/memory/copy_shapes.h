@@ -17,8 +17,8 @@ namespace hpe::libcuda {
 /// Converts in the opposite direction, for copies in graph nodes.
 [[nodiscard]] CUDA_MEMCPY3D shape_of(const cudaMemcpy3DParms& from);
 
-/// Converts the format of an array's elements. Throws cudaErrorInvalidValue for formats that CUDA does not define, and
-/// cudaErrorNotSupported for formats that soft devices do not support.
+/// Converts the format of an array's elements. Throws cudaErrorInvalidValue for a number of channels other than 1, 2
+/// and 4, and cudaErrorNotSupported for formats that soft devices do not support.
 [[nodiscard]] cudaChannelFormatDesc format_of(CUarray_format format, unsigned channels);
 [[nodiscard]] CUarray_format format_of(const cudaChannelFormatDesc& format);
 

@@ -122,8 +122,8 @@ CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute
   });
 }
 
-/// If the address is outside all allocations, or the memory does not have an attribute, sets the value to 0; the number
-/// of the device becomes -2.
+/// If the address is outside all allocations, sets the values to 0, but the number of the device to -2. For device
+/// memory, the host pointer becomes null.
 CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                         CUdeviceptr address) {
   return call("cuPointerGetAttributes", [&] {

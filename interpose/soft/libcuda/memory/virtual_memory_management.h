@@ -47,7 +47,7 @@ class virtual_memory {
     CUmemAllocationProp properties{};
     int handles = 1;  // the number of references that the program owns
     bool is_mapped = false;
-    void* kept = nullptr;  // the bytes while the object is not mapped; null if it has never been mapped
+    void* kept = nullptr;  // the bytes of an object that was unmapped; null if it is mapped or has never been mapped
     ~object();
   };
   using pointer = std::shared_ptr<object>;

@@ -16,8 +16,8 @@ namespace hpe::cudart {
 /// Returns the node with this handle. Throws cudaErrorInvalidValue if there is none.
 graph_node& node_of(cudaGraphNode_t handle);
 
-/// Returns the nodes with these handles. Throws cudaErrorInvalidValue if the list is null or contains a value that is
-/// not the handle of a node.
+/// Returns the nodes with these handles. Throws cudaErrorInvalidValue if the list is null although `count` is not 0, or
+/// contains a value that is not the handle of a node.
 std::vector<graph_node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count);
 
 /// Throws if any edge has data other than zeros, because soft devices support only plain dependencies.
@@ -44,7 +44,9 @@ void* address_in_symbol(const void* symbol, std::size_t offset, std::size_t coun
 /// attributes of `before`.
 std::shared_ptr<const operation> with_attributes_of(const operation& before, std::shared_ptr<const operation> made);
 
-/// Returns the operation for cudaGraphAddNode and related calls, for all types of nodes except child graphs.
+/// Returns the operation for cudaGraphAddNode and related calls; for an allocation node, also stores the address of the
+/// memory in `parameters`. Throws cudaErrorNotSupported for child graph nodes, conditional nodes, and types of nodes
+/// that soft devices do not have.
 std::shared_ptr<const operation> make_operation(cudaGraphNodeParams& parameters);
 
 }  // namespace hpe::cudart

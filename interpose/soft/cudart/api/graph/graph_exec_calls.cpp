@@ -27,8 +27,8 @@ cudaGraphExec_t instantiate(cudaGraph_t from, unsigned long long flags) {
   return process().execs().adopt(std::move(made));
 }
 
-/// The operation of the node for a captured launch of an executable graph. The operation runs the executable graph with
-/// the changes that the program has made before it launches the graph that contains the node.
+/// The operation of the node for a captured launch of an executable graph. When the program launches the graph that
+/// contains the node, the operation runs the executable graph with all changes that the program has made to it so far.
 class launch_operation final : public operation {
  public:
   explicit launch_operation(std::shared_ptr<graph_exec> what) : what_(std::move(what)) {}

@@ -9,6 +9,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/memory/managed_advice.h"
+#include "interpose/soft/cudart/stream/capture.h"
 #include "interpose/soft/cudart/stream/stream.h"
 
 using namespace hpe::cudart;
@@ -52,8 +53,10 @@ void advise(const allocation& whole, const void* pointer, std::size_t bytes, cud
 cudaError_t prefetch(const void* pointer, std::size_t bytes, const cudaMemLocation& location, cudaStream_t stream) {
   const allocation whole = find_managed(pointer, bytes);
   const int where = place_of(location);
+  const auto queue = process().find_stream(stream);
+  require_not_capturing(*queue);
   process().advice().change(whole, pointer, bytes, [&](page_advice& each) { each.prefetched = where; });
-  return process().find_stream(stream)->enqueue([pointer, bytes, where] {
+  return queue->enqueue([pointer, bytes, where] {
     ::hpePrefetch(pointer, bytes, where);  // a hint, so a failure is ignored
     return cudaSuccess;
   });
@@ -161,13 +164,15 @@ cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(void** pointers, std::size_t* by
   });
 }
 
-/// Checks the ranges, but queues no work: the program no longer needs the content of the memory that it discards, and
-/// CUDA allows the content to remain.
+/// Checks the ranges and queues an empty piece of work: the program no longer needs the content of the memory that it
+/// discards, and CUDA allows the content to remain.
 cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void** pointers, std::size_t* bytes, std::size_t count,
                                                unsigned long long flags, cudaStream_t stream) {
   return api_call("cudaMemDiscardBatchAsync", [&] {
     require_ranges(pointers, bytes, count, flags);
-    return process().find_stream(stream)->enqueue([] { return cudaSuccess; });
+    const auto queue = process().find_stream(stream);
+    require_not_capturing(*queue);
+    return queue->enqueue([] { return cudaSuccess; });
   });
 }
 

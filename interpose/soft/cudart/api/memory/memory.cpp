@@ -40,8 +40,8 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   return made;
 }
 
-/// Frees the allocation at `base`. Throws cudaErrorInvalidValue if no allocation begins at `base`, or if
-/// is_right(allocation) is false.
+/// Waits for all work and frees the allocation at `base`; has no effect if `base` is null. Throws cudaErrorInvalidValue
+/// if no allocation begins at `base`, or if is_right(allocation) is false.
 template <class Choice>
 void release(void* base, const Choice& is_right) {
   process().captures().require_unsafe_calls_allowed();

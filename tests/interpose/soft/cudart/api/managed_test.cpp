@@ -51,6 +51,17 @@ TEST_F(Managed, TellsTheAdviceThatHoldsForAWholeRange) {
   EXPECT_EQ(ask(cudaMemRangeAttributePreferredLocation, 0, 5), cudaInvalidDeviceId);
 }
 
+// Graphs have no nodes for prefetches.
+TEST_F(Managed, PrefetchesAreNotCaptured) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  EXPECT_FAILS(cudaMemPrefetchAsync(bytes_, page, device(1), 0, stream), cudaErrorStreamCaptureUnsupported);
+  EXPECT_FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
 TEST_F(Managed, TellsWhoAccessesAndWhereItWasPrefetched) {
   ASSERT_CUDA(cudaMemAdvise(bytes_, 10 * page, cudaMemAdviseSetAccessedBy, device(1)));
   ASSERT_CUDA(cudaMemAdvise(bytes_, 5 * page, cudaMemAdviseSetAccessedBy, host));
