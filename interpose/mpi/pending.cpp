@@ -179,7 +179,8 @@ void pending_table::drop(MPI_Win win) {
 }
 
 void pending_table::forget(MPI_Comm comm) {
-  // Operations are called without the mutex, because they take mutexes that other threads hold while they use the table.
+  // Operations are called without the mutex, because they take mutexes that other threads hold while they use the
+  // table.
   std::vector<std::shared_ptr<pending>> all;
   {
     const lock_guard lock(mutex_);
