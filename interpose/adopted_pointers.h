@@ -136,8 +136,8 @@ class HPE_API adopted_pointers {
   /// identifies. Returns nullopt if this process cannot access the bytes.
   [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const box_copy& shape,
                                                         std::uint64_t queued) = 0;
-  /// Begins to copy bytes of one allocation, which share() has described, to memory that another process has shared.
-  /// Returns nullopt if this process cannot access that process's memory.
+  /// Begins to copy bytes of one allocation to memory that another process has shared. Call share() for the bytes at
+  /// `from` first. Returns nullopt if this process cannot access that process's memory.
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
                                                         const box_copy& shape) = 0;
 

@@ -73,7 +73,7 @@ struct absorb {
 
   /// Returns the number of planes of the slab that are in layers of x.
   [[nodiscard]] constexpr int64_t layer_planes() const { return ends[0].below(x1) - ends[0].below(x0); }
-  /// Returns the first plane of the slab that is in no layer of x.
+  /// Returns the first plane of the slab that is in no layer of x; the slab must have such a plane.
   [[nodiscard]] constexpr int64_t first_other_plane() const { return x0 > ends[0].before ? x0 : ends[0].before; }
   /// Returns the number of cells of the slab that are in layers of an axis.
   [[nodiscard]] constexpr int64_t cells(int axis) const {

@@ -4,11 +4,11 @@
 ///
 /// Elements are sorted digit by digit, beginning with the lowest digit. Splitters, which are found in a sample of the
 /// elements, divide the keys into one range for each device. The first pass orders the elements in the memory of each
-/// device by range, and the elements of a range by their lowest bits. The pass accesses only this device's memory. On
-/// each device, the elements of one range with the same lowest bits are then consecutive; they are a *run*. In the
-/// second pass, a device reads the runs of its range from all devices, in the order of the lowest bits, and orders the
-/// elements by the next bits. The later passes access only the device's own range. Therefore, devices exchange elements
-/// within the second pass, and the links carry long sequences.
+/// device by range, and the elements of a range by their lowest bits. In this pass, each device accesses only its own
+/// memory. On each device, the elements of one range with the same lowest bits are then consecutive; they are a *run*.
+/// In the second pass, a device reads the runs of its range from all devices, in the order of the lowest bits, and
+/// orders the elements by the next bits. The later passes access only the device's own range. Therefore, devices
+/// exchange elements within the second pass, and the links carry long sequences.
 ///
 /// A pass reads elements in tiles. Compared with splitters, equal keys in different tiles count as different, in the
 /// order of tiles, so that ranges have about the same length even if many keys are equal. Counts determine where ranges

@@ -40,7 +40,7 @@ class picture {
   std::vector<std::uint8_t> rgb_;
 };
 
-/// Size of a character in pixels, with the gap after it.
+/// Size of a character in pixels; the width includes the gap after the character.
 inline constexpr std::int64_t character_width = 12, character_height = 14;
 
 /// The part of a picture that shows data, in pixels.

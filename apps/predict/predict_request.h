@@ -26,8 +26,9 @@ struct request {
 /// Returns the text of --help.
 [[nodiscard]] std::string help_text();
 
-/// Returns the file that a word of the command line means: the word itself as a path, or the file of that name in hpe's
-/// folder `folder` ("machines" or "applications"). Throws bad_input, which lists the possible names.
+/// Returns the file that a word of the command line means: the word itself if such a file exists; otherwise the file
+/// `word` + `ending` in hpe's folder `folder` ("machines" or "applications"). If neither exists, throws bad_input,
+/// which lists the possible names.
 [[nodiscard]] std::string file_of(const std::string& word, const std::string& folder, const std::string& ending);
 
 /// Returns the topologies of the request on a machine: auto includes distributed devices only if the machine has a

@@ -16,11 +16,11 @@ inline constexpr std::int64_t usual_order = 8;
 /// The boundaries that are added to a model to make a grid.
 struct boundaries {
   std::int64_t sponge = -1;  ///< cells of sponge on each absorbing side; negative: 40 if the grid has no matched layers
-  std::int64_t cpml = 0;     ///< cells of convolutional perfectly matched layer on each side, in place of a sponge
+  std::int64_t cpml = 0;     ///< cells of perfectly matched layer (CPML) on each absorbing side, in place of a sponge
   bool free_surface = false;  ///< the surface z = 0 reflects waves with reversed sign; false: the surface absorbs waves
   std::int64_t thin = 32;     ///< models of up to this many planes are periodic along y; those of one plane are flat
 
-  /// Cells of the absorbing layer on each side.
+  /// Cells of the absorbing layer on each absorbing side.
   [[nodiscard]] std::int64_t cells() const { return cpml > 0 ? cpml : sponge < 0 ? 40 : sponge; }
 };
 
@@ -44,7 +44,8 @@ struct grid {
 
   /// Returns the number of axes with derivatives.
   [[nodiscard]] int dimensions() const { return ends == kernels::y_ends::flat ? 2 : 3; }
-  /// Returns the cell of the grid that holds a cell of the model. It may be outside of a slab.
+  /// Returns the cell of the grid that holds a cell of the model. If this grid is a slab, the returned cell may be
+  /// outside of the grid.
   [[nodiscard]] kernels::point cell(std::int64_t x, std::int64_t y, std::int64_t z) const {
     return {static_cast<std::int32_t>(x + whole.x - first_plane), static_cast<std::int32_t>(y + whole.y),
             static_cast<std::int32_t>(z + whole.z)};

@@ -106,7 +106,7 @@ std::vector<field> fields_of(survey& s) {
       {"migration", "compress", number_of{&s.keep.bits, {0, 4, 8, 16}},
        "bits for each cell of these fields, relative to the value range of the cell's block; 0: uncompressed (0)"},
       {"migration", "codec", to_named(&s.keep.zfp, codecs),
-       "compressor of these fields: blocks (in kernels) or zfp (on the host) (blocks)"},
+       "compressor of the kept fields: blocks, in kernels, or zfp, on the host (blocks)"},
       {"migration", "keep", to_named(&s.keep.how, keep_methods),
        "what is stored: these fields; the cells around the model, to reconstruct fields; or a few states, from which "
        "steps are repeated (auto)"},

@@ -53,7 +53,8 @@ std::string distributed_plan::complaint_about(const void* input, const void* out
   if (input == nullptr || output == nullptr) return "the address of an array of a scan is null";
   if (from % what_.element_size != 0 || to % what_.element_size != 0)
     return "input and output of a scan must be aligned to an element";
-  if (from != to && from < to + bytes && to < from + bytes) return "input and output of a scan overlap";
+  if (from != to && from < to + bytes && to < from + bytes)
+    return "input and output of a scan overlap in part; they must be identical or disjoint";
   return "";
 }
 

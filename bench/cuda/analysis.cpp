@@ -55,7 +55,8 @@ std::string module_of(const std::string& text, unsigned kernels) {
   return result;
 }
 
-/// Decides launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over two devices.
+/// Lets a planner for two devices decide where a launch of stencil2D(out, in, width, height) of
+/// tests/ptx/programs/single_gpu.cu runs and where its arrays are.
 class decided_stencil {
  public:
   decided_stencil()

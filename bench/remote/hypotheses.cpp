@@ -162,7 +162,10 @@ answer occupancy(experiment& e) {
   picture p{"Occupancy", {}};
   constexpr uint32_t steps = 10;
   for (const bool in_columns : {true, false}) {
-    chart c{fmt::format("{}", words(in_columns)), {"threads, of what the device holds (%)"}, {"pass (GB/s)"}, {}};
+    chart c{fmt::format("{}", words(in_columns)),
+            {"threads (% of those that the device can run at a time)"},
+            {"pass (GB/s)"},
+            {}};
     for (const double share : {0.0, 0.1, 0.2, 1.0}) {
       line found{fmt::format("{:.0f} % remote reads", percent * share), {}};
       for (const double of_threads : {0.03, 0.06, 0.125, 0.25, 0.5, 1.0}) {

@@ -17,7 +17,8 @@ using namespace hpe::spread;
 
 constexpr double most_microseconds_again = 0.1, most_microseconds_other = 5;
 
-/// Decides launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over four devices.
+/// Asks a planner how to spread launches of stencil2D(out, in, width, height) of tests/ptx/programs/single_gpu.cu over
+/// four devices.
 class launches {
  public:
   explicit launches(when_planned when)

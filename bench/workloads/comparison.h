@@ -1,7 +1,7 @@
 #pragma once
 
-/// Measures a workload in all its versions: through hpe and by hand with each copy scheme, on 1, 2 and 4 devices, and
-/// by the fastest library.
+/// Measures a workload through hpe on 1, 2 and 4 devices, and by hand with each copy scheme on 2 and 4 devices. On soft
+/// devices, also measures the fastest library, with as many threads as the largest of these numbers of devices has.
 
 #include <map>
 #include <string>

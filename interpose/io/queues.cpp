@@ -16,8 +16,8 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// Takes the place of the vector form for calls that have no vector form. These calls transfer a whole buffer or
-// nothing, so a buffer that extends beyond its allocation is an error.
+// Calls that have no form with a vector pass this function to with_buffer() as `many`. These calls transfer a whole
+// buffer or nothing, so a buffer that extends beyond its allocation is an error (EFAULT).
 ssize_t bad_address(const iovec*, int) {
   errno = EFAULT;
   return -1;

@@ -13,7 +13,7 @@
 /// To find changes, hpe compares each byte with its value at the last synchronisation. So the owner and other processes
 /// may change different bytes of a window between two synchronisations. While a synchronising call runs, the owner must
 /// not change the window; MPI's separate memory model has the same rule. Each synchronisation reads and compares the
-/// whole window, so several small windows are faster than one large window.
+/// whole window, so several small windows that are synchronised separately are faster than one large window.
 ///
 /// MPI_Win_attach returns an error for hpe memory, because other processes would use the address of the memory
 /// directly.

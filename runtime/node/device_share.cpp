@@ -223,8 +223,8 @@ std::string device_share::others_in_words() const {
                         process != 0 ? fmt::format("process {}", process) : std::string("another process"),
                         slot(i).held.load(), is_stopped(i) ? " and is stopped" : "");
   }
-  return text.empty() ? fmt::format("no other process shares it (HPE_SHARE={})", group_)
-                      : fmt::format("of the processes that share it (HPE_SHARE={}), {}", group_, text);
+  return text.empty() ? fmt::format("no other process shares the device (HPE_SHARE={})", group_)
+                      : fmt::format("of the processes that share the device (HPE_SHARE={}), {}", group_, text);
 }
 
 void device_share::forget_dead() noexcept {

@@ -31,8 +31,9 @@ namespace {
 
 using action = struct sigaction;
 
-// The signal that hpe blocks instead of SIGSEGV (see "Masks" in signals.h). If a SIGSEGV is sent while the program has
-// blocked SIGSEGV, hpe sends this signal to the same thread, so that the signal stays pending.
+// The signal that hpe blocks instead of SIGSEGV (see "Masks" in signals.h). If a SIGSEGV that was sent reaches a thread
+// in which the program has blocked SIGSEGV, hpe sends the stand-in to this thread. The stand-in stays pending until the
+// program unblocks SIGSEGV; hpe then delivers it as a SIGSEGV.
 constexpr int stand_in = SIGSTKFLT;
 
 // The size of the kernel's signal set. sigset_t is larger: it also has bits for signals that do not exist.

@@ -62,8 +62,8 @@ struct planner::outlook {
     double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0 if there is no such plan
     move_work work;      // the work of moving arrays to other homes
     double copying = 0;  // seconds to copy the arrays that get replicas
-    // If the plan only replaces remote reads by replicas: the least loss to assume for a launch without the plan, in
-    // seconds. Otherwise 0.
+    // If the plan only replaces remote reads by replicas: a lower bound, in seconds, of what a launch without the plan
+    // is assumed to lose. Otherwise 0.
     double least_loss = 0;
     [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
   };

@@ -8,8 +8,8 @@
 /// of launches. The planner moves arrays when the time that launches have lost because of the arrays' placement exceeds
 /// the time of the move. A launch for which the present placement is best reduces the accumulated loss of the launches
 /// that would gain from another placement. Therefore a program that alternates between kernels does not move arrays
-/// back and forth: an array keeps the placement that is best for the kernel with the largest gain. Moving an empty
-/// array costs nothing if machine::moves_empty_arrays_free is set.
+/// back and forth: an array keeps the placement that is best for the kernel with the largest gain. Moving an array that
+/// was never written (allocation::is_empty) costs nothing if machine::moves_empty_arrays_free is set.
 ///
 /// A plan takes milliseconds to compute. Therefore all launches of a kernel with the same shape and the same layouts of
 /// the arrays use one plan, even if the addresses differ. If parameters other than pointers change, hpe plans again

@@ -33,8 +33,8 @@ class sharing {
   [[nodiscard]] bool holds(const coherence::region& r, coherence::byte_range bytes) const HPE_REQUIRES(r.mutex);
 
   /// If other processes may have written any of the bytes, makes the home's copy of the bytes the only valid copy,
-  /// except in blocks that CPU code of this process has written since then. Throws HPE_ERROR_SYSTEM if the operating
-  /// system allows no more mappings; the bytes then still count as written by other processes.
+  /// except in blocks in state host, which CPU code of this process has written. Throws HPE_ERROR_SYSTEM if the
+  /// operating system allows no more mappings; the bytes then still count as written by other processes.
   void see_writes(const resources& with, coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
 
   /// Makes the parts that contain some of the bytes private, except parts that are held. Keeps the bytes that other

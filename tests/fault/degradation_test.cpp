@@ -34,7 +34,8 @@ std::uint64_t degraded() {
 class degradation : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (most_mappings() > 1 << 20) GTEST_SKIP() << "vm.max_map_count is so large that using them up takes too long";
+    if (most_mappings() > 1 << 20)
+      GTEST_SKIP() << "vm.max_map_count allows so many mappings that using them up would take too long";
     a = hpe::array<std::uint32_t>(count,
                                   GetParam() ? hpe::placement::striped(HPE_DISTRIBUTE_CYCLIC) : hpe::placement());
     hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), count, 1}, out(a));
@@ -97,7 +98,8 @@ TEST_P(degradation, fetches_that_launches_made_useless) {
 }
 
 TEST(degraded_stripes, a_useless_fetch_from_one_home_is_waited_for) {
-  if (most_mappings() > 1 << 20) GTEST_SKIP() << "vm.max_map_count is so large that using them up takes too long";
+  if (most_mappings() > 1 << 20)
+    GTEST_SKIP() << "vm.max_map_count allows so many mappings that using them up would take too long";
   // The fetch makes a copy from each of two homes. The copy from the second home is late, because a long prefetch is
   // ahead of it.
   const hpe::array<std::uint32_t> a(count, hpe::block_distribution({0, 1}));

@@ -117,8 +117,8 @@ class memory_kind {
   /// Called when the program has obtained a primary context.
   virtual void has_context(CUdevice /*device*/) {}
   virtual void ends(CUstream /*stream*/) {}
-  /// Called before a context that the program has created is destroyed. `context` is nullptr if the program's call may
-  /// destroy a primary context or a pool.
+  /// Called before a call that destroys `context`, which the program has created; also, with nullptr, before a call
+  /// that may destroy a primary context or a pool.
   virtual void ends(CUcontext /*context*/) {}
   virtual void code(const program_code_event& /*event*/) {}
 

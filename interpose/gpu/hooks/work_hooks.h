@@ -224,8 +224,8 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   return result;
 }
 
-// Records that the program shares a handle. The program shares memory that it maps itself through the handle of the
-// allocation, before or after it maps the memory.
+// Records that the program shares a handle. To share memory that it maps itself (cuMemMap), the program shares the
+// handle of the allocation, before or after it maps the allocation.
 inline void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
   for_warnings([&] {
     interposer* const hpe = interposer::instance();

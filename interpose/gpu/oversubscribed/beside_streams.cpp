@@ -7,9 +7,9 @@ namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
 
-// Commands on an hpe stream finish in order. So if the work of an hpe stream finishes on a stream of the program
-// (is_own), the hpe stream represents only this stream of the program, and may represent another one only after all its
-// work is done.
+// Commands on an hpe stream finish in order. If is_own, work on an hpe stream counts as finished when it finishes on
+// the program's stream. So such an hpe stream represents one stream of the program at a time, and represents the next
+// one only when all work of the hpe stream is done.
 beside_streams::stand_in* beside_streams::choose(unsigned device, bool is_own) {
   auto& all = made_[{device, is_own}];
   const auto is_free = [&](const stand_in& each) {

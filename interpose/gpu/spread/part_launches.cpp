@@ -87,7 +87,7 @@ void part_launches::share_memory() {
 
 const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
   // On two H200, loading took 0.4 s for the first kernel of a process. The program waits for the loading thread only at
-  // the end of the process, so hpe counts a quarter of this time as the cost.
+  // the end of the process, so hpe counts only a quarter of the loading time (0.1 s) as the cost.
   static constexpr spread::start_cost cost{0.01, 0.1};
   return cannot_start_.load(std::memory_order_acquire) || kernels_.is_loaded(kernel) ? nullptr : &cost;
 }

@@ -58,7 +58,7 @@ parameter_sizes::list parameter_sizes::of(const device::cuda::driver& cu, CUfunc
        is_parameter(cu.cuFuncGetParamInfo(function, found.size(), &offset, &bytes)) ||
        is_parameter(cu.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), found.size(), &offset, &bytes));)
     found.push_back(bytes);
-  // Returns null if the driver does not report the size of any parameter, although the launch has parameters.
+  // Returns null if the driver reports no parameter. The caller asks only if the launch passes an array of parameters.
   if (found.empty()) return nullptr;
   auto result = std::make_shared<const std::vector<std::size_t>>(std::move(found));
   if (!has_end) return result;  // another error, which the driver may not report the next time

@@ -46,8 +46,8 @@ bool has_large_counts() {
   return has;
 }
 
-// Copies the arguments of type MPI_Count to `integers` and, if they are in bytes, to `addresses`, as in the
-// constructors with int.
+// Copies each argument of type MPI_Count to one of two lists, as the constructors with int have them: to `addresses` if
+// it is a number of bytes, otherwise to `integers`.
 void put_in_order(type_contents& of, const std::vector<MPI_Count>& counts) {
   const auto split = [&](std::size_t integers) {
     const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(integers);

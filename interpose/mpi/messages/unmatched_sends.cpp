@@ -99,8 +99,8 @@ unmatched_sends::starts::~starts() {
 }
 
 // Records that the messages that MPI has sent to the same address before message `its` are matched. Does nothing if
-// several threads may be in MPI: another thread may have called note() but not yet MPI, and its message may then be
-// later than `its`.
+// several threads may call MPI: another thread may have called note() before message `its` was added, but pass its own
+// message to MPI only after `its`. That message need not be matched.
 void unmatched_sends::settle(const message& its) {
   if (job::current()->several_threads) return;
   const lock_guard lock(mutex_);

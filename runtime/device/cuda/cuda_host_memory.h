@@ -74,8 +74,8 @@ class host_memory {
   [[nodiscard]] std::optional<std::uintptr_t> find(std::uintptr_t address) const;
 
   /// Pins registered memory for a copy if possible. The caller may copy [address, result.end) with one command of the
-  /// driver; result.end is at most address + bytes. The piece stays pinned until the caller has called done() and the
-  /// timepoint `by` is reached. If no command was queued, `by` is none().
+  /// driver; result.end is at most address + bytes. The piece at use::piece stays pinned until the caller has called
+  /// done(uses, by) and the timepoint `by` is reached. If no command was queued, the caller passes none() as `by`.
   struct use {
     std::uintptr_t piece = 0;  // 0: not pinned
     std::uintptr_t end = 0;

@@ -153,7 +153,8 @@ class emitter {
     llvm::Value* lanes;  ///< the members as bits: one i32 if all running lanes have the same meeting, otherwise one i32
                          ///< for each lane
   };
-  /// `alive`: an i32 with the lanes that have not ended. Meetings wait for these lanes.
+  /// Emits code that finds the members of the meeting `i`. `alive`: an i32 with the lanes that have not ended; a
+  /// meeting waits only for these lanes, and if it names lanes, only for the named ones among them.
   [[nodiscard]] members_of_meeting find_members(const instruction& i, llvm::Value* alive);
   /// Emits a meeting of the lanes that run. `members`: see members_of_meeting::lanes.
   void emit_meeting(const instruction& i, llvm::Value* members);

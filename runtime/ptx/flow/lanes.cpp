@@ -95,9 +95,9 @@ std::vector<std::set<std::uint32_t>> outcomes_of(const lane_region& region, cons
   return {{taken, after}};
 }
 
-// Returns a key that sorts the blocks in the order in which the code after `block` checks whether lanes wait for them.
-// Blocks after `block` in `order` come first. The header of a loop that contains `block` follows the loop's last block;
-// the header of an inner loop precedes the header of an outer loop.
+// Returns the sort key of `other`. After `block`, the code checks for each block whether lanes wait for it, in
+// ascending order of these keys. Blocks after `block` in `order` come first. The header of a loop that contains `block`
+// follows the loop's last block; the header of an inner loop precedes the header of an outer loop.
 std::pair<std::uint64_t, std::uint64_t> lane_region::turn(std::uint32_t block, std::uint32_t other) const {
   if (position[other] > position[block]) return {2 * std::uint64_t{position[other]}, 0};
   return {2 * std::uint64_t{loop_end[other]} + 1, order.size() - position[other]};

@@ -57,8 +57,9 @@ struct lane_region {
   std::vector<std::set<std::uint32_t>>
       waiting;  // by block: the blocks for which other lanes may wait while this block runs
 
-  /// Returns the blocks that may run directly after `block`, in order, if the lanes of `block` go to the blocks of
-  /// `outcome`. Lanes wait for at least one of these blocks, unless all lanes went to `gone`.
+  /// Returns the blocks that may run directly after `block` if the lanes of `block` go to the blocks of `outcome`, in
+  /// the order in which the code checks whether lanes wait for them (turn()). Lanes wait for at least one of these
+  /// blocks, unless all lanes went to `gone`.
   [[nodiscard]] std::vector<std::uint32_t> next(std::uint32_t block, const std::set<std::uint32_t>& outcome) const;
   /// Whether lanes may pass the meeting `i` in this region.
   [[nodiscard]] bool has_passage(const instruction& i) const { return passes && is_passable(i); }
@@ -107,8 +108,8 @@ class lane_analysis {
   std::vector<lane_region> regions_;
 };
 
-/// Returns where lanes may continue after the last instruction of a block of a region: sets of blocks and
-/// lane_region::gone. All lanes that run go to the same set. Within that set, each lane goes to one of the blocks.
+/// Returns where lanes may continue after the last instruction of a block of a region: sets whose elements are blocks
+/// or lane_region::gone. All lanes that run go to the same set. Within that set, each lane goes to one of the blocks.
 [[nodiscard]] std::vector<std::set<std::uint32_t>> outcomes_of(const lane_region& region, const control_flow& flow,
                                                                const std::vector<instruction>& code,
                                                                std::uint32_t block, bool is_uniform);

@@ -1,6 +1,6 @@
 // A program that is linked with the CUDA driver. It copies 80 MiB to a device and back, and launches two kernels. With
-// an argument, it waits for kernels of the stand-in that take seconds: in a synchronization, for an event, and in a
-// touch.
+// an argument, it instead waits for kernels of the stand-in that take seconds: in a synchronization, for an event, and
+// in a touch.
 #include <cuda.h>
 #include <unistd.h>
 

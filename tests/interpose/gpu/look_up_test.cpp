@@ -88,7 +88,7 @@ TEST(Shim, EveryWayToOpenTheDriverLeadsToTheShim) {
   EXPECT_EQ(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), shim());
   // Opens the stand-in, whose file has the driver's name, by its path.
   EXPECT_EQ(::dlopen(path.c_str(), RTLD_NOW), shim());
-  // Another path with the driver's file name does not return the shim.
+  // dlopen of another path with the driver's file name does not open the shim.
   void* const other = ::dlopen("/no/such/place/libcuda.so.1", RTLD_NOW);
   EXPECT_EQ(other, nullptr);
 }

@@ -170,7 +170,8 @@ TEST(HostileKernels, CarriedTripCountsDependOnWhatEndsTheLoop) {
   EXPECT_EQ(class_of_store(nest("%r1")), irregular);
   EXPECT_EQ(class_of_store(nest("%r0")), local);
   EXPECT_EQ(class_of_store(nest("%r2")), local);
-  // The register also depends on trip counts at any nesting depth, and if its value is computed from a trip count.
+  // The same holds for the trip counts of loops that are nested more deeply, and for a register whose value is computed
+  // from a trip count.
   EXPECT_EQ(class_of_store("mov.u32 %r20, 7;\n" +
                            loop_of(10, "%r0",
                                    "{store}" + loop_of(11, "%r0", loop_of(12, "%r1") + "shr.u32 %r13, %r12, 1;\n") +

@@ -25,8 +25,8 @@ bool has_ptx(const std::vector<ptx::fat_binary_entry>& entries) {
 /// device runtime; if a program needs it, linking fails with a message that names the missing symbol.
 bool is_device_runtime(const std::string& text) { return text.find("cnpGetLastError") != std::string::npos; }
 
-/// Returns the PTX texts in the containers. If there are several containers, skips containers with machine code only;
-/// if a PTX text needs their code, linking fails.
+/// Returns one PTX text of each container: the text for the newest architecture. If there are several containers,
+/// leaves out the device runtime and containers with machine code only; if a PTX text needs their code, linking fails.
 std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
   std::vector<std::string> texts;
   for (const void* const container : containers) {

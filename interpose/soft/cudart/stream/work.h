@@ -14,8 +14,8 @@
 
 namespace hpe::cudart {
 
-/// The memory that a piece of work may use. While the work is in a stream's queue, CPU code that touches this memory
-/// waits.
+/// The memory that a piece of work may use. From the time the work is queued until it has finished, CPU code that
+/// touches the memory of `kernels_on` and `ranges` waits.
 struct memory_uses {
   std::uint64_t kernels_on = 0;     ///< a bit for each device on which kernels run whose use of memory is unknown
   std::vector<hpeAccess> ranges{};  ///< further ranges that the work may use; ordinary memory is ignored
