@@ -13,8 +13,9 @@ constexpr std::uint64_t observed_steps = 1024;
 constexpr std::uint64_t share_of_period = 32;
 constexpr std::uint64_t share_beside_majority = 8;
 constexpr std::uint64_t longest_inner_period = 16;
-constexpr std::uint64_t least_between_choices = 8;
-constexpr std::uint64_t most_between_choices = 512;
+constexpr std::uint64_t least_steps_of_period = 4;  // so many steps that came before
+constexpr std::uint64_t between_choices = 64;
+constexpr std::uint64_t between_choices_without_cycle = 16;
 // A prediction is true if its error is at most this part of the period. Predictions of uses within a smaller part of
 // the period do not count, because memory that is used again so soon is not evicted.
 constexpr std::uint64_t part_of_error = 32;
@@ -36,7 +37,7 @@ void use_cycle::allocate() {
   distances_.resize(observed_steps);
   sorted_.reserve(observed_steps);
   places_.resize(places);
-  next_choice_ = 2 * least_between_choices;
+  next_choice_ = between_choices_without_cycle;
 }
 
 // The list of a region's uses begins with uses that the ring still has.
@@ -64,7 +65,9 @@ void use_cycle::judge(const region_uses& of) noexcept {
   const std::uint64_t latest = std::max(of.expected, step_count_);
   if (before == step_count_ || (latest - before) * part_that_counts <= period_) return;
   const bool came_true = (latest - std::min(of.expected, step_count_)) * part_of_error <= period_;
+  const bool is_known = period() != 0;
   trust_ += ((came_true ? 1.0 : 0.0) - trust_) / predictions_in_trust;
+  if (is_known && period() == 0) observed_from_ = step_count_;  // the steps before belong to other work
 }
 
 void use_cycle::use(std::uint32_t region, coherence::byte_range bytes) {
@@ -110,9 +113,11 @@ void use_cycle::end_step() {
 // before at this distance. So the repetitions within a period, at short distances, do not hide the period. But if most
 // steps come again at one distance, work that comes less often is not the period.
 void use_cycle::choose_period() {
-  next_choice_ = step_count_ + std::clamp(step_count_ / 8, least_between_choices, most_between_choices);
-  const std::uint64_t observed = std::min(step_count_, observed_steps);
-  sorted_.assign(distances_.begin(), distances_.begin() + static_cast<std::ptrdiff_t>(observed));
+  next_choice_ = step_count_ + (period() != 0 ? between_choices : between_choices_without_cycle);
+  const std::uint64_t observed = std::min(step_count_ - observed_from_, observed_steps);
+  sorted_.clear();
+  for (std::uint64_t s = step_count_ - observed; s < step_count_; ++s)
+    sorted_.push_back(distances_[s % observed_steps]);
   std::ranges::sort(sorted_);
   const std::uint64_t oldest_step = use_count_ <= most_uses ? 0 : uses_[use_count_ % most_uses].step + 1;
   std::uint64_t chosen = 0, most = 0, share = share_of_period;
@@ -121,7 +126,8 @@ void use_cycle::choose_period() {
     const std::uint64_t distance = *each;
     const auto count = static_cast<std::uint64_t>(end - each);
     each = end;
-    if (count * share < observed || count * distance <= most || oldest_step + distance > step_count_) continue;
+    if (count < least_steps_of_period || count * share < observed || count * distance <= most) continue;
+    if (oldest_step + distance > step_count_) continue;  // its uses are not all known
     chosen = distance;
     most = count * distance;
     if (count * 2 > observed && distance > longest_inner_period) share = share_beside_majority;

@@ -78,9 +78,10 @@ class use_cycle {
   std::vector<region_uses> regions_;      // by number
   std::uint64_t step_count_ = 0;
   std::uint64_t use_count_ = 0;
-  std::uint64_t hash_ = 0;         // of the current step
-  std::uint64_t hash_before_ = 0;  // of the step before it
-  std::uint64_t next_choice_ = 0;  // the number of steps after which the period is chosen again
+  std::uint64_t hash_ = 0;           // of the current step
+  std::uint64_t hash_before_ = 0;    // of the step before it
+  std::uint64_t observed_from_ = 0;  // the period is chosen from later steps
+  std::uint64_t next_choice_ = 0;    // the number of steps after which the period is chosen again
   std::uint64_t period_ = 0;
   double trust_ = 0;  // the share of the latest predictions that came true
 };

@@ -184,6 +184,15 @@ TEST(use_cycle, many_ranges_of_a_region_are_found_in_one_pass) {
   for (const use_cycle::next_use& r : ranges) ASSERT_EQ(r.steps, r.bytes.begin / 10 + 1);
 }
 
+TEST(use_cycle, a_short_cycle_after_long_other_work_is_known_soon) {
+  std::mt19937 random(9);
+  use_cycle c;
+  for (int n = 0; n < 5; ++n) add(c, numbers_from(1, 700));
+  for (int n = 0; n < 2000; ++n) add(c, static_cast<std::uint32_t>(1 + random() % 50));
+  for (int n = 0; n < 20; ++n) add(c, numbers_from(800, 9));
+  EXPECT_EQ(c.period(), 9U);
+}
+
 TEST(use_cycle, other_steps_end_the_cycle_before_they_fill_a_third_of_it) {
   use_cycle c;
   for (int n = 0; n < 3; ++n) add(c, numbers_from(1, 1000));
