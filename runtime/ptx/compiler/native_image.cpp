@@ -24,6 +24,7 @@
 #include "runtime/ptx/compiler/helpers.h"
 #include "runtime/ptx/compiler/objects/kernel_cache.h"
 #include "runtime/ptx/compiler/regions.h"
+#include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/scheduler.h"
 
@@ -170,12 +171,15 @@ class native_engine final : public engine {
                                       const trap& fault) {
     constexpr std::uint64_t most =
         4096;  // the largest distance, in bytes, between the address that the CPU reports and the lane's own address
+    constexpr unsigned canonical_bits = 47;
     try {
       return run(block, point, thread, thread + 1);
     } catch (const trap_exception&) {
       block.may_group = 0;
       const std::uint64_t distance = block.trap.address - fault.address;
-      if (block.trap.why == fault.why && (distance < most || -distance < most)) return std::nullopt;
+      const bool is_near = fault.address == unknown_address ? block.trap.address >> canonical_bits != 0
+                                                            : distance < most || -distance < most;
+      if (block.trap.why == fault.why && is_near) return std::nullopt;
       block.trap = fault;
       return block_context::ended;
     }

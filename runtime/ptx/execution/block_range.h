@@ -36,6 +36,10 @@ struct block_room {
 [[nodiscard]] std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
                                                const launch_configuration& given);
 
+/// Stands for a non-canonical address that the handler of the fault does not know, because the address is in a vector
+/// register.
+inline constexpr std::uint64_t unknown_address = std::uint64_t{1} << 63;
+
 /// A handler of SIGSEGV and SIGBUS must call this function with the faulting address. If the calling thread runs
 /// compiled code, the function stops the kernel with a trap and does not return.
 void land_page_fault(std::uint64_t address);

@@ -46,8 +46,9 @@ void stop_thread(pthread_t thread) noexcept;
 [[nodiscard]] crash make_stop() noexcept;
 
 /// Decodes the interrupted instruction and returns the address of its memory operand; 0 if the instruction has no
-/// memory operand (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2). Needed because
-/// Linux does not report non-canonical addresses. Safe in a signal handler.
+/// memory operand; ptx::unknown_address if it is a gather or scatter, whose addresses are in a vector register (Intel
+/// 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2). Needed because Linux does not report
+/// non-canonical addresses. Safe in a signal handler.
 [[nodiscard]] std::uintptr_t operand_address(const ucontext_t& at) noexcept;
 
 /// Counts recoveries from crashes and stops. `begun`: the number of abandoned bodies. `ended`: the number of abandoned

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "runtime/device/soft/softd/crash_guard.h"
+#include "runtime/ptx/execution/block_range.h"
 
 namespace hpe::device::soft {
 
@@ -33,17 +34,25 @@ struct prefixes {
   unsigned base = 0;
   unsigned index = 0;
   const std::uint8_t* opcode = nullptr;  // the opcode, which follows prefixes and escape bytes
+  unsigned map = 0;                      // of a VEX or EVEX instruction: the number of its opcode map
 };
+
+// Gathers and scatters add up a general register and the elements of a vector register.
+bool has_vector_index(const prefixes& front) noexcept {
+  constexpr unsigned map_0f38 = 2;
+  const unsigned group = *front.opcode & 0xfcU;
+  return front.map == map_0f38 && (group == 0x90 || group == 0xa0);
+}
 
 prefixes read_prefixes(const std::uint8_t* at) noexcept {
   constexpr std::uint8_t escape = 0x0f, vex2 = 0xc5, vex3 = 0xc4, evex = 0x62;
-  const auto inverted = [](const std::uint8_t* byte, unsigned length) {
-    return prefixes{(*byte & 0x20) != 0 ? 0U : 8U, (*byte & 0x40) != 0 ? 0U : 8U, byte + length};
+  const auto inverted = [](const std::uint8_t* byte, unsigned length, unsigned map) {
+    return prefixes{(*byte & 0x20) != 0 ? 0U : 8U, (*byte & 0x40) != 0 ? 0U : 8U, byte + length, map};
   };
   while (is_legacy_prefix(*at)) ++at;
   if (*at == vex2) return {0, 0, at + 2};
-  if (*at == vex3) return inverted(at + 1, 2);
-  if (*at == evex) return inverted(at + 1, 3);
+  if (*at == vex3) return inverted(at + 1, 2, at[1] & 0x1fU);
+  if (*at == evex) return inverted(at + 1, 3, at[1] & 0x07U);
   prefixes result;
   if ((*at & 0xf0) == 0x40) {
     result.base = (*at & 1) != 0 ? 8 : 0;
@@ -73,6 +82,7 @@ std::uintptr_t operand_address(const ucontext_t& context) noexcept {
   };
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the program counter
   const prefixes front = read_prefixes(reinterpret_cast<const std::uint8_t*>(context.uc_mcontext.gregs[REG_RIP]));
+  if (has_vector_index(front)) return ptx::unknown_address;
   const std::uint8_t opcode = *front.opcode;
   if (opcode == 0xa4 || opcode == 0xa5 || opcode == 0xaa || opcode == 0xab) return value_of(7);  // movs, stos: rdi
 
