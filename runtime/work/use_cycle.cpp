@@ -21,7 +21,7 @@ constexpr std::uint64_t between_choices_without_cycle = 16;
 constexpr std::uint64_t part_of_error = 32;
 constexpr std::uint64_t part_that_counts = 8;
 constexpr double first_trust = 0.5;
-constexpr double predictions_in_trust = 64;
+constexpr double predictions_in_trust = 24;
 
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
   constexpr std::uint64_t factor = 0x9e3779b97f4a7c15;
