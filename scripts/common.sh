@@ -40,9 +40,9 @@ install_missing() {
     exit 1
   fi
   heading "Installing ${missing[*]}"
-  # Scripts that run at the same time wait for each other.
-  as_root apt-get -o DPkg::Lock::Timeout=600 update -q
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -q -y --no-install-recommends "${missing[@]}" </dev/null
+  # Scripts that run at the same time wait for each other; apt-get itself does not wait for all of its locks.
+  as_root flock /var/lib/dpkg apt-get update -q
+  as_root flock /var/lib/dpkg env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 }
 
 # make_bare_root [--release NAME] <folder> [<Debian packages>]: creates a minimal Debian system (by default bookworm) with these

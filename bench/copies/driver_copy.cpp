@@ -1,6 +1,6 @@
 #include "bench/copies/driver_copy.h"
 
-#include "bench/common/pinned_buffer.h"
+#include "bench/common/driver_calls.h"
 #include "runtime/device/cuda/open.h"
 
 namespace hpe::bench {

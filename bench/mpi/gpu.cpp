@@ -1,5 +1,5 @@
 // Each function first makes its CUDA context current, because hpe makes other contexts current on the same thread.
-#include "bench/common/pinned_buffer.h"
+#include "bench/common/driver_calls.h"
 #include "bench/mpi/by_hand.h"
 
 namespace hpe::bench {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "bench/common/pinned_buffer.h"
+#include "bench/common/driver_calls.h"
 
 namespace hpe::bench {
 

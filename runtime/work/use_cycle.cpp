@@ -7,13 +7,14 @@ namespace hpe::work {
 namespace {
 
 constexpr std::uint64_t places = 4 * use_cycle::most_steps;
-// The period is chosen from so many of the latest steps. At least one of `share_of_period` must have come before at the
-// distance of the period.
+// The period is chosen from so many of the latest steps. At least `least_steps_of_period` of them, and one of
+// `share_of_period`, must have come before at the distance of the period. If most steps come again at one distance of
+// more than `longest_inner_period` steps, a longer period needs one of `share_beside_majority`.
 constexpr std::uint64_t observed_steps = 1024;
+constexpr std::uint64_t least_steps_of_period = 4;
 constexpr std::uint64_t share_of_period = 32;
 constexpr std::uint64_t share_beside_majority = 8;
 constexpr std::uint64_t longest_inner_period = 16;
-constexpr std::uint64_t least_steps_of_period = 4;  // so many steps that came before
 constexpr std::uint64_t between_choices = 64;
 constexpr std::uint64_t between_choices_without_cycle = 16;
 // A prediction is true if its error is at most this part of the period. Predictions of uses within a smaller part of

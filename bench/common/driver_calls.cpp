@@ -1,4 +1,4 @@
-#include "bench/common/pinned_buffer.h"
+#include "bench/common/driver_calls.h"
 
 #include <dlfcn.h>
 #include <fmt/core.h>
