@@ -30,7 +30,8 @@ std::vector<float> scaled(std::vector<float> samples, const std::vector<float>& 
   return samples;
 }
 
-/// Makes the grid of a model. Throws bad_input if the time step is not stable on this grid.
+/// Makes the grid of a model, or this part's slab of the grid if the team has several parts. Throws bad_input for
+/// invalid settings, for example a time step that is not stable on this grid.
 grid checked_grid(const volume& model, double fastest, const migration_settings& s, const team& with) {
   const double limit = stable_step(model, s.density.get(), s.edges, fastest, s.order);
   if (!(s.time_step > 0) || s.time_step > limit)

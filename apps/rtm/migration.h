@@ -100,7 +100,7 @@ class simulation {
   /// or spacing of cells differs from that of the constructor's model.
   [[nodiscard]] medium<float> medium_of(const volume& velocity) const;
 
-  /// Reports the progress of the next `passes` passes as the progress of one shot.
+  /// Call this before the `passes` passes of a shot: these passes then report their progress as parts of this shot.
   void begin_shot(int passes);
 
   /// Returns sqrt(density) at cells of the model; wave fields times these factors are pressures. The factors are 1 if
@@ -111,7 +111,8 @@ class simulation {
   /// outside the model.
   [[nodiscard]] traces<float> receivers_of(const shot& s) const;
 
-  /// Returns the wavelet, divided by sqrt(density), at the place of the source.
+  /// Returns, for each cell of the source (with periodic ends, a line of cells along y), the wavelet divided by
+  /// sqrt(density) at this cell.
   [[nodiscard]] traces<float> source_of(const shot& s) const;
 
   /// Runs one pass forward in time: adds the source's wavelet, records the receivers, and fills the history unless it

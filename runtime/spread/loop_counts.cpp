@@ -133,7 +133,8 @@ std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, 
   range bound = right->start;
   if (!start.lies_in(registers) || !bound.lies_in(registers)) return std::nullopt;
   const __int128 step = left->step;
-  __int128 way = 0;  // the distance from the start to a value for which the comparison is false
+  // An upper bound of the distance from the start to the next number for which the comparison is false.
+  __int128 way = 0;
   switch (how) {
     case relation::unequal:
       if (step == 1 && start.high <= bound.low)

@@ -59,8 +59,8 @@ TEST(gather_model, a_run_finds_cached_lines_of_the_run_before) {
   EXPECT_DOUBLE_EQ(run_misses(small, n, 1 << 22, line, 8), uniform_misses(n / 8, (1 << 19) / line, (1 << 20) / line));
 }
 
-/// The time of an access grows only from tables of 64 MiB on, as with remote memory and address translation. If the fit
-/// assumed that each level also costs time below its size, the errors at large sizes would be up to 0.19.
+/// The time of an access grows only for tables larger than 32 MiB, as with remote memory and address translation. If
+/// the fit assumed that each level also costs time below its size, the errors at large sizes would be up to 0.19.
 TEST(gather_model, a_fit_finds_levels_missed_by_large_tables_only) {
   std::vector<double> sizes, capacities, values;
   for (double bytes = 0x1p20; bytes <= 0x1p32; bytes *= 2) sizes.insert(sizes.end(), {bytes, 1.5 * bytes});

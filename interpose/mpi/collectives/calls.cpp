@@ -44,8 +44,8 @@ taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   return call.finish(comm);
 }
 
-// Begins a non-blocking call by messages, for any kind of memory. The call of memory() only checks the arguments, and
-// throws left_to_mpi if they are invalid.
+// Begins a non-blocking collective operation that exchanges messages, for any kind of memory. The call of memory() only
+// checks the arguments, and throws left_to_mpi if they are invalid.
 template <class Make>
 taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   near_group* const ranks = near_group::of_background(comm);

@@ -36,7 +36,8 @@ bool stands_for_many(MPI_Request request) noexcept { return static_cast<unsigned
 bool status_is_silent() noexcept { return false; }
 bool shows_added_strings() noexcept { return false; }
 
-// MPICH has no means to call a function of another library while it waits.
+// Only newer versions of MPICH can call another library's function while an MPI call waits (MPIX_Async_start). hpe does
+// not use MPIX_Async_start.
 progress_function call_in_progress(int (*)()) { return nullptr; }
 
 namespace {

@@ -50,8 +50,8 @@ TEST(Ptxas, KeepsPtx) {
   EXPECT_NE(of_nothing.text.find("no file of PTX"), std::string::npos) << of_nothing.text;
 }
 
-// Triton 3.9 uses ptxas-blackwell for compute capability 9.0 and later; earlier versions of Triton use it for 10.0 and
-// later.
+// For newer compute capabilities, Triton calls the program that TRITON_PTXAS_BLACKWELL_PATH names. Both variables must
+// name hpe's ptxas.
 TEST(Ptxas, IsBothOfTritons) {
   const outcome o =
       soft_run("sh -c 'test -x \"$TRITON_PTXAS_PATH\" && cmp $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH'");
