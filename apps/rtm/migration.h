@@ -26,8 +26,8 @@ inline constexpr double highest_of_peak = 2.5;
 /// Returns the frequency at which the slowest wave has nine cells per wavelength.
 double default_frequency(double slowest, double longest_side);
 
-/// Throws bad_input for a frequency whose slowest wave has fewer than two cells per wavelength: no grid can represent
-/// it.
+/// Throws bad_input for a frequency at which the slowest wave has fewer than two cells per wavelength, because a grid
+/// cannot represent such a wave.
 void check_frequency(const volume& velocity, double frequency);
 
 /// Returns a record length in seconds: 1.25 times the time down and up the slowest column, plus the length of the

@@ -1,7 +1,7 @@
 // Streams over arrays that are larger than device memory: a pass over an array launches a kernel for each part of the
-// array. The reference is double buffering as in a program without hpe: copies to buffers on the device and back are in
-// other streams than the kernels, and overlap with them. The reference copies every byte over the link to the device
-// and, in the stream that writes, every byte back. hpe leaves a part of the array on the device, because the passes
+// array. The reference is double buffering as in a program without hpe: copies to buffers on the device and back are
+// queued on other streams than the kernels, and overlap with them. The reference copies every byte over the link to the
+// device and, in a pass that writes, every byte back. hpe leaves a part of the array on the device, because the passes
 // repeat. Therefore, hpe's rate counts only the bytes that hpe copies to the device.
 //
 // The program also measures applications whose data is twice as large as device memory (larger_workloads.h), and two

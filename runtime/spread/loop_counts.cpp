@@ -40,7 +40,7 @@ std::vector<double> shares_of_threads(const kernel_analysis& k) {
     double share = 1;
     if (k.walk->is_complete() && k.walk->flow().blocks()[b].is_reachable)
       for (const condition& c : k.walk->conditions_at(b))
-        // not multiplied for several flags, because they may have the same meaning
+        // The share is not multiplied for several flags, because the flags may have the same meaning.
         if (is_of_flag(table, c.predicate)) share = share_with_flag;
     shares.push_back(share);
   }

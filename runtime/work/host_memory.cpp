@@ -217,7 +217,7 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
 
 void host_memory::bring_all(region& r) {
   if (r.on_host.empty()) return;
-  wait_for_transfers(r);  // the transfers need no region's mutex to end
+  wait_for_transfers(r);  // transfers end without locking a region's mutex
   for (std::uint64_t n = 0; n < r.on_host.size(); ++n) {
     host_granule& g = r.on_host[n];
     if (!g.counts()) {

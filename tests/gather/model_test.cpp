@@ -41,7 +41,7 @@ TEST(gather_model, different_blocks_are_those_of_the_sum) {
 TEST(gather_model, misses_of_case_one) {
   // All blocks fit into the cache: each block misses once.
   EXPECT_DOUBLE_EQ(uniform_misses(1000, 4, 100), distinct_blocks(1000, 4) / 1000);
-  // Half of the blocks fit: half of the accesses after the first accesses miss.
+  // Half of the blocks fit: the first access to each block misses, and half of the later accesses miss.
   const double e = distinct_blocks(1e6, 1000);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), (e + (e - 500) / e * (1e6 - e)) / 1e6, 1e-12);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), 0.5, 0.001);

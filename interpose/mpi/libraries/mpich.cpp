@@ -47,8 +47,8 @@ bool has_large_counts() {
   return has;
 }
 
-// Copies each argument of type MPI_Count to one of two lists, as the constructors with int have them: to `addresses` if
-// it is a number of bytes, otherwise to `integers`.
+// Copies each argument of type MPI_Count to the list in which the constructor with int arguments has this argument: to
+// `addresses` if it is a number of bytes, otherwise to `integers`.
 void put_in_order(type_contents& of, const std::vector<MPI_Count>& counts) {
   const auto split = [&](std::size_t integers) {
     const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(integers);

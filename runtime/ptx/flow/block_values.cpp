@@ -154,8 +154,8 @@ class block_values {
   const control_flow& flow_;
   const std::vector<std::uint32_t> joins_;
   std::vector<bool> differs_;      // by register: the values may differ between threads
-  std::vector<bool> is_optional_;  // by block: whether perhaps only some threads reach it
-  std::set<std::uint32_t> parts_;  // blocks that end with a branch on values that differ
+  std::vector<bool> is_optional_;  // by block: whether possibly only some threads reach the block
+  std::set<std::uint32_t> parts_;  // blocks that end with a branch on values that differ between threads
 };
 
 }  // namespace

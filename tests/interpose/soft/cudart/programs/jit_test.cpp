@@ -19,7 +19,7 @@ TEST(Nvrtc, GivesPtxInPlaceOfMachineCode) {
             "NVRTC_ERROR_INVALID_OPTION\ndestroyed: 1\n");
 }
 
-// By the compute capability, programs choose the GPU for which they compile, or the kernels that they run.
+// Programs use the compute capability to choose the GPU for which they compile, or the kernels that they run.
 TEST(Capability, IsTheOneThatTheUserNames) {
   EXPECT_EQ(soft_run("env HPE_CUDA_CAPABILITY=8.6 " + cuda_program("driver-only")).text, "driver: 2 devices of 8.6\n");
   EXPECT_EQ(soft_run("env HPE_CUDA_CAPABILITY=7.5 " + cuda_program("small-shared")).text, "small: right\n");
