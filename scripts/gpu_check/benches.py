@@ -9,7 +9,7 @@ def transfers(check):
     check.bench("both ways at once", "two-way", 60, "--repeats", check.choose("9", "1"), environment=check.on(1))
     # Pinned memory for the data of the largest array.
     check.bench("data larger than device memory", "larger", 200, "--repeats", check.choose("3", "1"), "--memory",
-                check.choose("8192", "64"), environment={**check.on(1), "HPE_PINNED_MEMORY": "40G"})
+                check.choose("8192", "64"), "--phase", check.choose("1000", "20"), environment={**check.on(1), "HPE_PINNED_MEMORY": "40G"})
     check.bench("throughput against size", "transfer-sweep", 200, "--repeats", check.choose("3", "1"), "--largest",
                 check.choose("1G", "256K"), environment=check.on(min(check.gpus, 2)))
 

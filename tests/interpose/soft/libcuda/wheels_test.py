@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs Numba and PyCUDA, installed from PyPI, by `hpe run` on soft devices.
 
-    wheels_test.py hpe toolkit
+    wheels_test.py hpe toolkit [Wheels.test_numba | Wheels.test_pycuda]
 
 pip installs them into a temporary folder. If it cannot, the tests are skipped and print the reason; the status is 77 if all are.
+PyPI has only the source of PyCUDA, whose compilation takes minutes; therefore ctest does not run this test.
 """
 
 import os
