@@ -43,9 +43,12 @@ class Sources:
         self.root, self.included = root, {}
         self.entries = {}
         for entry in json.loads((build / "compile_commands.json").read_text()):
-            # Generated code is left out, because the checks cover its generators.
-            if entry["file"].endswith(".cpp") and not Path(entry["file"]).is_relative_to(build):
-                self.entries[entry["file"]] = entry
+            file = Path(entry["file"])
+            # With HPE_UNITY, the build compiles files that CMake has generated and that include the sources.
+            for source in re.findall('#include "(.*)"', file.read_text()) if file.parent.name == "Unity" else [entry["file"]]:
+                # Other generated code is left out, because the checks cover its generators.
+                if source.endswith(".cpp") and not Path(source).is_relative_to(build):
+                    self.entries[source] = entry
 
     def headers(self, file):
         """Returns the file and all files of the tree that it includes, directly or not."""
