@@ -48,18 +48,6 @@ int print_options() {
 
 }  // namespace
 
-int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known) {
-  fmt::print(stderr, "hpe: there is no {} \"{}\".", kind, word);
-  if (const std::string meant = command_line::nearest(word, known); !meant.empty()) {
-    fmt::print(stderr, " Did you mean \"{}\"?", meant);
-  } else if (!known.empty()) {
-    fmt::print(stderr, " There are:");
-    for (const std::string& candidate : known) fmt::print(stderr, " {}", candidate);
-  }
-  fmt::print(stderr, "\n");
-  return command_line::usage_error;
-}
-
 int help(int argc, char** argv) {
   bool wanted = false;
   std::string topic;
