@@ -170,10 +170,10 @@ std::optional<expression_id> expressions::replaced(expression_id e, quantity_id 
         rest.of.factors[rest.of.count++] = t.of.factors[n];
       }
     }
-    std::optional<expression_id> piece = intern(polynomial{rest});
-    for (; piece && times_q > 0; --times_q) piece = times(*piece, by);
-    if (!piece) return std::nullopt;
-    const std::optional<expression_id> all = sum(result, *piece);
+    std::optional<expression_id> scaled = intern(polynomial{rest});
+    for (; scaled && times_q > 0; --times_q) scaled = times(*scaled, by);
+    if (!scaled) return std::nullopt;
+    const std::optional<expression_id> all = sum(result, *scaled);
     if (!all) return std::nullopt;
     result = *all;
   }
