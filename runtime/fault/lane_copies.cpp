@@ -24,7 +24,7 @@ namespace {
 // The largest number of bytes of one copy. Copies are limited, so that views open while the rest of a long window is
 // still being copied. Copies of 8 MiB use the whole rate of a GPU's link (54.7 of 55.4 GB/s); copies of 2 MiB do not
 // (52.7 GB/s).
-constexpr std::uint64_t fetch_piece = 4 * granule_size;
+constexpr std::uint64_t fetch_size = 4 * granule_size;
 
 }  // namespace
 
@@ -78,7 +78,7 @@ void lane::start_fetches(region& r, block_run run, priority level) {
       continue;
     }
     const std::uint64_t begin = r.bytes_of({b, b + 1}).begin;
-    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.layout.block_size));
+    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_size, r.layout.block_size));
     std::uint64_t end = b + 1;
     while (end < run.end && r.state(end) == block_state::device && r.bytes_of({end, end + 1}).end <= limit) ++end;
     // If host memory has no space for the shadow of these bytes, neither they nor the rest of the run are fetched.

@@ -55,7 +55,7 @@ void staging_ring::give_back(std::byte* buffer, timepoint busy_until) noexcept {
   returned_.notify_one();
 }
 
-std::size_t next_piece(std::size_t done, std::size_t left, std::size_t most) noexcept {
+std::size_t next_chunk(std::size_t done, std::size_t left, std::size_t most) noexcept {
   constexpr std::size_t unit = std::size_t{512} << 10;
   const std::size_t least = std::min(unit, most);
   return std::min(left, std::clamp(std::min(done, left / 2) / unit * unit, least, most));

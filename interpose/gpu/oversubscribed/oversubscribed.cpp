@@ -58,7 +58,7 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
     cu.check(cu.cuDevicePrimaryCtxRetain(&primary, ordinal), "finding the context of a GPU");
     cu.cuDevicePrimaryCtxRelease(ordinal);  // the context continues to exist, because hpe's runtime also retains it
     primaries_.push_back(primary);
-    in_one_piece_.emplace_back();
+    sequences_.emplace_back();
   }
   for (const CUdevice gpu : gpus)
     if (const auto number = number_of(gpu)) gpus_.push_back(*number);
@@ -358,7 +358,7 @@ CUresult oversubscribed::run(const place& where, CUstream stream, const movable_
 CUresult oversubscribed::try_run(const place& where, CUstream stream, const movable_use& use,
                                  function_ref<CUresult()> queue) {
   if (use.none()) return queue();
-  const std::shared_lock whole(in_one_piece_.at(where.device));
+  const std::shared_lock whole(sequences_.at(where.device));
   CUresult result = CUDA_SUCCESS;
   try {
     const beside_streams::stand_in beside = beside_of(where, stream);
@@ -395,7 +395,7 @@ CUresult oversubscribed::try_run(const place& where, CUstream stream, const mova
 CUresult oversubscribed::run_parts(const place& where, CUstream stream, std::span<const unsigned> others,
                                    const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
                                    bool& is_begun) {
-  const std::shared_lock whole(in_one_piece_.at(where.device));
+  const std::shared_lock whole(sequences_.at(where.device));
   return queue_parts(where, stream, others, use, queue, is_begun);
 }
 
@@ -497,7 +497,7 @@ CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_
 }
 
 std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
-                                             bool waits, function_ref<CUresult(std::size_t, std::size_t)> piece) {
+                                             bool waits, function_ref<CUresult(std::size_t, std::size_t)> queue) {
   const auto target = objects_.find(to);
   const auto source = objects_.find(from);
   if (bytes == 0 || (!target && !source)) return std::nullopt;
@@ -530,23 +530,23 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
   }
   const CUresult queued = in_parts((target ? target : source)->device, bytes, 1, [&](std::size_t at, std::size_t part) {
     return run(stream, use_of(std::array{range{from + at, part, HPE_IN}, range{to + at, part, HPE_OUT}}),
-               [&] { return piece(at, part); });
+               [&] { return queue(at, part); });
   });
   return queued == CUDA_SUCCESS && waits ? cu_.cuStreamSynchronize(stream) : queued;
 }
 
 std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
-                                                  function_ref<CUresult(std::size_t, std::size_t)> piece) {
+                                                  function_ref<CUresult(std::size_t, std::size_t)> queue) {
   const auto target = objects_.find(to);
   if (bytes == 0 || !target) return std::nullopt;
   if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
   return in_parts(target->device, bytes, unit, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of(std::array{range{to + at, part, HPE_OUT}}), [&] { return piece(at, part); });
+    return run(stream, use_of(std::array{range{to + at, part, HPE_OUT}}), [&] { return queue(at, part); });
   });
 }
 
 std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole,
-                                                CUstream stream, function_ref<CUresult(const box_part&)> piece) try {
+                                                CUstream stream, function_ref<CUresult(const box_part&)> queue) try {
   const auto target = objects_.find(to), source = objects_.find(from);
   if (whole.extent.is_empty() || (!target && !source)) return std::nullopt;
   const auto leaves = [](const auto& object, CUdeviceptr at, const box& shape) {
@@ -569,7 +569,7 @@ std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from
     const CUresult result = run(stream,
                                 use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : range(),
                                                   target ? range_of(to, whole.to, *part, HPE_OUT) : range()}),
-                                [&] { return piece(*part); });
+                                [&] { return queue(*part); });
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;

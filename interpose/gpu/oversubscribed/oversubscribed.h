@@ -136,11 +136,11 @@ class oversubscribed {
   CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
                      function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
 
-  /// Lets a thread queue work on a device in several pieces: while the object exists, all other threads that queue work
+  /// Lets a thread queue work on a device in several parts: while the object exists, all other threads that queue work
   /// with hpe memory on this device wait.
   class sequence {
    public:
-    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.in_one_piece_.at(device)) {}
+    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {}
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
                        function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun) {
@@ -168,19 +168,19 @@ class oversubscribed {
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
   CUresult look(const movable_use& use, function_ref<CUresult()> call);
 
-  /// Copies contiguous bytes; piece(offset, bytes) queues a part of the copy. Returns nullopt if `bytes` is 0 or
+  /// Copies contiguous bytes; queue(offset, bytes) queues a part of the copy. Returns nullopt if `bytes` is 0 or
   /// neither address is in hpe memory, and CUDA_ERROR_INVALID_VALUE if the bytes extend beyond an hpe allocation. If
   /// `waits` is true, returns only when the bytes have been copied.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool waits,
-                               function_ref<CUresult(std::size_t, std::size_t)> piece);
-  /// Runs work that overwrites a range of any size; piece(offset, bytes) queues the work for a part of the range.
+                               function_ref<CUresult(std::size_t, std::size_t)> queue);
+  /// Runs work that overwrites a range of any size; queue(offset, bytes) queues the work for a part of the range.
   /// Returns nullopt if the range is not in hpe memory. The size of each part is a multiple of `unit`, in bytes.
   std::optional<CUresult> overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
-                                    function_ref<CUresult(std::size_t, std::size_t)> piece);
-  /// Copies or fills a box of any size; piece(part) queues the copy or fill of a part of the box. The address of an
+                                    function_ref<CUresult(std::size_t, std::size_t)> queue);
+  /// Copies or fills a box of any size; queue(part) queues the copy or fill of a part of the box. The address of an
   /// array of the driver is 0. Returns nullopt if neither address is in hpe memory.
   std::optional<CUresult> use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole, CUstream stream,
-                                  function_ref<CUresult(const box_part&)> piece);
+                                  function_ref<CUresult(const box_part&)> queue);
 
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
@@ -230,7 +230,7 @@ class oversubscribed {
   beside_streams beside_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.
-  std::deque<std::shared_mutex> in_one_piece_;
+  std::deque<std::shared_mutex> sequences_;
   mutex parts_mutex_;
   std::set<std::pair<CUcontext, CUstream>> streams_of_parts_ HPE_GUARDED_BY(parts_mutex_);
 };

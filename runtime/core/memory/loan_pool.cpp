@@ -10,7 +10,7 @@
 #include "runtime/work/accesses.h"
 
 // All addresses in free_ are alias addresses. Loans smaller than a granule are cut from whole granules, and these
-// pieces are never joined again.
+// parts are never joined again.
 
 namespace hpe::core {
 

@@ -86,7 +86,7 @@ class spreader {
   [[nodiscard]] result plan(const spread_kernel& kernel, std::span<const unsigned> devices, const device::shape& shape,
                             std::span<const std::byte> parameters, const usage& used);
   /// Runs a launch, whose memory does not fit on the devices, in parts one after the other. refusal: the error of the
-  /// attempt to run the launch in one piece; if the launch cannot run in parts either, the error message contains this
+  /// attempt to run the launch as a whole; if the launch cannot run in parts either, the error message contains this
   /// text.
   result launch_in_time(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                         std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
