@@ -24,7 +24,7 @@ bool overlap(byte_range a, byte_range b) { return a.begin < b.end && b.begin < a
 
 announcement_number announcements::add(std::uint64_t homes, std::vector<use> uses) {
   const lock_guard lock(mutex_);
-  entries_.emplace_hint(entries_.end(), ++last_, entry{homes, std::move(uses)});
+  entries_.emplace_hint(entries_.end(), ++last_, pending_announcement{homes, std::move(uses)});
   ++count_;
   return last_;
 }
@@ -53,7 +53,7 @@ announcement_number announcements::in_the_way(const region& r, byte_range range,
   };
   const lock_guard lock(mutex_);
   for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
-    entry& each = it->second;
+    pending_announcement& each = it->second;
     if ((each.homes & homes) == 0 && std::none_of(each.uses.begin(), each.uses.end(), meets)) continue;
     each.watched = each.watched || watch;
     return it->first;

@@ -54,7 +54,7 @@ class announcements {
   void wait_before(const region& r, byte_range range, bool write);
 
  private:
-  struct entry {
+  struct pending_announcement {
     std::uint64_t homes = 0;
     std::vector<use> uses;
     bool watched = false;
@@ -65,7 +65,7 @@ class announcements {
   condition_variable removed_;
   std::uint64_t waiting_ HPE_GUARDED_BY(mutex_) = 0;  // the number of threads that wait for removed_
   announcement_number last_ HPE_GUARDED_BY(mutex_) = 0;
-  std::map<announcement_number, entry> entries_ HPE_GUARDED_BY(mutex_);
+  std::map<announcement_number, pending_announcement> entries_ HPE_GUARDED_BY(mutex_);
 };
 
 /// The state of a thread with regard to announced work.

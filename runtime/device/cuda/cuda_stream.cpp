@@ -23,7 +23,7 @@ std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uin
 
 // Queues a kernel on `stream`. Throws HPE_ERROR_NOT_SUPPORTED if the launch is cooperative, or if the launch asks for
 // clusters and the driver is too old for clusters.
-CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, const shape& shape, void** parameters,
+CUresult launch_kernel(const driver& cu, const kernel_table::kernel_on_device& kernel, const shape& shape, void** parameters,
                        CUstream stream) {
   const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
   CUlaunchConfig how{};
@@ -260,12 +260,12 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
               "{} bytes of parameters are too many for a launch; at most {} are possible", parameters.size(),
               most_parameters);
   device_.require_alive();
-  const kernel_table::entry entry = set_.kernels().at(kernel, device_.index());
+  const kernel_table::kernel_on_device found = set_.kernels().at(kernel, device_.index());
   std::size_t size = parameters.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
   return submit({observed_command::kind::launch, 0, 0, 0, kernel.function}, [&](std::size_t& /*commands*/) {
-    const CUresult result = launch_kernel(cu_, entry, shape, size == 0 ? nullptr : extra, stream_);
+    const CUresult result = launch_kernel(cu_, found, shape, size == 0 ? nullptr : extra, stream_);
     if (result != CUDA_SUCCESS && !kills_context(result))
       HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,
                 "the CUDA driver did not launch kernel \"{}\": {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
