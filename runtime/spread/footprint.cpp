@@ -83,7 +83,7 @@ void footprint::add(const access& a, const address_form& f) {
   if (!pointer || arrays_[*pointer] == nullptr) return;
   const allocation& array = *arrays_[*pointer];
   used_bytes used{*pointer, 0, array.bytes, a.what != access_kind::read};
-  if (const range address = bounds_.of(f.whole);
+  if (const integer_range address = bounds_.of(f.whole);
       a.bytes != 0 && address.lies_in(range_of_bits(64, false)) && bounds_.assumptions_hold(f.assumes)) {
     const __int128 first = address.low - array.address, last = address.high - array.address + a.bytes;
     if (last <= 0 || first >= array.bytes) {

@@ -267,9 +267,9 @@ movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>
   return result;
 }
 
-movable_use oversubscribed::use_of(std::span<const range> ranges) const {
+movable_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
   movable_use result;
-  for (const range& each : ranges)
+  for (const accessed_range& each : ranges)
     if (const auto object = objects_.find(each.address); object && each.bytes != 0)
       result.accesses.push_back({pointer(each.address),
                                  std::min<std::size_t>(each.bytes, object->base + object->bytes - each.address),
@@ -529,7 +529,8 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     }
   }
   const CUresult queued = in_parts((target ? target : source)->device, bytes, 1, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of(std::array{range{from + at, part, HPE_IN}, range{to + at, part, HPE_OUT}}),
+    return run(stream,
+               use_of(std::array{accessed_range{from + at, part, HPE_IN}, accessed_range{to + at, part, HPE_OUT}}),
                [&] { return queue(at, part); });
   });
   return queued == CUDA_SUCCESS && waits ? cu_.cuStreamSynchronize(stream) : queued;
@@ -541,7 +542,7 @@ std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t by
   if (bytes == 0 || !target) return std::nullopt;
   if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
   return in_parts(target->device, bytes, unit, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of(std::array{range{to + at, part, HPE_OUT}}), [&] { return queue(at, part); });
+    return run(stream, use_of(std::array{accessed_range{to + at, part, HPE_OUT}}), [&] { return queue(at, part); });
   });
 }
 
@@ -561,14 +562,14 @@ std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from
     // The bytes in the gaps between rows must not change, so the access to a range with gaps is HPE_INOUT and not
     // HPE_OUT.
     const bool has_gaps = shape.span() != shape.bytes();
-    return range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
-                 mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};
+    return accessed_range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
+                          mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};
   };
   box_parts parts(whole.extent, sides, bytes_of_part((target ? target : source)->device));
   while (const auto part = parts.next()) {
     const CUresult result = run(stream,
-                                use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : range(),
-                                                  target ? range_of(to, whole.to, *part, HPE_OUT) : range()}),
+                                use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : accessed_range(),
+                                                  target ? range_of(to, whole.to, *part, HPE_OUT) : accessed_range()}),
                                 [&] { return queue(*part); });
     if (result != CUDA_SUCCESS) return result;
   }

@@ -101,12 +101,12 @@ class oversubscribed {
   /// launch may use, or everything if the parameters are not known.
   [[nodiscard]] movable_use use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const;
   /// A range of memory that a piece of work uses.
-  struct range {
+  struct accessed_range {
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
     hpeAccessMode mode = HPE_INOUT;
   };
-  [[nodiscard]] movable_use use_of(std::span<const range> ranges) const;
+  [[nodiscard]] movable_use use_of(std::span<const accessed_range> ranges) const;
 
   /// The context and device in which a piece of work is queued.
   struct place {

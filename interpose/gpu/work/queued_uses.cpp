@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::size_t most_uses = 1024;  // the largest number of recorded uses on one stream (see shrink())
 
-bool meet(queued_uses::range a, queued_uses::range b) noexcept { return a.begin < b.end && b.begin < a.end; }
+bool meet(queued_uses::queued_range a, queued_uses::queued_range b) noexcept {
+  return a.begin < b.end && b.begin < a.end;
+}
 
 // The per-thread default streams of all threads have the same handle, and a wait for the caller's stream does not cover
 // the work of other threads. So work on these streams counts as work on an unknown stream.
@@ -38,18 +40,18 @@ void queued_uses::keep() {
   queuing_threads::wait_until_none();
 }
 
-void queued_uses::note(CUstream stream, std::span<const range> used) noexcept { add(stream, used); }
+void queued_uses::note(CUstream stream, std::span<const queued_range> used) noexcept { add(stream, used); }
 
 void queued_uses::note_any(CUstream stream) noexcept { add(stream, std::nullopt); }
 
-void queued_uses::add(CUstream stream, std::optional<std::span<const range>> used) noexcept {
+void queued_uses::add(CUstream stream, std::optional<std::span<const queued_range>> used) noexcept {
   const lock_guard lock(mutex_);
   const std::uint64_t number = noted_.load(std::memory_order_relaxed) + 1;
   work* w = nullptr;
   try {
     w = &streams_[waitable(stream)];
     if (used)
-      for (const range& r : *used) w->uses.push_back({r, number});
+      for (const queued_range& r : *used) w->uses.push_back({r, number});
     if (w->uses.size() > most_uses) w->shrink();
   } catch (const std::bad_alloc&) {
     used.reset();
@@ -80,7 +82,7 @@ void queued_uses::work::drop(std::uint64_t number) {
   std::erase_if(uses, [number](const use& u) { return u.number <= number; });
 }
 
-bool queued_uses::work::uses_any_of(range memory) const noexcept {
+bool queued_uses::work::uses_any_of(queued_range memory) const noexcept {
   return last_of_anything != 0 || std::ranges::any_of(uses, [&](const use& u) { return meet(u.memory, memory); });
 }
 
@@ -96,7 +98,7 @@ void queued_uses::done(CUstream stream, std::uint64_t number) noexcept {
   if (const auto found = streams_.find(stream); found != streams_.end()) found->second.drop(number);
 }
 
-std::optional<std::vector<CUstream>> queued_uses::streams_that_use(range memory) const {
+std::optional<std::vector<CUstream>> queued_uses::streams_that_use(queued_range memory) const {
   std::vector<CUstream> result;
   const lock_guard lock(mutex_);
   for (const auto& [stream, w] : streams_) {

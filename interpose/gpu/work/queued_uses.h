@@ -21,7 +21,7 @@ class queued_uses {
  public:
   /// A range of addresses in device memory. A range of one byte comes from a parameter of a kernel and represents the
   /// whole allocation that contains the byte.
-  struct range {
+  struct queued_range {
     CUdeviceptr begin = 0;
     CUdeviceptr end = 0;
   };
@@ -33,7 +33,7 @@ class queued_uses {
   void keep();
 
   /// To be called after the driver has queued, on a stream, work that may use these ranges.
-  void note(CUstream stream, std::span<const range> used) noexcept;
+  void note(CUstream stream, std::span<const queued_range> used) noexcept;
   /// Like note, for work that may use any memory.
   void note_any(CUstream stream) noexcept;
 
@@ -46,7 +46,7 @@ class queued_uses {
 
   /// Returns the streams whose unfinished work may use a range. Returns nullopt if some of this work is on a stream for
   /// which a wait is impossible: an unknown stream, a destroyed stream, or the default stream of a thread.
-  [[nodiscard]] std::optional<std::vector<CUstream>> streams_that_use(range memory) const;
+  [[nodiscard]] std::optional<std::vector<CUstream>> streams_that_use(queued_range memory) const;
 
   /// To be called before the program destroys a stream; the work on the stream continues. Waits until no thread holds a
   /// lock of hold_streams().
@@ -56,7 +56,7 @@ class queued_uses {
 
  private:
   struct use {
-    range memory;
+    queued_range memory;
     std::uint64_t number = 0;
   };
   // The unfinished work on one stream.
@@ -66,9 +66,9 @@ class queued_uses {
     std::vector<use> uses;
     void shrink();
     void drop(std::uint64_t number);
-    [[nodiscard]] bool uses_any_of(range memory) const noexcept;
+    [[nodiscard]] bool uses_any_of(queued_range memory) const noexcept;
   };
-  void add(CUstream stream, std::optional<std::span<const range>> used) noexcept;
+  void add(CUstream stream, std::optional<std::span<const queued_range>> used) noexcept;
 
   inline static constinit std::atomic<bool> is_kept{false};
 

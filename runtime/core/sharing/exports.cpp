@@ -119,7 +119,7 @@ std::optional<exports::live_export> exports::live(const node::handle& h) const {
   return found->second;
 }
 
-std::optional<exports::range> exports::find(const node::handle& h) const {
+std::optional<exports::exported_bytes> exports::find(const node::handle& h) const {
   const auto found = live(h);
   if (!found) return std::nullopt;
   return found->bytes;
