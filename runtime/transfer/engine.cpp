@@ -202,7 +202,7 @@ timepoint engine::copy_from_host(unsigned home, std::byte* address, const std::b
 
 route engine::route_between(unsigned to, unsigned from) const {
   const bool reachable = devices_.at(to).can_access(from) || devices_.at(from).can_access(to);
-  return choose_route(place::device, place::device, to == from, reachable);
+  return choose_route(copy_endpoint::device, copy_endpoint::device, to == from, reachable);
 }
 
 timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,

@@ -277,8 +277,8 @@ movable_use oversubscribed::use_of(std::span<const accessed_range> ranges) const
   return result;
 }
 
-CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found) const {
-  place result;
+CUresult oversubscribed::find_place(CUstream stream, std::optional<stream_place>& found) const {
+  stream_place result;
   const bool is_default = stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
   CUresult told = is_default ? cu_.cuCtxGetCurrent(&result.context) : cu_.cuStreamGetCtx(stream, &result.context);
   if (told == CUDA_SUCCESS && result.context == nullptr) told = CUDA_ERROR_INVALID_CONTEXT;
@@ -298,7 +298,7 @@ CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found
 
 // Captured work does not run on its stream, and CU_STREAM_PER_THREAD means a different stream in each thread. In these
 // cases, an hpe stream cannot represent exactly one stream of the program.
-beside_streams::stand_in oversubscribed::beside_of(const place& where, CUstream stream) {
+beside_streams::stand_in oversubscribed::beside_of(const stream_place& where, CUstream stream) {
   if (where.captured) return beside_.of(where.device, nullptr, false);
   const bool is_own = stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == primaries_[where.device];
   return beside_.of(where.device, stream, is_own);
@@ -332,21 +332,21 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
 
 CUresult oversubscribed::run(CUstream stream, const movable_use& use, function_ref<CUresult()> queue) {
   if (use.none()) return queue();
-  std::optional<place> where;
+  std::optional<stream_place> where;
   if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
   return where ? run(*where, stream, use, queue) : queue();
 }
 
 CUresult oversubscribed::look(const movable_use& use, function_ref<CUresult()> call) {
   if (use.none()) return call();
-  std::optional<place> where;
+  std::optional<stream_place> where;
   if (const CUresult result = find_place(nullptr, where); result != CUDA_SUCCESS) return result;
   if (!where) return call();
   where->captured = true;
   return run(*where, nullptr, use, call);
 }
 
-CUresult oversubscribed::run(const place& where, CUstream stream, const movable_use& use,
+CUresult oversubscribed::run(const stream_place& where, CUstream stream, const movable_use& use,
                              function_ref<CUresult()> queue) {
   try {
     return try_run(where, stream, use, queue);
@@ -355,7 +355,7 @@ CUresult oversubscribed::run(const place& where, CUstream stream, const movable_
   }
 }
 
-CUresult oversubscribed::try_run(const place& where, CUstream stream, const movable_use& use,
+CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const movable_use& use,
                                  function_ref<CUresult()> queue) {
   if (use.none()) return queue();
   const std::shared_lock whole(sequences_.at(where.device));
@@ -392,14 +392,14 @@ CUresult oversubscribed::try_run(const place& where, CUstream stream, const mova
   }
 }
 
-CUresult oversubscribed::run_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                                    const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
                                    bool& is_begun) {
   const std::shared_lock whole(sequences_.at(where.device));
   return queue_parts(where, stream, others, use, queue, is_begun);
 }
 
-CUresult oversubscribed::queue_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                                      const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
                                      bool& is_begun) {
   CUresult result = CUDA_SUCCESS;
@@ -505,7 +505,7 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     return object && bytes > object->base + object->bytes - at;
   };
   if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
-  std::optional<place> where;
+  std::optional<stream_place> where;
   if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
   const CUdeviceptr other = target ? from : to;
   memory_type type = memory_type::device;

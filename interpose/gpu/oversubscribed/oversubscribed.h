@@ -109,14 +109,14 @@ class oversubscribed {
   [[nodiscard]] movable_use use_of(std::span<const accessed_range> ranges) const;
 
   /// The context and device in which a piece of work is queued.
-  struct place {
+  struct stream_place {
     CUcontext context = nullptr;
     unsigned device = 0;
     bool captured = false;
   };
   /// Finds the context and device of a stream; `found` stays empty if hpe has no memory on that device. Returns the
   /// driver's error if the stream (for a default stream, the calling thread) has no usable context.
-  [[nodiscard]] CUresult find_place(CUstream stream, std::optional<place>& found) const;
+  [[nodiscard]] CUresult find_place(CUstream stream, std::optional<stream_place>& found) const;
 
   /// Calls queue(), which queues work of the program on a stream, and orders that work with hpe's own work. If `stream`
   /// is nullptr, the stream is not known; then run() waits for the whole context, so the work is done when run()
@@ -126,15 +126,15 @@ class oversubscribed {
 
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
   /// the used memory at once.
-  CUresult try_run(const place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+  CUresult try_run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
 
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
   /// be in a capture. queue(n, stream) queues the part for GPU n of spread_over(): first for each GPU in `others`, on a
   /// stream of hpe, and finally for GPU 0, on the program's stream. All parts run after the earlier work and before the
   /// later work on the program's stream. Sets is_begun to whether any part has been queued and may run. Returns the
   /// driver's error if the driver refuses a part; throws hpe::error if hpe itself cannot submit the parts.
-  CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
-                     function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
+  CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
+                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
 
   /// Lets a thread queue work on a device in several parts: while the object exists, all other threads that queue work
   /// with hpe memory on this device wait.
@@ -142,8 +142,8 @@ class oversubscribed {
    public:
     sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {}
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
-    CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
-                       function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun) {
+    CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
+                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun) {
       return of_.queue_parts(where, stream, others, use, queue, is_begun);
     }
 
@@ -200,7 +200,7 @@ class oversubscribed {
   CUresult device_of(CUcontext context, std::optional<unsigned>& found) const;
   CUresult allocate(CUdeviceptr& made, std::size_t bytes, unsigned device);
   bool give_back(freed_memory::list&& freed) noexcept;
-  [[nodiscard]] beside_streams::stand_in beside_of(const place& where, CUstream stream);
+  [[nodiscard]] beside_streams::stand_in beside_of(const stream_place& where, CUstream stream);
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
                            CUcontext context, function_ref<CUresult()> queue);
   /// Returns the largest size, in bytes, of the parts into which hpe divides copies and fills, a multiple of 512. With
@@ -210,9 +210,9 @@ class oversubscribed {
   /// a call fails. Returns the result of the last call; if it throws, the result of refused().
   CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
                     function_ref<CUresult(std::size_t, std::size_t)> part);
-  CUresult run(const place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
-  CUresult queue_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
-                       function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
+  CUresult run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+  CUresult queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
+                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
   enum class memory_type : std::uint8_t { device, pinned, pageable };
   /// Finds the type of the memory at an address outside hpe memory.
   CUresult find_type(CUdeviceptr address, memory_type& found) const;

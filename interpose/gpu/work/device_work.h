@@ -90,7 +90,7 @@ class device_work {
   void end() noexcept;
   void note() noexcept;
 
-  queuing_threads::place& here_;
+  queuing_threads::thread_record& here_;
   CUstream stream_;
   adopted_memory::work_in_flight in_flight_;
   std::unique_ptr<std::vector<queued_uses::queued_range>> used_;  // the memory that the work uses; nullptr: any memory
