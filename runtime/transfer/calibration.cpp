@@ -95,10 +95,10 @@ class trial {
   }
 
   void download(copy_crew& crew, std::size_t most) {
-    struct part {
+    struct download_in_flight {
       std::size_t begin, bytes;
     };
-    std::deque<part> under_way;
+    std::deque<download_in_flight> under_way;
     std::size_t queued = 0;
     for (std::size_t emptied = 0; queued < host_.size() || !under_way.empty(); ++emptied) {
       while (queued < host_.size() && under_way.size() < buffers_.size()) {
@@ -107,7 +107,7 @@ class trial {
         busy_[i] = down_.copy(buffers_[i], device_memory_, under_way.back().bytes);
         queued += under_way.back().bytes;
       }
-      const part next = under_way.front();
+      const download_in_flight next = under_way.front();
       crew.copy(host_.data() + next.begin, free_buffer(emptied), next.bytes, copy_crew::writing::past_caches);
       under_way.pop_front();
     }

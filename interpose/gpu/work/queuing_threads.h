@@ -96,12 +96,12 @@ class queuing_threads {
     void done() const noexcept;
 
    private:
-    struct part {
+    struct queued_by_thread {
       thread_record* of;
       std::uint64_t queued;
     };
     static constexpr std::size_t most = 64;  // the largest number of threads in one record
-    std::array<part, most> parts_;
+    std::array<queued_by_thread, most> parts_;
     std::size_t count_ = 0;
   };
   /// Whether all work that the program has queued is known to be done.

@@ -42,7 +42,7 @@ class exports {
 
   /// Returns the shared part of a region that contains `range`, whose bytes must have device memory. If no shared part
   /// contains the range, registers a new part with the exporter.
-  const coherence::shared_parts::part& part_around(coherence::region& r, coherence::byte_range range)
+  const coherence::shared_parts::exported_part& part_around(coherence::region& r, coherence::byte_range range)
       HPE_REQUIRES(r.mutex);
   node::memory_description describe(const coherence::region& r, coherence::byte_range range);
   [[nodiscard]] std::optional<live_export> live(const node::handle& h) const;
