@@ -22,7 +22,7 @@ bool overlap(byte_range a, byte_range b) { return a.begin < b.end && b.begin < a
 
 }  // namespace
 
-announcement_number announcements::add(std::uint64_t homes, std::vector<use> uses) {
+announcement_number announcements::add(std::uint64_t homes, std::vector<announced_use> uses) {
   const lock_guard lock(mutex_);
   entries_.emplace_hint(entries_.end(), ++last_, pending_announcement{homes, std::move(uses)});
   ++count_;
@@ -48,7 +48,7 @@ bool announcements::remove(announcement_number number) {
 announcement_number announcements::in_the_way(const region& r, byte_range range, bool write, bool watch) {
   if (!any() || r.single_copy()) return 0;
   const std::uint64_t homes = homes_in(r, range);
-  const auto meets = [&](const use& its) {
+  const auto meets = [&](const announced_use& its) {
     return its.region == r.id && (write || its.write) && overlap(its.range, range);
   };
   const lock_guard lock(mutex_);

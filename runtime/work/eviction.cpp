@@ -265,7 +265,8 @@ bool residency::copy_out(region& r, std::uint64_t begin) {
   if (piece.copied && still_good(r, range, *piece.copied)) return true;
   const block_run run = r.blocks_of(range);
   for (std::uint64_t b = run.begin; b < run.end; ++b)
-    if (only_at_home(r.state(b)) && !host_.hold(r, r.bytes_of({b, b + 1}), host_memory::use::write)) return false;
+    if (only_at_home(r.state(b)) && !host_.hold(r, r.bytes_of({b, b + 1}), host_memory::shadow_use::write))
+      return false;
   // If the queuing of a copy fails, the copies queued before it stay recorded, because the host must not write the
   // bytes that these copies write.
   coherence::copy_out unfinished;

@@ -75,7 +75,7 @@ void host_memory::forget(region& r) noexcept {
   release(bytes);
 }
 
-bool host_memory::hold(region& r, byte_range bytes, use how) {
+bool host_memory::hold(region& r, byte_range bytes, shadow_use how) {
   if (r.on_host.empty() || bytes.empty()) return true;
   const auto run = granules_of(bytes);
   std::uint64_t more = 0;
@@ -93,7 +93,7 @@ bool host_memory::hold(region& r, byte_range bytes, use how) {
     host_granule& g = r.on_host[n];
     g.where = granule_place::memory;
     g.used = time;
-    if (how == use::read) continue;
+    if (how == shadow_use::read) continue;
     g.changed = true;
     g.saved = false;
   }

@@ -331,7 +331,7 @@ void residency::upload_into(region& r, const gap& g) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (r.state(same.begin) != block_state::host) continue;
-    if (!host_.hold(r, r.bytes_of(same), host_memory::use::read)) continue;  // upload_from_file
+    if (!host_.hold(r, r.bytes_of(same), host_memory::shadow_use::read)) continue;  // upload_from_file
     // If the operating system allows no more mappings, the submission degrades the region (work::degrade_to_homes).
     if (!views_.set(r, same, g.write ? os::access::none : os::access::read)) return;
     upload(with(), r, same, device::priority::launch);

@@ -147,7 +147,7 @@ void submission::release_run(region& r, block_run run, block_event event) {
   bool mappings_left = true;
   // Only announced work may name data that is in the spill file. The host's copy of this data stays the valid copy,
   // like the copy of data without device memory.
-  const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::use::read);
+  const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::shadow_use::read);
   if (actions.close || stays) mappings_left = with_.views.set(r, run, os::access::none);
   if (stays && mappings_left) return;
   if (actions.open_read) mappings_left = with_.views.set(r, run, os::access::read);

@@ -47,7 +47,7 @@ void queued_uses::note_any(CUstream stream) noexcept { add(stream, std::nullopt)
 void queued_uses::add(CUstream stream, std::optional<std::span<const queued_range>> used) noexcept {
   const lock_guard lock(mutex_);
   const std::uint64_t number = noted_.load(std::memory_order_relaxed) + 1;
-  work* w = nullptr;
+  unfinished_work* w = nullptr;
   try {
     w = &streams_[waitable(stream)];
     if (used)
@@ -63,11 +63,11 @@ void queued_uses::add(CUstream stream, std::optional<std::span<const queued_rang
 }
 
 // Removes all but the last use of each range. If too many uses remain, replaces them by one use of any memory.
-void queued_uses::work::shrink() {
-  std::ranges::sort(uses, [](const use& a, const use& b) {
+void queued_uses::unfinished_work::shrink() {
+  std::ranges::sort(uses, [](const noted_use& a, const noted_use& b) {
     return std::tie(a.memory.begin, a.memory.end, b.number) < std::tie(b.memory.begin, b.memory.end, a.number);
   });
-  const auto same = [](const use& a, const use& b) {
+  const auto same = [](const noted_use& a, const noted_use& b) {
     return a.memory.begin == b.memory.begin && a.memory.end == b.memory.end;
   };
   uses.erase(std::unique(uses.begin(), uses.end(), same), uses.end());
@@ -76,14 +76,14 @@ void queued_uses::work::shrink() {
   last_of_anything = last;
 }
 
-void queued_uses::work::drop(std::uint64_t number) {
+void queued_uses::unfinished_work::drop(std::uint64_t number) {
   if (last_of_anything <= number) last_of_anything = 0;
   if (last <= number) return uses.clear();
-  std::erase_if(uses, [number](const use& u) { return u.number <= number; });
+  std::erase_if(uses, [number](const noted_use& u) { return u.number <= number; });
 }
 
-bool queued_uses::work::uses_any_of(queued_range memory) const noexcept {
-  return last_of_anything != 0 || std::ranges::any_of(uses, [&](const use& u) { return meet(u.memory, memory); });
+bool queued_uses::unfinished_work::uses_any_of(queued_range memory) const noexcept {
+  return last_of_anything != 0 || std::ranges::any_of(uses, [&](const noted_use& u) { return meet(u.memory, memory); });
 }
 
 void queued_uses::done(std::uint64_t number) noexcept {
@@ -115,9 +115,9 @@ void queued_uses::ends(CUstream stream) noexcept {
   const lock_guard lock(mutex_);
   const auto found = streams_.find(stream);
   if (found == streams_.end()) return;
-  const work gone = std::move(found->second);
+  const unfinished_work gone = std::move(found->second);
   streams_.erase(found);
-  work& rest = streams_[unknown_stream()];
+  unfinished_work& rest = streams_[unknown_stream()];
   rest.last = std::max(rest.last, gone.last);
   rest.last_of_anything = std::max(rest.last_of_anything, gone.last_of_anything);
   try {

@@ -55,15 +55,15 @@ class queued_uses {
   [[nodiscard]] std::shared_lock<std::shared_mutex> hold_streams() const { return std::shared_lock(ends_); }
 
  private:
-  struct use {
+  struct noted_use {
     queued_range memory;
     std::uint64_t number = 0;
   };
   // The unfinished work on one stream.
-  struct work {
+  struct unfinished_work {
     std::uint64_t last = 0;              // the number of the last piece of work
     std::uint64_t last_of_anything = 0;  // the number of the last piece that may use any memory, or 0
-    std::vector<use> uses;
+    std::vector<noted_use> uses;
     void shrink();
     void drop(std::uint64_t number);
     [[nodiscard]] bool uses_any_of(queued_range memory) const noexcept;
@@ -74,7 +74,7 @@ class queued_uses {
 
   mutable std::shared_mutex ends_;
   mutable mutex mutex_;  // not held while hpe calls the driver
-  std::map<CUstream, work> streams_ HPE_GUARDED_BY(mutex_);
+  std::map<CUstream, unfinished_work> streams_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> noted_{0};
 };
 

@@ -150,7 +150,7 @@ std::optional<std::uintptr_t> host_memory::find(std::uintptr_t address) const {
   return found->second.end;
 }
 
-host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
+host_memory::pinned_use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   locked lock(mutex_);
   auto p = find_pinned(lock, address);
   if (p == pinned_ranges_.end()) {
@@ -187,11 +187,11 @@ host_memory::pinned_ranges::iterator host_memory::find_pinned(locked& lock, std:
   }
 }
 
-void host_memory::done(std::span<const use> uses, timepoint by) noexcept {
+void host_memory::done(std::span<const pinned_use> uses, timepoint by) noexcept {
   const std::lock_guard lock(mutex_);
-  for (const use& u : uses) {
-    if (u.pinned == 0) continue;
-    pinned_range& p = pinned_ranges_.find(u.pinned)->second.value;
+  for (const pinned_use& u : uses) {
+    if (u.begin == 0) continue;
+    pinned_range& p = pinned_ranges_.find(u.begin)->second.value;
     --p.busy;
     if (by.none()) continue;
     const auto same = std::find_if(p.users.begin(), p.users.end(),

@@ -75,15 +75,15 @@ class host_memory {
   [[nodiscard]] std::optional<std::uintptr_t> find(std::uintptr_t address) const;
 
   /// Pins registered memory for a copy if possible. The caller may copy [address, result.end) with one command of the
-  /// driver; result.end is at most address + bytes. The pinned range at use::pinned stays pinned until the caller has
-  /// called done(uses, by) and the timepoint `by` is reached. If no command was queued, the caller passes none() as
+  /// driver; result.end is at most address + bytes. The pinned range at pinned_use::begin stays pinned until the caller
+  /// has called done(uses, by) and the timepoint `by` is reached. If no command was queued, the caller passes none() as
   /// `by`.
-  struct use {
-    std::uintptr_t pinned = 0;  // the first byte of the pinned range; 0: not pinned
+  struct pinned_use {
+    std::uintptr_t begin = 0;  // the first byte of the pinned range; 0: not pinned
     std::uintptr_t end = 0;
   };
-  [[nodiscard]] use begin(std::uintptr_t address, std::size_t bytes);
-  void done(std::span<const use> uses, timepoint by) noexcept;
+  [[nodiscard]] pinned_use begin(std::uintptr_t address, std::size_t bytes);
+  void done(std::span<const pinned_use> uses, timepoint by) noexcept;
 
  private:
   /// Maps a file over pages of the UVAS and pins these pages for kernels. Throws HPE_ERROR_OUT_OF_MEMORY if the pages
