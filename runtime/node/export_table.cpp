@@ -34,8 +34,8 @@ struct export_entry {
 
 struct export_page {
   word stamp;
-  word retired;                      // how many memories were ever retired
-  std::array<word, told> memories;   // the latest retired memories; the n-th one is at n % told
+  word retired;                             // how many memories were ever retired
+  std::array<word, told> memories;          // the latest retired memories; the n-th one is at n % told
   std::array<export_entry, entries> table;  // uses memory only for pages that were written
 };
 

@@ -34,8 +34,8 @@ std::byte* staging_ring::try_take() {
 staging_ring::returned_buffer staging_ring::take_best() {
   // Prefer a buffer whose device work has finished, so that copies in one direction of the link do not wait for a
   // buffer that the other direction still uses.
-  const auto idle =
-      std::find_if(free_.begin(), free_.end(), [&](const returned_buffer& e) { return devices_.reached(e.busy_until); });
+  const auto idle = std::find_if(free_.begin(), free_.end(),
+                                 [&](const returned_buffer& e) { return devices_.reached(e.busy_until); });
   const auto best = idle != free_.end() ? idle : free_.begin();
   const returned_buffer taken = *best;
   free_.erase(best);

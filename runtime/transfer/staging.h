@@ -35,15 +35,16 @@ class staging_ring {
   /// Removes a buffer from free_, which must not be empty: a buffer whose device work has finished or, if there is
   /// none, the first buffer.
   returned_buffer take_best() HPE_REQUIRES(mutex_);
-  /// Waits for the buffer's device work and returns the buffer's memory. The caller must not hold the lock, so that other
-  /// threads can take and return buffers.
+  /// Waits for the buffer's device work and returns the buffer's memory. The caller must not hold the lock, so that
+  /// other threads can take and return buffers.
   std::byte* ready(const returned_buffer& taken);
 
   device::device_set& devices_;
   const std::size_t buffer_size_;
   mutex mutex_;
   condition_variable returned_;
-  std::vector<returned_buffer> free_ HPE_GUARDED_BY(mutex_);  // free buffers in the order of their return; has capacity for all
+  std::vector<returned_buffer> free_
+      HPE_GUARDED_BY(mutex_);  // free buffers in the order of their return; has capacity for all
 };
 
 /// The size of the next chunk of a copy through staging buffers, when `done` bytes are copied and `left` bytes are not;

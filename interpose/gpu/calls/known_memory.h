@@ -68,10 +68,10 @@ class known_memory {
 
   const device::cuda::driver& cu_;
   const program_contexts& program_;
-  mutable mutex mutex_;                                        // not held while hpe calls the driver
+  mutable mutex mutex_;                                                    // not held while hpe calls the driver
   std::map<CUdeviceptr, cached_allocation> known_ HPE_GUARDED_BY(mutex_);  // the key is the base
-  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;         // the number of calls of forget
-  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;              // the number of the last entry
+  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;                     // the number of calls of forget
+  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;                          // the number of the last entry
   std::atomic<bool> any_{false};
   granule_marks marks_;
 };

@@ -90,7 +90,8 @@ cudaMemPool_t pool_table::create(int device, std::size_t max_size, std::optional
 cudaMemPool_t pool_table::import_from(int device, const pool_key& key) {
   const std::scoped_lock lock(mutex_);
   auto made = std::make_shared<memory_pool>(std::make_unique<no_source>(), device, 0);
-  return pools_.adopt(std::make_shared<registered_pool>(registered_pool{std::move(made), std::make_shared<unsigned>(0), key, true}));
+  return pools_.adopt(
+      std::make_shared<registered_pool>(registered_pool{std::move(made), std::make_shared<unsigned>(0), key, true}));
 }
 
 pool_key pool_table::key_of_shareable(cudaMemPool_t handle) const {
