@@ -6,10 +6,10 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// How hpe copies the contiguous runs of a buffer with gaps. In hpe memory, if the average distance of the runs is
-// at least this many bytes, hpe copies each run with one command; otherwise it copies the whole range including the
-// gaps, which takes less time than many commands. In memory of the CUDA driver, a kernel gathers the runs, unless
-// most of the bytes in the range are data.
+// How hpe copies the contiguous runs of a buffer with gaps. In hpe memory, if the average distance of the runs is at
+// least this many bytes, hpe copies each run with one command; otherwise it copies the whole range including the gaps,
+// which takes less time than many commands. In memory of the CUDA driver, a kernel gathers the runs, unless most of the
+// bytes in the range are data.
 constexpr std::size_t far_apart = std::size_t{64} << 10;
 
 std::vector<host_run> runs_of(const layout& which, bool driver) {

@@ -21,8 +21,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// The time for which a thread spins before it sleeps. hpe copies one part of a long copy in less time, so a thread
-// that waits for a part need not sleep: a sleeping thread wakes up 20 to 200 microseconds late (measured in a virtual
+// The time for which a thread spins before it sleeps. hpe copies one part of a long copy in less time, so a thread that
+// waits for a part need not sleep: a sleeping thread wakes up 20 to 200 microseconds late (measured in a virtual
 // machine with H200s).
 constexpr std::chrono::microseconds patience{500};
 

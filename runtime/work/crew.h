@@ -24,9 +24,9 @@ class crew {
   /// Ends the helpers after they have done the tasks that they have begun.
   void stop() noexcept;
 
-  /// Calls task(0) to task(count - 1), several at a time, in this thread and in helpers that are free. The calls
-  /// begin in this order. Returns when all calls have returned. After a call has thrown, no further call begins, and
-  /// this function throws the first exception.
+  /// Calls task(0) to task(count - 1), several at a time, in this thread and in helpers that are free. The calls begin
+  /// in this order. Returns when all calls have returned. After a call has thrown, no further call begins, and this
+  /// function throws the first exception.
   void for_each(std::uint64_t count, const std::function<void(std::uint64_t)>& task);
 
  private:
@@ -39,8 +39,7 @@ class crew {
   };
 
   void help();
-  /// Does the next task of a job, which must have a task that has not begun. The caller holds the mutex through
-  /// `lock`.
+  /// Does the next task of a job, which must have a task that has not begun. The caller holds the mutex through `lock`.
   void do_next(job& of, unique_lock& lock) HPE_NO_THREAD_SAFETY_ANALYSIS;
 
   mutex mutex_;

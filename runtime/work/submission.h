@@ -12,9 +12,9 @@ namespace hpe::work {
 /// of all kinds use regions only through this class.
 ///
 /// The constructor locks the regions of the accesses, closes the views of bytes that the work will write, and queues
-/// the uploads of bytes that the host wrote. The work is then submitted, whole or in parts. Each part is queued so
-/// that it runs after the work on which its bytes depend. A block changes its state when the part that uses it has
-/// been queued. Therefore, after any failure, the state of each block corresponds to the work that was queued:
+/// the uploads of bytes that the host wrote. The work is then submitted, whole or in parts. Each part is queued so that
+/// it runs after the work on which its bytes depend. A block changes its state when the part that uses it has been
+/// queued. Therefore, after any failure, the state of each block corresponds to the work that was queued:
 ///
 ///   - Queued work is in the regions' order: the next user of its bytes waits for it.
 ///   - A block whose part was not queued keeps its old state, or is in state shared if its upload was queued. Its view
@@ -70,8 +70,8 @@ class submission {
     queued(accesses_, points);
   }
 
-  /// Queues a part of the work with the part's accesses. No part of an HPE_OUT access may end inside a block that
-  /// the whole access overwrites; coherence::region::end_of_part returns where a part may end.
+  /// Queues a part of the work with the part's accesses. No part of an HPE_OUT access may end inside a block that the
+  /// whole access overwrites; coherence::region::end_of_part returns where a part may end.
   template <class Queue>
   timepoint submit_part(std::span<const device_access> part, const Queue& queue) {
     coherence::point_set after;

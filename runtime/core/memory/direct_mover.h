@@ -44,9 +44,8 @@ class direct_mover {
   };
   class temporary_memory;
 
-  /// Cuts every mapped range in which the home of some bytes changes into ranges
-  /// with one new home each. Appends these mapped ranges to
-  /// `leaving`.
+  /// Cuts every mapped range in which the home of some bytes changes into ranges with one new home each. Appends these
+  /// mapped ranges to `leaving`.
   [[nodiscard]] static std::vector<moved_range> ranges_to_move(const coherence::region& r,
                                                                const coherence::region_layout& moved,
                                                                backing::parts& leaving) HPE_REQUIRES(r.mutex);

@@ -9,8 +9,8 @@
 #include "runtime/base/log.h"
 #include "runtime/work/accesses.h"
 
-// All addresses in free_ are alias addresses. Loans smaller than a granule are cut from whole granules, and these
-// parts are never joined again.
+// All addresses in free_ are alias addresses. Loans smaller than a granule are cut from whole granules, and these parts
+// are never joined again.
 
 namespace hpe::core {
 

@@ -58,8 +58,8 @@ class HPE_API host_access {
   /// Lends memory for a private copy of a range.
   [[nodiscard]] loan borrow(const void* p, std::size_t bytes);
 
-  /// Copies runs of the range at p to lent memory, each run to its offset from `into`, and waits for the copies.
-  /// Throws HPE_ERROR_DEVICE_LOST and other errors of copies.
+  /// Copies runs of the range at p to lent memory, each run to its offset from `into`, and waits for the copies. Throws
+  /// HPE_ERROR_DEVICE_LOST and other errors of copies.
   void read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_run> runs) const;
 
   /// Begins to copy the whole range at p to `into`, and returns the points of the copies. The bytes are at `into` after

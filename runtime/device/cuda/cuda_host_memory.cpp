@@ -1,8 +1,8 @@
 // Invariants: pinned ranges are disjoint, and each pinned range is inside one registered range. A pinned range whose
-// `pinned` is false belongs to one thread. This thread, without the mutex, either pins the range and then marks
-// it as pinned, or unpins the range and then erases it. A pinned range is unpinned only when no thread is
-// queuing a copy on it and all timepoints in `users` are reached. Copies never cross the end of a pinned range, because
-// the driver would refuse these copies.
+// `pinned` is false belongs to one thread. This thread, without the mutex, either pins the range and then marks it as
+// pinned, or unpins the range and then erases it. A pinned range is unpinned only when no thread is queuing a copy on
+// it and all timepoints in `users` are reached. Copies never cross the end of a pinned range, because the driver would
+// refuse these copies.
 #include "runtime/device/cuda/cuda_host_memory.h"
 
 #include <algorithm>

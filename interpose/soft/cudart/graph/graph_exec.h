@@ -24,8 +24,7 @@ class graph_exec {
   unsigned long long flags() const { return flags_; }
   std::uint64_t id() const { return id_; }
 
-  /// Queues the whole graph on a stream as one task, to run after all earlier launches of this executable
-  /// graph.
+  /// Queues the whole graph on a stream as one task, to run after all earlier launches of this executable graph.
   void launch(stream& where);
 
   /// Returns the work of one launch, for a caller that runs it as a part of another task.

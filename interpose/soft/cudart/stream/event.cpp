@@ -1,6 +1,6 @@
-// A recording is a separate task on the stream, so that stamp() runs when the earlier work has finished. This
-// task owns the shared_event::pending of the recording. So for other processes, too, the recording is reached
-// when the task has run or has been dropped.
+// A recording is a separate task on the stream, so that stamp() runs when the earlier work has finished. This task owns
+// the shared_event::pending of the recording. So for other processes, too, the recording is reached when the task has
+// run or has been dropped.
 
 #include "interpose/soft/cudart/stream/event.h"
 

@@ -1,5 +1,5 @@
-// When a task is queued, stream::push collects the points for which the task waits, with the device's mutex
-// locked. So a task waits only for work that was queued before, and streams cannot wait for each other in a circle.
+// When a task is queued, stream::push collects the points for which the task waits, with the device's mutex locked. So
+// a task waits only for work that was queued before, and streams cannot wait for each other in a circle.
 
 #include "interpose/soft/cudart/stream/stream.h"
 

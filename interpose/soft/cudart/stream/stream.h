@@ -27,18 +27,18 @@ enum class stream_kind {
 class capture;
 struct device_order;  // shared by the streams of one device; defined in stream.cpp
 
-/// A stream: runs tasks in order, in a thread that starts when the first task is queued and ends when close()
-/// has been called and the last task has run. A stream does not use devices itself; it only calls functions. Thread
-/// safe. Only device_streams constructs streams.
+/// A stream: runs tasks in order, in a thread that starts when the first task is queued and ends when close() has been
+/// called and the last task has run. A stream does not use devices itself; it only calls functions. Thread safe. Only
+/// device_streams constructs streams.
 class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
-  /// Announces a task and queues it. The task runs after all earlier work of this stream, after the work on
-  /// other streams for which CUDA's rules on default streams require it to wait, and after the points `after` are
-  /// reached. Returns the device's sticky error, if it has one, and cudaErrorNotPermitted inside a host function.
-  /// Returns cudaErrorOperatingSystem, and writes a line to standard error, if the system cannot start the stream's
-  /// thread. Sets *end, unless `end` is null, to the point that is reached when the work has finished.
+  /// Announces a task and queues it. The task runs after all earlier work of this stream, after the work on other
+  /// streams for which CUDA's rules on default streams require it to wait, and after the points `after` are reached.
+  /// Returns the device's sticky error, if it has one, and cudaErrorNotPermitted inside a host function. Returns
+  /// cudaErrorOperatingSystem, and writes a line to standard error, if the system cannot start the stream's thread.
+  /// Sets *end, unless `end` is null, to the point that is reached when the work has finished.
   cudaError_t enqueue(stream_task task, std::vector<point> after = {}, point* end = nullptr);
 
   /// Queues a function that runs even after a sticky error. The argument of the function is the sticky error, or

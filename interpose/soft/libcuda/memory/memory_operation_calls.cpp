@@ -89,9 +89,9 @@ hpeStatus wait_for(const CUstreamBatchMemOpParams& what) {
   }
 }
 
-/// A list of operations, which the stream runs as one task. As on a GPU, the stream waits for ever if the
-/// value is never written. Barrier operations have no effect, because on soft devices each task is complete
-/// before the next task on its stream begins.
+/// A list of operations, which the stream runs as one task. As on a GPU, the stream waits for ever if the value is
+/// never written. Barrier operations have no effect, because on soft devices each task is complete before the next task
+/// on its stream begins.
 class memory_operation final : public hpe::cudart::operation {
  public:
   /// The type of these graph nodes, which only the driver defines.

@@ -1,5 +1,5 @@
-// Runs random programs with streams and events. CUDA's rules determine which tasks must have finished before
-// another task begins; each task records when it began and finished.
+// Runs random programs with streams and events. CUDA's rules determine which tasks must have finished before another
+// task begins; each task records when it began and finished.
 
 #include <gtest/gtest.h>
 
