@@ -20,23 +20,21 @@ void buffer_access::use_adopted(adopted_pointers& behind, bool read_now) {
   if (read_now) read_adopted();
 }
 
-void buffer_access::read_adopted() {
-  adopted_->read(data_, reinterpret_cast<std::uintptr_t>(address_), adopted_pieces_);
-}
+void buffer_access::read_adopted() { adopted_->read(data_, reinterpret_cast<std::uintptr_t>(address_), adopted_runs_); }
 
 buffer_access::buffer_access(const void* address, std::size_t bytes, host_use use, bool again,
-                             std::vector<host_piece> pieces)
+                             std::vector<host_run> runs)
     : address_(static_cast<std::byte*>(const_cast<void*>(address))),
       bytes_(bytes),
       use_(use),
-      pieces_(std::move(pieces)),
+      runs_(std::move(runs)),
       data_(address_) {
   if (bytes == 0) return;
   core::host_access* const access = core::host_access::of(address);
   if (access == nullptr) {
     adopted_pointers* const behind = adopted_pointers::of(address);
-    for (const host_piece& one : pieces_)
-      adopted_pieces_.push_back({static_cast<std::ptrdiff_t>(one.offset), {{one.bytes}, {}}});
+    for (const host_run& one : runs_)
+      adopted_runs_.push_back({static_cast<std::ptrdiff_t>(one.offset), {{one.bytes}, {}}});
     if (behind != nullptr) use_adopted(*behind, use != host_use::write && !again);
     return;
   }
@@ -50,14 +48,14 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   }
   copy_ = access->borrow(address, bytes);
   data_ = copy_.data();
-  if (use != host_use::write && !again) access->read(data_, address_, bytes_, pieces_);
+  if (use != host_use::write && !again) access->read(data_, address_, bytes_, runs_);
 }
 
 buffer_access::buffer_access(adopted_pointers& behind, const void* address, host_use use, bool again, const box& shape)
     : address_(static_cast<std::byte*>(const_cast<void*>(address))),
       bytes_(shape.span()),
       use_(use),
-      adopted_pieces_{{0, shape}} {
+      adopted_runs_{{0, shape}} {
   use_adopted(behind, use != host_use::write && !again);
 }
 
@@ -69,7 +67,7 @@ buffer_access buffer_access::started(const void* address, std::size_t bytes) {
   core::host_access* const access = bytes != 0 ? core::host_access::of(address) : nullptr;
   if (access == nullptr) {
     adopted_pointers* const behind = bytes != 0 ? adopted_pointers::of(address) : nullptr;
-    result.adopted_pieces_ = {{0, {{bytes}, {}}}};
+    result.adopted_runs_ = {{0, {{bytes}, {}}}};
     if (behind != nullptr) {
       result.use_adopted(*behind, false);
       result.moving_ = behind->start_read(result.data_, reinterpret_cast<std::uintptr_t>(address), bytes);
@@ -99,7 +97,7 @@ void buffer_access::refresh() {
     return;
   }
   settle();
-  if (use_ != host_use::write) access_->read(data_, address_, bytes_, pieces_);
+  if (use_ != host_use::write) access_->read(data_, address_, bytes_, runs_);
 }
 
 void buffer_access::settle() {

@@ -22,7 +22,7 @@
 
 namespace hpe::interpose {
 
-using core::host_piece;
+using core::host_run;
 using core::host_use;
 
 /// Movable. Only one thread may use an object at a time. Functions may throw hpe::error; a call that throws has not
@@ -49,8 +49,8 @@ class buffer_access {
   /// each use: the bytes are at data() only after this call. The address data() does not change.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false)
       : buffer_access(address, bytes, use, again, {{0, bytes}}) {}
-  /// Like the constructor above, for CPU code that reads only these pieces of the range.
-  buffer_access(const void* address, std::size_t bytes, host_use use, bool again, std::vector<host_piece> pieces);
+  /// Like the constructor above, for CPU code that reads only these runs of the range.
+  buffer_access(const void* address, std::size_t bytes, host_use use, bool again, std::vector<host_run> runs);
   /// Like the constructors above, for a box in adopted memory, which `behind` accesses.
   buffer_access(adopted_pointers& behind, const void* address, host_use use, bool again, const box& shape);
 
@@ -109,8 +109,8 @@ class buffer_access {
   std::byte* address_ = nullptr;
   std::size_t bytes_ = 0;
   host_use use_ = host_use::read;
-  std::vector<host_piece> pieces_;
-  std::vector<placed_box> adopted_pieces_;  // used instead of pieces_ for adopted memory
+  std::vector<host_run> runs_;
+  std::vector<placed_box> adopted_runs_;  // used instead of runs_ for adopted memory
   std::byte* data_ = nullptr;
   core::loan copy_;  // empty if the range is used in place or is adopted memory
   adopted_pointers* adopted_ = nullptr;

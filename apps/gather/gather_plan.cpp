@@ -110,9 +110,9 @@ plan::plan(const problem& what, const choice& how, std::vector<int> devices)
     status_.back()[0].first_out_of_range = kernels::gather_in_range;
   }
   if (marks) winners_ = array<std::uint64_t>(what.table, table_.where(sizeof(std::uint64_t)));
-  const std::uint64_t pieces = how.how == method::single_pass ? 1 : how.chunks;
+  const std::uint64_t chunks = how.how == method::single_pass ? 1 : how.chunks;
   const bool by_home = devices_.size() > 1 && partitioned;
-  chunks_ = kernels::divide(what.table, by_home ? table_.each() : (what.table + pieces - 1) / pieces);
+  chunks_ = kernels::divide(what.table, by_home ? table_.each() : (what.table + chunks - 1) / chunks);
   if (how.how == method::staged)
     stage_ = array<std::byte>(std::min(chunks_.chunk, what.table) * what.element, on_device(devices_.front()));
   for (std::size_t d = 0; d < devices_.size() && partitioned; ++d) {

@@ -40,7 +40,7 @@ struct problem {
   out_of_range beyond = out_of_range::refuse;
 
   /// Whether a scatter must write only the last of the elements with the same index. This includes `any` for elements
-  /// of 32 bytes, which GPUs write in two pieces.
+  /// of 32 bytes, which GPUs write in two parts.
   [[nodiscard]] bool keeps_order() const {
     return direction == way::scatter && (equal == duplicates::last || (equal == duplicates::any && element > 16));
   }

@@ -24,10 +24,11 @@ std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t
   return round_up(most, sector);
 }
 
-/// Returns the pieces of all slabs. With launch_order::rims_first, the outer planes that a neighbour reads are pieces
+/// Returns the ranges of all slabs. With launch_order::rims_first, the outer planes that a neighbour reads are ranges
 /// of their own, which come first, if the slab has more than 4 `rim` planes.
-std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launch_order order, neighbours beyond) {
-  std::vector<piece> rims, inner;
+std::vector<plane_range> ranges_of(const decomposition& parts, std::int64_t rim, launch_order order,
+                                   neighbours beyond) {
+  std::vector<plane_range> rims, inner;
   for (int d = 0; d < parts.devices(); ++d) {
     std::int64_t x0 = parts.first(d), x1 = parts.last(d);
     if (order == launch_order::rims_first && x1 - x0 > 4 * rim) {
@@ -88,15 +89,15 @@ decomposition decompose(const kernels::field_layout& layout, int devices, std::s
     const bool inner = d > 0 && d < devices;
     parts.planes.push_back(inner && std::abs(placed - even) <= tolerated ? placed : even);
   }
-  parts.pieces = pieces_of(parts, layout.radius, order, beyond);
+  parts.ranges = ranges_of(parts, layout.radius, order, beyond);
   return parts;
 }
 
 template <class T>
 traces<T>::traces(const decomposition& parts, const std::vector<kernels::point>& points, std::int64_t steps)
-    : steps_(steps), count_(points.size()), shares_(parts.pieces.size()) {
+    : steps_(steps), count_(points.size()), shares_(parts.ranges.size()) {
   for (std::size_t n = 0; n < shares_.size(); ++n) {
-    const piece& mine = parts.pieces[n];
+    const plane_range& mine = parts.ranges[n];
     share& s = shares_[n];
     for (std::size_t i = 0; i < points.size(); ++i)
       if (points[i].x >= mine.x0 && points[i].x < mine.x1) s.numbers.push_back(i);
@@ -223,7 +224,7 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
     if (!g.rates.empty()) layers_.push_back(make_layers(d));
   }
-  for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, parts.device(it.device), it.x0, it.x1));
+  for (const plane_range& it : parts.ranges) cuts_.push_back(cut<T>(g, parts.device(it.device), it.x0, it.x1));
   reset();
 }
 
@@ -295,8 +296,8 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
   p.set_weights(1 / (h.x * h.x), 1 / (h.y * h.y), 1 / (h.z * h.z));
   p.free_surface = grid_.free_surface;
 
-  for (std::size_t n = 0; n < parts_.pieces.size(); ++n) {
-    const int d = parts_.pieces[n].device;
+  for (std::size_t n = 0; n < parts_.ranges.size(); ++n) {
+    const int d = parts_.ranges[n].device;
     const kernels::slab& slab = cuts_[n];
     const array<T>& tapers = tapers_[static_cast<std::size_t>(d)];
     std::span<kernels::point> sources, receivers;

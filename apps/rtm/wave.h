@@ -16,19 +16,19 @@
 namespace hpe::rtm {
 
 /// Planes [x0, x1) that one launch of a step computes, on a device of the decomposition.
-struct piece {
+struct plane_range {
   int device;
   std::int64_t x0, x1;
 };
 
-/// Whether a device launches a step as one piece, or first launches the pieces that neighbours read, so that neighbours
-/// do not wait for the other pieces.
+/// Whether a device launches a step as one range, or first launches the ranges that neighbours read, so that neighbours
+/// do not wait for the other ranges.
 enum class launch_order { at_once, rims_first };
 
 /// How a group of consecutive devices shares a grid: device d of the group owns the planes [planes[d], planes[d + 1]).
 struct decomposition {
   std::vector<std::int64_t> planes;
-  std::vector<piece> pieces;
+  std::vector<plane_range> ranges;
   int first_device = 0;
 
   [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
@@ -59,7 +59,7 @@ template <class T>
 [[nodiscard]] std::size_t kept_bytes(const kernels::window& w, std::int64_t bits);
 
 /// Points of a grid with a series of samples each, one for every time step: a source's signature or recorded traces.
-/// Each device holds the points of its pieces.
+/// Each device holds the points of its ranges of planes.
 template <class T>
 class traces {
  public:
@@ -72,7 +72,7 @@ class traces {
   [[nodiscard]] std::vector<T> read() const;
   void write(const std::vector<T>& samples);
 
-  /// The points of one piece, and their samples [step][point].
+  /// The points of one range of planes, and their samples [step][point].
   struct share {
     std::vector<std::size_t> numbers;  ///< indices of the points in the given list
     array<kernels::point> points;
@@ -83,7 +83,7 @@ class traces {
       return samples.subspan(static_cast<std::size_t>(step) * count(), count());
     }
   };
-  [[nodiscard]] const share& of(std::size_t piece) const { return shares_[piece]; }
+  [[nodiscard]] const share& of(std::size_t range) const { return shares_[range]; }
 
  private:
   std::int64_t steps_;
@@ -201,7 +201,7 @@ class propagator {
   wave_field<T> now_, next_;
   std::vector<array<T>> tapers_;      ///< tapers of x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< slab of each device
-  std::vector<kernels::slab> cuts_;   ///< planes of each piece, cut into tiles
+  std::vector<kernels::slab> cuts_;   ///< planes of each range, cut into tiles
   std::vector<layer_part> layers_;    ///< matched layers, by device; empty if the grid has a sponge
   kernel<kernels::wave_step<T>> step_;
   kernel<kernels::absorb<T>> absorb_;

@@ -77,10 +77,10 @@ void bare_copies::staged(direction way, int lane, std::byte* pageable, std::size
 void bare_copies::double_buffered(direction way, int lane, std::byte* pageable, std::size_t bytes) {
   std::byte* const buffers[2] = {pinned(lane), pinned(lane) + chunk};
   timepoint filled[2], emptied[2];
-  const std::size_t pieces = (bytes + chunk - 1) / chunk;
+  const std::size_t chunks = (bytes + chunk - 1) / chunk;
   // Fills a buffer with chunk i while the other buffer is emptied of chunk i - 1.
-  for (std::size_t i = 0; i <= pieces; ++i) {
-    if (i < pieces) {
+  for (std::size_t i = 0; i <= chunks; ++i) {
+    if (i < chunks) {
       const std::size_t at = i * chunk, size = std::min(chunk, bytes - at), b = i % 2;
       if (way.from == direction::host) {
         finish(emptied[b]);

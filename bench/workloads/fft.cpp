@@ -173,12 +173,12 @@ class written_by_hand final : public on_team {
 
   void put_in_order() {
     const std::int64_t each = part_ / team_.devices();
-    std::vector<transfer> pieces;
+    std::vector<transfer> transfers;
     for (int d = 0; d < team_.devices(); ++d)
       for (int from = 0; from < team_.devices(); ++from)
-        pieces.push_back(
+        transfers.push_back(
             {from, d, at(from).data + d * each, at(d).brought + from * each, bytes(each), last(from), last(d)});
-    team_.exchange(pieces);
+    team_.exchange(transfers);
     for (int d = 0; d < team_.devices(); ++d)
       team_.launch(d, interleave_, tiles(part_),
                    kernels::fft_interleave<float>{at(d).brought, at(d).data, each, 0, part_,

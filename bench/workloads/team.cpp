@@ -127,15 +127,15 @@ void team::peer(const transfer& t) {
 }
 
 void team::double_buffered(const transfer& t) {
-  constexpr std::size_t piece = std::size_t{2} << 20;
+  constexpr std::size_t chunk = std::size_t{2} << 20;
   device::stream &down = *at(t.from).copies, &up = *at(t.to).copies;
   std::byte* const buffer = pinned(t.source);
   wait_unless_none(down, t.source_ready);
   wait_unless_none(up, t.target_ready);
   timepoint emptied[2];
-  for (std::size_t begin = 0, i = 0; begin < t.bytes; begin += piece, ++i) {
-    const std::size_t bytes = std::min(piece, t.bytes - begin);
-    std::byte* const half = buffer + (i % 2) * piece;
+  for (std::size_t begin = 0, i = 0; begin < t.bytes; begin += chunk, ++i) {
+    const std::size_t bytes = std::min(chunk, t.bytes - begin);
+    std::byte* const half = buffer + (i % 2) * chunk;
     wait_unless_none(down, emptied[i % 2]);
     const timepoint filled = down.copy(half, static_cast<const std::byte*>(t.source) + begin, bytes);
     up.wait(filled);

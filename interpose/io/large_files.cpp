@@ -17,9 +17,9 @@
 // Invariant: a read changes the program's memory in the order of addresses, and changes only bytes that the operating
 // system has read.
 //
-// Several threads read pieces of a file in any order, because one core reads the page cache more slowly than a GPU can
+// Several threads read chunks of a file in any order, because one core reads the page cache more slowly than a GPU can
 // copy the data, and because a disk is idle between requests if there is only one at a time. For a write, the calling
-// thread writes the pieces in order. So a full disk leaves the same file as a single call would, and the calling thread
+// thread writes the chunks in order. So a full disk leaves the same file as a single call would, and the calling thread
 // receives signals (SIGXFSZ).
 
 namespace hpe::interpose {
@@ -28,24 +28,24 @@ namespace {
 
 constexpr std::size_t alignment_of_direct = 4096;
 
-constexpr std::size_t least = 2 * piece_of_file;
+constexpr std::size_t least = 2 * file_chunk_size;
 
-struct piece {
+struct file_chunk {
   buffer_access memory;
   outcome read{0};
 };
 
-// A range of a file, transferred in pieces.
-struct range {
+// A range of a file, transferred in chunks.
+struct file_range {
   off_t begin;
   std::size_t bytes;
   bool at_position;
   bool direct;
-  std::size_t piece;
+  std::size_t chunk;
 
-  [[nodiscard]] std::size_t pieces() const { return (bytes + piece - 1) / piece; }
-  [[nodiscard]] std::size_t size_of(std::size_t i) const { return std::min(piece, bytes - i * piece); }
-  [[nodiscard]] off_t begin_of(std::size_t i) const { return begin + static_cast<off_t>(i * piece); }
+  [[nodiscard]] std::size_t chunks() const { return (bytes + chunk - 1) / chunk; }
+  [[nodiscard]] std::size_t size_of(std::size_t i) const { return std::min(chunk, bytes - i * chunk); }
+  [[nodiscard]] off_t begin_of(std::size_t i) const { return begin + static_cast<off_t>(i * chunk); }
 };
 
 // Disables cancellation of the thread while an object exists. The constructor first acts on a pending cancellation
@@ -85,12 +85,12 @@ unsigned helpers_for_reading(bool direct) {
 
 constexpr unsigned helpers_for_writing = 2;
 
-// The number of bytes in a piece of a direct write. These pieces are larger than other pieces, because the disk is idle
+// The number of bytes in a chunk of a direct write. These chunks are larger than other chunks, because the disk is idle
 // between two direct writes.
-constexpr std::size_t piece_of_direct_write = 8 * piece_of_file;
+constexpr std::size_t direct_write_chunk_size = 8 * file_chunk_size;
 
-// Returns the range to transfer; nullopt if this file cannot be transferred in pieces.
-std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optional<off_t> offset, host_use use) {
+// Returns the range to transfer; nullopt if this file cannot be transferred in chunks.
+std::optional<file_range> plan(int file, const void* p, std::size_t bytes, std::optional<off_t> offset, host_use use) {
   const errno_kept during;
   struct stat status {};
   const int flags = ::fcntl(file, F_GETFL);
@@ -117,14 +117,14 @@ std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optio
     most = std::min(most, direct ? (left + alignment_of_direct - 1) / alignment_of_direct * alignment_of_direct : left);
   }
   if (most < least || allocated(p, most) < most) return {};
-  return range{begin, most, !offset, direct, writes && direct ? piece_of_direct_write : piece_of_file};
+  return file_range{begin, most, !offset, direct, writes && direct ? direct_write_chunk_size : file_chunk_size};
 }
 
 // For a transfer at the file position, the constructor moves the position to the end of the range. `moved` moves it
 // back by the number of bytes that were not transferred.
 class reservation {
  public:
-  reservation(int file, range& what) : file_(file), bytes_(what.at_position ? what.bytes : 0) {
+  reservation(int file, file_range& what) : file_(file), bytes_(what.at_position ? what.bytes : 0) {
     if (bytes_ == 0) return;
     const off_t end = ::lseek(file, static_cast<off_t>(bytes_), SEEK_CUR);
     good_ = end >= 0;
@@ -144,7 +144,7 @@ class reservation {
 // Transfers a range by calling move(range, done), which adds the number of transferred bytes to `done` and returns the
 // errno of the failure that stopped the transfer, or 0. Returns nullopt if the file position cannot be moved.
 template <class Move>
-std::optional<ssize_t> move_all(const char* call, int file, range what, Move move) {
+std::optional<ssize_t> move_all(const char* call, int file, file_range what, Move move) {
   const reservation position(file, what);
   if (!position.good()) return {};
   return staged_call(call, [&] {
@@ -165,11 +165,11 @@ std::optional<ssize_t> move_all(const char* call, int file, range what, Move mov
 
 }  // namespace
 
-void arrivals::add(buffer_access piece, std::size_t bytes) {
-  piece.written(0, bytes);
-  buffer_access& oldest = pieces_[next_];
+void chunks_in_flight::add(buffer_access chunk, std::size_t bytes) {
+  chunk.written(0, bytes);
+  buffer_access& oldest = chunks_[next_];
   oldest.refresh();
-  oldest = std::move(piece);
+  oldest = std::move(chunk);
   next_ = (next_ + 1) % most;
 }
 
@@ -178,18 +178,18 @@ std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size
   const uncancelled during;
   const auto what = plan(file, p, bytes, offset, host_use::write);
   if (!what) return {};
-  return move_all(call, file, *what, [&](const range& r, std::size_t& done) {
-    std::vector<piece> pieces(r.pieces());
+  return move_all(call, file, *what, [&](const file_range& r, std::size_t& done) {
+    std::vector<file_chunk> chunks(r.chunks());
     const unsigned helpers = helpers_for_reading(r.direct);
-    arrivals on_their_way;
-    conveyor belt(pieces.size(), helpers + 3, helpers, [&](std::size_t i) {
-      piece& it = pieces[i];
-      it.memory = buffer_access(static_cast<std::byte*>(p) + i * r.piece, r.size_of(i), host_use::write);
+    chunks_in_flight on_their_way;
+    conveyor belt(chunks.size(), helpers + 3, helpers, [&](std::size_t i) {
+      file_chunk& it = chunks[i];
+      it.memory = buffer_access(static_cast<std::byte*>(p) + i * r.chunk, r.size_of(i), host_use::write);
       it.read = outcome(next::pread(file, it.memory.data(), r.size_of(i), r.begin_of(i)));
     });
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
       belt.wait(i);
-      piece it = std::move(pieces[i]);
+      file_chunk it = std::move(chunks[i]);
       if (it.read.count <= 0) return it.read.error;
       on_their_way.add(std::move(it.memory), static_cast<std::size_t>(it.read.count));
       done += static_cast<std::size_t>(it.read.count);
@@ -205,14 +205,14 @@ std::optional<ssize_t> large_write(const char* call, int file, const void* p, st
   const uncancelled during;
   const auto what = plan(file, p, bytes, offset, host_use::read);
   if (!what) return {};
-  return move_all(call, file, *what, [&](const range& r, std::size_t& done) {
-    std::vector<buffer_access> pieces(r.pieces());
-    conveyor belt(pieces.size(), helpers_for_writing + 1, helpers_for_writing, [&](std::size_t i) {
-      pieces[i] = buffer_access(static_cast<const std::byte*>(p) + i * r.piece, r.size_of(i), host_use::read);
+  return move_all(call, file, *what, [&](const file_range& r, std::size_t& done) {
+    std::vector<buffer_access> chunks(r.chunks());
+    conveyor belt(chunks.size(), helpers_for_writing + 1, helpers_for_writing, [&](std::size_t i) {
+      chunks[i] = buffer_access(static_cast<const std::byte*>(p) + i * r.chunk, r.size_of(i), host_use::read);
     });
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
       belt.wait(i);
-      const buffer_access it = std::move(pieces[i]);
+      const buffer_access it = std::move(chunks[i]);
       const outcome put(next::pwrite(file, it.data(), r.size_of(i), r.begin_of(i)));
       if (put.count <= 0) return put.error;
       done += static_cast<std::size_t>(put.count);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Divides large transfers between regular files and hpe memory into pieces: while devices copy one piece, the file
-/// system reads or writes other pieces. To the program, the transfer looks like a single call: the result, errno and
+/// Divides large transfers between regular files and hpe memory into chunks: while devices copy one chunk, the file
+/// system reads or writes other chunks. To the program, the transfer looks like a single call: the result, errno and
 /// the file position are those of a single call, and a read does not change memory beyond the bytes that it has read.
 ///
 /// hpe changes the file position before the transfer, so that other threads and processes that share the position use
@@ -25,20 +25,20 @@ namespace hpe::interpose {
 [[nodiscard]] std::optional<ssize_t> large_write(const char* call, int file, const void* p, std::size_t bytes,
                                                  std::optional<off_t> offset = {});
 
-/// The pieces of a file that have been read last and that devices may not have copied yet. Only a few pieces exist at a
-/// time, so that later pieces reuse their staging memory, which stays in the CPU's caches and is pinned only once.
-class arrivals {
+/// The chunks of a file that have been read last and that devices may not have copied yet. Only a few chunks exist at a
+/// time, so that later chunks reuse their staging memory, which stays in the CPU's caches and is pinned only once.
+class chunks_in_flight {
  public:
-  /// Queues the copy of the first `bytes` bytes of a piece and waits for the oldest piece. Throws hpe::error.
-  void add(buffer_access piece, std::size_t bytes);
+  /// Queues the copy of the first `bytes` bytes of a chunk and waits for the oldest chunk. Throws hpe::error.
+  void add(buffer_access chunk, std::size_t bytes);
 
  private:
   static constexpr std::size_t most = 4;
-  buffer_access pieces_[most];
+  buffer_access chunks_[most];
   std::size_t next_ = 0;
 };
 
-/// The number of bytes of a piece, a multiple of every alignment that direct I/O requires.
-inline constexpr std::size_t piece_of_file = std::size_t{4} << 20;
+/// The number of bytes of a chunk, a multiple of every alignment that direct I/O requires.
+inline constexpr std::size_t file_chunk_size = std::size_t{4} << 20;
 
 }  // namespace hpe::interpose

@@ -124,7 +124,7 @@ bool filled(void* to, int value, bytes_of n) noexcept {
       [&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
 }
 
-// Compares piece by piece, because the first difference is often near the beginning.
+// Compares chunk by chunk, because the first difference is often near the beginning.
 bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   if (other(a) && other(b)) return false;
   return done([&] {

@@ -2,9 +2,9 @@
 // functions of stdio.h copy between the stream's buffer and the program's memory on the CPU, with page faults if the
 // memory is hpe memory (see calls.def).
 //
-// These functions lock the stream, except those named _unlocked, and call libc's function for one piece of the data
+// These functions lock the stream, except those named _unlocked, and call libc's function for one chunk of the data
 // after another. So buffering, the stream's indicators and the order of bytes are as in libc. While libc writes one
-// piece, hpe copies the next piece from the device; while libc reads one piece, hpe copies the previous piece to the
+// chunk, hpe copies the next chunk from the device; while libc reads one chunk, hpe copies the previous chunk to the
 // device.
 
 #undef _FORTIFY_SOURCE
@@ -36,9 +36,9 @@ class locked {
   std::FILE* stream_;
 };
 
-bytes_of size_of_piece(bytes_of i, bytes_of total) { return std::min(piece_of_file, total - i * piece_of_file); }
+bytes_of size_of_chunk(bytes_of i, bytes_of total) { return std::min(file_chunk_size, total - i * file_chunk_size); }
 
-bytes_of pieces_of(bytes_of total) { return (total + piece_of_file - 1) / piece_of_file; }
+bytes_of chunks_of(bytes_of total) { return (total + file_chunk_size - 1) / file_chunk_size; }
 
 // Sets the error indicator, as libc does when a system call fails.
 void set_error(std::FILE* stream) { stream->_flags |= _IO_ERR_SEEN; }
@@ -60,17 +60,17 @@ bytes_of put(const char* call, const std::byte* p, bytes_of total, std::FILE* st
   const bytes_of good = allocated(p, total);
   int error = errno;
   const bytes_of done = through(call, stream, [&](bytes_of& sum) {
-    std::vector<buffer_access> pieces(pieces_of(good));
-    conveyor belt(pieces.size(), 3, pieces.size() > 1 ? 1 : 0, [&](bytes_of i) {
-      pieces[i] = buffer_access(p + i * piece_of_file, size_of_piece(i, good), host_use::read);
+    std::vector<buffer_access> chunks(chunks_of(good));
+    conveyor belt(chunks.size(), 3, chunks.size() > 1 ? 1 : 0, [&](bytes_of i) {
+      chunks[i] = buffer_access(p + i * file_chunk_size, size_of_chunk(i, good), host_use::read);
     });
-    for (bytes_of i = 0; i < pieces.size(); ++i) {
+    for (bytes_of i = 0; i < chunks.size(); ++i) {
       belt.wait(i);
-      const buffer_access it = std::move(pieces[i]);
-      const bytes_of put = next::fwrite(it.data(), 1, size_of_piece(i, good), stream);
+      const buffer_access it = std::move(chunks[i]);
+      const bytes_of put = next::fwrite(it.data(), 1, size_of_chunk(i, good), stream);
       error = errno;
       sum += put;
-      if (put < size_of_piece(i, good)) return;
+      if (put < size_of_chunk(i, good)) return;
     }
   });
   if (done < good) {
@@ -85,14 +85,14 @@ bytes_of get(const char* call, std::byte* p, bytes_of total, std::FILE* stream) 
   const bytes_of good = allocated(p, total);
   int error = errno;
   const bytes_of done = through(call, stream, [&](bytes_of& sum) {
-    arrivals on_their_way;
-    for (bytes_of i = 0; i < pieces_of(good); ++i) {
-      buffer_access it(p + i * piece_of_file, size_of_piece(i, good), host_use::write);
-      const bytes_of got = next::fread(it.data(), 1, size_of_piece(i, good), stream);
+    chunks_in_flight on_their_way;
+    for (bytes_of i = 0; i < chunks_of(good); ++i) {
+      buffer_access it(p + i * file_chunk_size, size_of_chunk(i, good), host_use::write);
+      const bytes_of got = next::fread(it.data(), 1, size_of_chunk(i, good), stream);
       error = errno;
       if (got > 0) on_their_way.add(std::move(it), got);
       sum += got;
-      if (got < size_of_piece(i, good)) return;
+      if (got < size_of_chunk(i, good)) return;
     }
   });
   if (done < good) {

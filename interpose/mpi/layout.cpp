@@ -42,7 +42,7 @@ type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(al
 
 std::optional<placed_box> layout::rows() const {
   if (parts_.size() != 1) return std::nullopt;
-  const part& all = parts_[0];
+  const layout_part& all = parts_[0];
   if (all.map == nullptr) return placed_box{all.displacement, {{all.bytes}, {}}};
   if (!all.map->rows()) return std::nullopt;
   placed_box result = *all.map->rows();
@@ -69,7 +69,7 @@ std::optional<placed_box> layout::rows() const {
 
 std::optional<layout::elements_of_type> layout::scattered() const {
   if (parts_.size() != 1) return std::nullopt;
-  const part& all = parts_[0];
+  const layout_part& all = parts_[0];
   if (all.map == nullptr)
     return elements_of_type{all.displacement,
                             {std::make_shared<const std::vector<stretch>>(1, stretch{0, all.bytes}), all.bytes,
@@ -129,7 +129,7 @@ void layout::visit(std::size_t bytes, const std::function<void(stretch)>& each) 
       current = {offset, size};
     }
   };
-  for (const part& p : parts_) {
+  for (const layout_part& p : parts_) {
     if (p.map == nullptr) {
       take(p.displacement, p.bytes);
       continue;

@@ -86,7 +86,7 @@ class layout {
   void visit(std::size_t bytes, const std::function<void(stretch)>& each) const;
 
  private:
-  struct part {
+  struct layout_part {
     MPI_Aint displacement;
     MPI_Count count;
     MPI_Aint extent;
@@ -96,7 +96,7 @@ class layout {
 
   void cover(MPI_Aint begin, MPI_Aint end);
 
-  std::vector<part> parts_;
+  std::vector<layout_part> parts_;
   MPI_Aint begin_ = 0;
   MPI_Aint end_ = 0;
   std::size_t size_ = 0;

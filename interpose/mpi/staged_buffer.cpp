@@ -6,20 +6,20 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// How hpe copies the contiguous pieces of a buffer with gaps. In hpe memory, if the average distance of the pieces is
-// at least this many bytes, hpe copies each piece with one command; otherwise it copies the whole range including the
-// gaps, which takes less time than many commands. In memory of the CUDA driver, a kernel gathers the pieces, unless
-// most of the bytes in the range are data.
+// How hpe copies the contiguous runs of a buffer with gaps. In hpe memory, if the average distance of the runs is at
+// least this many bytes, hpe copies each run with one command; otherwise it copies the whole range including the gaps,
+// which takes less time than many commands. In memory of the CUDA driver, a kernel gathers the runs, unless most of the
+// bytes in the range are data.
 constexpr std::size_t far_apart = std::size_t{64} << 10;
 
-std::vector<host_piece> pieces_of(const layout& which, bool driver) {
-  std::vector<host_piece> pieces;
+std::vector<host_run> runs_of(const layout& which, bool driver) {
+  std::vector<host_run> runs;
   which.visit(which.size(), [&](stretch s) {
-    pieces.push_back({static_cast<std::size_t>(s.offset - which.begin()), s.bytes});
+    runs.push_back({static_cast<std::size_t>(s.offset - which.begin()), s.bytes});
   });
-  const bool together = driver ? which.extent() <= 2 * which.size() : which.extent() / pieces.size() < far_apart;
+  const bool together = driver ? which.extent() <= 2 * which.size() : which.extent() / runs.size() < far_apart;
   if (together) return {{0, which.extent()}};
-  return pieces;
+  return runs;
 }
 
 buffer_access access_to(const void* given, const layout& which, host_use use, bool again) {
@@ -37,7 +37,7 @@ buffer_access access_to(const void* given, const layout& which, host_use use, bo
   if (driver != nullptr)
     if (const auto rows = which.rows()) return {*driver, first, use, again, rows->shape};
   if (use != host_use::read) return {first, which.extent(), use, again};
-  return {first, which.extent(), use, again, pieces_of(which, driver != nullptr)};
+  return {first, which.extent(), use, again, runs_of(which, driver != nullptr)};
 }
 
 }  // namespace

@@ -141,12 +141,12 @@ void run(const fft_twiddle<T>& p, const hpeTiles& tiles) {
   }
 }
 
-// Calls piece(first, end) for the range of elements of each tile.
-template <class Parameters, class Piece>
-inline void for_pieces(const Parameters& p, const hpeTiles& tiles, Piece piece) {
+// Calls body(first, end) for the range of elements of each tile.
+template <class Parameters, class Body>
+inline void for_tiles(const Parameters& p, const hpeTiles& tiles, Body body) {
   for (uint64_t tile = tiles.begin; tile < tiles.end; ++tile) {
     const int64_t first = p.begin + static_cast<int64_t>(tile) * tile_elements;
-    piece(first, least(first + tile_elements, p.end));
+    body(first, least(first + tile_elements, p.end));
   }
 }
 
@@ -155,7 +155,7 @@ void run(const fft_butterfly<T>& p, const hpeTiles& tiles) {
   const root_table roots = roots_of_unity(p.root);
   number<T> steps[stretch];
   powers(roots, 1, least(stretch, p.root), p.sign, steps);
-  for_pieces(p, tiles, [&](int64_t first, int64_t end) {
+  for_tiles(p, tiles, [&](int64_t first, int64_t end) {
     for (int64_t j = first; j < end; j += stretch) {
       const int64_t count = least(stretch, end - j);
       const number<T>* first_half = p.a + j;
@@ -182,7 +182,7 @@ inline int64_t reversed(int64_t value, int32_t bits) {
 template <class T>
 void run(const fft_interleave<T>& p, const hpeTiles& tiles) {
   const int64_t parts = int64_t{1} << p.bits;
-  for_pieces(p, tiles, [&](int64_t first, int64_t end) {
+  for_tiles(p, tiles, [&](int64_t first, int64_t end) {
     for (int64_t part = 0; part < parts; ++part) {
       const number<T>* from = p.source + reversed(part, p.bits) * p.length;
       const int64_t skip = (part - first % parts + parts) % parts;
@@ -204,7 +204,7 @@ inline void multiply(const fft_multiply<T>& p, int64_t first, int64_t end) {
 
 template <class T>
 void run(const fft_multiply<T>& p, const hpeTiles& tiles) {
-  for_pieces(p, tiles, [&p](int64_t first, int64_t end) {
+  for_tiles(p, tiles, [&p](int64_t first, int64_t end) {
     const int64_t filled = least(end, p.count);
     if (p.conjugate != 0)
       multiply<T, true>(p, first, filled);

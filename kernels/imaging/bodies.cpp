@@ -19,13 +19,13 @@ HPE_HOST_KERNEL(imaging_multiply, hpe::kernels::multiply_matrices) {
   const auto& p = *parameters;
   const uint64_t all = uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];
   const auto first = int32_t(uint64_t(p.rows) * tiles->begin / all), end = int32_t(uint64_t(p.rows) * tiles->end / all);
-  constexpr int32_t piece = 128;
+  constexpr int32_t block = 128;
   const auto least = [](int32_t a, int32_t b) { return a < b ? a : b; };
   if (p.accumulate == 0)
     memset(p.c + int64_t(first) * p.columns, 0, sizeof(float) * uint64_t(end - first) * uint64_t(p.columns));
-  for (int32_t k0 = 0; k0 < p.inner; k0 += piece)
-    for (int32_t j0 = 0; j0 < p.columns; j0 += 2 * piece) {
-      const int32_t j1 = least(p.columns, j0 + 2 * piece), k1 = least(p.inner, k0 + piece);
+  for (int32_t k0 = 0; k0 < p.inner; k0 += block)
+    for (int32_t j0 = 0; j0 < p.columns; j0 += 2 * block) {
+      const int32_t j1 = least(p.columns, j0 + 2 * block), k1 = least(p.inner, k0 + block);
       for (int32_t i = first; i < end; ++i) {
         float* const c = p.c + int64_t(i) * p.columns;
         for (int32_t k = k0; k < k1; ++k) {

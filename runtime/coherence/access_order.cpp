@@ -30,7 +30,7 @@ void point_set::remove_timelines(const point_set& of) {
   std::erase_if(points_, [&](const timepoint& p) { return of.has(p.timeline); });
 }
 
-void access_order::use::forget(const point_set& points) {
+void access_order::range_users::forget(const point_set& points) {
   if (points.has(writer.timeline)) writer = {};
   readers.remove_timelines(points);
   concurrent.remove_timelines(points);
@@ -40,7 +40,7 @@ void access_order::reset(std::uint64_t size) {
   uses_.clear();
   looked_at_ = 0;
   size_ = size;
-  if (size != 0) uses_.emplace(0, use{});
+  if (size != 0) uses_.emplace(0, range_users{});
 }
 
 access_order::map::iterator access_order::split(std::uint64_t offset) {
@@ -87,14 +87,14 @@ void access_order::change(byte_range range, timepoint point, const Change& apply
 }
 
 void access_order::before_read(byte_range range, point_set& result) const {
-  for_each(range, [&](const use& u) {
+  for_each(range, [&](const range_users& u) {
     result.add(u.writer);
     result.add(u.concurrent);
   });
 }
 
 void access_order::before_write(byte_range range, point_set& result) const {
-  for_each(range, [&](const use& u) {
+  for_each(range, [&](const range_users& u) {
     result.add(u.writer);
     result.add(u.readers);
     result.add(u.concurrent);
@@ -102,25 +102,25 @@ void access_order::before_write(byte_range range, point_set& result) const {
 }
 
 void access_order::before_concurrent(byte_range range, point_set& result) const {
-  for_each(range, [&](const use& u) {
+  for_each(range, [&](const range_users& u) {
     result.add(u.writer);
     result.add(u.readers);
   });
 }
 
 void access_order::record_read(byte_range range, timepoint point) {
-  change(range, point, [&](use& u) { u.readers.add(point); });
+  change(range, point, [&](range_users& u) { u.readers.add(point); });
 }
 
 void access_order::record_concurrent(byte_range range, timepoint point) {
-  change(range, point, [&](use& u) { u.concurrent.add(point); });
+  change(range, point, [&](range_users& u) { u.concurrent.add(point); });
 }
 
 void access_order::record_write(byte_range range, timepoint point) {
   if (range.empty() || point.none()) return;
   const auto first = split(range.begin);
   const auto last = split(range.end);
-  first->second = use{point, {}, {}};
+  first->second = range_users{point, {}, {}};
   uses_.erase(std::next(first), last);
   merge_around(range.begin, range.end);
 }

@@ -54,14 +54,15 @@ class access_order {
   [[nodiscard]] std::size_t range_count() const noexcept { return uses_.size(); }
 
  private:
-  struct use {
+  struct range_users {
     timepoint writer;
     point_set readers;
     point_set concurrent;
     void forget(const point_set& points);
-    friend bool operator==(const use&, const use&) = default;
+    friend bool operator==(const range_users&, const range_users&) = default;
   };
-  using map = std::map<std::uint64_t, use>;  // the uses, by their first offset; an entry extends to the next entry
+  // The users of each range, by the range's first offset; a range extends to the next range.
+  using map = std::map<std::uint64_t, range_users>;
 
   template <class Add>
   void for_each(byte_range range, const Add& add) const;

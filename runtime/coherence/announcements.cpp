@@ -22,9 +22,9 @@ bool overlap(byte_range a, byte_range b) { return a.begin < b.end && b.begin < a
 
 }  // namespace
 
-announcement_number announcements::add(std::uint64_t homes, std::vector<use> uses) {
+announcement_number announcements::add(std::uint64_t homes, std::vector<announced_use> uses) {
   const lock_guard lock(mutex_);
-  entries_.emplace_hint(entries_.end(), ++last_, entry{homes, std::move(uses)});
+  entries_.emplace_hint(entries_.end(), ++last_, pending_announcement{homes, std::move(uses)});
   ++count_;
   return last_;
 }
@@ -48,12 +48,12 @@ bool announcements::remove(announcement_number number) {
 announcement_number announcements::in_the_way(const region& r, byte_range range, bool write, bool watch) {
   if (!any() || r.single_copy()) return 0;
   const std::uint64_t homes = homes_in(r, range);
-  const auto meets = [&](const use& its) {
+  const auto meets = [&](const announced_use& its) {
     return its.region == r.id && (write || its.write) && overlap(its.range, range);
   };
   const lock_guard lock(mutex_);
   for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
-    entry& each = it->second;
+    pending_announcement& each = it->second;
     if ((each.homes & homes) == 0 && std::none_of(each.uses.begin(), each.uses.end(), meets)) continue;
     each.watched = each.watched || watch;
     return it->first;

@@ -26,7 +26,7 @@ using announcement_number = std::uint64_t;
 class announcements {
  public:
   /// Bytes of one region that announced work reads, or reads and writes.
-  struct use {
+  struct announced_use {
     std::uint32_t region = 0;
     byte_range range;
     bool write = false;
@@ -34,7 +34,7 @@ class announcements {
 
   /// Adds work that may use the ranges in `uses` and all memory with one of these homes (a bit for each home), except
   /// host memory.
-  announcement_number add(std::uint64_t homes, std::vector<use> uses);
+  announcement_number add(std::uint64_t homes, std::vector<announced_use> uses);
   /// Removes work that has finished. Returns true if in_the_way has returned this number in a call with `watch`. The
   /// caller must then make the lanes check their waiting requests.
   bool remove(announcement_number number);
@@ -54,9 +54,9 @@ class announcements {
   void wait_before(const region& r, byte_range range, bool write);
 
  private:
-  struct entry {
+  struct pending_announcement {
     std::uint64_t homes = 0;
-    std::vector<use> uses;
+    std::vector<announced_use> uses;
     bool watched = false;
   };
 
@@ -65,7 +65,7 @@ class announcements {
   condition_variable removed_;
   std::uint64_t waiting_ HPE_GUARDED_BY(mutex_) = 0;  // the number of threads that wait for removed_
   announcement_number last_ HPE_GUARDED_BY(mutex_) = 0;
-  std::map<announcement_number, entry> entries_ HPE_GUARDED_BY(mutex_);
+  std::map<announcement_number, pending_announcement> entries_ HPE_GUARDED_BY(mutex_);
 };
 
 /// The state of a thread with regard to announced work.

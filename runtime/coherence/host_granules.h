@@ -17,17 +17,19 @@
 
 namespace hpe::coherence {
 
+/// Where the host's copy of a granule is.
+enum class granule_place : std::uint8_t {
+  nowhere,  ///< no pages: no block of the granule has a copy on the host
+  memory,   ///< pages of the shadow
+  leaving,  ///< pages whose bytes are being written to the file; any use makes the granule `memory` again
+  file,     ///< no pages; the file contains the bytes of the blocks in the states host and shared
+  arriving  ///< pages into which the bytes are being read from the file
+};
+
 struct host_granule {
-  enum class place : std::uint8_t {
-    nowhere,  ///< no pages: no block of the granule has a copy on the host
-    memory,   ///< pages of the shadow
-    leaving,  ///< pages whose bytes are being written to the file; any use makes the granule `memory` again
-    file,     ///< no pages; the file contains the bytes of the blocks in the states host and shared
-    arriving  ///< pages into which the bytes are being read from the file
-  };
   static constexpr std::uint32_t no_extent = ~std::uint32_t{0};
 
-  place where = place::nowhere;
+  granule_place where = granule_place::nowhere;
   bool saved = false;                ///< the file contains the bytes of all blocks in the states host and shared
   bool changed = false;              ///< the pages may have changed since the latest write to the file began
   bool asked_for = false;            ///< a thread was asked to bring the granule into memory
@@ -36,9 +38,11 @@ struct host_granule {
   std::uint64_t transfer = 0;        ///< the number of the latest read or write of the file
   std::uint64_t used = 0;            ///< time of the last use, as a number that grows with time
 
-  [[nodiscard]] bool in_memory() const noexcept { return where == place::memory || where == place::leaving; }
+  [[nodiscard]] bool in_memory() const noexcept {
+    return where == granule_place::memory || where == granule_place::leaving;
+  }
   /// Whether the granule counts toward the limit of host memory.
-  [[nodiscard]] bool counts() const noexcept { return in_memory() || where == place::arriving; }
+  [[nodiscard]] bool counts() const noexcept { return in_memory() || where == granule_place::arriving; }
 };
 
 using host_granules = std::vector<host_granule>;

@@ -124,7 +124,7 @@ std::uint64_t region::end_of_home(std::uint64_t offset, std::uint64_t limit) con
   return std::min<std::uint64_t>(granule * granule_size, limit);
 }
 
-std::uint64_t region::end_of_piece(std::uint64_t begin, std::uint64_t limit, std::uint64_t most) const noexcept {
+std::uint64_t region::end_of_part(std::uint64_t begin, std::uint64_t limit, std::uint64_t most) const noexcept {
   const std::uint64_t end = end_of_home(begin, limit - begin > most ? begin + most : limit);
   if (end == limit) return end;
   const std::uint64_t between_blocks = end / layout.block_size * layout.block_size;

@@ -142,9 +142,9 @@ class region {
   [[nodiscard]] std::uint64_t bytes_at_homes() const noexcept;
   /// Returns the end of the longest range that begins at `offset` and has one home, but at most `limit`.
   [[nodiscard]] std::uint64_t end_of_home(std::uint64_t offset, std::uint64_t limit) const noexcept;
-  /// Returns the end of a piece that begins at `begin`. The piece ends at `limit` at the latest, has at most `most`
-  /// bytes and one home. If blocks end inside the piece, the piece ends at the end of a block.
-  [[nodiscard]] std::uint64_t end_of_piece(std::uint64_t begin, std::uint64_t limit, std::uint64_t most) const noexcept;
+  /// Returns the end of a part of a submission that begins at `begin`. The part ends at `limit` at the latest, has at
+  /// most `most` bytes and one home. If blocks end inside the part, the part ends at the end of a block.
+  [[nodiscard]] std::uint64_t end_of_part(std::uint64_t begin, std::uint64_t limit, std::uint64_t most) const noexcept;
   /// Calls visit(home, part) for each part of a range that has one home.
   template <class Visit>
   void for_each_home(byte_range range, const Visit& visit) const {

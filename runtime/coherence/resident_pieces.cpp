@@ -62,7 +62,7 @@ void resident_pieces::outdate(byte_range range) {
 }
 
 void resident_pieces::set_leaving(std::uint64_t begin, bool leaving) {
-  piece& its = pieces_.find(begin)->second.value;
+  resident_piece& its = pieces_.find(begin)->second.value;
   leaving_ -= its.leaving ? 1 : 0;
   leaving_ += leaving ? 1 : 0;
   its.leaving = leaving;

@@ -20,21 +20,24 @@ struct mapped_range {
   std::uint16_t home = 0;
 };
 
+/// A copy of a piece to the shadow that was made before the piece's memory is needed for other data.
+struct copy_out {
+  point_set writers;              ///< last writers of the copied bytes; a later write makes the copy outdated
+  std::vector<timepoint> copies;  ///< empty if the shadow already had all bytes
+  bool outdated = false;          ///< the copy must not be used, even if no later writer is recorded
+};
+
+/// A *piece*: a part of a region that has device memory, and that gets and loses this memory as a whole.
+struct resident_piece {
+  std::uint16_t home = 0;
+  std::uint64_t used = 0;  ///< time of the last use by device work, as a number that grows with time
+  bool leaving = false;    ///< the piece is about to lose its memory; no further work may use it
+  std::optional<copy_out> copied;
+};
+
 class resident_pieces {
  public:
-  /// A copy of a piece to the shadow that was made before the piece's memory is needed for other data.
-  struct copy_out {
-    point_set writers;              ///< last writers of the copied bytes; a later write makes the copy outdated
-    std::vector<timepoint> copies;  ///< empty if the shadow already had all bytes
-    bool outdated = false;          ///< the copy must not be used, even if no later writer is recorded
-  };
-  struct piece {
-    std::uint16_t home = 0;
-    std::uint64_t used = 0;  ///< time of the last use by device work, as a number that grows with time
-    bool leaving = false;    ///< the piece is about to lose its memory; no further work may use it
-    std::optional<copy_out> copied;
-  };
-  using map = interval_map<std::uint64_t, piece>;
+  using map = interval_map<std::uint64_t, resident_piece>;
 
   /// Resets for a region with `bytes` bytes of device memory, whole granules. Nothing is mapped at first.
   void reset(std::uint64_t bytes) noexcept;

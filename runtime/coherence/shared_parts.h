@@ -13,7 +13,7 @@ namespace hpe::coherence {
 
 class shared_parts {
  public:
-  struct part {
+  struct exported_part {
     std::uint64_t memory = 0;          ///< the number under which processes know the part
     byte_range range;                  ///< parts may overlap
     std::vector<byte_range> exported;  ///< the allocations with exported bytes, one entry for each export
@@ -21,12 +21,12 @@ class shared_parts {
 
   void clear() noexcept { parts_.clear(); }
   [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
-  [[nodiscard]] const std::vector<part>& all() const noexcept { return parts_; }
+  [[nodiscard]] const std::vector<exported_part>& all() const noexcept { return parts_; }
 
   void add(std::uint64_t memory, byte_range range) { parts_.push_back({memory, range, {}}); }
   void remove(std::uint64_t memory);
   /// A part that contains the range; nullptr if no part does.
-  [[nodiscard]] const part* around(byte_range range) const noexcept;
+  [[nodiscard]] const exported_part* around(byte_range range) const noexcept;
 
   void begin_export(std::uint64_t memory, byte_range allocation) { of(memory).exported.push_back(allocation); }
   void end_export(std::uint64_t memory, byte_range allocation) noexcept;
@@ -34,9 +34,9 @@ class shared_parts {
   [[nodiscard]] bool exported(byte_range range) const noexcept;
 
  private:
-  [[nodiscard]] part& of(std::uint64_t memory) noexcept;
+  [[nodiscard]] exported_part& of(std::uint64_t memory) noexcept;
 
-  std::vector<part> parts_;
+  std::vector<exported_part> parts_;
 };
 
 }  // namespace hpe::coherence

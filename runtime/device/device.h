@@ -223,7 +223,7 @@ class device_set {
 
   /// Makes devices unpin the pages of a range inside registered memory. Call this when these pages were returned to the
   /// operating system: the next copy then allocates and pins new pages. Waits for copies that use neighbouring bytes in
-  /// the same pinned piece.
+  /// the same pinned range.
   virtual void release_host(void* address, std::size_t bytes) noexcept = 0;
 
   /// Returns the ranges of files that back [address, address + bytes), which must consist of ranges exactly as they

@@ -227,9 +227,9 @@ bool lane::may_overwrite_shadow(const region& r, std::uint64_t block) const {
 }
 
 bool lane::is_in_memory(region& r, std::uint64_t block, bool write) {
-  using use = work::host_memory::use;
+  using shadow_use = work::host_memory::shadow_use;
   const byte_range bytes = r.bytes_of({block, block + 1});
-  if (env_.host.hold(r, bytes, write ? use::write : use::read)) return true;
+  if (env_.host.hold(r, bytes, write ? shadow_use::write : shadow_use::read)) return true;
   env_.host.ask_for(r, bytes);
   return false;
 }
@@ -255,7 +255,7 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, blo
     const block_state s = r.state(b);
     const bool free = s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
     return free && !kept_closed(r, {b, b + 1}, true) &&
-           env_.host.hold(r, r.bytes_of({b, b + 1}), work::host_memory::use::write);
+           env_.host.hold(r, r.bytes_of({b, b + 1}), work::host_memory::shadow_use::write);
   };
   auto plan = r.writer.touched(block, r.blocks().rolled(block), opens_without_copy);
   const std::uint64_t end = std::max(block + 1, plan.open.end);

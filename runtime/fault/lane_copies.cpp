@@ -24,7 +24,7 @@ namespace {
 // The largest number of bytes of one copy. Copies are limited, so that views open while the rest of a long window is
 // still being copied. Copies of 8 MiB use the whole rate of a GPU's link (54.7 of 55.4 GB/s); copies of 2 MiB do not
 // (52.7 GB/s).
-constexpr std::uint64_t fetch_piece = 4 * granule_size;
+constexpr std::uint64_t fetch_size = 4 * granule_size;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ void lane::upload_behind(region& r, block_run run) {
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
     if (!r.single_copy() && !r.resident.usable(r.bytes_of(same)))
       continue;  // no usable device memory; a launch that needs the blocks maps device memory and uploads the blocks
-    if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::use::read)) continue;
+    if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::shadow_use::read)) continue;
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
     work::upload(env_, r, same, priority::rolling);
@@ -78,11 +78,11 @@ void lane::start_fetches(region& r, block_run run, priority level) {
       continue;
     }
     const std::uint64_t begin = r.bytes_of({b, b + 1}).begin;
-    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.layout.block_size));
+    const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_size, r.layout.block_size));
     std::uint64_t end = b + 1;
     while (end < run.end && r.state(end) == block_state::device && r.bytes_of({end, end + 1}).end <= limit) ++end;
     // If host memory has no space for the shadow of these bytes, neither they nor the rest of the run are fetched.
-    if (!env_.host.hold(r, r.bytes_of({b, end}), work::host_memory::use::write)) return;
+    if (!env_.host.hold(r, r.bytes_of({b, end}), work::host_memory::shadow_use::write)) return;
     fetches_.push_back({&r, {b, end}, ++last_fetch_, level, {}, {}});
     fetch& f = fetches_.back();
     f.region->mutex.assert_held();

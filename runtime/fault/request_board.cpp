@@ -21,8 +21,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// The time for which a thread spins before it sleeps. hpe copies one piece of a long copy in less time, so a thread
-// that waits for a piece need not sleep: a sleeping thread wakes up 20 to 200 microseconds late (measured in a virtual
+// The time for which a thread spins before it sleeps. hpe copies one part of a long copy in less time, so a thread that
+// waits for a part need not sleep: a sleeping thread wakes up 20 to 200 microseconds late (measured in a virtual
 // machine with H200s).
 constexpr std::chrono::microseconds patience{500};
 
@@ -80,7 +80,7 @@ request_board::posted_request request_board::post(std::byte* address, bool write
     unsigned interrupted = 0;
     for (std::size_t i = 0; i < slot_count; ++i) {
       const std::size_t at = (static_cast<std::size_t>(me) + i) % slot_count;
-      slot& s = slots_[at];
+      request_slot& s = slots_[at];
       if (!s.wish.is_free() && s.thread.load(std::memory_order_relaxed) == me) {
         const bool left = here >= s.frame.load(std::memory_order_relaxed);
         if (left || ++interrupted > most_interrupted) s.wish.take_back();
@@ -100,7 +100,7 @@ request_board::posted_request request_board::post(std::byte* address, bool write
 
 bool request_board::take_back_what_is_left(pid_t me) noexcept {
   bool any = false;
-  for (slot& s : slots_) {
+  for (request_slot& s : slots_) {
     const pid_t thread = s.thread.load(std::memory_order_relaxed);
     if (thread == me || has_ended(thread)) any |= s.wish.take_back();
   }

@@ -59,7 +59,7 @@ class request_board {
     device::gate* gate = nullptr;
     bitmap posted{};
   };
-  struct alignas(32) slot {
+  struct alignas(32) request_slot {
     request wish;
     std::atomic<std::uintptr_t> frame{0};  // the stack frame of the last poster
     std::atomic<pid_t> thread{0};
@@ -73,7 +73,7 @@ class request_board {
   bool take_back_what_is_left(pid_t me) noexcept;
   static verdict wait_for_answer(request& wish, request::ticket mine) noexcept;
 
-  std::array<slot, slot_count> slots_;
+  std::array<request_slot, slot_count> slots_;
   std::vector<lane_state> lanes_;
   os::futex_word freed_{0};                 // changes when a slot becomes free
   std::atomic<std::uint32_t> slotless_{0};  // the number of threads that wait for a free slot

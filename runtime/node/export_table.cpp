@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t entries = 65536;
 constexpr std::uint64_t told = 1024;  // how many of the latest retired memories the page lists
 
-struct entry {
+struct export_entry {
   word token;
   word memory;
   word offset;
@@ -34,9 +34,9 @@ struct entry {
 
 struct export_page {
   word stamp;
-  word retired;                      // how many memories were ever retired
-  std::array<word, told> memories;   // the latest retired memories; the n-th one is at n % told
-  std::array<entry, entries> table;  // uses memory only for pages that were written
+  word retired;                             // how many memories were ever retired
+  std::array<word, told> memories;          // the latest retired memories; the n-th one is at n % told
+  std::array<export_entry, entries> table;  // uses memory only for pages that were written
 };
 
 namespace {
@@ -47,7 +47,7 @@ std::size_t size_of_table() { return round_up(sizeof(export_page), os::page_size
 
 std::optional<exported> read(const export_page& page, const export_table::key& which) {
   if (which.entry >= entries || which.token == 0) return std::nullopt;
-  const entry& e = page.table[which.entry];
+  const export_entry& e = page.table[which.entry];
   if (e.token.load(std::memory_order_acquire) != which.token) return std::nullopt;
   const exported result{e.memory.load(std::memory_order_acquire), e.offset.load(std::memory_order_acquire),
                         e.bytes.load(std::memory_order_acquire)};
@@ -76,7 +76,7 @@ export_table::key export_table::publish(const exported& what) {
     result.entry = unused_.back();
     unused_.pop_back();
   }
-  entry& e = page_->table[result.entry];
+  export_entry& e = page_->table[result.entry];
   e.memory.store(what.memory, std::memory_order_release);
   e.offset.store(what.offset, std::memory_order_release);
   e.bytes.store(what.bytes, std::memory_order_release);

@@ -98,7 +98,7 @@ class action_cell {
   static constexpr std::size_t slot_count = 16;
   static_assert(sizeof(action) % sizeof(std::uint64_t) == 0);
 
-  struct slot {
+  struct action_slot {
     using words = std::array<std::uint64_t, sizeof(action) / sizeof(std::uint64_t)>;
 
     void store(const action& value) noexcept {
@@ -129,7 +129,7 @@ class action_cell {
     }
   }
 
-  std::array<slot, slot_count> slots_{};  // zeros stand for SIG_DFL
+  std::array<action_slot, slot_count> slots_{};  // zeros stand for SIG_DFL
   std::atomic<std::uint64_t> published_{0};
 };
 static_assert(SIG_DFL == nullptr);

@@ -151,27 +151,27 @@ void include_readable_in_core(void* address, std::size_t size) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const auto file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
   if (file < 0) return;
-  std::array<char, 4096> piece{};
+  std::array<char, 4096> buffer{};
   std::uintptr_t number = 0;  // the number that is being read
   std::uintptr_t first = 0;   // the first address of the mapping
-  enum class part : std::uint8_t { first, end, permission, rest } at = part::first;
-  for (long got = 0; (got = ::syscall(SYS_read, file, piece.data(), piece.size())) > 0;) {
-    for (const char c : std::span(piece.data(), static_cast<std::size_t>(got))) {
-      if (at == part::permission) {
+  enum class maps_field : std::uint8_t { first, end, permission, rest } at = maps_field::first;
+  for (long got = 0; (got = ::syscall(SYS_read, file, buffer.data(), buffer.size())) > 0;) {
+    for (const char c : std::span(buffer.data(), static_cast<std::size_t>(got))) {
+      if (at == maps_field::permission) {
         const std::uintptr_t from = std::max(first, begin);
         const std::uintptr_t end = std::min(number, begin + size);
         // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel prints addresses
         if (c == 'r' && from < end) ::madvise(reinterpret_cast<void*>(from), end - from, MADV_DODUMP);
-        at = part::rest;
-      } else if (at == part::rest) {
+        at = maps_field::rest;
+      } else if (at == maps_field::rest) {
         if (c != '\n') continue;
         number = 0;
-        at = part::first;
+        at = maps_field::first;
       } else if (c == '-') {
         first = std::exchange(number, 0);
-        at = part::end;
+        at = maps_field::end;
       } else if (c == ' ') {
-        at = part::permission;
+        at = maps_field::permission;
       } else {
         number = number << 4 | static_cast<std::uintptr_t>(c <= '9' ? c - '0' : c - 'a' + 10);
       }

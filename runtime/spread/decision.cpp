@@ -45,17 +45,18 @@ bool block_range::contains(const dimension& block) const {
   return true;
 }
 
-cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces) {
+cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& parts_along) {
   cut result;
-  result.pieces = pieces;
-  for (std::uint32_t z = 0; z < pieces[2]; ++z) {
-    for (std::uint32_t y = 0; y < pieces[1]; ++y) {
-      for (std::uint32_t x = 0; x < pieces[0]; ++x) {
+  result.parts_along = parts_along;
+  for (std::uint32_t z = 0; z < parts_along[2]; ++z) {
+    for (std::uint32_t y = 0; y < parts_along[1]; ++y) {
+      for (std::uint32_t x = 0; x < parts_along[0]; ++x) {
         const std::array<std::uint32_t, 3> at{x, y, z};
         block_range part;
         for (std::size_t a = 0; a < grid.size(); ++a) {
-          part.first[a] = static_cast<std::uint32_t>(std::uint64_t{grid[a]} * at[a] / pieces[a]);
-          part.count[a] = static_cast<std::uint32_t>(std::uint64_t{grid[a]} * (at[a] + 1) / pieces[a]) - part.first[a];
+          part.first[a] = static_cast<std::uint32_t>(std::uint64_t{grid[a]} * at[a] / parts_along[a]);
+          part.count[a] =
+              static_cast<std::uint32_t>(std::uint64_t{grid[a]} * (at[a] + 1) / parts_along[a]) - part.first[a];
         }
         result.parts.push_back(part);
       }
@@ -67,9 +68,9 @@ cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces) 
 cut cut_evenly(const dimension& grid, std::uint32_t devices) {
   std::size_t axis = grid.size() - 1;
   while (axis > 0 && grid[axis] == 1) --axis;
-  std::array<std::uint32_t, 3> pieces{1, 1, 1};
-  pieces[axis] = std::min(devices, grid[axis]);
-  cut result = cut_grid(grid, pieces);
+  std::array<std::uint32_t, 3> parts_along{1, 1, 1};
+  parts_along[axis] = std::min(devices, grid[axis]);
+  cut result = cut_grid(grid, parts_along);
   result.parts.resize(devices);
   return result;
 }

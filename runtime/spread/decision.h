@@ -20,14 +20,14 @@ struct block_range {
 
 /// The parts of a grid: each block is in exactly one part.
 struct cut {
-  std::array<std::uint32_t, 3> pieces{1, 1, 1};  // the number of pieces along each axis
-  std::vector<block_range> parts;                // by device; a part may have no blocks
-  [[nodiscard]] bool is_spread() const { return pieces[0] * pieces[1] * pieces[2] > 1; }
+  std::array<std::uint32_t, 3> parts_along{1, 1, 1};  // the number of parts along each axis
+  std::vector<block_range> parts;                     // by device; a part may have no blocks
+  [[nodiscard]] bool is_spread() const { return parts_along[0] * parts_along[1] * parts_along[2] > 1; }
 };
 
-/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts. Along each axis, the parts' numbers of blocks differ
-/// by at most one. Parts are numbered along x first.
-[[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces);
+/// Splits the grid into parts_along[0] * parts_along[1] * parts_along[2] parts. Along each axis, the parts' numbers of
+/// blocks differ by at most one. Parts are numbered along x first.
+[[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& parts_along);
 /// Cuts the grid into about equal parts along the last axis that has several blocks, because arrays in row order are
 /// usually divided along this axis. If the grid has fewer blocks than there are devices, the last devices get no
 /// blocks.

@@ -83,7 +83,7 @@ void footprint::add(const access& a, const address_form& f) {
   if (!pointer || arrays_[*pointer] == nullptr) return;
   const allocation& array = *arrays_[*pointer];
   used_bytes used{*pointer, 0, array.bytes, a.what != access_kind::read};
-  if (const range address = bounds_.of(f.whole);
+  if (const integer_range address = bounds_.of(f.whole);
       a.bytes != 0 && address.lies_in(range_of_bits(64, false)) && bounds_.assumptions_hold(f.assumes)) {
     const __int128 first = address.low - array.address, last = address.high - array.address + a.bytes;
     if (last <= 0 || first >= array.bytes) {
@@ -123,24 +123,24 @@ class cutter {
   [[nodiscard]] double load() const { return now_; }
   [[nodiscard]] const std::vector<part_of_devices>& parts() const { return parts_; }
 
-  /// Computes the largest load of all parts. (try_pieces examines at most 64 of the parts.)
+  /// Computes the largest load of all parts. (try_counts examines at most 64 of the parts.)
   void look_at_all() { now_ = load_of(parts_, parts_.size()); }
 
   /// Cuts the parts further, along the axis where this reduces the load most. Returns false if even 16 times as many
-  /// pieces along an axis do not reduce the load.
+  /// parts along an axis do not reduce the load.
   bool cut_further() {
     constexpr std::uint32_t finest = 16;
     for (std::uint32_t times = 2; times <= finest; times *= 2) {
       const auto before = now_;
-      const auto pieces = pieces_;
-      for (std::size_t a = 0; a < pieces.size(); ++a) try_pieces(a, pieces, times);
+      const auto counts = counts_;
+      for (std::size_t a = 0; a < counts.size(); ++a) try_counts(a, counts, times);
       if (now_ < before) return true;
     }
     return false;
   }
 
  private:
-  using pieces = std::array<std::uint32_t, 3>;
+  using axis_counts = std::array<std::uint32_t, 3>;
 
   double load_of(const std::vector<part_of_devices>& parts, std::size_t count) {
     double most = 0;
@@ -150,7 +150,7 @@ class cutter {
     return most;
   }
 
-  void try_pieces(std::size_t axis, pieces next, std::uint32_t times) {
+  void try_counts(std::size_t axis, axis_counts next, std::uint32_t times) {
     if (next[axis] == most_[axis]) return;
     next[axis] = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{times} * next[axis], most_[axis]));
     if (std::uint64_t{next[0]} * next[1] * next[2] > most_parts) return;
@@ -166,15 +166,15 @@ class cutter {
     const double then = load_of(parts, looked_at);
     if (then >= now_) return;
     now_ = then;
-    pieces_ = next;
+    counts_ = next;
     parts_ = std::move(parts);
   }
 
   footprint& memory_;
   const part_of_devices& whole_;
   function_ref<double(const std::vector<used_bytes>&)> load_;
-  pieces pieces_{1, 1, 1};
-  pieces most_{~0U, ~0U, ~0U};
+  axis_counts counts_{1, 1, 1};
+  axis_counts most_{~0U, ~0U, ~0U};
   std::vector<part_of_devices> parts_{whole_};
   double now_ = load_(memory_.of(whole_));
 };

@@ -129,8 +129,8 @@ std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, 
                                      relation::less,    relation::less_or_equal};
     how = mirrored[static_cast<std::size_t>(how)];
   }
-  const range registers = range_of_bits(c.bits, c.is_signed), &start = left->start;
-  range bound = right->start;
+  const integer_range registers = range_of_bits(c.bits, c.is_signed), &start = left->start;
+  integer_range bound = right->start;
   if (!start.lies_in(registers) || !bound.lies_in(registers)) return std::nullopt;
   const __int128 step = left->step;
   // An upper bound of the distance from the start to the next number for which the comparison is false.

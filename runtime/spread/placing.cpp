@@ -11,14 +11,14 @@ namespace hpe::spread {
 
 namespace {
 
-struct use {
+struct placed_use {
   std::uint64_t offset = 0;
   std::size_t device = 0;
   double bytes = 0;
 };
 
 struct uses {
-  std::vector<use> known;  // in ascending order of offsets
+  std::vector<placed_use> known;  // in ascending order of offsets
   double scattered = 0, all = 0;
   std::vector<double> by_device;
 };
@@ -48,14 +48,15 @@ uses uses_of(const placed_allocation& a, const traffic& t, const cut& c) {
       count(s.bytes * weights[n]);
     }
   }
-  std::sort(result.known.begin(), result.known.end(), [](const use& x, const use& y) { return x.offset < y.offset; });
+  std::sort(result.known.begin(), result.known.end(),
+            [](const placed_use& x, const placed_use& y) { return x.offset < y.offset; });
   return result;
 }
 
 double remote_bytes(const uses& u, const std::vector<home_run>& homes, std::uint32_t devices) {
   double remote = u.scattered * (devices - 1) / devices;
   std::size_t at = 0;
-  for (const use& each : u.known) {
+  for (const placed_use& each : u.known) {
     while (at < homes.size() && each.offset >= homes[at].last) ++at;
     if (at < homes.size() && homes[at].home != static_cast<device_number>(each.device)) remote += each.bytes;
   }
@@ -71,7 +72,7 @@ placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
   const std::uint64_t end = (a.bytes + a.granule - 1) / a.granule * a.granule;
   for (std::uint32_t d = 1; d < devices; ++d) {
     double above = 0;
-    for (const use& each : u.known) above += each.device >= d ? each.bytes : 0;
+    for (const placed_use& each : u.known) above += each.device >= d ? each.bytes : 0;
     // `below`: the bytes before the bound that devices before d use. `above`: the bytes after the bound that the other
     // devices use.
     double below = 0, best = above;

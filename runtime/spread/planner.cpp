@@ -102,7 +102,7 @@ struct planner::account {
   std::shared_ptr<way_record> record = std::make_shared<way_record>();
   /// The shape, cut and reason of the latest planned launch; `block` is zero if the plan does not spread it.
   dimension grid{}, block{};
-  std::array<std::uint32_t, 3> pieces{};
+  std::array<std::uint32_t, 3> parts_along{};
   std::string reason;
 };
 
@@ -274,7 +274,7 @@ planner::outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const
 void planner::remember(account& a, const query& q, const outlook& made) {
   a.block = made.stay.is_spread() ? q.l.block : dimension{};
   a.grid = q.l.grid;
-  a.pieces = made.stay.how.pieces;
+  a.parts_along = made.stay.how.parts_along;
   a.reason = made.stay.reason;
 }
 
@@ -288,10 +288,10 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
   const stopwatch watch(now_);
   std::unique_ptr<sampled>& traffic = kernel.samples[q.key_of_traffic()];
   traffic = sample(q);
-  const std::array<std::uint32_t, 3> before = c.now->stay.how.pieces;
+  const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
   *c.now = make_outlook(q, *traffic, c.of->uses_expected);
   remember(*c.of, q, *c.now);
-  c.pause = before == c.now->stay.how.pieces ? std::min(2 * c.pause, longest_pause) : 1;
+  c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
   c.until_look = c.pause;
   kernel.plan_seconds = watch.seconds();
   budget_.spend(kernel.plan_seconds);
@@ -381,9 +381,9 @@ const decision& planner::without_plan(const account& of, const query& q) {
   const auto blocks = [](const dimension& grid) { return std::uint64_t{grid[0]} * grid[1] * grid[2]; };
   bool is_alike =
       of.block == q.l.block && 2 * blocks(q.l.grid) >= blocks(of.grid) && blocks(q.l.grid) <= 2 * blocks(of.grid);
-  for (std::size_t a = 0; a < 3; ++a) is_alike &= q.l.grid[a] >= of.pieces[a];
+  for (std::size_t a = 0; a < 3; ++a) is_alike &= q.l.grid[a] >= of.parts_along[a];
   if (is_alike) {
-    unplanned_.how = cut_grid(q.l.grid, of.pieces);
+    unplanned_.how = cut_grid(q.l.grid, of.parts_along);
     unplanned_.reason = of.reason + ", for a grid of about this size";
     return unplanned_;
   }

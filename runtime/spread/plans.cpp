@@ -10,8 +10,8 @@ namespace {
 
 std::string words_of(const cut& c) {
   std::string axes;
-  for (std::size_t a = 0; a < c.pieces.size(); ++a)
-    if (c.pieces[a] > 1) axes += fmt::format("{}{}", axes.empty() ? "" : " and ", "xyz"[a]);
+  for (std::size_t a = 0; a < c.parts_along.size(); ++a)
+    if (c.parts_along[a] > 1) axes += fmt::format("{}{}", axes.empty() ? "" : " and ", "xyz"[a]);
   return axes.empty() ? "one device" : "cut along " + axes;
 }
 
@@ -140,7 +140,7 @@ const plan& comparison_of_plans::with_copies(const plan& best) const {
   constexpr double about = 1.02, many = 0.1;
   if (best.predicted.remote_share() < many) return best;
   for (const plan& p : all_)
-    if (p.copy_seconds > 0 && p.how.pieces == best.how.pieces && p.seconds <= about * best.seconds &&
+    if (p.copy_seconds > 0 && p.how.parts_along == best.how.parts_along && p.seconds <= about * best.seconds &&
         p.predicted.remote_bytes < best.predicted.remote_bytes / 2)
       return p;
   return best;

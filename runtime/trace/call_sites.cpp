@@ -23,12 +23,12 @@ void count_for(const call_stack* place) noexcept {
   counted_for = place != nullptr && place->count > 0 ? place : nullptr;
 }
 
-call_sites::call_sites() : slots_(std::make_unique<slot[]>(capacity + 1)) { call_stack::prepare(); }
+call_sites::call_sites() : slots_(std::make_unique<site_slot[]>(capacity + 1)) { call_stack::prepare(); }
 
-call_sites::slot& call_sites::find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept {
+call_sites::site_slot& call_sites::find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept {
   constexpr std::size_t probes = 64;
   for (std::size_t i = 0; i < probes; ++i) {
-    slot& s = slots_[(key + i) % capacity];
+    site_slot& s = slots_[(key + i) % capacity];
     std::uint64_t seen = s.key.load(std::memory_order_relaxed);
     if (seen == 0 && s.key.compare_exchange_strong(seen, key)) {
       std::copy(stack, stack + frames, s.stack.begin());
@@ -49,7 +49,7 @@ void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanosecond
   void** const found = std::find(begin, end, from);
   void** const stack = found != end ? found : begin;
   const auto frames = static_cast<int>(end - stack);
-  slot& s = find(hash_of(kind, stack, frames), kind, stack, frames);
+  site_slot& s = find(hash_of(kind, stack, frames), kind, stack, frames);
   s.calls.fetch_add(1, std::memory_order_relaxed);
   s.bytes.fetch_add(bytes, std::memory_order_relaxed);
   s.nanoseconds.fetch_add(time.count(), std::memory_order_relaxed);
@@ -66,7 +66,7 @@ void call_sites::add(unsigned kind, std::uint64_t bytes, std::chrono::nanosecond
 std::vector<site> call_sites::all() const {
   std::vector<site> result;
   for (std::size_t i = 0; i <= capacity; ++i) {
-    const slot& s = slots_[i];
+    const site_slot& s = slots_[i];
     const std::uint64_t calls = s.calls.load(std::memory_order_relaxed);
     if (calls == 0) continue;
     const int frames = s.frames.load(std::memory_order_acquire);

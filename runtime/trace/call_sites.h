@@ -45,7 +45,7 @@ class call_sites {
 
  private:
   static constexpr std::size_t capacity = 4096;
-  struct slot {
+  struct site_slot {
     std::atomic<std::uint64_t> key{0};
     std::atomic<int> frames{0};  // 0 until the stack is written
     std::array<void*, call_stack::depth> stack{};
@@ -57,9 +57,9 @@ class call_sites {
     std::atomic<std::uintptr_t> highest{0};
   };
 
-  slot& find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept;
+  site_slot& find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept;
 
-  std::unique_ptr<slot[]> slots_;  // the last slot is for calls that find the table full
+  std::unique_ptr<site_slot[]> slots_;  // the last slot is for calls that find the table full
 };
 
 }  // namespace hpe::trace

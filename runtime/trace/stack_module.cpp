@@ -42,7 +42,7 @@ Dwfl* own_process() {
   return read ? process : nullptr;
 }
 
-struct place {
+struct dwarf_line {
   const char* file = nullptr;
   int line = 0;
 
@@ -52,14 +52,14 @@ struct place {
   }
 };
 
-place place_of(Dwfl* process, Dwarf_Addr instruction) {
-  place result;
+dwarf_line place_of(Dwfl* process, Dwarf_Addr instruction) {
+  dwarf_line result;
   if (Dwfl_Line* const line = dwfl_getsrc(process, instruction); line != nullptr)
     result.file = dwfl_lineinfo(line, nullptr, &result.line, nullptr, nullptr, nullptr);
   return result;
 }
 
-place call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
+dwarf_line call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
   Dwarf_Attribute attribute;
   Dwarf_Word file = 0;
   Dwarf_Word line = 0;
@@ -70,7 +70,7 @@ place call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
 }
 
 // Returns the innermost place at which the program calls one of the inline functions that contain the instruction.
-place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
+dwarf_line call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
   Dwarf_Addr bias = 0;
   Dwarf_Die* const unit = dwfl_addrdie(process, instruction, &bias);
   Dwarf_Files* files = nullptr;
@@ -81,7 +81,7 @@ place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
     return {};
   Dwarf_Die* scopes = nullptr;
   const int count = dwarf_getscopes_die(innermost, &scopes);  // nested as in the machine code
-  place result;
+  dwarf_line result;
   for (int i = 0; i < count && !result.is_of_the_program(); ++i)
     if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine) result = call_of(&scopes[i], files);
   std::free(scopes);
@@ -101,7 +101,7 @@ __attribute__((visibility("default"))) bool hpe_source_line(const void* instruct
   Dwfl* const process = own_process();
   if (process == nullptr) return false;
   const auto address = reinterpret_cast<std::uintptr_t>(instruction);
-  place found = place_of(process, address);
+  dwarf_line found = place_of(process, address);
   if (found.file != nullptr && !found.is_of_the_program()) found = call_of_inlined(process, address);
   if (!found.is_of_the_program()) return false;
   std::snprintf(text, capacity, "%s:%d", found.file, found.line);

@@ -45,7 +45,7 @@ class watched_value {
   std::atomic<Value> value_{};
 };
 
-class slot {
+class wait_slot {
  public:
   std::atomic<pid_t> thread{0};
 
@@ -87,18 +87,18 @@ class slot {
 };
 
 // One slot for each watched thread. Threads that find no free slot are not watched.
-constinit std::array<slot, 512> slots;
+constinit std::array<wait_slot, 512> slots;
 constinit std::atomic<bool> watched{false};
 
 bool has_ended(pid_t thread) noexcept { return ::tgkill(::getpid(), thread, 0) != 0 && errno == ESRCH; }
 
-slot* take_slot() noexcept {
+wait_slot* take_slot() noexcept {
   const int saved = errno;
   const pid_t me = ::gettid();
-  slot* taken = nullptr;
+  wait_slot* taken = nullptr;
   const auto take = [&](auto may_be_taken) {
     for (std::size_t i = 0; i < slots.size() && taken == nullptr; ++i) {
-      slot& s = slots[(static_cast<std::size_t>(me) + i) % slots.size()];
+      wait_slot& s = slots[(static_cast<std::size_t>(me) + i) % slots.size()];
       pid_t owner = s.thread.load(std::memory_order_relaxed);
       if (may_be_taken(owner) && s.thread.compare_exchange_strong(owner, me)) taken = &s;
     }
@@ -111,8 +111,8 @@ slot* take_slot() noexcept {
 }
 
 // Returns the slot of the calling thread; nullptr if no slot was free.
-slot* my_slot() noexcept {
-  static constinit thread_local slot* mine = nullptr;
+wait_slot* my_slot() noexcept {
+  static constinit thread_local wait_slot* mine = nullptr;
   static constinit thread_local bool asked = false;
   if (!asked) [[unlikely]] {
     asked = true;
@@ -216,7 +216,7 @@ bool was_left(const noted_wait& wait, std::uintptr_t top) {
   return top > wait.frame && top - wait.frame < one_stack;
 }
 
-void tell(const slot& s, const noted_wait& wait, std::uint64_t seconds, std::time_t since) {
+void tell(const wait_slot& s, const noted_wait& wait, std::uint64_t seconds, std::time_t since) {
   const pid_t thread = s.thread.load(std::memory_order_relaxed);
   if (has_ended(thread)) return;
   std::string place = "an unknown place";
@@ -315,7 +315,7 @@ void look(std::uint64_t seconds) {
 
 awaited::awaited(const awaited_thing& what) noexcept : noted_(watched.load(std::memory_order_relaxed)) {
   if (!noted_) return;
-  slot* const mine = my_slot();
+  wait_slot* const mine = my_slot();
   noted_ = mine != nullptr;
   if (!noted_) return;
   outer_ = mine->now();

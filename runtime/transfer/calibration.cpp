@@ -23,9 +23,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t smallest_piece = std::size_t{2} << 20;
-// A smaller piece is chosen if it reaches this fraction of the best rate: other copies can use the link between two
-// pieces.
+constexpr std::size_t smallest_chunk = std::size_t{2} << 20;
+// A smaller chunk is chosen if it reaches this fraction of the best rate: other copies can use the link between two
+// chunks.
 constexpr double fast_enough = 0.97;
 // Fewer threads are chosen only if they are faster by this factor, for example because the host's memory is slow. If
 // they are only equally fast in these short trials, they may be far slower in a long copy (6 instead of 8 threads: 0.62
@@ -48,19 +48,19 @@ class trial {
 
   /// Returns the rate, in bytes per second, of a download, a medium upload and a long upload together. The download
   /// leaves the memory outside the caches, like much of the memory that programs copy.
-  double rate(copy_crew& crew, std::size_t piece) {
+  double rate(copy_crew& crew, std::size_t chunk) {
     const auto begin = clock::now();
-    download(crew, piece);
-    upload(crew, piece, host_.size());
-    upload(crew, piece, long_upload);
+    download(crew, chunk);
+    upload(crew, chunk, host_.size());
+    upload(crew, chunk, long_upload);
     return static_cast<double>(2 * host_.size() + long_upload) /
            std::chrono::duration<double>(clock::now() - begin).count();
   }
 
   /// Returns the best of several rates, because disturbances make these short trials slower, never faster.
-  double best_rate(copy_crew& crew, std::size_t piece, int times) {
+  double best_rate(copy_crew& crew, std::size_t chunk, int times) {
     double best = 0;
-    for (int i = 0; i < times; ++i) best = std::max(best, rate(crew, piece));
+    for (int i = 0; i < times; ++i) best = std::max(best, rate(crew, chunk));
     return best;
   }
 
@@ -68,12 +68,12 @@ class trial {
   /// Uploads `bytes` bytes, reading the source repeatedly.
   void upload(copy_crew& crew, std::size_t most, std::size_t bytes) {
     const copy_crew::writing how = copy_crew::to_stage(bytes);
-    struct begun {
+    struct upload_in_flight {
       std::size_t buffer;
       std::size_t bytes;
       copy_crew::pending copy;
     };
-    std::optional<begun> last;
+    std::optional<upload_in_flight> last;
     const auto queue_last = [&] {
       if (!last) return;
       last->copy.finish();
@@ -82,32 +82,32 @@ class trial {
     };
     for (std::size_t at = 0, i = 0; at < bytes; ++i) {
       const std::size_t from = at % host_.size();
-      const std::size_t piece = std::min(next_piece(at, bytes - at, most), host_.size() - from);
+      const std::size_t chunk = std::min(next_chunk(at, bytes - at, most), host_.size() - from);
       if (buffers_.size() == 1) queue_last();
       std::byte* const buffer = free_buffer(i);
-      auto copy = crew.begin(buffer, host_.data() + from, piece, how);
+      auto copy = crew.begin(buffer, host_.data() + from, chunk, how);
       queue_last();
-      last.emplace(begun{i % buffers_.size(), piece, std::move(copy)});
-      at += piece;
+      last.emplace(upload_in_flight{i % buffers_.size(), chunk, std::move(copy)});
+      at += chunk;
     }
     queue_last();
     finish(up_.last());
   }
 
   void download(copy_crew& crew, std::size_t most) {
-    struct part {
+    struct download_in_flight {
       std::size_t begin, bytes;
     };
-    std::deque<part> under_way;
+    std::deque<download_in_flight> under_way;
     std::size_t queued = 0;
     for (std::size_t emptied = 0; queued < host_.size() || !under_way.empty(); ++emptied) {
       while (queued < host_.size() && under_way.size() < buffers_.size()) {
         const std::size_t i = (emptied + under_way.size()) % buffers_.size();
-        under_way.push_back({queued, next_piece(queued, host_.size() - queued, most)});
+        under_way.push_back({queued, next_chunk(queued, host_.size() - queued, most)});
         busy_[i] = down_.copy(buffers_[i], device_memory_, under_way.back().bytes);
         queued += under_way.back().bytes;
       }
-      const part next = under_way.front();
+      const download_in_flight next = under_way.front();
       crew.copy(host_.data() + next.begin, free_buffer(emptied), next.bytes, copy_crew::writing::past_caches);
       under_way.pop_front();
     }
@@ -152,14 +152,14 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   }
 
   copy_crew crew(result.threads - 1, settle);
-  for (std::size_t piece = size / 2; piece >= smallest_piece; piece /= 2) {
-    const double its = copies.best_rate(crew, piece, 2);
+  for (std::size_t chunk = size / 2; chunk >= smallest_chunk; chunk /= 2) {
+    const double its = copies.best_rate(crew, chunk, 2);
     if (its < fast_enough * best) break;
-    result.piece = piece;
+    result.chunk = chunk;
     best = std::max(best, its);
   }
-  log(log_level::info, "copies through staging buffers: pieces of {} bytes, {} threads, {:.1f} GB/s; found in {} ms",
-      result.piece, result.threads, best / 1e9,
+  log(log_level::info, "copies through staging buffers: chunks of {} bytes, {} threads, {:.1f} GB/s; found in {} ms",
+      result.chunk, result.threads, best / 1e9,
       std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin).count());
   return result;
 }
@@ -172,19 +172,19 @@ calibration_cache calibration_cache::of(const device::device_set& devices, const
                                           copy_crew::threads_for_this_machine(), devices.size(), first.name)};
 }
 
-std::optional<calibration> calibration_cache::load(std::size_t largest_piece, unsigned most_threads) const {
+std::optional<calibration> calibration_cache::load(std::size_t largest_chunk, unsigned most_threads) const {
   const std::optional<std::string> text = file_.load();
   if (!text) return std::nullopt;
   std::istringstream stream(*text);
   calibration found;
-  if (!(stream >> found.piece >> found.threads)) return std::nullopt;
-  const bool possible = found.piece >= 4096 && found.piece % 4096 == 0 && found.piece <= largest_piece &&
+  if (!(stream >> found.chunk >> found.threads)) return std::nullopt;
+  const bool possible = found.chunk >= 4096 && found.chunk % 4096 == 0 && found.chunk <= largest_chunk &&
                         found.threads >= 1 && found.threads <= most_threads;
   return possible ? std::optional(found) : std::nullopt;
 }
 
 void calibration_cache::store(const calibration& found) const {
-  file_.store(fmt::format("{} {}", found.piece, found.threads));
+  file_.store(fmt::format("{} {}", found.chunk, found.threads));
 }
 
 }  // namespace hpe::transfer

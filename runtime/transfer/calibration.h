@@ -16,15 +16,15 @@
 namespace hpe::transfer {
 
 struct calibration {
-  std::size_t piece = 0;  ///< bytes of each copy command
+  std::size_t chunk = 0;  ///< bytes of each copy command
   unsigned threads = 1;   ///< threads that copy from and to staging buffers, including the calling thread
 
   friend bool operator==(const calibration&, const calibration&) = default;
 };
 
-/// Measures copies between pageable memory and a device in both directions, with pieces of up to `size` bytes and with
+/// Measures copies between pageable memory and a device in both directions, with chunks of up to `size` bytes and with
 /// up to `most_threads` threads, for about 60 ms. Chooses the largest number of threads unless fewer threads are
-/// clearly faster, and the smallest piece that is nearly as fast as the best piece. buffers: at least one staging
+/// clearly faster, and the smallest chunk that is nearly as fast as the best chunk. buffers: at least one staging
 /// buffer of `size` bytes; the caller owns the buffers. device_memory: `size` bytes of the device. settle: each thread
 /// calls this function first. Throws the errors of the copies.
 [[nodiscard]] calibration calibrate(
@@ -40,7 +40,7 @@ class calibration_cache {
   /// The cache for the current user, this machine and these devices.
   [[nodiscard]] static calibration_cache of(const device::device_set& devices, const device::properties& first);
 
-  [[nodiscard]] std::optional<calibration> load(std::size_t largest_piece, unsigned most_threads) const;
+  [[nodiscard]] std::optional<calibration> load(std::size_t largest_chunk, unsigned most_threads) const;
   void store(const calibration& found) const;
 
  private:

@@ -19,7 +19,7 @@ constexpr std::size_t worth_passing_caches = std::size_t{256} << 10;
 // On H200 hosts, four threads are too few to keep a link busy if the source is in no cache; eight threads are enough.
 constexpr unsigned most_threads = 8;
 // The time for which a helper spins before it sleeps, because a sleeping helper wakes up 20 to 200 microseconds late.
-// The time is longer than the pause between two pieces of a long copy and, if the machine has many cores, longer than
+// The time is longer than the pause between two chunks of a long copy and, if the machine has many cores, longer than
 // the pause between two copies.
 std::chrono::microseconds patience() {
   constexpr unsigned enough_cores = 8;

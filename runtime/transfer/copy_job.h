@@ -100,7 +100,7 @@ class basic_copy_job {
   template <class T>
   using atomic = typename Memory::template atomic<T>;
 
-  struct alignas(64) part {
+  struct alignas(64) slice_counter {
     atomic<std::uint64_t> next{nothing_left};  // high half: number of the copy; low half: next slice of the part
   };
 
@@ -113,7 +113,7 @@ class basic_copy_job {
   atomic<std::size_t> from_row_{0};
   atomic<writing> how_{writing::cached};
   atomic<std::size_t> finished_{0};  // the number of slices that have been copied
-  std::array<part, most_parts> parts_;
+  std::array<slice_counter, most_parts> parts_;
 };
 
 }  // namespace hpe::transfer

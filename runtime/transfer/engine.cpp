@@ -11,7 +11,7 @@ namespace hpe::transfer {
 using device::priority;
 
 engine::engine(device::device_set& devices, memory::uvas& space, const staging_options& staging, counters& count)
-    : devices_(devices), space_(space), options_(staging), count_(count), piece_(staging.buffer) {
+    : devices_(devices), space_(space), options_(staging), count_(count), chunk_(staging.buffer) {
   const std::size_t ring_bytes = staging.buffer * staging.count;
   std::byte* ring = space.alias(space.segment_begin(memory::segment_kind::runtime));
   space.open_alias(space.segment_begin(memory::segment_kind::runtime), ring_bytes * staging.near.groups());
@@ -80,7 +80,7 @@ copy_crew::pending engine::begin_copy(unsigned home, void* to, const void* from,
   }
   std::call_once(fitted_, [&] {
     const calibration found = fit();
-    piece_.store(found.piece, std::memory_order_relaxed);
+    chunk_.store(found.chunk, std::memory_order_relaxed);
     for (unsigned g = 0; g < groups_.size(); ++g)
       groups_[g]->crew = std::make_unique<copy_crew>(found.threads - 1, [this, g] { options_.near.settle_thread(g); });
   });
@@ -202,7 +202,7 @@ timepoint engine::copy_from_host(unsigned home, std::byte* address, const std::b
 
 route engine::route_between(unsigned to, unsigned from) const {
   const bool reachable = devices_.at(to).can_access(from) || devices_.at(from).can_access(to);
-  return choose_route(place::device, place::device, to == from, reachable);
+  return choose_route(copy_endpoint::device, copy_endpoint::device, to == from, reachable);
 }
 
 timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,

@@ -68,13 +68,13 @@ class engine {
   /// Queues a fill of device memory.
   timepoint fill(unsigned home, std::byte* address, std::uint8_t value, std::size_t bytes, points after);
 
-  /// Functions that copy any host memory to a home, in pieces of at most staging_size() bytes, so that the caller does
-  /// not have to hold a lock while the source is read. `stage` begins to copy a piece of the source to a buffer.
+  /// Functions that copy any host memory to a home, in chunks of at most staging_size() bytes, so that the caller does
+  /// not have to hold a lock while the source is read. `stage` begins to copy a chunk of the source to a buffer.
   /// `filled` waits for that copy; the source may then be changed. `write` queues a copy from a part of the buffer to
   /// the home; the buffer may then be released at once. `stage` waits for a free buffer, so its caller must not hold a
   /// buffer. A caller that holds a buffer can use try_stage, which returns nullopt if no buffer is free. `whole` is the
   /// number of bytes of the whole copy.
-  [[nodiscard]] std::size_t staging_size() const noexcept { return piece_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t staging_size() const noexcept { return chunk_.load(std::memory_order_relaxed); }
   [[nodiscard]] const staging_options& staging() const noexcept { return options_; }
   struct filling {
     staged buffer;
@@ -160,7 +160,7 @@ class engine {
   counters& count_;
   std::vector<device_streams> streams_;
   std::vector<std::unique_ptr<group>> groups_;
-  std::atomic<std::size_t> piece_;
+  std::atomic<std::size_t> chunk_;
   std::once_flag fitted_;
   bool all_connected_ = true;
 };

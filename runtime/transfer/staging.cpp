@@ -12,7 +12,7 @@ staging_ring::staging_ring(device::device_set& devices, std::byte* memory, std::
 }
 
 std::byte* staging_ring::take() {
-  entry taken;
+  returned_buffer taken;
   {
     unique_lock lock(mutex_);
     returned_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return !free_.empty(); });
@@ -22,7 +22,7 @@ std::byte* staging_ring::take() {
 }
 
 std::byte* staging_ring::try_take() {
-  entry taken;
+  returned_buffer taken;
   {
     const lock_guard lock(mutex_);
     if (free_.empty()) return nullptr;
@@ -31,18 +31,18 @@ std::byte* staging_ring::try_take() {
   return ready(taken);
 }
 
-staging_ring::entry staging_ring::take_best() {
+staging_ring::returned_buffer staging_ring::take_best() {
   // Prefer a buffer whose device work has finished, so that copies in one direction of the link do not wait for a
   // buffer that the other direction still uses.
-  const auto idle =
-      std::find_if(free_.begin(), free_.end(), [&](const entry& e) { return devices_.reached(e.busy_until); });
+  const auto idle = std::find_if(free_.begin(), free_.end(),
+                                 [&](const returned_buffer& e) { return devices_.reached(e.busy_until); });
   const auto best = idle != free_.end() ? idle : free_.begin();
-  const entry taken = *best;
+  const returned_buffer taken = *best;
   free_.erase(best);
   return taken;
 }
 
-std::byte* staging_ring::ready(const entry& taken) {
+std::byte* staging_ring::ready(const returned_buffer& taken) {
   devices_.wait(taken.busy_until, std::chrono::steady_clock::time_point::max());
   return taken.buffer;
 }
@@ -55,7 +55,7 @@ void staging_ring::give_back(std::byte* buffer, timepoint busy_until) noexcept {
   returned_.notify_one();
 }
 
-std::size_t next_piece(std::size_t done, std::size_t left, std::size_t most) noexcept {
+std::size_t next_chunk(std::size_t done, std::size_t left, std::size_t most) noexcept {
   constexpr std::size_t unit = std::size_t{512} << 10;
   const std::size_t least = std::min(unit, most);
   return std::min(left, std::clamp(std::min(done, left / 2) / unit * unit, least, most));

@@ -27,30 +27,31 @@ class staging_ring {
   void give_back(std::byte* buffer, timepoint busy_until) noexcept;
 
  private:
-  struct entry {
+  struct returned_buffer {
     std::byte* buffer = nullptr;
     timepoint busy_until{};
   };
 
-  /// Removes an entry from free_, which must not be empty: an entry whose device work has finished or, if there is
-  /// none, the first entry.
-  entry take_best() HPE_REQUIRES(mutex_);
-  /// Waits for the entry's device work and returns the entry's buffer. The caller must not hold the lock, so that other
-  /// threads can take and return buffers.
-  std::byte* ready(const entry& taken);
+  /// Removes a buffer from free_, which must not be empty: a buffer whose device work has finished or, if there is
+  /// none, the first buffer.
+  returned_buffer take_best() HPE_REQUIRES(mutex_);
+  /// Waits for the buffer's device work and returns the buffer's memory. The caller must not hold the lock, so that
+  /// other threads can take and return buffers.
+  std::byte* ready(const returned_buffer& taken);
 
   device::device_set& devices_;
   const std::size_t buffer_size_;
   mutex mutex_;
   condition_variable returned_;
-  std::vector<entry> free_ HPE_GUARDED_BY(mutex_);  // free buffers in the order of their return; has capacity for all
+  std::vector<returned_buffer> free_
+      HPE_GUARDED_BY(mutex_);  // free buffers in the order of their return; has capacity for all
 };
 
-/// The size of the next piece of a copy through staging buffers, when `done` bytes are copied and `left` bytes are not;
+/// The size of the next chunk of a copy through staging buffers, when `done` bytes are copied and `left` bytes are not;
 /// at most `most`, the size of a buffer. While the first buffer is filled and while the last one is emptied, no other
-/// piece is transferred. Therefore the sizes of pieces grow from 512 KiB and shrink back to 512 KiB. Pieces in the
-/// middle are large, because the copy threads synchronise once for each piece.
-[[nodiscard]] std::size_t next_piece(std::size_t done, std::size_t left, std::size_t most) noexcept;
+/// chunk is transferred. Therefore the sizes of chunks grow from 512 KiB and shrink back to 512 KiB. Chunks in the
+/// middle are large, because the copy threads synchronise once for each chunk.
+[[nodiscard]] std::size_t next_chunk(std::size_t done, std::size_t left, std::size_t most) noexcept;
 
 /// A borrowed staging buffer: host memory for bytes that are copied to or from a device. The destructor returns the
 /// buffer to the ring. Owned by one thread; movable.

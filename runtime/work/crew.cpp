@@ -27,7 +27,7 @@ void crew::do_next(job& of, unique_lock& lock) {
   std::exception_ptr failure;
   lock.unlock();
   try {
-    of.piece(n);
+    of.task(n);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -50,8 +50,8 @@ void crew::help() {
   }
 }
 
-void crew::for_each(std::uint64_t count, const std::function<void(std::uint64_t)>& piece) {
-  job mine{count, piece};
+void crew::for_each(std::uint64_t count, const std::function<void(std::uint64_t)>& task) {
+  job mine{count, task};
   unique_lock lock(mutex_);
   if (count != 0) jobs_.push_back(&mine);
   if (count > 1) work_.notify_all();

@@ -19,7 +19,7 @@ using coherence::byte_range;
 using coherence::mapped_range;
 using coherence::point_set;
 using coherence::region;
-using coherence::resident_pieces;
+using coherence::resident_piece;
 
 namespace {
 
@@ -35,7 +35,7 @@ constexpr std::uint64_t cost_of_dirty = 2;
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
 // Whether an earlier copy of the bytes to the host is up to date: no later write of the bytes is recorded.
-bool still_good(const region& r, byte_range bytes, const resident_pieces::copy_out& copy) HPE_REQUIRES(r.mutex) {
+bool still_good(const region& r, byte_range bytes, const coherence::copy_out& copy) HPE_REQUIRES(r.mutex) {
   if (copy.outdated) return false;
   point_set now;
   r.order.before_read(bytes, now);
@@ -261,16 +261,17 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
 bool residency::copy_out(region& r, std::uint64_t begin) {
   auto& entry = r.resident.all().find(begin)->second;
   const byte_range range{begin, std::min(entry.end, r.layout.extent)};
-  resident_pieces::piece& piece = entry.value;
+  resident_piece& piece = entry.value;
   if (piece.copied && still_good(r, range, *piece.copied)) return true;
   const block_run run = r.blocks_of(range);
   for (std::uint64_t b = run.begin; b < run.end; ++b)
-    if (only_at_home(r.state(b)) && !host_.hold(r, r.bytes_of({b, b + 1}), host_memory::use::write)) return false;
+    if (only_at_home(r.state(b)) && !host_.hold(r, r.bytes_of({b, b + 1}), host_memory::shadow_use::write))
+      return false;
   // If the queuing of a copy fails, the copies queued before it stay recorded, because the host must not write the
   // bytes that these copies write.
-  resident_pieces::copy_out unfinished;
+  coherence::copy_out unfinished;
   unfinished.outdated = true;
-  resident_pieces::copy_out& made = *(piece.copied = std::move(unfinished));
+  coherence::copy_out& made = *(piece.copied = std::move(unfinished));
   r.order.before_read(range, made.writers);
   for (std::uint64_t b = run.begin; b < run.end;) {
     const block_run same = r.blocks().same_from(b, run.end);

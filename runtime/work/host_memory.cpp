@@ -16,10 +16,10 @@ namespace hpe::work {
 
 using coherence::block_run;
 using coherence::byte_range;
+using coherence::granule_place;
 using coherence::granules_of;
 using coherence::host_granule;
 using coherence::region;
-using place = coherence::host_granule::place;
 
 host_memory::host_memory(std::uint64_t limit, const std::string& folder, device::device_set& devices,
                          const memory::uvas& space, host_view& views, coherence::region_table& regions, counters& count)
@@ -76,13 +76,13 @@ void host_memory::forget(region& r) noexcept {
   release(bytes);
 }
 
-bool host_memory::hold(region& r, byte_range bytes, use how) {
+bool host_memory::hold(region& r, byte_range bytes, shadow_use how) {
   if (r.on_host.empty() || bytes.empty()) return true;
   const auto run = granules_of(bytes);
   std::uint64_t more = 0;
   for (std::uint64_t n = run.begin; n < run.end; ++n) {
     const host_granule& g = r.on_host[n];
-    if (g.where == place::nowhere) {
+    if (g.where == granule_place::nowhere) {
       more += bytes_of(r, n).size();
     } else if (!g.in_memory()) {
       return false;
@@ -92,9 +92,9 @@ bool host_memory::hold(region& r, byte_range bytes, use how) {
   const std::uint64_t time = now();
   for (std::uint64_t n = run.begin; n < run.end; ++n) {
     host_granule& g = r.on_host[n];
-    g.where = place::memory;
+    g.where = granule_place::memory;
     g.used = time;
-    if (how == use::read) continue;
+    if (how == shadow_use::read) continue;
     g.changed = true;
     g.saved = false;
   }
@@ -112,7 +112,7 @@ bool host_memory::in_memory(const region& r, byte_range bytes) {
 bool host_memory::saved(const region& r, std::uint64_t block) {
   if (r.on_host.empty() || r.degraded) return false;
   const host_granule& g = r.on_host[r.bytes_of({block, block + 1}).begin / granule_size];
-  return g.saved || g.where == place::leaving;
+  return g.saved || g.where == granule_place::leaving;
 }
 
 void host_memory::bring(const region_range& bytes, state_test is, bool beyond) {
@@ -159,11 +159,11 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
       if (!needed()) return;
       host_granule& g = r.on_host[granule];
       if (g.in_memory()) {
-        g.where = place::memory;
+        g.where = granule_place::memory;
         g.used = now();
         return;
       }
-      if (g.where != place::arriving) bytes = bytes_of(r, granule).size();
+      if (g.where != granule_place::arriving) bytes = bytes_of(r, granule).size();
     }
     if (bytes == 0) {  // another thread is reading the granule from the spill file
       wait_for_transfers(r);
@@ -183,34 +183,34 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
       }
       host_granule& g = r.on_host[granule];
       g.used = now();
-      if (g.where == place::nowhere) {
-        g.where = place::memory;
+      if (g.where == granule_place::nowhere) {
+        g.where = granule_place::memory;
         return;
       }
       parts = valid_parts(r, granule, has_host_copy);
       begin_transfer(r, g);
-      g.where = place::arriving;
+      g.where = granule_place::arriving;
       extent = g.extent;
       transfer = g.transfer;
     }
-    const auto finish = [&](place where) {
+    const auto finish = [&](granule_place where) {
       const lock_guard lock(r.mutex);
       r.mutex.assert_held();
       if (!r.alive || granule >= r.on_host.size()) return;
       host_granule& g = r.on_host[granule];
-      if (g.where != place::arriving || g.transfer != transfer) return;
+      if (g.where != granule_place::arriving || g.transfer != transfer) return;
       g.where = where;
-      if (where == place::file) release(bytes);
+      if (where == granule_place::file) release(bytes);
     };
     try {
       read(r, granule, extent, parts);
     } catch (...) {
       end_transfer(r);
-      finish(place::file);
+      finish(granule_place::file);
       throw;
     }
     end_transfer(r);
-    finish(place::memory);
+    finish(granule_place::memory);
     return;
   }
 }
@@ -225,7 +225,7 @@ void host_memory::bring_all(region& r) {
       taken_ += bytes_of(r, n).size();
       search_ = search::wanted;
     }
-    if (g.where == place::file || g.where == place::arriving) {
+    if (g.where == granule_place::file || g.where == granule_place::arriving) {
       try {
         read(r, n, g.extent, valid_parts(r, n, has_host_copy));
       } catch (...) {
@@ -233,7 +233,7 @@ void host_memory::bring_all(region& r) {
         throw;
       }
     }
-    g.where = place::memory;
+    g.where = granule_place::memory;
     g.used = now();
     g.changed = true;
     g.saved = false;

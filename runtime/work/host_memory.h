@@ -78,10 +78,10 @@ class host_memory {
   void take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) noexcept;
 
-  enum class use : std::uint8_t { read, write };
+  enum class shadow_use : std::uint8_t { read, write };
   /// Reserves memory for granules that have no bytes on the host, and records the use. Returns whether the shadow of
   /// the bytes is in memory. If `how` is `write`, the copy of these granules in the file becomes invalid.
-  [[nodiscard]] bool hold(coherence::region& r, coherence::byte_range bytes, use how) HPE_REQUIRES(r.mutex);
+  [[nodiscard]] bool hold(coherence::region& r, coherence::byte_range bytes, shadow_use how) HPE_REQUIRES(r.mutex);
   /// Whether the shadow of the bytes is in memory. Changes nothing.
   [[nodiscard]] static bool in_memory(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   /// Whether the bytes of the block's granule are also in the file, or soon will be. If so, views should be opened for

@@ -60,7 +60,7 @@ read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t
   if (next.on_host) {
     if (with.host.limited())
       next.bytes.range.end = std::min(next.bytes.range.end, (at / granule_size + 1) * granule_size);
-    next.missing = !with.host.hold(*from.region, next.bytes.range, host_memory::use::read);
+    next.missing = !with.host.hold(*from.region, next.bytes.range, host_memory::shadow_use::read);
     next.on_host = !next.missing;
     if (next.on_host) next.reading = shadow_lease(*from.region);
     return next;

@@ -22,7 +22,7 @@ using coherence::block_run;
 using coherence::block_state;
 using coherence::byte_range;
 using coherence::region;
-using coherence::resident_pieces;
+using coherence::resident_piece;
 
 namespace {
 
@@ -77,7 +77,7 @@ std::string in_words(std::span<const device_access> accesses, bool everything) {
 }  // namespace
 
 struct residency::plan {
-  std::uint64_t now = 0;                                 // the time of the use, for resident_pieces::piece::used
+  std::uint64_t now = 0;                                 // the time of the use, for resident_piece::used
   std::vector<gap> gaps;                                 // by region and offset
   std::map<unsigned, std::uint64_t> needed;              // bytes by device: of data in device memory, and of gaps
   std::vector<std::pair<region*, std::uint64_t>> large;  // large pieces, of which the work may need only a part
@@ -204,7 +204,7 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
     const byte_range range = needed(r, access.range);
     auto& pieces = r.resident.all();
     for (auto at = pieces.from(range.begin); at != pieces.end() && at->first < range.end; ++at) {
-      resident_pieces::piece& piece = at->second.value;
+      resident_piece& piece = at->second.value;
       const std::uint64_t bytes = at->second.end - at->first;
       if (piece.used == now) continue;  // another access uses it too
       piece.used = now;
@@ -331,7 +331,7 @@ void residency::upload_into(region& r, const gap& g) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (r.state(same.begin) != block_state::host) continue;
-    if (!host_.hold(r, r.bytes_of(same), host_memory::use::read)) continue;  // upload_from_file
+    if (!host_.hold(r, r.bytes_of(same), host_memory::shadow_use::read)) continue;  // upload_from_file
     // If the operating system allows no more mappings, the submission degrades the region (work::degrade_to_homes).
     if (!views_.set(r, same, g.write ? os::access::none : os::access::read)) return;
     upload(with(), r, same, device::priority::launch);

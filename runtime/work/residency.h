@@ -92,7 +92,7 @@ class residency {
   /// throws HPE_ERROR_OUT_OF_MEMORY, with a message that contains the sizes.
   void bring_in(std::span<const device_access> accesses, turn& mine);
 
-  /// The largest number of bytes of a region that one piece of a long copy should use, so that several pieces fit into
+  /// The largest number of bytes of a region that one part of a long copy should use, so that several parts fit into
   /// device memory.
   [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const;
 
@@ -112,7 +112,7 @@ class residency {
   struct candidate {
     coherence::region* region;
     coherence::byte_range range;
-    std::uint64_t used;  // resident_pieces::piece::used
+    std::uint64_t used;  // resident_piece::used
     std::uint64_t age;   // of two pieces, the piece with the larger age should be evicted first
   };
 

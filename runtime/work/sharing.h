@@ -70,7 +70,7 @@ class sharing {
   void end(ending&& prepared) const noexcept;
 
  private:
-  [[nodiscard]] bool is_held(const coherence::shared_parts::part& part) const;
+  [[nodiscard]] bool is_held(const coherence::shared_parts::exported_part& part) const;
 
   node::exporter& others_;
 };

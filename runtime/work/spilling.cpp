@@ -16,9 +16,9 @@ using coherence::block_event;
 using coherence::block_run;
 using coherence::block_state;
 using coherence::byte_range;
+using coherence::granule_place;
 using coherence::host_granule;
 using coherence::region;
-using place = coherence::host_granule::place;
 
 namespace {
 
@@ -124,7 +124,7 @@ std::vector<host_memory::victim> host_memory::victims(std::uint64_t& stuck) cons
     for (std::uint64_t n = 0; n < r.on_host.size(); ++n) {
       const host_granule& g = r.on_host[n];
       if (!may_go(r) && g.counts()) stuck += bytes_of(r, n).size();
-      if (!may_go(r) || g.where != place::memory) continue;
+      if (!may_go(r) || g.where != granule_place::memory) continue;
       const std::uint64_t age = time - g.used;
       result.push_back({&r, n, needs_write(r, n) ? age : age * cost_of_written});
     }
@@ -153,7 +153,7 @@ host_memory::room_made host_memory::give_up(const victim& v) {
   {
     const lock_guard lock(r.mutex);
     r.mutex.assert_held();
-    if (!may_go(r) || v.granule >= r.on_host.size() || r.on_host[v.granule].where != place::memory) return {};
+    if (!may_go(r) || v.granule >= r.on_host.size() || r.on_host[v.granule].where != granule_place::memory) return {};
     if (!unused(r, v.granule)) return {};
     host_granule& g = r.on_host[v.granule];
     const byte_range bytes = bytes_of(r, v.granule);
@@ -179,7 +179,7 @@ host_memory::room_made host_memory::give_up(const victim& v) {
       if (r.state(b) == block_state::shared) r.transition({b, b + 1}, block_event::device_write);
     parts = valid_parts(r, v.granule, has_host_copy);
     begin_transfer(r, g);
-    g.where = place::leaving;
+    g.where = granule_place::leaving;
     g.changed = false;
     extent = g.extent;
     transfer = g.transfer;
@@ -196,10 +196,10 @@ host_memory::room_made host_memory::give_up(const victim& v) {
   if (!r.alive || v.granule >= r.on_host.size() || r.on_host[v.granule].transfer != transfer) return result;
   host_granule& g = r.on_host[v.granule];
   g.saved = result.why.empty() && !g.changed;
-  if (g.where == place::leaving && g.saved) {
+  if (g.where == granule_place::leaving && g.saved) {
     result.freed = drop(r, v.granule);
-  } else if (g.where == place::leaving) {
-    g.where = place::memory;
+  } else if (g.where == granule_place::leaving) {
+    g.where = granule_place::memory;
     if (!result.why.empty()) result.stuck = bytes_of(r, v.granule).size();
   }
   return result;
@@ -220,12 +220,12 @@ std::uint64_t host_memory::drop(region& r, std::uint64_t granule) {
   devices_.release_host(pages, bytes.size());
   os::discard(space_.shadow_file(), space_.offset(r.layout.base + bytes.begin), bytes.size());
   if (g.saved) {
-    g.where = place::file;
+    g.where = granule_place::file;
   } else {
     const block_run run = r.blocks_of(bytes);
     for (std::uint64_t b = run.begin; b < run.end; ++b)
       if (r.state(b) == block_state::shared) r.transition({b, b + 1}, block_event::device_write);
-    g.where = place::nowhere;
+    g.where = granule_place::nowhere;
     if (g.extent != host_granule::no_extent) file_->give_back(std::exchange(g.extent, host_granule::no_extent));
   }
   release(bytes.size());
@@ -296,7 +296,7 @@ void host_memory::bring_ahead(const wish& what) {
   {
     const lock_guard lock(r.mutex);
     r.mutex.assert_held();
-    if (!r.alive || what.granule >= r.on_host.size() || r.on_host[what.granule].where != place::file) return;
+    if (!r.alive || what.granule >= r.on_host.size() || r.on_host[what.granule].where != granule_place::file) return;
   }
   try {
     bring_granule(r, what.granule, nullptr, false);

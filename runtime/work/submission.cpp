@@ -12,8 +12,8 @@
 //    regions cannot deadlock.
 //  - Views are closed before the work is queued; states change afterwards. A view may always be more closed than the
 //    state allows: the next access opens it.
-//  - A block in state host that is overwritten without an upload keeps this state until the piece of work that
-//    overwrites it is queued, and this piece writes the whole block. So a block is never valid in part on the host and
+//  - A block in state host that is overwritten without an upload keeps this state until the part of the work that
+//    overwrites it is queued, and this part writes the whole block. So a block is never valid in part on the host and
 //    in part at the home.
 
 namespace hpe::work {
@@ -120,7 +120,7 @@ void submission::release(const device_access& access) {
     if (access.mode == HPE_IN) return block_event::device_read;
     const byte_range bytes = r.bytes_of({b, b + 1});
     const bool whole = bytes.begin >= access.range.begin && std::min(bytes.end, r.layout.bytes) <= access.range.end;
-    // In a degraded region, several pieces may write the one block, so none of them overwrites all of it.
+    // In a degraded region, several parts may write the one block, so none of them overwrites all of it.
     return access.mode == HPE_OUT && whole && !r.degraded ? block_event::device_overwrite : block_event::device_write;
   };
   // Neighbouring blocks with the same state and event are handled together.
@@ -147,7 +147,7 @@ void submission::release_run(region& r, block_run run, block_event event) {
   bool mappings_left = true;
   // Only announced work may name data that is in the spill file. The host's copy of this data stays the valid copy,
   // like the copy of data without device memory.
-  const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::use::read);
+  const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::shadow_use::read);
   if (actions.close || stays) mappings_left = with_.views.set(r, run, os::access::none);
   if (stays && mappings_left) return;
   if (actions.open_read) mappings_left = with_.views.set(r, run, os::access::read);
@@ -160,9 +160,9 @@ void submission::release_run(region& r, block_run run, block_event event) {
   if (apply(r.state(run.begin), event).next != r.state(run.begin)) pending_.push_back({&r, run, event});
 }
 
-void submission::queued(std::span<const device_access> piece, std::span<const timepoint> points) noexcept {
-  if (!points.empty()) record(piece, points, with_.devices);
-  for (const device_access& access : piece) {
+void submission::queued(std::span<const device_access> part, std::span<const timepoint> points) noexcept {
+  if (!points.empty()) record(part, points, with_.devices);
+  for (const device_access& access : part) {
     access.region->mutex.assert_held();
     if (access.mode != HPE_IN) access.region->note_write();
     const block_run used = access.region->blocks_of(access.range);

@@ -12,12 +12,12 @@ namespace hpe::work {
 /// of all kinds use regions only through this class.
 ///
 /// The constructor locks the regions of the accesses, closes the views of bytes that the work will write, and queues
-/// the uploads of bytes that the host wrote. The work is then submitted, whole or in pieces. Each piece is queued so
-/// that it runs after the work on which its bytes depend. A block changes its state when the piece that uses it has
-/// been queued. Therefore, after any failure, the state of each block corresponds to the work that was queued:
+/// the uploads of bytes that the host wrote. The work is then submitted, whole or in parts. Each part is queued so that
+/// it runs after the work on which its bytes depend. A block changes its state when the part that uses it has been
+/// queued. Therefore, after any failure, the state of each block corresponds to the work that was queued:
 ///
 ///   - Queued work is in the regions' order: the next user of its bytes waits for it.
-///   - A block whose piece was not queued keeps its old state, or is in state shared if its upload was queued. Its view
+///   - A block whose part was not queued keeps its old state, or is in state shared if its upload was queued. Its view
 ///     may be closed; the next access opens the view.
 ///
 /// The destructor unlocks the regions. A submission waits for device work only if the host's or a device's memory is
@@ -70,26 +70,26 @@ class submission {
     queued(accesses_, points);
   }
 
-  /// Queues a piece of the work with the piece's accesses. No piece of an HPE_OUT access may end inside a block that
-  /// the whole access overwrites; coherence::region::end_of_piece returns where a piece may end.
+  /// Queues a part of the work with the part's accesses. No part of an HPE_OUT access may end inside a block that the
+  /// whole access overwrites; coherence::region::end_of_part returns where a part may end.
   template <class Queue>
-  timepoint submit_piece(std::span<const device_access> piece, const Queue& queue) {
+  timepoint submit_part(std::span<const device_access> part, const Queue& queue) {
     coherence::point_set after;
-    collect(piece, with_.devices, after);
+    collect(part, with_.devices, after);
     const timepoint point = queue(static_cast<const coherence::point_set&>(after));
-    queued(piece, std::span(&point, 1));
+    queued(part, std::span(&point, 1));
     return point;
   }
 
-  /// Queues work with one access, home by home, in pieces of at most `most` bytes; queue(home, part, after) queues a
-  /// piece.
+  /// Queues work with one access, home by home, in parts of at most `most` bytes; queue(home, part, after) queues a
+  /// part.
   template <class Queue>
   void submit_by_home(const Queue& queue, std::uint64_t most = ~std::uint64_t{0}) {
     const device_access all = accesses_.front();
-    for (device_access piece = all; piece.range.begin < all.range.end; piece.range.begin = piece.range.end) {
-      piece.range.end = all.region->end_of_piece(piece.range.begin, all.range.end, most);
-      submit_piece(std::span(&piece, 1), [&](const coherence::point_set& after) {
-        return queue(all.region->home_of(piece.range.begin), piece.range, after);
+    for (device_access part = all; part.range.begin < all.range.end; part.range.begin = part.range.end) {
+      part.range.end = all.region->end_of_part(part.range.begin, all.range.end, most);
+      submit_part(std::span(&part, 1), [&](const coherence::point_set& after) {
+        return queue(all.region->home_of(part.range.begin), part.range, after);
       });
     }
   }
@@ -122,7 +122,7 @@ class submission {
   void keep_resident_parts();
   void release(const device_access& access);
   void release_run(coherence::region& r, coherence::block_run run, coherence::block_event event) HPE_REQUIRES(r.mutex);
-  void queued(std::span<const device_access> piece, std::span<const timepoint> points) noexcept;
+  void queued(std::span<const device_access> part, std::span<const timepoint> points) noexcept;
 
   const resources with_;
   std::vector<device_access> accesses_;      // ordered by region, pure writes last

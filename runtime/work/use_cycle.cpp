@@ -103,7 +103,7 @@ void use_cycle::end_step() {
   const std::uint64_t hash = mixed(mixed(0, hash_before_), hash_);
   hash_before_ = hash_;
   hash_ = 0;
-  place& seen = places_[hash % places];
+  hashed_step& seen = places_[hash % places];
   const bool is_known = seen.step != none && seen.hash == hash && now - seen.step <= most_steps;
   distances_[now % observed_steps] = is_known ? static_cast<std::uint32_t>(now - seen.step) : 0;
   seen = {hash, now};

@@ -56,7 +56,7 @@ class use_cycle {
     std::uint64_t last = none;
     std::uint64_t expected = 0;  // the step in which the region was expected to be used after its last use; 0: none
   };
-  struct place {
+  struct hashed_step {
     std::uint64_t hash = 0;     // of a step and the step before it
     std::uint64_t step = none;  // the latest such step
   };
@@ -74,7 +74,7 @@ class use_cycle {
   std::vector<region_use> uses_;
   std::vector<std::uint32_t> distances_;  // from each of the latest steps to the same step before it; 0: none
   std::vector<std::uint32_t> sorted_;     // a copy of distances_
-  std::vector<place> places_;             // by hash
+  std::vector<hashed_step> places_;       // by hash
   std::vector<region_uses> regions_;      // by number
   std::uint64_t step_count_ = 0;
   std::uint64_t use_count_ = 0;

@@ -9,15 +9,15 @@
 namespace hpe {
 namespace {
 
-struct piece {
+struct mapped_interval {
   int begin;
   int end;
   int value;
-  friend bool operator==(const piece&, const piece&) = default;
+  friend bool operator==(const mapped_interval&, const mapped_interval&) = default;
 };
 
-std::vector<piece> pieces_of(const interval_map<int, int>& map) {
-  std::vector<piece> result;
+std::vector<mapped_interval> intervals_of(const interval_map<int, int>& map) {
+  std::vector<mapped_interval> result;
   for (const auto& [begin, i] : map) result.push_back({begin, i.end, i.value});
   return result;
 }
@@ -44,9 +44,9 @@ TEST(interval_map, equal_neighbours_become_one_where_asked_for) {
   map.insert_merged(10, 20, 1);
   map.insert_merged(30, 40, 1);
   map.insert_merged(40, 50, 2);
-  EXPECT_EQ(pieces_of(map), (std::vector<piece>{{10, 20, 1}, {30, 40, 1}, {40, 50, 2}}));
+  EXPECT_EQ(intervals_of(map), (std::vector<mapped_interval>{{10, 20, 1}, {30, 40, 1}, {40, 50, 2}}));
   EXPECT_EQ(map.insert_merged(20, 30, 1), map.begin());
-  EXPECT_EQ(pieces_of(map), (std::vector<piece>{{10, 40, 1}, {40, 50, 2}}));
+  EXPECT_EQ(intervals_of(map), (std::vector<mapped_interval>{{10, 40, 1}, {40, 50, 2}}));
   map.insert(5, 10, 1);
   EXPECT_EQ(map.size(), 3U);
 }
@@ -60,16 +60,16 @@ TEST(interval_map, splitting_keeps_values_and_returns_the_later_part) {
   EXPECT_EQ(map.split(40), map.end());
   EXPECT_EQ(map.size(), 2U);
   EXPECT_EQ(map.split(15)->first, 15);
-  EXPECT_EQ(pieces_of(map), (std::vector<piece>{{10, 15, 1}, {15, 20, 1}, {30, 40, 2}}));
+  EXPECT_EQ(intervals_of(map), (std::vector<mapped_interval>{{10, 15, 1}, {15, 20, 1}, {30, 40, 2}}));
 }
 
 TEST(interval_map, visits_the_parts_in_a_range) {
   interval_map<int, int> map;
   map.insert(10, 20, 1);
   map.insert(30, 40, 2);
-  std::vector<piece> seen;
+  std::vector<mapped_interval> seen;
   map.for_each(15, 31, [&](int begin, int end, int value) { seen.push_back({begin, end, value}); });
-  EXPECT_EQ(seen, (std::vector<piece>{{15, 20, 1}, {30, 31, 2}}));
+  EXPECT_EQ(seen, (std::vector<mapped_interval>{{15, 20, 1}, {30, 31, 2}}));
 }
 
 TEST(interval_map, does_as_an_array_of_values_does) {
@@ -90,7 +90,7 @@ TEST(interval_map, does_as_an_array_of_values_does) {
       ASSERT_EQ(found == map.end() ? 0 : found->second.value, values[static_cast<std::size_t>(at)]) << step;
     }
     int last_end = -1;
-    for (const piece& p : pieces_of(map)) {
+    for (const mapped_interval& p : intervals_of(map)) {
       ASSERT_LT(p.begin, p.end);
       ASSERT_GE(p.begin, last_end);
       last_end = p.end;

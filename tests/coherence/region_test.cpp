@@ -143,15 +143,15 @@ TEST_F(region_test, knows_the_blocks_that_lie_wholly_in_a_range) {
   EXPECT_EQ(it.blocks_within({960 * kib, 999 * kib}), (block_run{15, 15}));
 }
 
-TEST_F(region_test, cuts_pieces_between_blocks_and_homes) {
+TEST_F(region_test, cuts_parts_between_blocks_and_homes) {
   begin({region_kind::striped, false, base, 3 * granule_size, 3 * granule_size, 64 * kib, {0, 1, 1}});
   const std::uint64_t end = it.layout.extent;
-  EXPECT_EQ(it.end_of_piece(0, end, end), granule_size) << "of one home";
-  EXPECT_EQ(it.end_of_piece(granule_size, end, ~std::uint64_t{0}), end);
-  EXPECT_EQ(it.end_of_piece(10, end, 100 * kib), 64 * kib) << "between blocks";
-  EXPECT_EQ(it.end_of_piece(0, end, 128 * kib), 128 * kib);
-  EXPECT_EQ(it.end_of_piece(10, end, 20 * kib), 20 * kib + 10) << "inside a block that has more bytes than the piece";
-  EXPECT_EQ(it.end_of_piece(0, 100 * kib, 1 << 20), 100 * kib) << "at the limit";
+  EXPECT_EQ(it.end_of_part(0, end, end), granule_size) << "of one home";
+  EXPECT_EQ(it.end_of_part(granule_size, end, ~std::uint64_t{0}), end);
+  EXPECT_EQ(it.end_of_part(10, end, 100 * kib), 64 * kib) << "between blocks";
+  EXPECT_EQ(it.end_of_part(0, end, 128 * kib), 128 * kib);
+  EXPECT_EQ(it.end_of_part(10, end, 20 * kib), 20 * kib + 10) << "inside a block that has more bytes than the part";
+  EXPECT_EQ(it.end_of_part(0, 100 * kib, 1 << 20), 100 * kib) << "at the limit";
   std::vector<std::pair<unsigned, byte_range>> parts;
   it.for_each_home({granule_size - 5, granule_size + 7}, [&](unsigned home, byte_range part) {
     parts.push_back({home, part});

@@ -84,9 +84,9 @@ TEST(larger, NewMemoryReadsAsZeroWhereverItIs) {
 // hpe copies data to the host before the data's device memory is needed. The host pages then contain these bytes when
 // the allocation is freed.
 TEST(larger, NewMemoryReadsAsZeroOnPagesOfDataThatWasCopiedAhead) {
-  constexpr std::size_t pieces = device_memory / sizeof(std::uint32_t) / part;
+  constexpr std::size_t parts = device_memory / sizeof(std::uint32_t) / part;
   std::vector<std::unique_ptr<numbers>> old;
-  for (std::size_t i = 0; i < pieces; ++i) {
+  for (std::size_t i = 0; i < parts; ++i) {
     old.push_back(std::make_unique<numbers>(part));
     increment(*old.back(), 0, part, 7);
   }

@@ -144,7 +144,7 @@ TEST_F(output, that_ends_within_a_header_ends) {
   EXPECT_TRUE(reader.take().empty());
 }
 
-TEST(link, is_reserved_for_the_time_that_a_piece_takes_and_no_longer) {
+TEST(link, is_reserved_for_the_time_that_a_burst_takes_and_no_longer) {
   link_clock first, second;
   const std::array<link_clock*, 2> path{&first, &second};
   const link_limit limit{1'000'000'000, 0};  // a byte per nanosecond
@@ -152,7 +152,7 @@ TEST(link, is_reserved_for_the_time_that_a_piece_takes_and_no_longer) {
   EXPECT_EQ(reserve_path(path, limit, 5000, ready, priority::launch, false), ready + 5000);
   EXPECT_EQ(first.busy_until, ready + 5000);
   EXPECT_EQ(second.busy_until, ready + 5000);
-  // The next piece follows directly; a piece that is ready later begins later.
+  // The next burst follows directly; a burst that is ready later begins later.
   EXPECT_EQ(reserve_path(path, limit, 1000, ready, priority::launch, false), ready + 6000);
   EXPECT_EQ(reserve_path(path, limit, 1000, ready + 50000, priority::launch, false), ready + 51000);
   for (const auto& claim : first.claimed_until) EXPECT_EQ(claim, 0U);
@@ -166,9 +166,9 @@ TEST(link, is_claimed_only_by_who_has_more_to_send) {
   const std::uint64_t arrival = reserve_path(path, limit, 1000, ready, priority::launch, true);
   EXPECT_GT(clock.claimed_until[static_cast<unsigned>(priority::launch)], arrival);
   EXPECT_EQ(clock.claimed_until[static_cast<unsigned>(priority::waiting_host)], 0U);
-  // A more urgent piece does not wait for the claim.
+  // A more urgent burst does not wait for the claim.
   EXPECT_EQ(reserve_path(path, limit, 1000, arrival, priority::waiting_host, false), arrival + 1000);
-  // A less urgent piece waits for it.
+  // A less urgent burst waits for it.
   EXPECT_GE(reserve_path(path, limit, 1000, ready, priority::rolling, false),
             clock.claimed_until[static_cast<unsigned>(priority::launch)]);
 }
@@ -285,17 +285,17 @@ TEST(link, of_each_pair_of_places_is_the_one_between_them) {
   EXPECT_FALSE(find_path(shared, 0, host_location, 0).limited());
 }
 
-TEST(link, pieces_are_a_quarter_of_a_millisecond_in_whole_pages) {
-  for (const auto& [rate, piece] : {std::pair<std::uint64_t, std::uint64_t>{1, 4096},
+TEST(link, bursts_are_a_quarter_of_a_millisecond_in_whole_pages) {
+  for (const auto& [rate, burst] : {std::pair<std::uint64_t, std::uint64_t>{1, 4096},
                                     {4000U * 4096, 4096},
                                     {4000U * 8192 - 1, 4096},
                                     {4000U * 8192, 8192},
                                     {4000ULL << 20, 1 << 20},
                                     {std::uint64_t{1} << 40, 1 << 20}})
-    EXPECT_EQ(piece_size({rate, 0}), piece) << rate;
+    EXPECT_EQ(burst_size({rate, 0}), burst) << rate;
 }
 
-TEST(link, carries_pieces_one_after_the_other_and_claims_only_what_follows) {
+TEST(link, carries_bursts_one_after_the_other_and_claims_only_what_follows) {
   std::array<link_clock, 2> links{};
   const std::array<link_clock*, 2> path{&links[0], &links[1]};
   const link_limit limit{1'000'000'000, 7};

@@ -69,17 +69,17 @@ TEST(sampled_blocks, begin_clusters) {
 TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
   constexpr std::size_t size = 64 << 10, quarter = size / 4;
   kernel_heap heap(size);
-  // Three adjacent pieces are released in different orders: a released piece has no free neighbour, one after it, one
+  // Three adjacent blocks are released in different orders: a released block has no free neighbour, one after it, one
   // before it, or two.
   for (const auto& order : {std::array{0, 1, 2}, std::array{2, 1, 0}, std::array{0, 2, 1}, std::array{1, 0, 2}}) {
-    std::array<void*, 3> pieces{};
-    for (void*& piece : pieces) piece = heap.allocate(quarter);
+    std::array<void*, 3> blocks{};
+    for (void*& block : blocks) block = heap.allocate(quarter);
     void* const last = heap.allocate(quarter);
     ASSERT_NE(last, nullptr);
     EXPECT_EQ(heap.allocate(16), nullptr);
-    for (const int n : order) heap.release(pieces[static_cast<std::size_t>(n)]);
+    for (const int n : order) heap.release(blocks[static_cast<std::size_t>(n)]);
     void* const merged = heap.allocate(3 * quarter);
-    EXPECT_EQ(merged, pieces[0]);
+    EXPECT_EQ(merged, blocks[0]);
     heap.release(last);
     heap.release(merged);
     void* const all = heap.allocate(size);
@@ -274,7 +274,7 @@ TEST(copy_engine, takes_a_link_for_no_more_than_the_bytes_it_copies) {
   EXPECT_GE(down.busy_until, begin + 1'900'000);  // 2 MiB at 1 GiB per second take 1.95 ms
   EXPECT_LE(down.busy_until, link_time());        // the copy has returned after all bytes had arrived
   EXPECT_EQ(up.busy_until, 0U);
-  // The last piece claims nothing beyond its arrival.
+  // The last burst claims nothing beyond its arrival.
   EXPECT_LT(down.claimed_until[static_cast<unsigned>(priority::launch)], down.busy_until);
 }
 

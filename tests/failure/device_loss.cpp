@@ -141,7 +141,7 @@ TEST(DeviceLoss, CopiesReturn) {
         });
         check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST);
 
-        // A copy to a device, which is queued piece by piece.
+        // A copy to a device, which is queued part by part.
         kill_during(2, [&] {
           hpeStatus status = hpeMemcpy(two.data(), ordinary.data(), bytes);
           if (status == HPE_SUCCESS) status = hpeSynchronize();

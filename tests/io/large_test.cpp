@@ -1,4 +1,4 @@
-// Large transfers of regular files. hpe transfers the bytes in pieces, but the program must see one call.
+// Large transfers of regular files. hpe transfers the bytes in chunks, but the program must see one call.
 
 #undef _FORTIFY_SOURCE
 

@@ -106,7 +106,7 @@ TEST_P(stdio, EveryFwrite) {
   }
 }
 
-TEST_P(stdio, LargeOnesGoThroughInPieces) {
+TEST_P(stdio, LargeOnesGoThroughInChunks) {
   if (GetParam() == place::small) return;
   constexpr std::size_t large = (11 << 20) + 77;
   memory m(GetParam(), large + 10);

@@ -33,7 +33,7 @@ kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind, w
   };
   surroundings_.release = [this](void* memory) {
     std::erase_if(heap_,
-                  [memory](const auto& piece) { return piece.first == reinterpret_cast<std::uint64_t>(memory); });
+                  [memory](const auto& range) { return range.first == reinterpret_cast<std::uint64_t>(memory); });
     std::free(memory);
   };
 }
@@ -47,8 +47,8 @@ void* kernel_runner::allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 bool kernel_runner::may_touch(std::uint64_t address, std::size_t bytes) const {
-  const auto holds = [&](const auto& piece) {
-    return address >= piece.first && address + bytes <= piece.first + piece.second;
+  const auto holds = [&](const auto& range) {
+    return address >= range.first && address + bytes <= range.first + range.second;
   };
   return std::any_of(memory_.begin(), memory_.end(), holds) || std::any_of(heap_.begin(), heap_.end(), holds);
 }
@@ -135,22 +135,22 @@ std::optional<trap> kernel_runner::launch_in_parts(const patch::patched_kernel& 
   for (unsigned axis = 0; axis < 3; ++axis)
     for (std::uint32_t at = 0; at < part.grid[axis];)
       ends[axis].push_back(at += 1 + parts_->random() % (part.grid[axis] - at));
-  struct piece {
+  struct grid_box {
     std::array<std::uint32_t, 3> first, count;
   };
-  std::vector<piece> pieces;
+  std::vector<grid_box> boxes;
   const auto begin_of = [&](unsigned axis, std::size_t n) { return n == 0 ? 0 : ends[axis][n - 1]; };
   for (std::size_t z = 0; z < ends[2].size(); ++z)
     for (std::size_t y = 0; y < ends[1].size(); ++y)
       for (std::size_t x = 0; x < ends[0].size(); ++x) {
         const std::array<std::uint32_t, 3> first{begin_of(0, x), begin_of(1, y), begin_of(2, z)};
-        pieces.push_back({first, {ends[0][x] - first[0], ends[1][y] - first[1], ends[2][z] - first[2]}});
+        boxes.push_back({first, {ends[0][x] - first[0], ends[1][y] - first[1], ends[2][z] - first[2]}});
       }
-  std::shuffle(pieces.begin(), pieces.end(), parts_->random);
+  std::shuffle(boxes.begin(), boxes.end(), parts_->random);
   const function& f = *program.find_kernel(kernel.name);
   std::vector<std::uint8_t> parameters(f.formals_size + 16);
   std::memcpy(parameters.data(), c.parameters, kernel.part_offset);
-  for (const piece& p : pieces) {
+  for (const grid_box& p : boxes) {
     part.first = p.first;
     std::memcpy(parameters.data() + kernel.part_offset, &part, sizeof part);
     c.image = parts_->image.get();

@@ -35,7 +35,7 @@ constexpr unsigned width = 16384;
 TEST_F(Decisions, VectorsAreCutAndStay) {
   const std::uint64_t n = gib / 4;
   const decision d = decide("vecadd", {n / 256, 1, 1}, {256, 1, 1}, empty(gib), empty(gib), empty(gib), n);
-  EXPECT_EQ(d.how.pieces, (std::array<std::uint32_t, 3>{2, 1, 1}));
+  EXPECT_EQ(d.how.parts_along, (std::array<std::uint32_t, 3>{2, 1, 1}));
   EXPECT_GT(gain(d), 1.9);
   for (const array_decision& a : d.arrays) EXPECT_EQ(a.move_to.how, placement::kind::stay);
 }
@@ -50,11 +50,11 @@ TEST_F(Decisions, SmallGridsStayOnOneDevice) {
 TEST_F(Decisions, StencilsAreCutAlongTheSlowestAxis) {
   const decision two =
       decide("stencil2D", {width / 32, width / 8, 1}, {32, 8, 1}, empty(gib), empty(gib), width, width);
-  EXPECT_EQ(two.how.pieces, (std::array<std::uint32_t, 3>{1, 2, 1}));
+  EXPECT_EQ(two.how.parts_along, (std::array<std::uint32_t, 3>{1, 2, 1}));
   EXPECT_GT(gain(two), 1.9);
   const decision three =
       decide("stencil3D", {32, 128, 512}, {32, 8, 1}, empty(2 * gib), empty(2 * gib), 1024, 1024, 512);
-  EXPECT_EQ(three.how.pieces, (std::array<std::uint32_t, 3>{1, 1, 2}));
+  EXPECT_EQ(three.how.parts_along, (std::array<std::uint32_t, 3>{1, 1, 2}));
   EXPECT_GT(gain(three), 1.9);
 }
 

@@ -14,9 +14,9 @@ TEST(Cuts, EachBlockIsInOnePart) {
   const auto random = [&](std::uint32_t most) { return 1 + static_cast<std::uint32_t>(engine() % most); };
   for (int n = 0; n < 200; ++n) {
     const dimension grid{random(9), random(7), random(5)};
-    const std::array<std::uint32_t, 3> pieces{random(grid[0]), random(grid[1]), random(grid[2])};
-    const cut c = cut_grid(grid, pieces);
-    ASSERT_EQ(c.parts.size(), pieces[0] * pieces[1] * pieces[2]);
+    const std::array<std::uint32_t, 3> parts_along{random(grid[0]), random(grid[1]), random(grid[2])};
+    const cut c = cut_grid(grid, parts_along);
+    ASSERT_EQ(c.parts.size(), parts_along[0] * parts_along[1] * parts_along[2]);
     for (std::uint32_t z = 0; z < grid[2]; ++z)
       for (std::uint32_t y = 0; y < grid[1]; ++y)
         for (std::uint32_t x = 0; x < grid[0]; ++x) {
@@ -25,7 +25,7 @@ TEST(Cuts, EachBlockIsInOnePart) {
           EXPECT_EQ(parts, 1) << x << ' ' << y << ' ' << z;
         }
     for (std::size_t a = 0; a < grid.size(); ++a)
-      for (const block_range& part : c.parts) EXPECT_LE(part.count[a], grid[a] / pieces[a] + 1);
+      for (const block_range& part : c.parts) EXPECT_LE(part.count[a], grid[a] / parts_along[a] + 1);
   }
 }
 

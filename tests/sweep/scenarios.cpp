@@ -89,7 +89,7 @@ void copy_in(world& w, const arm_function& arm) {
   w.write(all_of(m), 1);
   w.write(across_homes(s), 2);
   arm();
-  w.copy_in({m, 70, 3 * model_block}, 20);  // so large that it is copied in several pieces
+  w.copy_in({m, 70, 3 * model_block}, 20);  // so large that it is copied in several chunks
   w.copy_in({m, 5, 1}, 21);
   w.copy_in(across_homes(s), 22);
   w.copy_in({h, 9, model_block}, 23);

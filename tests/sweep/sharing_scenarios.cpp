@@ -251,7 +251,7 @@ void get_bytes(world& w, const part& p) {
         return;
       }
       auto loan = access->borrow(p.of->data + p.begin, p.bytes);
-      const hpe::core::host_piece all{0, p.bytes};
+      const hpe::core::host_run all{0, p.bytes};
       access->read(loan.data(), p.of->data + p.begin, p.bytes, {&all, 1});
       std::memcpy(got.data(), loan.data(), p.bytes);
     });

@@ -75,9 +75,9 @@ TEST_F(calibration_test, trials_give_usable_settings) {
   for (const std::size_t size : {4 * mib, mib, 64 * kib}) {
     std::byte* const buffers[] = {soft.staging(), soft.staging() + size};
     const calibration found = calibrate(*soft.set, 1, soft.at(1), buffers, size, 4);
-    EXPECT_LE(found.piece, size);
-    EXPECT_GE(found.piece, std::min(size, 2 * mib));
-    EXPECT_EQ(found.piece % 4096, 0U);
+    EXPECT_LE(found.chunk, size);
+    EXPECT_GE(found.chunk, std::min(size, 2 * mib));
+    EXPECT_EQ(found.chunk % 4096, 0U);
     EXPECT_GE(found.threads, 1U);
     EXPECT_LE(found.threads, 4U);
   }

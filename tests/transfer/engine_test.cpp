@@ -36,9 +36,9 @@ class engine_test : public testing::TestWithParam<const char*> {
   timepoint write(unsigned home, std::byte* to, std::span<const std::byte> bytes) {
     timepoint done;
     for (std::size_t at = 0; at < bytes.size(); at += move.staging_size()) {
-      const std::size_t piece = std::min(move.staging_size(), bytes.size() - at);
-      auto staged = engine::filled(move.stage(home, bytes.data() + at, piece, bytes.size()));
-      done = move.write(home, to + at, staged, 0, piece, {});
+      const std::size_t chunk = std::min(move.staging_size(), bytes.size() - at);
+      auto staged = engine::filled(move.stage(home, bytes.data() + at, chunk, bytes.size()));
+      done = move.write(home, to + at, staged, 0, chunk, {});
     }
     return done;
   }
@@ -46,10 +46,10 @@ class engine_test : public testing::TestWithParam<const char*> {
     for (const timepoint p : after) soft.set->wait(p, std::chrono::steady_clock::time_point::max());
     std::vector<std::byte> result(bytes);
     for (std::size_t at = 0; at < bytes; at += move.staging_size()) {
-      const std::size_t piece = std::min(move.staging_size(), bytes - at);
+      const std::size_t chunk = std::min(move.staging_size(), bytes - at);
       auto staged = move.borrow(home);
-      move.finish(move.read(home, staged, from + at, piece));
-      std::copy_n(staged.data(), piece, result.begin() + static_cast<std::ptrdiff_t>(at));
+      move.finish(move.read(home, staged, from + at, chunk));
+      std::copy_n(staged.data(), chunk, result.begin() + static_cast<std::ptrdiff_t>(at));
     }
     return result;
   }
@@ -61,9 +61,9 @@ class engine_test : public testing::TestWithParam<const char*> {
       return move.copy(to, destination, from, source, bytes, after);
     timepoint done;
     for (std::size_t at = 0; at < bytes; at += move.staging_size()) {
-      const std::size_t piece = std::min(move.staging_size(), bytes - at);
+      const std::size_t chunk = std::min(move.staging_size(), bytes - at);
       auto through = move.borrow(to);
-      done = move.copy(to, destination + at, from, source + at, piece, after, through, 0);
+      done = move.copy(to, destination + at, from, source + at, chunk, after, through, 0);
     }
     return done;
   }

@@ -100,14 +100,14 @@ TEST_F(staging, threads_wait_for_each_others_buffers) {
   for (std::thread& t : threads) t.join();
 }
 
-TEST(next_piece, grows_and_shrinks_and_covers_everything) {
+TEST(next_chunk, grows_and_shrinks_and_covers_everything) {
   for (const std::size_t most : {4 * mib, 512 * kib, 64 * kib})
     for (const std::size_t total : {std::size_t{1}, 4095UL, 512 * kib, 512 * kib + 1, 7 * mib + 3, 64 * mib}) {
       std::size_t done = 0;
       std::size_t largest = 0;
       std::size_t last = 0;
       while (done < total) {
-        last = next_piece(done, total - done, most);
+        last = next_chunk(done, total - done, most);
         ASSERT_GT(last, 0U) << total << " bytes, " << most << " at most";
         ASSERT_LE(last, std::min(most, total - done)) << total << " bytes, " << most << " at most";
         if (done == 0) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned helpers = 3;
 
-TEST(crew, does_each_piece_once) {
+TEST(crew, does_each_task_once) {
   crew c;
   c.start("test-crew", helpers);
   constexpr std::uint64_t count = 1000;
@@ -30,8 +30,8 @@ TEST(crew, without_helpers_the_caller_does_all) {
   EXPECT_EQ(done, 5);
 }
 
-// Each piece waits until all pieces have begun, so there must be as many threads as pieces.
-TEST(crew, does_several_pieces_at_a_time) {
+// Each task waits until all tasks have begun, so there must be as many threads as tasks.
+TEST(crew, does_several_tasks_at_a_time) {
   crew c;
   c.start("test-crew", helpers);
   std::atomic<unsigned> begun{0};

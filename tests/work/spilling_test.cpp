@@ -43,9 +43,9 @@ namespace {
 constexpr std::size_t mebi = std::size_t{1} << 20;
 // With this limit, hpe reads two granules and writes two granules at a time.
 constexpr std::size_t limit = 32 * mebi;
-constexpr std::size_t piece = 6 * mebi + 4096;  // the bytes of a copy, which begins and ends inside granules
+constexpr std::size_t copy_size = 6 * mebi + 4096;  // the bytes of a copy, which begins and ends inside granules
 constexpr unsigned threads = 4;
-constexpr unsigned pieces = 3;  // pieces of each thread; all pieces together have more than twice the limit
+constexpr unsigned copies = 3;  // copies of each thread; all copies together have more than twice the limit
 constexpr unsigned rounds = 2;
 
 class spilling : public ::testing::Test {
@@ -71,17 +71,17 @@ class spilling : public ::testing::Test {
     return static_cast<std::byte>(1 + thread * 50 + n * 10 + round);
   }
 
-  // Each thread has its own pieces, which are interleaved with those of the other threads.
+  // Each thread has its own copies, which are interleaved with those of the other threads.
   void copy_there_and_back(std::byte* data, unsigned thread) {
-    std::vector<std::byte> buffer(piece);
-    const auto place = [&](unsigned n) { return data + (n * threads + thread) * piece; };
+    std::vector<std::byte> buffer(copy_size);
+    const auto place = [&](unsigned n) { return data + (n * threads + thread) * copy_size; };
     for (unsigned round = 0; round < rounds; ++round) {
-      for (unsigned n = 0; n < pieces; ++n) {
+      for (unsigned n = 0; n < copies; ++n) {
         std::fill(buffer.begin(), buffer.end(), value(thread, n, round));
-        runtime_->copies().copy(place(n), buffer.data(), piece);
+        runtime_->copies().copy(place(n), buffer.data(), copy_size);
       }
-      for (unsigned n = 0; n < pieces; ++n) {
-        runtime_->copies().copy(buffer.data(), place(n), piece);
+      for (unsigned n = 0; n < copies; ++n) {
+        runtime_->copies().copy(buffer.data(), place(n), copy_size);
         const std::byte expected = value(thread, n, round);
         wrong_ += static_cast<std::size_t>(
             std::count_if(buffer.begin(), buffer.end(), [&](std::byte b) { return b != expected; }));
@@ -95,7 +95,7 @@ class spilling : public ::testing::Test {
 };
 
 TEST_F(spilling, threads_find_what_they_wrote) {
-  std::byte* const data = runtime_->memory().allocate(threads * pieces * piece, 0);
+  std::byte* const data = runtime_->memory().allocate(threads * copies * copy_size, 0);
   std::vector<std::thread> all;
   for (unsigned t = 0; t < threads; ++t) all.emplace_back([&, t] { copy_there_and_back(data, t); });
   for (std::thread& t : all) t.join();

@@ -162,7 +162,7 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
 }
 
 bool adopted_memory::fetch_ahead() noexcept {
-  constexpr std::uint64_t piece = 4;  // the number of blocks in one copy; a touch waits for at most one such copy
+  constexpr std::uint64_t blocks_of_one_copy = 4;  // a touch waits for at most one such copy
   const lock_guard one(fetching_);
   unique_lock lock(mutex_);
   // The program has queued work since the last wait. fetch_ahead does not wait for that work, because CPU code usually
@@ -177,7 +177,7 @@ bool adopted_memory::fetch_ahead() noexcept {
       ahead_.pop_front();
       continue;
     }
-    const block_run run = r->run_from(w.run.begin, std::min(w.run.end, w.run.begin + piece));
+    const block_run run = r->run_from(w.run.begin, std::min(w.run.end, w.run.begin + blocks_of_one_copy));
     if (being_queued(r->bytes_of(run))) {
       ahead_.pop_front();
       continue;

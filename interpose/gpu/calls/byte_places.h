@@ -6,20 +6,20 @@
 namespace hpe::cuda_hooks {
 
 /// A run of contiguous bytes in an element.
-struct byte_piece {
-  unsigned long long first;  ///< the number of data bytes of the element that come before this piece
-  long long offset;          ///< distance in bytes from the element's address to the piece
+struct byte_run {
+  unsigned long long first;  ///< the number of data bytes of the element that come before this run
+  long long offset;          ///< distance in bytes from the element's address to the run
 };
 
 /// The bytes on one side of a copy: planes at equal distances, which consist of rows of bytes at equal distances. If
-/// `pieces` is not null, each row is an element that consists of these pieces.
+/// `runs` is not null, each row is an element that consists of these runs.
 struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next
   unsigned long long plane;  ///< bytes from one plane to the next
   /// In device memory, ordered by `first`, followed by an end mark; nullptr: each row is contiguous.
-  const byte_piece* pieces;
-  unsigned piece_count;
+  const byte_run* runs;
+  unsigned run_count;
   unsigned rows;        ///< rows in each plane
   unsigned width;       ///< units in each row
   unsigned unused = 0;  // avoids padding, because the stand-in driver reads the parameters as words

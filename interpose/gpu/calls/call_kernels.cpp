@@ -38,7 +38,7 @@ byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const ca
   return {base,
           static_cast<unsigned long long>(which.extent),
           0,
-          reinterpret_cast<const byte_piece*>(how.pieces.get()),
+          reinterpret_cast<const byte_run*>(how.runs.get()),
           static_cast<unsigned>(how.element->size()),
           any_number,
           static_cast<unsigned>(which.element_bytes)};
@@ -128,22 +128,22 @@ call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which
   auto made = std::make_shared<table>();
   made->element = which.element;
   made->begin = which.element->front().offset;
-  std::vector<byte_piece> pieces;
+  std::vector<byte_run> runs;
   std::size_t first = 0;
   for (const auto& [offset, bytes] : *which.element) {
-    pieces.push_back({first, offset});
+    runs.push_back({first, offset});
     made->bits |= first | static_cast<std::size_t>(offset);
     made->begin = std::min(made->begin, offset);
     made->end = std::max(made->end, offset + static_cast<std::ptrdiff_t>(bytes));
     first += bytes;
   }
-  pieces.push_back({first, 0});
-  const std::size_t size = pieces.size() * sizeof pieces[0];
-  made->pieces = memory_->borrow(size);
+  runs.push_back({first, 0});
+  const std::size_t size = runs.size() * sizeof runs[0];
+  made->runs = memory_->borrow(size);
   const entered here(cu_, parts_->context());
   const lent_stream lent(*parts_);
-  cu_.check(cu_.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(made->pieces.get()),
-                              reinterpret_cast<CUdeviceptr>(pieces.data()), size, lent.stream()),
+  cu_.check(cu_.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(made->runs.get()),
+                              reinterpret_cast<CUdeviceptr>(runs.data()), size, lent.stream()),
             "copying a datatype's byte offsets to the device");
   cu_.check(cu_.cuStreamSynchronize(lent.stream()), "copying a datatype's byte offsets to the device");
   return made;

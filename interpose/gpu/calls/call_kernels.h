@@ -29,16 +29,16 @@ class call_kernels {
   /// able to access the source and the destination.
   [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream);
 
-  /// The pieces of an element, stored in device memory.
+  /// The runs of an element, stored in device memory.
   struct table {
     std::shared_ptr<const std::vector<interpose::stretch>> element;
-    std::shared_ptr<std::byte> pieces;
-    std::size_t bits = 0;      ///< `first` and `offset` of all pieces, combined by "or"; shows their alignment
+    std::shared_ptr<std::byte> runs;
+    std::size_t bits = 0;      ///< `first` and `offset` of all runs, combined by "or"; shows their alignment
     std::ptrdiff_t begin = 0;  ///< distance in bytes from the element's address to its lowest byte
     std::ptrdiff_t end = 0;    ///< distance in bytes from the element's address to the end of its highest byte
   };
   using shared_table = std::shared_ptr<const table>;
-  /// Builds the table of an element's pieces in device memory. Throws hpe::error if the driver refuses.
+  /// Builds the table of an element's runs in device memory. Throws hpe::error if the driver refuses.
   [[nodiscard]] shared_table make_table(const interpose::scattered_bytes& which);
   /// Like make_table(), but keeps the tables of the most recently used elements and returns the same table for the same
   /// element.

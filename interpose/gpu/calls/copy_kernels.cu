@@ -7,8 +7,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Computes the addresses of units. Caches the piece that contains the last unit, because the next unit is usually in
-// the same piece.
+// Computes the addresses of units. Caches the run that contains the last unit, because the next unit is usually in
+// the same run.
 class places {
  public:
   __device__ explicit places(const byte_places& side) : side_(side) {}
@@ -18,7 +18,7 @@ class places {
     const unsigned long long column = static_cast<unsigned long long>(unit - row * side_.width) * unit_bytes;
     const unsigned plane = row / side_.rows;
     const unsigned long long begin = side_.base + plane * side_.plane + (row - plane * side_.rows) * side_.row;
-    if (side_.pieces == nullptr) return begin + column;
+    if (side_.runs == nullptr) return begin + column;
     if (column < first_ || column >= end_) find(column);
     return begin + offset_ + (column - first_);
   }
@@ -26,22 +26,22 @@ class places {
  private:
   __device__ void find(unsigned long long column) {
     unsigned low = 0;
-    unsigned high = side_.piece_count;
+    unsigned high = side_.run_count;
     while (high - low > 1) {
       const unsigned middle = (low + high) / 2;
-      if (side_.pieces[middle].first <= column) {
+      if (side_.runs[middle].first <= column) {
         low = middle;
       } else {
         high = middle;
       }
     }
-    first_ = side_.pieces[low].first;
-    end_ = side_.pieces[low + 1].first;
-    offset_ = side_.pieces[low].offset;
+    first_ = side_.runs[low].first;
+    end_ = side_.runs[low + 1].first;
+    offset_ = side_.runs[low].offset;
   }
 
   const byte_places& side_;
-  unsigned long long first_ = 0;  // the first data byte of the cached piece, counted within the element
+  unsigned long long first_ = 0;  // the first data byte of the cached run, counted within the element
   unsigned long long end_ = 0;
   long long offset_ = 0;
 };

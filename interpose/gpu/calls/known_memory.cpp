@@ -2,7 +2,7 @@
 
 namespace hpe::cuda_hooks {
 
-std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const {
+std::optional<known_memory::cached_allocation> known_memory::find(CUdeviceptr address) const {
   auto found = known_.upper_bound(address);
   if (found == known_.begin()) return std::nullopt;
   --found;
@@ -12,7 +12,7 @@ std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const
 // If another thread calls forget() while this function queries the driver, the allocation may already be freed, so this
 // function does not add it to the cache. If host memory is too short, this function does not add the allocation either,
 // and the next call queries the driver again.
-std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address) {
+std::optional<known_memory::cached_allocation> known_memory::find_or_ask(CUdeviceptr address) {
   std::uint64_t before = 0;
   {
     const lock_guard lock(mutex_);
@@ -21,7 +21,7 @@ std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address
   }
   const auto found = program_.device_memory_at(address);
   if (!found) return std::nullopt;
-  entry made{.what = {found->base, found->bytes, found->context, is_allocated(found->base)}};
+  cached_allocation made{.what = {found->base, found->bytes, found->context, is_allocated(found->base)}};
   const lock_guard lock(mutex_);
   if (before != forgotten_) return made;
   made.made = ++made_;
@@ -65,7 +65,7 @@ CUuuid known_memory::device_of(const allocation& a) const noexcept {
   return result;
 }
 
-void known_memory::share(entry& e) const {
+void known_memory::share(cached_allocation& e) const {
   const device::cuda::entered here(cu_, e.what.context);
   e.asked = true;
   e.number = number_of(e.what);

@@ -50,7 +50,7 @@ class known_memory {
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
  private:
-  struct entry {
+  struct cached_allocation {
     allocation what;
     std::uint64_t made = 0;  // the number of this entry, which is never reused
     bool asked = false;      // whether hpe has queried the driver for the members below
@@ -59,19 +59,19 @@ class known_memory {
     CUipcMemHandle handle{};
     CUuuid device{};
   };
-  [[nodiscard]] std::optional<entry> find(CUdeviceptr address) const HPE_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<entry> find_or_ask(CUdeviceptr address);
+  [[nodiscard]] std::optional<cached_allocation> find(CUdeviceptr address) const HPE_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<cached_allocation> find_or_ask(CUdeviceptr address);
   [[nodiscard]] bool is_allocated(CUdeviceptr base) const noexcept;
-  void share(entry& e) const;
+  void share(cached_allocation& e) const;
   [[nodiscard]] unsigned long long number_of(const allocation& a) const noexcept;
   [[nodiscard]] CUuuid device_of(const allocation& a) const noexcept;
 
   const device::cuda::driver& cu_;
   const program_contexts& program_;
-  mutable mutex mutex_;                                        // not held while hpe calls the driver
-  std::map<CUdeviceptr, entry> known_ HPE_GUARDED_BY(mutex_);  // the key is the base
-  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;         // the number of calls of forget
-  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;              // the number of the last entry
+  mutable mutex mutex_;                                                    // not held while hpe calls the driver
+  std::map<CUdeviceptr, cached_allocation> known_ HPE_GUARDED_BY(mutex_);  // the key is the base
+  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;                     // the number of calls of forget
+  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;                          // the number of the last entry
   std::atomic<bool> any_{false};
   granule_marks marks_;
 };

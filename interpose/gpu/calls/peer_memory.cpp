@@ -29,7 +29,7 @@ peer_memory::mapping::~mapping() {
 
 std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
                                                         const std::shared_ptr<context_parts>& parts) {
-  std::list<entry> gone;  // destroyed after the mutex is unlocked
+  std::list<cached_mapping> gone;  // destroyed after the mutex is unlocked
   const lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto here = it++;
@@ -43,7 +43,7 @@ std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
   }
   // Unmaps the old allocation first, because the driver may map the new allocation at the same address.
   gone.clear();
-  std::list<entry> made;
+  std::list<cached_mapping> made;
   made.push_back({which, parts->context(), nullptr});
   try {
     made.front().mapped = std::make_shared<mapping>(cu_, which, parts);
@@ -56,7 +56,7 @@ std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
 }
 
 void peer_memory::clear() noexcept {
-  std::list<entry> gone;
+  std::list<cached_mapping> gone;
   const lock_guard lock(mutex_);
   gone.swap(entries_);
 }

@@ -46,7 +46,7 @@ class peer_memory {
   void clear() noexcept;
 
  private:
-  struct entry {
+  struct cached_mapping {
     interpose::peer_bytes which;
     CUcontext context;
     std::shared_ptr<mapping> mapped;  // nullptr: the driver cannot map the allocation
@@ -54,7 +54,7 @@ class peer_memory {
 
   const device::cuda::driver& cu_;
   mutex mutex_;
-  std::list<entry> entries_ HPE_GUARDED_BY(mutex_);  // the most recently used mapping first
+  std::list<cached_mapping> entries_ HPE_GUARDED_BY(mutex_);  // the most recently used mapping first
 };
 
 }  // namespace hpe::cuda_hooks

@@ -43,7 +43,7 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
     auto& free = free_[size];
     if (free.empty() && size < slab) {
       // The lists are enlarged first, so that nothing throws after the allocation, and give_back() can always add a
-      // small piece to its list.
+      // small block to its list.
       slabs_.reserve(slabs_.size() + 1);
       free.reserve((slabs_.size() + 1) * (slab / size));
       slabs_.push_back(allocate(slab));

@@ -25,7 +25,7 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   scratch_memory& operator=(const scratch_memory&) = delete;
 
   /// The largest number of bytes for which callers may call borrow(), and the limit for the bytes of unused memory in
-  /// pieces of at least `slab` bytes.
+  /// blocks of at least `slab` bytes.
   static constexpr std::size_t most = std::size_t{256} << 20;
 
   /// Lends at least `bytes` bytes, aligned to 256. Before the last owner releases the bytes, all work that uses them
@@ -48,7 +48,7 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   const goes told_;
   mutex mutex_;
   std::map<std::size_t, std::vector<CUdeviceptr>> free_
-      HPE_GUARDED_BY(mutex_);  // unused memory; the key is its size. Small pieces are parts of slabs
+      HPE_GUARDED_BY(mutex_);  // unused memory; the key is its size. Small blocks are parts of slabs
   std::vector<CUdeviceptr> slabs_ HPE_GUARDED_BY(mutex_);
   std::size_t kept_ HPE_GUARDED_BY(mutex_) = 0;
 };

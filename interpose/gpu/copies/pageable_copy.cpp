@@ -21,11 +21,11 @@ CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); 
 
 using writing = transfer::copy_crew::writing;
 
-// The number of bytes in the piece that begins at byte `done` of the copy; if the copy has several rows, the piece
+// The number of bytes in the chunk that begins at byte `done` of the copy; if the copy has several rows, the chunk
 // consists of whole rows.
-std::size_t piece_at(std::size_t done, const box_extent& extent) {
-  const std::size_t piece = transfer::next_piece(done, extent.bytes() - done, pinned_ring::buffer_bytes);
-  return extent.rows == 1 ? piece : std::max(extent.width, piece / extent.width * extent.width);
+std::size_t chunk_at(std::size_t done, const box_extent& extent) {
+  const std::size_t chunk = transfer::next_chunk(done, extent.bytes() - done, pinned_ring::buffer_bytes);
+  return extent.rows == 1 ? chunk : std::max(extent.width, chunk / extent.width * extent.width);
 }
 
 // hpe does not copy rows with fewer bytes: copy engines are slow with these rows, so hpe is not faster than the driver.
@@ -86,7 +86,7 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
 
 // Starts to copy bytes [at, at + bytes) of the data between the buffer `through` and the program's memory. `at` and
 // `bytes` do not count gaps between rows.
-transfer::copy_crew::pending pageable_copy::begin_piece(const sides& what, std::size_t at, std::size_t bytes,
+transfer::copy_crew::pending pageable_copy::begin_chunk(const sides& what, std::size_t at, std::size_t bytes,
                                                         std::byte* through, bool up, writing how) {
   const std::size_t width = what.extent().width;
   box_copy shape{{bytes}};
@@ -99,7 +99,7 @@ transfer::copy_crew::pending pageable_copy::begin_piece(const sides& what, std::
   return up ? crew_.begin(through, host, shape, how) : crew_.begin(host, through, shape, how);
 }
 
-CUresult pageable_copy::queue_piece(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
+CUresult pageable_copy::queue_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
                                     CUstream stream, bool up) const {
   if (what.extent().rows == 1)
     return up ? cu_.cuMemcpyAsync(what.device + at, number_of(through), bytes, stream)
@@ -127,19 +127,19 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
   if (parts == nullptr) return std::nullopt;
   pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
-  struct begun {
+  struct upload_chunk {
     pinned_ring::loan through;
     std::size_t at;
     std::size_t bytes;
     transfer::copy_crew::pending copy;  // finished before the buffer returns to the ring
   };
-  std::optional<begun> last;
+  std::optional<upload_chunk> last;
   CUresult result = CUDA_SUCCESS;
   const auto queue_last = [&] {
     if (!last) return;
     last->copy.finish();
     if (result == CUDA_SUCCESS) {
-      result = queue_piece(what, last->at, last->bytes, last->through.data(), stream, true);
+      result = queue_chunk(what, last->at, last->bytes, last->through.data(), stream, true);
       const CUresult used = last->through.used_by(stream);
       if (result == CUDA_SUCCESS) result = used;
     }
@@ -148,7 +148,7 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
     last.reset();
   };
   for (std::size_t at = 0, part = 0; at < bytes && result == CUDA_SUCCESS; at += part) {
-    part = piece_at(at, what.extent());
+    part = chunk_at(at, what.extent());
     auto through = ring.try_take();
     if (!through) {
       queue_last();  // two threads that hold a buffer while they wait for another one could deadlock
@@ -159,9 +159,9 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
       break;
     }
     // The threads of crew_ fill this buffer while this thread queues the copy of the previous buffer.
-    auto copy = begin_piece(what, at, part, through.data(), true, transfer::copy_crew::to_stage(bytes));
+    auto copy = begin_chunk(what, at, part, through.data(), true, transfer::copy_crew::to_stage(bytes));
     queue_last();
-    last.emplace(begun{std::move(through), at, part, std::move(copy)});
+    last.emplace(upload_chunk{std::move(through), at, part, std::move(copy)});
   }
   queue_last();
   return result;
@@ -175,20 +175,20 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
   if (parts == nullptr) return std::nullopt;
   pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
-  struct piece {
+  struct download_chunk {
     pinned_ring::loan through;
     std::size_t offset;
     std::size_t bytes;
   };
-  std::deque<piece> flying;
+  std::deque<download_chunk> flying;
   CUresult result = CUDA_SUCCESS;
   std::size_t queued = 0;
   const auto queue = [&](pinned_ring::loan through) {
     result = through.wait();
     if (result != CUDA_SUCCESS) return;
-    flying.push_back({std::move(through), queued, piece_at(queued, what.extent())});
-    const piece& next = flying.back();
-    result = queue_piece(what, next.offset, next.bytes, next.through.data(), stream, false);
+    flying.push_back({std::move(through), queued, chunk_at(queued, what.extent())});
+    const download_chunk& next = flying.back();
+    result = queue_chunk(what, next.offset, next.bytes, next.through.data(), stream, false);
     const CUresult used = next.through.used_by(stream);
     if (result == CUDA_SUCCESS) result = used;
     queued += next.bytes;
@@ -200,12 +200,12 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
       queue(std::move(through));
     }
     if (result != CUDA_SUCCESS) break;
-    piece next = std::move(flying.front());
+    download_chunk next = std::move(flying.front());
     flying.pop_front();
     result = next.through.wait();
     if (result != CUDA_SUCCESS) break;
-    begin_piece(what, next.offset, next.bytes, next.through.data(), false, writing::past_caches).finish();
-    // If there is another piece of this copy, uses the buffer for it at once.
+    begin_chunk(what, next.offset, next.bytes, next.through.data(), false, writing::past_caches).finish();
+    // If there is another chunk of this copy, uses the buffer for it at once.
     if (queued < bytes) queue(std::move(next.through));
   }
   return result;

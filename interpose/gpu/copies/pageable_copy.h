@@ -2,7 +2,7 @@
 
 /// Executes large copies between device memory and pageable host memory. The driver stages these copies with one
 /// thread, at 10 to 20 GB/s on machines whose link transfers 55 GB/s. hpe is faster because it uses several threads and
-/// pinned buffers. hpe queues the pieces of a copy on the program's own stream, so the copy is ordered with the other
+/// pinned buffers. hpe queues the chunks of a copy on the program's own stream, so the copy is ordered with the other
 /// work on this stream. As in CUDA, the call returns when the program may overwrite the source (copy from pageable
 /// memory), or when the data has arrived (copy to pageable memory).
 
@@ -54,9 +54,9 @@ class pageable_copy {
     [[nodiscard]] const box_extent& extent() const noexcept { return in_device.extent; }
   };
   [[nodiscard]] bool suitable(const sides& what, CUstream stream) const;
-  CUresult queue_piece(const sides& what, std::size_t at, std::size_t bytes, std::byte* through, CUstream stream,
+  CUresult queue_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through, CUstream stream,
                        bool up) const;
-  transfer::copy_crew::pending begin_piece(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
+  transfer::copy_crew::pending begin_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
                                            bool up, transfer::copy_crew::writing how);
   std::shared_ptr<context_parts> parts_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;

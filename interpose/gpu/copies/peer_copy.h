@@ -2,7 +2,7 @@
 
 /// Executes large copies between devices that cannot access each other's memory, because peer access is not supported
 /// or not enabled. The driver stages these copies through host memory, in one direction at a time; hpe uploads one
-/// piece while it downloads the next piece. hpe queues all pieces at once, so no CPU thread has to wait for the copy,
+/// chunk while it downloads the next chunk. hpe queues all chunks at once, so no CPU thread has to wait for the copy,
 /// and orders the copy on the program's stream like a single piece of work.
 
 #include <optional>

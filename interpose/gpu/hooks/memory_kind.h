@@ -90,11 +90,11 @@ class memory_kind {
 
   // ---- queries
 
-  struct range {
+  struct allocation_range {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
   };
-  [[nodiscard]] virtual std::optional<range> range_at(CUdeviceptr /*address*/) { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<allocation_range> range_at(CUdeviceptr /*address*/) { return std::nullopt; }
   /// Like cuPointerGetAttribute. `value` must not be null.
   [[nodiscard]] virtual std::optional<CUresult> attribute(void* /*value*/, CUpointer_attribute /*attribute*/,
                                                           CUdeviceptr /*address*/) {

@@ -79,9 +79,9 @@ class memory_of_hpe final : public memory_kind {
     return with<oversubscribed>([&](oversubscribed& all) { return std::optional(all.free_all(device)); });
   }
 
-  std::optional<range> range_at(CUdeviceptr address) override {
+  std::optional<allocation_range> range_at(CUdeviceptr address) override {
     const auto object = object_at(address);
-    return object ? std::optional(range{object->base, object->bytes}) : std::nullopt;
+    return object ? std::optional(allocation_range{object->base, object->bytes}) : std::nullopt;
   }
   std::optional<CUresult> attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) override {
     const auto object = object_at(address);
@@ -179,8 +179,8 @@ class memory_of_hpe final : public memory_kind {
       default: return false;
     }
   }
-  static std::vector<oversubscribed::range> ranges_of(const memory_uses& uses) {
-    std::vector<oversubscribed::range> result;
+  static std::vector<oversubscribed::accessed_range> ranges_of(const memory_uses& uses) {
+    std::vector<oversubscribed::accessed_range> result;
     for (const used_range& r : uses.ranges) result.push_back({r.address, r.bytes, r.written ? HPE_INOUT : HPE_IN});
     return result;
   }

@@ -58,7 +58,7 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
     cu.check(cu.cuDevicePrimaryCtxRetain(&primary, ordinal), "finding the context of a GPU");
     cu.cuDevicePrimaryCtxRelease(ordinal);  // the context continues to exist, because hpe's runtime also retains it
     primaries_.push_back(primary);
-    in_one_piece_.emplace_back();
+    sequences_.emplace_back();
   }
   for (const CUdevice gpu : gpus)
     if (const auto number = number_of(gpu)) gpus_.push_back(*number);
@@ -267,9 +267,9 @@ movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>
   return result;
 }
 
-movable_use oversubscribed::use_of(std::span<const range> ranges) const {
+movable_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
   movable_use result;
-  for (const range& each : ranges)
+  for (const accessed_range& each : ranges)
     if (const auto object = objects_.find(each.address); object && each.bytes != 0)
       result.accesses.push_back({pointer(each.address),
                                  std::min<std::size_t>(each.bytes, object->base + object->bytes - each.address),
@@ -277,8 +277,8 @@ movable_use oversubscribed::use_of(std::span<const range> ranges) const {
   return result;
 }
 
-CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found) const {
-  place result;
+CUresult oversubscribed::find_place(CUstream stream, std::optional<stream_place>& found) const {
+  stream_place result;
   const bool is_default = stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
   CUresult told = is_default ? cu_.cuCtxGetCurrent(&result.context) : cu_.cuStreamGetCtx(stream, &result.context);
   if (told == CUDA_SUCCESS && result.context == nullptr) told = CUDA_ERROR_INVALID_CONTEXT;
@@ -298,7 +298,7 @@ CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found
 
 // Captured work does not run on its stream, and CU_STREAM_PER_THREAD means a different stream in each thread. In these
 // cases, an hpe stream cannot represent exactly one stream of the program.
-beside_streams::stand_in oversubscribed::beside_of(const place& where, CUstream stream) {
+beside_streams::stand_in oversubscribed::beside_of(const stream_place& where, CUstream stream) {
   if (where.captured) return beside_.of(where.device, nullptr, false);
   const bool is_own = stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == primaries_[where.device];
   return beside_.of(where.device, stream, is_own);
@@ -332,21 +332,21 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
 
 CUresult oversubscribed::run(CUstream stream, const movable_use& use, function_ref<CUresult()> queue) {
   if (use.none()) return queue();
-  std::optional<place> where;
+  std::optional<stream_place> where;
   if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
   return where ? run(*where, stream, use, queue) : queue();
 }
 
 CUresult oversubscribed::look(const movable_use& use, function_ref<CUresult()> call) {
   if (use.none()) return call();
-  std::optional<place> where;
+  std::optional<stream_place> where;
   if (const CUresult result = find_place(nullptr, where); result != CUDA_SUCCESS) return result;
   if (!where) return call();
   where->captured = true;
   return run(*where, nullptr, use, call);
 }
 
-CUresult oversubscribed::run(const place& where, CUstream stream, const movable_use& use,
+CUresult oversubscribed::run(const stream_place& where, CUstream stream, const movable_use& use,
                              function_ref<CUresult()> queue) {
   try {
     return try_run(where, stream, use, queue);
@@ -355,10 +355,10 @@ CUresult oversubscribed::run(const place& where, CUstream stream, const movable_
   }
 }
 
-CUresult oversubscribed::try_run(const place& where, CUstream stream, const movable_use& use,
+CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const movable_use& use,
                                  function_ref<CUresult()> queue) {
   if (use.none()) return queue();
-  const std::shared_lock whole(in_one_piece_.at(where.device));
+  const std::shared_lock whole(sequences_.at(where.device));
   CUresult result = CUDA_SUCCESS;
   try {
     const beside_streams::stand_in beside = beside_of(where, stream);
@@ -392,14 +392,14 @@ CUresult oversubscribed::try_run(const place& where, CUstream stream, const mova
   }
 }
 
-CUresult oversubscribed::run_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                                    const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
                                    bool& is_begun) {
-  const std::shared_lock whole(in_one_piece_.at(where.device));
+  const std::shared_lock whole(sequences_.at(where.device));
   return queue_parts(where, stream, others, use, queue, is_begun);
 }
 
-CUresult oversubscribed::queue_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                                      const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
                                      bool& is_begun) {
   CUresult result = CUDA_SUCCESS;
@@ -497,7 +497,7 @@ CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_
 }
 
 std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
-                                             bool waits, function_ref<CUresult(std::size_t, std::size_t)> piece) {
+                                             bool waits, function_ref<CUresult(std::size_t, std::size_t)> queue) {
   const auto target = objects_.find(to);
   const auto source = objects_.find(from);
   if (bytes == 0 || (!target && !source)) return std::nullopt;
@@ -505,7 +505,7 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     return object && bytes > object->base + object->bytes - at;
   };
   if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
-  std::optional<place> where;
+  std::optional<stream_place> where;
   if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
   const CUdeviceptr other = target ? from : to;
   memory_type type = memory_type::device;
@@ -529,24 +529,25 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     }
   }
   const CUresult queued = in_parts((target ? target : source)->device, bytes, 1, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of(std::array{range{from + at, part, HPE_IN}, range{to + at, part, HPE_OUT}}),
-               [&] { return piece(at, part); });
+    return run(stream,
+               use_of(std::array{accessed_range{from + at, part, HPE_IN}, accessed_range{to + at, part, HPE_OUT}}),
+               [&] { return queue(at, part); });
   });
   return queued == CUDA_SUCCESS && waits ? cu_.cuStreamSynchronize(stream) : queued;
 }
 
 std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
-                                                  function_ref<CUresult(std::size_t, std::size_t)> piece) {
+                                                  function_ref<CUresult(std::size_t, std::size_t)> queue) {
   const auto target = objects_.find(to);
   if (bytes == 0 || !target) return std::nullopt;
   if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
   return in_parts(target->device, bytes, unit, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of(std::array{range{to + at, part, HPE_OUT}}), [&] { return piece(at, part); });
+    return run(stream, use_of(std::array{accessed_range{to + at, part, HPE_OUT}}), [&] { return queue(at, part); });
   });
 }
 
 std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole,
-                                                CUstream stream, function_ref<CUresult(const box_part&)> piece) try {
+                                                CUstream stream, function_ref<CUresult(const box_part&)> queue) try {
   const auto target = objects_.find(to), source = objects_.find(from);
   if (whole.extent.is_empty() || (!target && !source)) return std::nullopt;
   const auto leaves = [](const auto& object, CUdeviceptr at, const box& shape) {
@@ -561,15 +562,15 @@ std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from
     // The bytes in the gaps between rows must not change, so the access to a range with gaps is HPE_INOUT and not
     // HPE_OUT.
     const bool has_gaps = shape.span() != shape.bytes();
-    return range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
-                 mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};
+    return accessed_range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
+                          mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};
   };
   box_parts parts(whole.extent, sides, bytes_of_part((target ? target : source)->device));
   while (const auto part = parts.next()) {
     const CUresult result = run(stream,
-                                use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : range(),
-                                                  target ? range_of(to, whole.to, *part, HPE_OUT) : range()}),
-                                [&] { return piece(*part); });
+                                use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : accessed_range(),
+                                                  target ? range_of(to, whole.to, *part, HPE_OUT) : accessed_range()}),
+                                [&] { return queue(*part); });
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;

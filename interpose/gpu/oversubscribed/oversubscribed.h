@@ -101,22 +101,22 @@ class oversubscribed {
   /// launch may use, or everything if the parameters are not known.
   [[nodiscard]] movable_use use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const;
   /// A range of memory that a piece of work uses.
-  struct range {
+  struct accessed_range {
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
     hpeAccessMode mode = HPE_INOUT;
   };
-  [[nodiscard]] movable_use use_of(std::span<const range> ranges) const;
+  [[nodiscard]] movable_use use_of(std::span<const accessed_range> ranges) const;
 
   /// The context and device in which a piece of work is queued.
-  struct place {
+  struct stream_place {
     CUcontext context = nullptr;
     unsigned device = 0;
     bool captured = false;
   };
   /// Finds the context and device of a stream; `found` stays empty if hpe has no memory on that device. Returns the
   /// driver's error if the stream (for a default stream, the calling thread) has no usable context.
-  [[nodiscard]] CUresult find_place(CUstream stream, std::optional<place>& found) const;
+  [[nodiscard]] CUresult find_place(CUstream stream, std::optional<stream_place>& found) const;
 
   /// Calls queue(), which queues work of the program on a stream, and orders that work with hpe's own work. If `stream`
   /// is nullptr, the stream is not known; then run() waits for the whole context, so the work is done when run()
@@ -126,24 +126,24 @@ class oversubscribed {
 
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
   /// the used memory at once.
-  CUresult try_run(const place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+  CUresult try_run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
 
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
   /// be in a capture. queue(n, stream) queues the part for GPU n of spread_over(): first for each GPU in `others`, on a
   /// stream of hpe, and finally for GPU 0, on the program's stream. All parts run after the earlier work and before the
   /// later work on the program's stream. Sets is_begun to whether any part has been queued and may run. Returns the
   /// driver's error if the driver refuses a part; throws hpe::error if hpe itself cannot submit the parts.
-  CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
-                     function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
+  CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
+                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
 
-  /// Lets a thread queue work on a device in several pieces: while the object exists, all other threads that queue work
+  /// Lets a thread queue work on a device in several parts: while the object exists, all other threads that queue work
   /// with hpe memory on this device wait.
   class sequence {
    public:
-    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.in_one_piece_.at(device)) {}
+    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {}
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
-    CUresult run_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
-                       function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun) {
+    CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
+                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun) {
       return of_.queue_parts(where, stream, others, use, queue, is_begun);
     }
 
@@ -168,19 +168,19 @@ class oversubscribed {
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
   CUresult look(const movable_use& use, function_ref<CUresult()> call);
 
-  /// Copies contiguous bytes; piece(offset, bytes) queues a part of the copy. Returns nullopt if `bytes` is 0 or
+  /// Copies contiguous bytes; queue(offset, bytes) queues a part of the copy. Returns nullopt if `bytes` is 0 or
   /// neither address is in hpe memory, and CUDA_ERROR_INVALID_VALUE if the bytes extend beyond an hpe allocation. If
   /// `waits` is true, returns only when the bytes have been copied.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool waits,
-                               function_ref<CUresult(std::size_t, std::size_t)> piece);
-  /// Runs work that overwrites a range of any size; piece(offset, bytes) queues the work for a part of the range.
+                               function_ref<CUresult(std::size_t, std::size_t)> queue);
+  /// Runs work that overwrites a range of any size; queue(offset, bytes) queues the work for a part of the range.
   /// Returns nullopt if the range is not in hpe memory. The size of each part is a multiple of `unit`, in bytes.
   std::optional<CUresult> overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
-                                    function_ref<CUresult(std::size_t, std::size_t)> piece);
-  /// Copies or fills a box of any size; piece(part) queues the copy or fill of a part of the box. The address of an
+                                    function_ref<CUresult(std::size_t, std::size_t)> queue);
+  /// Copies or fills a box of any size; queue(part) queues the copy or fill of a part of the box. The address of an
   /// array of the driver is 0. Returns nullopt if neither address is in hpe memory.
   std::optional<CUresult> use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole, CUstream stream,
-                                  function_ref<CUresult(const box_part&)> piece);
+                                  function_ref<CUresult(const box_part&)> queue);
 
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
@@ -200,7 +200,7 @@ class oversubscribed {
   CUresult device_of(CUcontext context, std::optional<unsigned>& found) const;
   CUresult allocate(CUdeviceptr& made, std::size_t bytes, unsigned device);
   bool give_back(freed_memory::list&& freed) noexcept;
-  [[nodiscard]] beside_streams::stand_in beside_of(const place& where, CUstream stream);
+  [[nodiscard]] beside_streams::stand_in beside_of(const stream_place& where, CUstream stream);
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
                            CUcontext context, function_ref<CUresult()> queue);
   /// Returns the largest size, in bytes, of the parts into which hpe divides copies and fills, a multiple of 512. With
@@ -210,9 +210,9 @@ class oversubscribed {
   /// a call fails. Returns the result of the last call; if it throws, the result of refused().
   CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
                     function_ref<CUresult(std::size_t, std::size_t)> part);
-  CUresult run(const place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
-  CUresult queue_parts(const place& where, CUstream stream, std::span<const unsigned> others, const movable_use& use,
-                       function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
+  CUresult run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+  CUresult queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
+                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
   enum class memory_type : std::uint8_t { device, pinned, pageable };
   /// Finds the type of the memory at an address outside hpe memory.
   CUresult find_type(CUdeviceptr address, memory_type& found) const;
@@ -230,7 +230,7 @@ class oversubscribed {
   beside_streams beside_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.
-  std::deque<std::shared_mutex> in_one_piece_;
+  std::deque<std::shared_mutex> sequences_;
   mutex parts_mutex_;
   std::set<std::pair<CUcontext, CUstream>> streams_of_parts_ HPE_GUARDED_BY(parts_mutex_);
 };

@@ -63,7 +63,7 @@ bool part_launches::queue(const spread_launch& what, const cut_launch& how, mova
   return is_begun || result == CUDA_SUCCESS;
 }
 
-bool part_launches::queue(const spread_launch& what, const oversubscribed::place& where, const cut_launch& how,
+bool part_launches::queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
                           movable_use use, CUresult& result) {
   const auto run = [&](std::span<const unsigned> others, const movable_use& memory,
                        function_ref<CUresult(unsigned, CUstream)> part, bool& is_begun) {
@@ -122,7 +122,7 @@ std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_ker
   return kernels_.load(kernel, what.function, what.shared_bytes);
 }
 
-CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::place& where,
+CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
                                       const std::string& refusal, const std::string& unreachable,
                                       function_ref<CUresult()> alone) {
   const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
@@ -187,7 +187,7 @@ part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubsc
 CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
                                      const movable_use& use, function_ref<CUresult()> whole,
                                      function_ref<CUresult()> alone) {
-  std::optional<oversubscribed::place> where;
+  std::optional<oversubscribed::stream_place> where;
   if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
   if (!where) return whole();
   try {

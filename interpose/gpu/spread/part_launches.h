@@ -74,16 +74,16 @@ class part_launches {
   /// Queues the parts of a launch, which run at the same time, and sets `result` to the driver's result. `use` is the
   /// memory that the parts use, without the copies of arrays in how.replacing. If no part has been queued, throws
   /// hpe::error or returns false.
-  bool queue(const spread_launch& what, const oversubscribed::place& where, const cut_launch& how, movable_use use,
-             CUresult& result);
+  bool queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
+             movable_use use, CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
   /// otherwise in parts that run one after the other. `refusal` is the error message of the attempt to queue the whole
   /// launch. `unreachable` is the reason why other GPUs cannot use the launch's memory; empty if they can. If the
   /// launch cannot run in parts either, throws HPE_ERROR_OUT_OF_MEMORY with a message that names the obstacle. If only
   /// some of the parts can be queued, logs an error and returns CUDA_ERROR_LAUNCH_FAILED.
-  CUresult queue_in_time(const spread_launch& what, const oversubscribed::place& where, const std::string& refusal,
-                         const std::string& unreachable, function_ref<CUresult()> alone);
+  CUresult queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
+                         const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone);
 
  private:
   void share_memory();

@@ -36,11 +36,12 @@ std::vector<std::shared_ptr<program_image>> images_in(const std::string& path) {
 /// mapped.
 struct mapped_object {
   std::string path;
-  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pieces;  // begin and end
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> segments;  // begin and end
 
   [[nodiscard]] bool contains(const void* address) const {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
-    return std::ranges::any_of(pieces, [&](const auto& piece) { return piece.first <= at && at < piece.second; });
+    return std::ranges::any_of(segments,
+                               [&](const auto& segment) { return segment.first <= at && at < segment.second; });
   }
 };
 
@@ -54,7 +55,7 @@ std::vector<mapped_object> mapped_objects() {
         for (unsigned n = 0; n < about->dlpi_phnum; ++n) {
           const ElfW(Phdr)& header = about->dlpi_phdr[n];
           const std::uintptr_t begin = about->dlpi_addr + header.p_vaddr;
-          if (header.p_type == PT_LOAD) object.pieces.emplace_back(begin, begin + header.p_memsz);
+          if (header.p_type == PT_LOAD) object.segments.emplace_back(begin, begin + header.p_memsz);
         }
         return 0;
       },

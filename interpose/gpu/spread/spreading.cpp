@@ -263,7 +263,7 @@ void spreading::load(const spread_launch& what, decided& how) {
   }
 }
 
-CUresult spreading::launch_decided(const spread_launch& what, const oversubscribed::place& where, decided& how,
+CUresult spreading::launch_decided(const spread_launch& what, const oversubscribed::stream_place& where, decided& how,
                                    function_ref<CUresult()> alone) {
   CUresult result = CUDA_SUCCESS;
   if (!how.plan.parts.empty()) {
@@ -288,7 +288,7 @@ CUresult spreading::launch_decided(const spread_launch& what, const oversubscrib
 
 CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept {
   try {
-    std::optional<oversubscribed::place> where;
+    std::optional<oversubscribed::stream_place> where;
     if (const CUresult result = memory_.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
     if (!where) return alone();
     const bool is_own = where->context == gpus_.context(0) && !where->captured;

@@ -96,8 +96,8 @@ class spreading {
   static void stays_alone(decided& how, const std::string& reason);
   /// Loads the code for a launch in parts. If the driver refuses the code, the launch stays on one GPU.
   void load(const spread_launch& what, decided& how);
-  [[nodiscard]] CUresult launch_decided(const spread_launch& what, const oversubscribed::place& where, decided& how,
-                                        function_ref<CUresult()> alone);
+  [[nodiscard]] CUresult launch_decided(const spread_launch& what, const oversubscribed::stream_place& where,
+                                        decided& how, function_ref<CUresult()> alone);
 
   inline static constinit std::atomic<spreading*> the_one{nullptr};
 

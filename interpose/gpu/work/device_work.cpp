@@ -25,7 +25,7 @@ void device_work::tell(std::initializer_list<used_range> ranges) {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;
   if (queued_uses::kept() && ranges.size() != 0) {
-    used_ = std::make_unique<std::vector<queued_uses::range>>();
+    used_ = std::make_unique<std::vector<queued_uses::queued_range>>();
     for (const used_range& r : ranges) used_->push_back({r.address, r.end()});
   }
   if (!adopted_memory::any()) return;
@@ -43,7 +43,7 @@ void device_work::tell(const kernel_launch& launch) {
   const auto words = words_of(hpe->driver(), launch);
   if (!words) return tell(std::initializer_list<used_range>{});
   if (queued_uses::kept()) {
-    used_ = std::make_unique<std::vector<queued_uses::range>>();
+    used_ = std::make_unique<std::vector<queued_uses::queued_range>>();
     const auto use = [&](CUdeviceptr address) {
       if (may_be_address(address)) used_->push_back({address, address + 1});
     };

@@ -90,10 +90,10 @@ class device_work {
   void end() noexcept;
   void note() noexcept;
 
-  queuing_threads::place& here_;
+  queuing_threads::thread_record& here_;
   CUstream stream_;
   adopted_memory::work_in_flight in_flight_;
-  std::unique_ptr<std::vector<queued_uses::range>> used_;  // the memory that the work uses; nullptr: any memory
+  std::unique_ptr<std::vector<queued_uses::queued_range>> used_;  // the memory that the work uses; nullptr: any memory
   bool begun_ = false;
   bool needs_wait_ = true;
   bool writes_elsewhere_ = false;

@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::size_t most_uses = 1024;  // the largest number of recorded uses on one stream (see shrink())
 
-bool meet(queued_uses::range a, queued_uses::range b) noexcept { return a.begin < b.end && b.begin < a.end; }
+bool meet(queued_uses::queued_range a, queued_uses::queued_range b) noexcept {
+  return a.begin < b.end && b.begin < a.end;
+}
 
 // The per-thread default streams of all threads have the same handle, and a wait for the caller's stream does not cover
 // the work of other threads. So work on these streams counts as work on an unknown stream.
@@ -38,18 +40,18 @@ void queued_uses::keep() {
   queuing_threads::wait_until_none();
 }
 
-void queued_uses::note(CUstream stream, std::span<const range> used) noexcept { add(stream, used); }
+void queued_uses::note(CUstream stream, std::span<const queued_range> used) noexcept { add(stream, used); }
 
 void queued_uses::note_any(CUstream stream) noexcept { add(stream, std::nullopt); }
 
-void queued_uses::add(CUstream stream, std::optional<std::span<const range>> used) noexcept {
+void queued_uses::add(CUstream stream, std::optional<std::span<const queued_range>> used) noexcept {
   const lock_guard lock(mutex_);
   const std::uint64_t number = noted_.load(std::memory_order_relaxed) + 1;
-  work* w = nullptr;
+  unfinished_work* w = nullptr;
   try {
     w = &streams_[waitable(stream)];
     if (used)
-      for (const range& r : *used) w->uses.push_back({r, number});
+      for (const queued_range& r : *used) w->uses.push_back({r, number});
     if (w->uses.size() > most_uses) w->shrink();
   } catch (const std::bad_alloc&) {
     used.reset();
@@ -61,11 +63,11 @@ void queued_uses::add(CUstream stream, std::optional<std::span<const range>> use
 }
 
 // Removes all but the last use of each range. If too many uses remain, replaces them by one use of any memory.
-void queued_uses::work::shrink() {
-  std::ranges::sort(uses, [](const use& a, const use& b) {
+void queued_uses::unfinished_work::shrink() {
+  std::ranges::sort(uses, [](const noted_use& a, const noted_use& b) {
     return std::tie(a.memory.begin, a.memory.end, b.number) < std::tie(b.memory.begin, b.memory.end, a.number);
   });
-  const auto same = [](const use& a, const use& b) {
+  const auto same = [](const noted_use& a, const noted_use& b) {
     return a.memory.begin == b.memory.begin && a.memory.end == b.memory.end;
   };
   uses.erase(std::unique(uses.begin(), uses.end(), same), uses.end());
@@ -74,14 +76,14 @@ void queued_uses::work::shrink() {
   last_of_anything = last;
 }
 
-void queued_uses::work::drop(std::uint64_t number) {
+void queued_uses::unfinished_work::drop(std::uint64_t number) {
   if (last_of_anything <= number) last_of_anything = 0;
   if (last <= number) return uses.clear();
-  std::erase_if(uses, [number](const use& u) { return u.number <= number; });
+  std::erase_if(uses, [number](const noted_use& u) { return u.number <= number; });
 }
 
-bool queued_uses::work::uses_any_of(range memory) const noexcept {
-  return last_of_anything != 0 || std::ranges::any_of(uses, [&](const use& u) { return meet(u.memory, memory); });
+bool queued_uses::unfinished_work::uses_any_of(queued_range memory) const noexcept {
+  return last_of_anything != 0 || std::ranges::any_of(uses, [&](const noted_use& u) { return meet(u.memory, memory); });
 }
 
 void queued_uses::done(std::uint64_t number) noexcept {
@@ -96,7 +98,7 @@ void queued_uses::done(CUstream stream, std::uint64_t number) noexcept {
   if (const auto found = streams_.find(stream); found != streams_.end()) found->second.drop(number);
 }
 
-std::optional<std::vector<CUstream>> queued_uses::streams_that_use(range memory) const {
+std::optional<std::vector<CUstream>> queued_uses::streams_that_use(queued_range memory) const {
   std::vector<CUstream> result;
   const lock_guard lock(mutex_);
   for (const auto& [stream, w] : streams_) {
@@ -113,9 +115,9 @@ void queued_uses::ends(CUstream stream) noexcept {
   const lock_guard lock(mutex_);
   const auto found = streams_.find(stream);
   if (found == streams_.end()) return;
-  const work gone = std::move(found->second);
+  const unfinished_work gone = std::move(found->second);
   streams_.erase(found);
-  work& rest = streams_[unknown_stream()];
+  unfinished_work& rest = streams_[unknown_stream()];
   rest.last = std::max(rest.last, gone.last);
   rest.last_of_anything = std::max(rest.last_of_anything, gone.last_of_anything);
   try {

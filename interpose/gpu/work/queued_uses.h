@@ -21,7 +21,7 @@ class queued_uses {
  public:
   /// A range of addresses in device memory. A range of one byte comes from a parameter of a kernel and represents the
   /// whole allocation that contains the byte.
-  struct range {
+  struct queued_range {
     CUdeviceptr begin = 0;
     CUdeviceptr end = 0;
   };
@@ -33,7 +33,7 @@ class queued_uses {
   void keep();
 
   /// To be called after the driver has queued, on a stream, work that may use these ranges.
-  void note(CUstream stream, std::span<const range> used) noexcept;
+  void note(CUstream stream, std::span<const queued_range> used) noexcept;
   /// Like note, for work that may use any memory.
   void note_any(CUstream stream) noexcept;
 
@@ -46,7 +46,7 @@ class queued_uses {
 
   /// Returns the streams whose unfinished work may use a range. Returns nullopt if some of this work is on a stream for
   /// which a wait is impossible: an unknown stream, a destroyed stream, or the default stream of a thread.
-  [[nodiscard]] std::optional<std::vector<CUstream>> streams_that_use(range memory) const;
+  [[nodiscard]] std::optional<std::vector<CUstream>> streams_that_use(queued_range memory) const;
 
   /// To be called before the program destroys a stream; the work on the stream continues. Waits until no thread holds a
   /// lock of hold_streams().
@@ -55,26 +55,26 @@ class queued_uses {
   [[nodiscard]] std::shared_lock<std::shared_mutex> hold_streams() const { return std::shared_lock(ends_); }
 
  private:
-  struct use {
-    range memory;
+  struct noted_use {
+    queued_range memory;
     std::uint64_t number = 0;
   };
   // The unfinished work on one stream.
-  struct work {
+  struct unfinished_work {
     std::uint64_t last = 0;              // the number of the last piece of work
     std::uint64_t last_of_anything = 0;  // the number of the last piece that may use any memory, or 0
-    std::vector<use> uses;
+    std::vector<noted_use> uses;
     void shrink();
     void drop(std::uint64_t number);
-    [[nodiscard]] bool uses_any_of(range memory) const noexcept;
+    [[nodiscard]] bool uses_any_of(queued_range memory) const noexcept;
   };
-  void add(CUstream stream, std::optional<std::span<const range>> used) noexcept;
+  void add(CUstream stream, std::optional<std::span<const queued_range>> used) noexcept;
 
   inline static constinit std::atomic<bool> is_kept{false};
 
   mutable std::shared_mutex ends_;
   mutable mutex mutex_;  // not held while hpe calls the driver
-  std::map<CUstream, work> streams_ HPE_GUARDED_BY(mutex_);
+  std::map<CUstream, unfinished_work> streams_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> noted_{0};
 };
 

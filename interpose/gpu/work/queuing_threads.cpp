@@ -8,11 +8,11 @@
 
 namespace hpe::cuda_hooks {
 
-constinit thread_local queuing_threads::place* queuing_threads::of_this_thread = nullptr;
+constinit thread_local queuing_threads::thread_record* queuing_threads::of_this_thread = nullptr;
 
 namespace {
 
-constinit std::atomic<queuing_threads::place*> places{nullptr};
+constinit std::atomic<queuing_threads::thread_record*> records{nullptr};
 
 long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
 
@@ -20,22 +20,22 @@ long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0
 
 // Releases the thread's record when the thread ends. If a thread-local destructor that runs later queues work, the
 // thread uses another record, which is never released.
-struct place_holder {
-  queuing_threads::place* held = nullptr;
-  ~place_holder() {
+struct record_holder {
+  queuing_threads::thread_record* held = nullptr;
+  ~record_holder() {
     queuing_threads::of_this_thread = nullptr;
     if (held != nullptr) held->taken.store(false, std::memory_order_release);
   }
 };
 
-queuing_threads::place& queuing_threads::take_place() {
-  static thread_local place_holder holder;
-  place* found = places.load(std::memory_order_acquire);
+queuing_threads::thread_record& queuing_threads::take_record() {
+  static thread_local record_holder holder;
+  thread_record* found = records.load(std::memory_order_acquire);
   while (found != nullptr && found->taken.exchange(true, std::memory_order_acq_rel)) found = found->next;
   if (found == nullptr) {
-    found = new place;
-    found->next = places.load(std::memory_order_relaxed);
-    while (!places.compare_exchange_weak(found->next, found, std::memory_order_acq_rel)) {
+    found = new thread_record;
+    found->next = records.load(std::memory_order_relaxed);
+    while (!records.compare_exchange_weak(found->next, found, std::memory_order_acq_rel)) {
     }
   }
   holder.held = found;
@@ -47,27 +47,27 @@ bool queuing_threads::prepare() noexcept { return barrier(MEMBARRIER_CMD_REGISTE
 
 void queuing_threads::wait_until_none() noexcept {
   barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-  for (const place* p = places.load(std::memory_order_acquire); p != nullptr; p = p->next)
-    while (p->queuing.load(std::memory_order_acquire)) std::this_thread::yield();
+  for (const thread_record* r = records.load(std::memory_order_acquire); r != nullptr; r = r->next)
+    while (r->queuing.load(std::memory_order_acquire)) std::this_thread::yield();
 }
 
 queuing_threads::queued_so_far::queued_so_far() noexcept {
-  for (place* p = places.load(std::memory_order_acquire); p != nullptr && count_ < most; p = p->next) {
-    const std::uint64_t queued = p->queued.load(std::memory_order_acquire);
-    if (p->done.load(std::memory_order_relaxed) < queued) parts_[count_++] = {p, queued};
+  for (thread_record* r = records.load(std::memory_order_acquire); r != nullptr && count_ < most; r = r->next) {
+    const std::uint64_t queued = r->queued.load(std::memory_order_acquire);
+    if (r->done.load(std::memory_order_relaxed) < queued) parts_[count_++] = {r, queued};
   }
 }
 
 // The thread may change the other members after this function has read `queued`. `elsewhere` can only grow, so in this
 // case the record may omit a thread that it could cover, but never covers too much work.
 queuing_threads::queued_so_far::queued_so_far(CUstream stream) noexcept {
-  const place* const own = of_this_thread;
-  for (place* p = places.load(std::memory_order_acquire); p != nullptr && count_ < most; p = p->next) {
-    const std::uint64_t queued = p->queued.load(std::memory_order_acquire);
+  const thread_record* const own = of_this_thread;
+  for (thread_record* r = records.load(std::memory_order_acquire); r != nullptr && count_ < most; r = r->next) {
+    const std::uint64_t queued = r->queued.load(std::memory_order_acquire);
     const bool same =
-        p->stream.load(std::memory_order_acquire) == stream && (stream != CU_STREAM_PER_THREAD || p == own);
-    const std::uint64_t done = p->done.load(std::memory_order_relaxed);
-    if (same && done < queued && p->elsewhere.load(std::memory_order_relaxed) <= done) parts_[count_++] = {p, queued};
+        r->stream.load(std::memory_order_acquire) == stream && (stream != CU_STREAM_PER_THREAD || r == own);
+    const std::uint64_t done = r->done.load(std::memory_order_relaxed);
+    if (same && done < queued && r->elsewhere.load(std::memory_order_relaxed) <= done) parts_[count_++] = {r, queued};
   }
 }
 
@@ -82,8 +82,8 @@ void queuing_threads::queued_so_far::done() const noexcept {
 }
 
 bool queuing_threads::all_done() noexcept {
-  for (const place* p = places.load(std::memory_order_acquire); p != nullptr; p = p->next)
-    if (p->done.load(std::memory_order_acquire) < p->queued.load(std::memory_order_acquire)) return false;
+  for (const thread_record* r = records.load(std::memory_order_acquire); r != nullptr; r = r->next)
+    if (r->done.load(std::memory_order_acquire) < r->queued.load(std::memory_order_acquire)) return false;
   return true;
 }
 

@@ -24,10 +24,10 @@ inline CUstream unknown_stream() noexcept {
 class queuing_threads {
  public:
   /// The record of one thread. The record is never destroyed; when the thread has ended, another thread may reuse it.
-  struct place {
+  struct thread_record {
     std::atomic<bool> queuing{false};
     std::atomic<bool> taken{true};
-    place* next = nullptr;
+    thread_record* next = nullptr;
     // The number of pieces of work that the thread has queued; only the thread itself increments it, after it has
     // queued a piece.
     std::atomic<std::uint64_t> queued{0};
@@ -38,25 +38,25 @@ class queuing_threads {
   };
 
   /// Returns the calling thread's record. The first call in a thread may throw std::bad_alloc.
-  static place& mine() {
-    place* const found = of_this_thread;
-    return found != nullptr ? *found : take_place();
+  static thread_record& mine() {
+    thread_record* const found = of_this_thread;
+    return found != nullptr ? *found : take_record();
   }
 
-  static void enter(place& p) noexcept {
-    p.queuing.store(true, std::memory_order_relaxed);
+  static void enter(thread_record& r) noexcept {
+    r.queuing.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // pairs with the barrier in wait_until_none
   }
-  static void leave(place& p) noexcept { p.queuing.store(false, std::memory_order_release); }
+  static void leave(thread_record& r) noexcept { r.queuing.store(false, std::memory_order_release); }
   /// Records that the calling thread has queued a piece of work on a stream. To be called after the driver's call has
   /// returned.
-  static void count(place& p, CUstream stream) noexcept {
-    const std::uint64_t before = p.queued.load(std::memory_order_relaxed);
-    if (p.stream.load(std::memory_order_relaxed) != stream) {
-      p.elsewhere.store(before, std::memory_order_relaxed);
-      p.stream.store(stream, std::memory_order_release);
+  static void count(thread_record& r, CUstream stream) noexcept {
+    const std::uint64_t before = r.queued.load(std::memory_order_relaxed);
+    if (r.stream.load(std::memory_order_relaxed) != stream) {
+      r.elsewhere.store(before, std::memory_order_relaxed);
+      r.stream.store(stream, std::memory_order_release);
     }
-    p.queued.store(before + 1, std::memory_order_release);
+    r.queued.store(before + 1, std::memory_order_release);
   }
 
   /// Marks the calling thread as queuing a piece of work while the object exists.
@@ -71,7 +71,7 @@ class queuing_threads {
     visit& operator=(const visit&) = delete;
 
    private:
-    place& here_;
+    thread_record& here_;
     CUstream stream_;
   };
 
@@ -96,12 +96,12 @@ class queuing_threads {
     void done() const noexcept;
 
    private:
-    struct part {
-      place* of;
+    struct queued_by_thread {
+      thread_record* of;
       std::uint64_t queued;
     };
     static constexpr std::size_t most = 64;  // the largest number of threads in one record
-    std::array<part, most> parts_;
+    std::array<queued_by_thread, most> parts_;
     std::size_t count_ = 0;
   };
   /// Whether all work that the program has queued is known to be done.
@@ -112,14 +112,14 @@ class queuing_threads {
   [[nodiscard]] static bool watched() noexcept { return somebody_asks.load(std::memory_order_relaxed); }
 
  private:
-  friend struct place_holder;
-  static place& take_place();
+  friend struct record_holder;
+  static thread_record& take_record();
 
   inline static constinit std::atomic<bool> somebody_asks{false};
 
   // With the initial-exec model, an access to the variable needs no function call. This model is possible because the
   // dynamic linker loads the library when the process starts.
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local place* of_this_thread;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local thread_record* of_this_thread;
 };
 
 }  // namespace hpe::cuda_hooks

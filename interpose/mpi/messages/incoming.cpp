@@ -90,7 +90,7 @@ incoming::~incoming() {
   if (made_) HPE_REAL(Type_free)(&what_.type);
 }
 
-incoming::slot incoming::where() const noexcept {
+incoming::buffer_arguments incoming::where() const noexcept {
   if (landing_) return {landing_.get(), static_cast<int>(std::max(which_.size(), envelope_bytes)), handles::get().byte};
   return {staged_ ? staged_->pointer() : what_.buffer, what_.count, what_.type};
 }

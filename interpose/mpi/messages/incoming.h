@@ -47,7 +47,7 @@ class incoming final : public message {
   void found(const matched& what) { in<receive_phase::ready>().found = what; }
 
   /// The buffer arguments for MPI's own receive.
-  struct slot {
+  struct buffer_arguments {
     void* place;
     int count;
     MPI_Datatype type;
@@ -56,7 +56,7 @@ class incoming final : public message {
   /// For a blocking call that uses MPI's own receive: where() returns the buffer arguments for MPI's receive. After the
   /// receive, is_left() returns true if MPI has received an envelope or too many bytes; the caller must then call
   /// carry_out(). If is_left() returns false, the message is in the program's buffer.
-  [[nodiscard]] slot where() const noexcept;
+  [[nodiscard]] buffer_arguments where() const noexcept;
   [[nodiscard]] bool is_left(const MPI_Status& status);
   /// Waits until no sender copies to the buffer. Call this if MPI's own receive has failed or was not made. The caller
   /// must not hold a progress::guard.

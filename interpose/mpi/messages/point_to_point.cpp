@@ -74,7 +74,7 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
 
 // Calls MPI's own blocking receive and returns its result. Returns nullopt, without effect, if hpe may have taken the
 // message out of MPI.
-taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* status) {
+taken receive_in_mpi(const incoming::buffer_arguments& to, const receive& what, MPI_Status* status) {
   if (!job::current()->several_threads)
     return HPE_REAL(Recv)(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
   MPI_Request request = handles::get().request_null;
@@ -96,7 +96,7 @@ int receive_by_request(const char* function, const receive& what, MPI_Status* st
 template <class Call>
 int receive_little(const char* function, const receive& what, std::size_t room, MPI_Status* status, Call&& call) {
   auto landing = envelope::landing();
-  const taken received = call(incoming::slot{landing.get(), envelope_bytes, handles::get().byte}, status);
+  const taken received = call(incoming::buffer_arguments{landing.get(), envelope_bytes, handles::get().byte}, status);
   if (!received) return receive_by_request(function, what, status);
   const int result = *received;
   if (result != MPI_SUCCESS) return result;
@@ -139,7 +139,8 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
     return receive_little(function, what, *room, status, call);
   }
   if (here || !envelope::fits(what.count, what.type)) it = begin_blocking(what);
-  const taken received = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
+  const taken received =
+      call(it ? it->where() : incoming::buffer_arguments{what.buffer, what.count, what.type}, status);
   if (it && (!received || *received != MPI_SUCCESS)) it->await_settled();
   if (!received) {
     it.reset();
@@ -197,8 +198,9 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
         if (const taken received = receive_in_mpi({buf, count, type}, what, status)) return received;
     }
     if (!set_aside::of_process().empty()) return receive_by_request(function, what, status);
-    return receive_now(function, what, status,
-                       [&](const incoming::slot& to, MPI_Status* its) { return receive_in_mpi(to, what, its); });
+    return receive_now(function, what, status, [&](const incoming::buffer_arguments& to, MPI_Status* its) {
+      return receive_in_mpi(to, what, its);
+    });
   });
 }
 
@@ -289,7 +291,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       from = staged->pointer();
     }
     return receive_now(function, {recvbuf, recvcount, recvtype, source, recvtag, comm}, status,
-                       [&](const incoming::slot& to, MPI_Status* its) {
+                       [&](const incoming::buffer_arguments& to, MPI_Status* its) {
                          return HPE_REAL(Sendrecv)(from, sendcount, sendtype, dest, sendtag, to.place, to.count,
                                                    to.type, source, recvtag, comm, its);
                        });
@@ -314,7 +316,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
     std::optional<staged_buffer> staged;
     if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
     if (!apart) {
-      const auto exchange = [&](const incoming::slot& to, MPI_Status* its) {
+      const auto exchange = [&](const incoming::buffer_arguments& to, MPI_Status* its) {
         if (to.place == buf)
           return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, its);
         return HPE_REAL(Sendrecv)(staged ? staged->pointer() : buf, count, type, dest, sendtag, to.place, to.count,

@@ -40,11 +40,11 @@ bool unmatched_sends::is_next(std::uint64_t number) {
   const send_address& to = found->to;
   if (std::any_of(messages_.begin(), found, [&](const message& m) { return !m.placed && m.to == to; })) return false;
   const lock_guard lock(mutex_);
-  const slot& its = slot_of(to);
+  const address_slot& its = slot_of(to);
   return its.noted != 0 && its.last == to ? its.matched : !its.others && !sent_before_.load(std::memory_order_relaxed);
 }
 
-unmatched_sends::slot& unmatched_sends::slot_of(const send_address& to) {
+unmatched_sends::address_slot& unmatched_sends::slot_of(const send_address& to) {
   const std::size_t hash = std::hash<MPI_Comm>()(to.comm) / 16 + static_cast<std::size_t>(to.destination) * 37 +
                            static_cast<std::size_t>(to.tag);
   return slots_[hash % slots_.size()];
@@ -52,7 +52,7 @@ unmatched_sends::slot& unmatched_sends::slot_of(const send_address& to) {
 
 void unmatched_sends::note(const send_address& to) noexcept {
   const lock_guard lock(mutex_);
-  slot& its = slot_of(to);
+  address_slot& its = slot_of(to);
   if (its.noted != 0 && its.last != to && !its.matched) its.others = true;
   its.last = to;
   its.noted = ++noted_;
@@ -104,7 +104,7 @@ unmatched_sends::starts::~starts() {
 void unmatched_sends::settle(const message& its) {
   if (job::current()->several_threads) return;
   const lock_guard lock(mutex_);
-  slot& at = slot_of(its.to);
+  address_slot& at = slot_of(its.to);
   if (at.noted > its.noted) return;
   const bool known = at.noted != 0 && at.last == its.to;
   if (!known && !at.others && !sent_before_.load(std::memory_order_relaxed)) return;

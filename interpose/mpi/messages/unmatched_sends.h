@@ -86,7 +86,7 @@ class unmatched_sends {
   };
   // The state of messages that MPI has sent to the addresses of one slot. Many addresses share a slot, which stores
   // only the last of these addresses. `others`: whether there may be unmatched messages to other addresses of the slot.
-  struct slot {
+  struct address_slot {
     send_address last;
     std::uint64_t noted = 0;  // the number of the last call of note() for the slot; 0 if there was none
     bool matched = true;      // whether the messages to `last` are matched
@@ -95,7 +95,7 @@ class unmatched_sends {
 
   void note(const send_address& to) noexcept HPE_EXCLUDES(mutex_);
   void settle(const message& its) HPE_EXCLUDES(mutex_);
-  [[nodiscard]] slot& slot_of(const send_address& to) HPE_REQUIRES(mutex_);
+  [[nodiscard]] address_slot& slot_of(const send_address& to) HPE_REQUIRES(mutex_);
 
   // Whether MPI has sent a message before the process had memory of the CUDA driver. hpe does not call note() for such
   // messages.
@@ -105,7 +105,7 @@ class unmatched_sends {
   std::vector<message> messages_;  // in the order in which their envelopes were sent
   mutex mutex_;
   std::uint64_t noted_ HPE_GUARDED_BY(mutex_) = 1;
-  std::array<slot, 512> slots_ HPE_GUARDED_BY(mutex_);
+  std::array<address_slot, 512> slots_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<MPI_Request, send_address> persistent_ HPE_GUARDED_BY(mutex_);
 };
 

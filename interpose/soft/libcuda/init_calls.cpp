@@ -19,7 +19,7 @@ using hpe::cudart::require;
 namespace {
 
 /// A function that cuGetProcAddress can return.
-struct entry {
+struct driver_function {
   std::string_view name;
   int since;  ///< the first CUDA version that contains this version of the function
   void* function;
@@ -27,7 +27,7 @@ struct entry {
 };
 
 const auto& entries() {
-  static const entry all[] = {
+  static const driver_function all[] = {
 #define HPE_LIBCUDA_ENTRY(name, since, function, own) \
   {#name, since, reinterpret_cast<void*>(&::function), reinterpret_cast<void*>(&::own)},
 #include <entries.def>
@@ -38,10 +38,10 @@ const auto& entries() {
 
 /// Returns the newest version of a function that a version of CUDA contains; null if it contains none. Sets is_known to
 /// whether any version of the function exists.
-const entry* find(std::string_view name, int version, bool& is_known) {
-  const entry* last = nullptr;
+const driver_function* find(std::string_view name, int version, bool& is_known) {
+  const driver_function* last = nullptr;
   is_known = false;
-  for (const entry& each : entries()) {
+  for (const driver_function& each : entries()) {
     if (each.name != name) continue;
     is_known = true;
     if (each.since <= version) last = &each;
@@ -86,7 +86,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int ve
     constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     require(symbol != nullptr && function != nullptr && (flags & ~known) == 0 && flags != known, cudaErrorInvalidValue);
     bool is_known = false;
-    const entry* const found = find(symbol, version, is_known);
+    const driver_function* const found = find(symbol, version, is_known);
     *function = nullptr;
     if (result != nullptr) {
       *result = found != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS

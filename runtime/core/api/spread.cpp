@@ -93,9 +93,9 @@ hpeStatus hpeLaunchParts(const hpePart* parts, size_t part_count, hpeKernel kern
     HPE_REQUIRE(parts != nullptr && part_count != 0, HPE_ERROR_INVALID_ARGUMENT,
                 "kernel {} is launched in parts, but the list of its parts is empty", kernel->name);
     auto& it = runtime::instance();
-    std::vector<spreader::part> list;
+    std::vector<spreader::launch_part> list;
     for (const hpePart& p : std::span(parts, part_count)) {
-      spreader::part& made = list.emplace_back();
+      spreader::launch_part& made = list.emplace_back();
       made.device = hpe::core::device_or_current(it, p.device);
       std::copy(std::begin(p.first), std::end(p.first), made.first.begin());
       std::copy(std::begin(p.blocks), std::end(p.blocks), made.blocks.begin());

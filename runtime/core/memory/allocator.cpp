@@ -167,7 +167,7 @@ void allocator::clear_small(const allocation& object) {
     const auto run = r.blocks_of(bytes);
     for (std::uint64_t b = run.begin; b < run.end && !r.single_copy(); ++b)
       on_host = on_host && (r.state(b) == block_state::host || r.state(b) == block_state::fresh);
-    if (on_host && with_.host.hold(r, bytes, work::host_memory::use::write)) {
+    if (on_host && with_.host.hold(r, bytes, work::host_memory::shadow_use::write)) {
       std::memset(space_.alias(object.base), 0, object.bytes);
       return;
     }

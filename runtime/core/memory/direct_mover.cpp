@@ -16,7 +16,7 @@ using coherence::mapped_range;
 using coherence::region;
 using coherence::region_layout;
 
-/// Device memory for a temporary copy of each piece, at addresses that belong to no region.
+/// Device memory for a temporary copy of each range, at addresses that belong to no region.
 class direct_mover::temporary_memory {
  public:
   temporary_memory(device::device_set& devices, memory::segment_allocator& addresses)
@@ -24,35 +24,35 @@ class direct_mover::temporary_memory {
   temporary_memory(const temporary_memory&) = delete;
   temporary_memory& operator=(const temporary_memory&) = delete;
   ~temporary_memory() {
-    for (const piece& p : mapped_) devices_.at(p.from).unmap(p.temporary, p.range.size());
+    for (const moved_range& each : mapped_) devices_.at(each.from).unmap(each.temporary, each.range.size());
     if (base_ != nullptr) addresses_.free(base_, granules_);
   }
 
-  /// Maps memory for the pieces and sets their temporary addresses. Returns false if there is too little device memory
+  /// Maps memory for the ranges and sets their temporary addresses. Returns false if there is too little device memory
   /// or address space.
-  bool map(std::vector<piece>& pieces) {
+  bool map(std::vector<moved_range>& ranges) {
     std::map<std::uint16_t, std::uint64_t> needed;
-    for (const piece& p : pieces) {
-      needed[p.from] += p.range.size();
-      granules_ += p.range.size() / granule_size;
+    for (const moved_range& each : ranges) {
+      needed[each.from] += each.range.size();
+      granules_ += each.range.size() / granule_size;
     }
     // One granule of each device stays free for other allocations.
     for (const auto& [device, bytes] : needed)
       if (devices_.at(device).memory().free < bytes + granule_size) return false;
     base_ = addresses_.allocate(granules_);
     if (base_ == nullptr) return false;
-    mapped_.reserve(pieces.size());
+    mapped_.reserve(ranges.size());
     std::byte* at = base_;
-    for (piece& p : pieces) {
-      p.temporary = at;
+    for (moved_range& each : ranges) {
+      each.temporary = at;
       try {
-        devices_.at(p.from).map(at, p.range.size(), device::contents::any);
+        devices_.at(each.from).map(at, each.range.size(), device::contents::any);
       } catch (const error& e) {
         if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
         return false;
       }
-      mapped_.push_back(p);
-      at += p.range.size();
+      mapped_.push_back(each);
+      at += each.range.size();
     }
     return true;
   }
@@ -62,47 +62,47 @@ class direct_mover::temporary_memory {
   memory::segment_allocator& addresses_;
   std::byte* base_ = nullptr;
   std::size_t granules_ = 0;
-  std::vector<piece> mapped_;
+  std::vector<moved_range> mapped_;
 };
 
-std::vector<direct_mover::piece> direct_mover::pieces_of(const region& r, const region_layout& moved,
-                                                         backing::parts& leaving) {
-  std::vector<piece> pieces;
+std::vector<direct_mover::moved_range> direct_mover::ranges_to_move(const region& r, const region_layout& moved,
+                                                                    backing::parts& leaving) {
+  std::vector<moved_range> ranges;
   for (const mapped_range& m : r.resident.mapped()) {
-    const std::size_t before = pieces.size();
+    const std::size_t before = ranges.size();
     bool moves = false;
     for (byte_range part = m.range; part.begin < m.range.end; part.begin = part.end) {
       const std::uint16_t to = moved.home_of(part.begin);
       part.end = part.begin + granule_size;
       while (part.end < m.range.end && moved.home_of(part.end) == to) part.end += granule_size;
       moves |= to != m.home;
-      pieces.push_back({part, m.home, to});
+      ranges.push_back({part, m.home, to});
     }
     if (moves) {
       leaving.push_back(m);
     } else {
-      pieces.resize(before);
+      ranges.resize(before);
     }
   }
-  return pieces;
+  return ranges;
 }
 
-bool direct_mover::suits(const std::vector<piece>& pieces) const {
-  return std::all_of(pieces.begin(), pieces.end(), [&](const piece& p) {
-    return with_.engine.route_between(p.to, p.from) != transfer::route::peer_staged &&
-           (p.to == p.from || pays(with_.devices.at(p.from).info()));
+bool direct_mover::suits(const std::vector<moved_range>& ranges) const {
+  return std::all_of(ranges.begin(), ranges.end(), [&](const moved_range& each) {
+    return with_.engine.route_between(each.to, each.from) != transfer::route::peer_staged &&
+           (each.to == each.from || pays(with_.devices.at(each.from).info()));
   });
 }
 
-void direct_mover::copy(const region& r, const std::vector<piece>& pieces, direction way) const {
+void direct_mover::copy(const region& r, const std::vector<moved_range>& ranges, direction way) const {
   std::vector<timepoint> copies;
-  copies.reserve(pieces.size());
+  copies.reserve(ranges.size());
   try {
-    for (const piece& p : pieces) {
-      std::byte* const bytes = r.layout.base + p.range.begin;
+    for (const moved_range& each : ranges) {
+      std::byte* const bytes = r.layout.base + each.range.begin;
       copies.push_back(way == direction::to_temporary
-                           ? with_.engine.copy(p.from, p.temporary, p.from, bytes, p.range.size(), {})
-                           : with_.engine.copy(p.to, bytes, p.from, p.temporary, p.range.size(), {}));
+                           ? with_.engine.copy(each.from, each.temporary, each.from, bytes, each.range.size(), {})
+                           : with_.engine.copy(each.to, bytes, each.from, each.temporary, each.range.size(), {}));
     }
   } catch (...) {
     work::wait_for(copies, with_.devices);
@@ -112,22 +112,22 @@ void direct_mover::copy(const region& r, const std::vector<piece>& pieces, direc
   work::require_success(copies, with_.devices);
 }
 
-coherence::block_run direct_mover::blocks_of(const region& r, const piece& p) {
-  return r.blocks_of({p.range.begin, std::min(p.range.end, r.layout.extent)});  // pieces are whole granules
+coherence::block_run direct_mover::blocks_of(const region& r, const moved_range& each) {
+  return r.blocks_of({each.range.begin, std::min(each.range.end, r.layout.extent)});  // ranges are whole granules
 }
 
-void direct_mover::bring_to_host(region& r, const std::vector<piece>& pieces) const {
+void direct_mover::bring_to_host(region& r, const std::vector<moved_range>& ranges) const {
   with_.host.bring_all(r);
   std::vector<timepoint> copies;
   copies.reserve(r.blocks().count());
   try {
-    for (const piece& p : pieces) {
-      const coherence::block_run run = blocks_of(r, p);
+    for (const moved_range& each : ranges) {
+      const coherence::block_run run = blocks_of(r, each);
       for (std::uint64_t b = run.begin; b < run.end; ++b) {
         if (r.state(b) != block_state::device) continue;
         const byte_range bytes = r.bytes_of({b, b + 1});
-        copies.push_back(with_.engine.copy_to_host(p.from, space_.alias(r.layout.base + bytes.begin),
-                                                   p.temporary + (bytes.begin - p.range.begin), bytes.size()));
+        copies.push_back(with_.engine.copy_to_host(each.from, space_.alias(r.layout.base + bytes.begin),
+                                                   each.temporary + (bytes.begin - each.range.begin), bytes.size()));
       }
     }
   } catch (...) {
@@ -136,25 +136,25 @@ void direct_mover::bring_to_host(region& r, const std::vector<piece>& pieces) co
   }
   work::wait_for(copies, with_.devices);
   work::require_success(copies, with_.devices);
-  for (const piece& p : pieces) r.transition(blocks_of(r, p), block_event::brought_to_host);
+  for (const moved_range& each : ranges) r.transition(blocks_of(r, each), block_event::brought_to_host);
 }
 
 bool direct_mover::move(region& r, const region_layout& moved) {
-  // Each block is inside one granule, and therefore inside one piece.
+  // Each block is inside one granule, and therefore inside one range.
   if (!r.resident.covers({0, r.bytes_at_homes()}) || r.layout.block_size > granule_size || r.degraded) return false;
   for (std::uint64_t b = 0; b < r.blocks().count(); ++b)
     if (r.state(b) == block_state::fetching) return false;
   backing::parts leaving;
-  std::vector<piece> pieces = pieces_of(r, moved, leaving);
-  if (!suits(pieces)) return false;
+  std::vector<moved_range> ranges = ranges_to_move(r, moved, leaving);
+  if (!suits(ranges)) return false;
 
   coherence::point_set users;
   r.order.before_write(r.whole(), users);
   work::wait_for(users.points(), with_.devices);
   temporary_memory room(with_.devices, addresses_);
   try {
-    if (!room.map(pieces)) return false;
-    copy(r, pieces, direction::to_temporary);
+    if (!room.map(ranges)) return false;
+    copy(r, ranges, direction::to_temporary);
   } catch (const error& e) {
     log(log_level::info, "an allocation moves through host memory: {}", e.what());
     return false;
@@ -164,14 +164,14 @@ bool direct_mover::move(region& r, const region_layout& moved) {
   for (const mapped_range& m : leaving) r.resident.remove(m.range.begin);
   try {
     // The copies below overwrite all bytes. But if a copy fails, the bytes of fresh blocks must still be zeros.
-    const auto contents_of = [&](const piece& p) HPE_NO_THREAD_SAFETY_ANALYSIS {
-      const coherence::block_run run = blocks_of(r, p);
+    const auto contents_of = [&](const moved_range& each) HPE_NO_THREAD_SAFETY_ANALYSIS {
+      const coherence::block_run run = blocks_of(r, each);
       for (std::uint64_t b = run.begin; b < run.end; ++b)
         if (r.state(b) == block_state::fresh) return device::contents::zeros;
       return device::contents::any;
     };
-    for (const piece& p : pieces) {
-      backing::parts mapped = backing_.give(moved, p.range, contents_of(p));
+    for (const moved_range& each : ranges) {
+      backing::parts mapped = backing_.give(moved, each.range, contents_of(each));
       try {
         for (; !mapped.empty(); mapped.pop_back()) r.resident.add(mapped.back(), 0);
       } catch (...) {
@@ -179,10 +179,10 @@ bool direct_mover::move(region& r, const region_layout& moved) {
         throw;
       }
     }
-    copy(r, pieces, direction::from_temporary);
+    copy(r, ranges, direction::from_temporary);
   } catch (const std::exception& e) {
     log(log_level::info, "an allocation moves through host memory: {}", e.what());
-    try_twice([&]() HPE_NO_THREAD_SAFETY_ANALYSIS { bring_to_host(r, pieces); });
+    try_twice([&]() HPE_NO_THREAD_SAFETY_ANALYSIS { bring_to_host(r, ranges); });
     return false;
   }
   return true;

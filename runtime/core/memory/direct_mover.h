@@ -37,26 +37,27 @@ class direct_mover {
 
  private:
   /// A range of bytes with one old and one new home.
-  struct piece {
+  struct moved_range {
     coherence::byte_range range;
     std::uint16_t from = 0, to = 0;
     std::byte* temporary = nullptr;
   };
   class temporary_memory;
 
-  /// Cuts into pieces every mapped range in which the home of some bytes changes. Appends these mapped ranges to
-  /// `leaving`.
-  [[nodiscard]] static std::vector<piece> pieces_of(const coherence::region& r, const coherence::region_layout& moved,
-                                                    backing::parts& leaving) HPE_REQUIRES(r.mutex);
-  [[nodiscard]] static coherence::block_run blocks_of(const coherence::region& r, const piece& p);
-  /// Whether every piece can move directly, and faster than through host memory.
-  [[nodiscard]] bool suits(const std::vector<piece>& pieces) const;
+  /// Cuts every mapped range in which the home of some bytes changes into ranges with one new home each. Appends these
+  /// mapped ranges to `leaving`.
+  [[nodiscard]] static std::vector<moved_range> ranges_to_move(const coherence::region& r,
+                                                               const coherence::region_layout& moved,
+                                                               backing::parts& leaving) HPE_REQUIRES(r.mutex);
+  [[nodiscard]] static coherence::block_run blocks_of(const coherence::region& r, const moved_range& each);
+  /// Whether every range can move directly, and faster than through host memory.
+  [[nodiscard]] bool suits(const std::vector<moved_range>& ranges) const;
   enum class direction : std::uint8_t { to_temporary, from_temporary };
-  /// Copies all pieces and waits for the copies. If a copy fails, waits for the other copies too and throws the error.
-  void copy(const coherence::region& r, const std::vector<piece>& pieces, direction way) const;
+  /// Copies all ranges and waits for the copies. If a copy fails, waits for the other copies too and throws the error.
+  void copy(const coherence::region& r, const std::vector<moved_range>& ranges, direction way) const;
   /// Copies to the shadow the bytes whose only valid copy is in temporary memory. The blocks that were in state device
   /// are in state host afterwards.
-  void bring_to_host(coherence::region& r, const std::vector<piece>& pieces) const HPE_REQUIRES(r.mutex);
+  void bring_to_host(coherence::region& r, const std::vector<moved_range>& ranges) const HPE_REQUIRES(r.mutex);
 
   const work::resources with_;
   const memory::uvas& space_;

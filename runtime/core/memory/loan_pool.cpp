@@ -9,8 +9,8 @@
 #include "runtime/base/log.h"
 #include "runtime/work/accesses.h"
 
-// All addresses in free_ are alias addresses. Loans smaller than a granule are cut from whole granules, and these
-// pieces are never joined again.
+// All addresses in free_ are alias addresses. Loans smaller than a granule are cut from whole granules, and these parts
+// are never joined again.
 
 namespace hpe::core {
 
@@ -71,13 +71,13 @@ loan loan_pool::take(std::size_t bytes, const void* like) {
 }
 
 std::byte* loan_pool::take_free(unsigned size_class) {
-  entry found{nullptr, {}};
+  returned_loan found{nullptr, {}};
   {
     const lock_guard lock(mutex_);
     auto& candidates = free_[size_class];
     if (candidates.empty()) return nullptr;
     auto best = std::find_if(candidates.begin(), candidates.end(),
-                             [&](const entry& e) { return work::reached(e.busy.points(), devices_); });
+                             [&](const returned_loan& e) { return work::reached(e.busy.points(), devices_); });
     if (best == candidates.end()) {
       // If little memory is idle, allocate more memory instead of waiting.
       if (idle_ < most_idle / 2) return nullptr;

@@ -59,7 +59,7 @@ class loan_pool {
                                             // alignment
   static constexpr unsigned largest = 44;
 
-  struct entry {
+  struct returned_loan {
     std::byte* memory;
     coherence::point_set busy;
   };
@@ -73,7 +73,7 @@ class loan_pool {
   memory::uvas& space_;
   memory::segment_allocator segment_;
   mutex mutex_;
-  std::array<std::deque<entry>, largest + 1> free_ HPE_GUARDED_BY(mutex_);
+  std::array<std::deque<returned_loan>, largest + 1> free_ HPE_GUARDED_BY(mutex_);
   std::size_t idle_ HPE_GUARDED_BY(mutex_) = 0;  // bytes in free_
 };
 

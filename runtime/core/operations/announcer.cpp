@@ -21,8 +21,8 @@ constexpr std::uint64_t all_homes = ~std::uint64_t{0};
 
 }  // namespace
 
-std::vector<announcer::use> announcer::resolve(std::span<const hpeAccess> accesses) const {
-  std::vector<use> uses;
+std::vector<announcer::announced_use> announcer::resolve(std::span<const hpeAccess> accesses) const {
+  std::vector<announced_use> uses;
   for (const hpeAccess& a : accesses) {
     HPE_REQUIRE(a.mode == HPE_IN || a.mode == HPE_OUT || a.mode == HPE_INOUT, HPE_ERROR_INVALID_ARGUMENT,
                 "access mode {} is none of HPE_IN (1), HPE_OUT (2) and HPE_INOUT (3)", static_cast<int>(a.mode));
@@ -36,7 +36,7 @@ std::vector<announcer::use> announcer::resolve(std::span<const hpeAccess> access
   return uses;
 }
 
-void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
+void announcer::release(std::uint64_t homes, std::span<const announced_use> uses) const {
   std::vector<work::device_access> accesses;
   for (std::uint32_t number = 1; homes != 0 && number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
@@ -47,7 +47,7 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
     if (r.open_to_host && (r.home_set() & homes) != 0) accesses.push_back({&r, r.whole(), HPE_INOUT, true});
   }
   // Upload the host's bytes even if the work overwrites them: earlier work may still read them.
-  for (const use& each : uses) {
+  for (const announced_use& each : uses) {
     region& r = regions_.at(each.region);
     if (r.open_to_host) accesses.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN, true});
   }
@@ -62,7 +62,7 @@ std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std
     trace::call_stack::prepare();
     made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
   }
-  std::vector<use> uses = resolve(accesses);
+  std::vector<announced_use> uses = resolve(accesses);
   if (homes == 0 && uses.empty()) return made;
   made->number = announced_.add(homes, uses);
   try {

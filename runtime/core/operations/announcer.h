@@ -28,12 +28,12 @@ class announcer {
   void end(const hpeAnnouncement_st& work) const;
 
  private:
-  using use = coherence::announcements::use;
+  using announced_use = coherence::announcements::announced_use;
 
-  [[nodiscard]] std::vector<use> resolve(std::span<const hpeAccess> accesses) const;
+  [[nodiscard]] std::vector<announced_use> resolve(std::span<const hpeAccess> accesses) const;
   /// Queues uploads of the bytes that the host has written and closes the views, for all memory with these homes and
   /// for the memory of `uses`.
-  void release(std::uint64_t homes, std::span<const use> uses) const;
+  void release(std::uint64_t homes, std::span<const announced_use> uses) const;
   void close_again(bool opened) const;
 
   const work::resources with_;

@@ -6,7 +6,7 @@
 namespace hpe::core {
 
 void arrivals::empty_oldest() {
-  const piece& oldest = under_way_.front();
+  const arriving_chunk& oldest = under_way_.front();
   engine_.finish(oldest.buffer.busy_until());
   engine_.copy_on_host(oldest.home, oldest.into, oldest.buffer.data(), oldest.bytes);
   under_way_.pop_front();

@@ -31,9 +31,9 @@ using work::submission;
 
 namespace {
 
-// Copies of more bytes than this are queued in pieces, so that other threads can lock the region in between. Each piece
+// Copies of more bytes than this are queued in chunks, so that other threads can lock the region in between. Each chunk
 // costs the caller some microseconds before it can queue other work, for example the copy in the other direction.
-constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
+constexpr std::uint64_t largest_chunk = std::uint64_t{256} << 20;
 
 // The largest number of buffers that a copy between homes uses at once, so that buffers are left for a copy in the
 // other direction.
@@ -120,17 +120,17 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
   // for this thread between two buffers.
   struct begun {
     byte_range range;
-    transfer::engine::filling piece;
+    transfer::engine::filling chunk;
   };
   std::optional<begun> last;
   const auto queue_last = [&] {
     if (!last) return;
-    queue_in({&r, last->range}, transfer::engine::filled(std::move(last->piece)));
+    queue_in({&r, last->range}, transfer::engine::filled(std::move(last->chunk)));
     last.reset();
   };
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
     const std::uint64_t done = at - to.range.begin;
-    const std::uint64_t wished = transfer::next_piece(done, to.range.end - at, with_.engine.staging_size());
+    const std::uint64_t wished = transfer::next_chunk(done, to.range.end - at, with_.engine.staging_size());
     const std::uint64_t size = between_blocks(to, at, at + wished) - at;
     const unsigned home = memory_.likely_home(r.layout.base + at);
     auto next = with_.engine.try_stage(home, source + done, size, to.range.size());
@@ -176,7 +176,7 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
     // Between two turns of this loop, the thread holds no lock. So each turn checks again what the next bytes need: a
     // wait for their writers, a staging buffer, or the copy itself.
     const std::uint64_t most =
-        transfer::next_piece(at - from.range.begin, from.range.end - at, with_.engine.staging_size());
+        transfer::next_chunk(at - from.range.begin, from.range.end - at, with_.engine.staging_size());
     const auto read = [&](unsigned home, const region_range& bytes) -> std::optional<timepoint> {
       if (!buffer) return std::nullopt;
       return with_.engine.read(home, *buffer, bytes.address(), bytes.range.size());
@@ -228,8 +228,8 @@ void copier::copy_across(const region_range& to, const region_range& from) {
   // first uploaded, so that all of it is valid at its home even if only one of the two commands can be queued.
   work::await_room(to, with_.devices);
   const hpeAccessMode target_mode = homes_change_inside_blocks(to, from) ? HPE_INOUT : HPE_OUT;
-  const std::uint64_t most = std::min({piece_size, with_.room.most_for_a_copy(t), with_.room.most_for_a_copy(f)});
-  std::deque<timepoint> under_way;  // the timepoints of the pieces that still use buffers
+  const std::uint64_t most = std::min({largest_chunk, with_.room.most_for_a_copy(t), with_.room.most_for_a_copy(f)});
+  std::deque<timepoint> under_way;  // the timepoints of the chunks that still use buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
     const std::uint64_t begin = done;
     std::uint64_t stop = std::min(begin + most, to.range.size());
@@ -242,7 +242,7 @@ void copier::copy_across(const region_range& to, const region_range& from) {
         under_way.pop_front();
       }
       through.emplace(with_.engine.borrow(memory_.likely_home(t.layout.base + to.range.begin + done)));
-      stop = begin + transfer::next_piece(begin, to.range.size() - begin, through->size());
+      stop = begin + transfer::next_chunk(begin, to.range.size() - begin, through->size());
     }
     stop = between_blocks(to, to.range.begin + begin, to.range.begin + stop) - to.range.begin;
     submission work(with_, {{&f, {from.range.begin + done, from.range.begin + stop}, HPE_IN},
@@ -254,9 +254,9 @@ void copier::copy_across(const region_range& to, const region_range& from) {
                                           t.end_of_home(target, target + (stop - done)) - target);
       const unsigned target_home = t.home_of(target);
       const unsigned source_home = f.home_of(source);
-      const work::device_access piece[] = {{&f, {source, source + size}, HPE_IN},
-                                           {&t, {target, target + size}, target_mode}};
-      work.submit_piece(piece, [&](const point_set& after) {
+      const work::device_access part[] = {{&f, {source, source + size}, HPE_IN},
+                                          {&t, {target, target + size}, target_mode}};
+      work.submit_part(part, [&](const point_set& after) {
         std::byte* const into = t.layout.base + target;
         const std::byte* const out_of = f.layout.base + source;
         if (with_.engine.route_between(target_home, source_home) != transfer::route::peer_staged)

@@ -34,9 +34,9 @@ class copier {
   void queue_in(const work::region_range& to, transfer::staged buffer);
   void copy_out(std::byte* destination, const work::region_range& from);
   void copy_across(const work::region_range& to, const work::region_range& from);
-  /// Returns the end of the piece that begins at `begin`, in a copy to `to`: the last block boundary up to `end`, or
-  /// `end` if the whole copy ends there, or if there is no block boundary between `begin` and `end`. The pieces end at
-  /// block boundaries because a block in state host must be uploaded before a piece overwrites only a part of it.
+  /// Returns the end of the chunk that begins at `begin`, in a copy to `to`: the last block boundary up to `end`, or
+  /// `end` if the whole copy ends there, or if there is no block boundary between `begin` and `end`. The chunks end at
+  /// block boundaries because a block in state host must be uploaded before a chunk overwrites only a part of it.
   [[nodiscard]] static std::uint64_t between_blocks(const work::region_range& to, std::uint64_t begin,
                                                     std::uint64_t end);
   /// Returns a submission for work that overwrites a range. Throws if a home of the range is lost.

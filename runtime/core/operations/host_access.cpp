@@ -24,7 +24,7 @@ namespace {
 
 // The largest number of bytes that one command copies. With commands of this size, other copies can use the link
 // between one command and the next.
-constexpr std::uint64_t piece = std::uint64_t{64} << 20;
+constexpr std::uint64_t most_of_one_command = std::uint64_t{64} << 20;
 
 bool host_owns(block_state s) noexcept { return s == block_state::host; }
 
@@ -62,18 +62,18 @@ std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use)
 
 loan host_access::borrow(const void* p, std::size_t bytes) { return loans_.take(bytes, p); }
 
-void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const {
-  if (pieces.empty()) return;
+void host_access::read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_run> runs) const {
+  if (runs.empty()) return;
   const region_range all = resolve(p, bytes, host_use::read);
   if (all.region->single_copy()) {
     work::wait_for_users(all, false, with_.devices);
-    for (const host_piece& one : pieces) std::memcpy(into + one.offset, space_.alias(p) + one.offset, one.bytes);
+    for (const host_run& one : runs) std::memcpy(into + one.offset, space_.alias(p) + one.offset, one.bytes);
     return;
   }
   std::vector<timepoint> copies;
-  for (const host_piece& one : pieces) {
+  for (const host_run& one : runs) {
     const std::uint64_t begin = all.range.begin + one.offset;
-    read_piece(into + one.offset, {all.region, {begin, begin + one.bytes}}, copies);
+    read_range(into + one.offset, {all.region, {begin, begin + one.bytes}}, copies);
   }
   finish(copies);
 }
@@ -85,7 +85,7 @@ std::vector<timepoint> host_access::start_read(std::byte* into, const void* p, s
     work::wait_for_users(all, false, with_.devices);
     std::memcpy(into, space_.alias(p), bytes);
   } else {
-    read_piece(into, all, copies);
+    read_range(into, all, copies);
   }
   return copies;
 }
@@ -103,7 +103,7 @@ void host_access::wait_for_writers(const void* p, std::size_t bytes) const {
   work::wait_for_users(resolve(p, bytes, host_use::read), false, with_.devices);
 }
 
-void host_access::read_piece(std::byte* into, const region_range& from, std::vector<timepoint>& copies) const {
+void host_access::read_range(std::byte* into, const region_range& from, std::vector<timepoint>& copies) const {
   try {
     queue_reads(into, from, copies);
   } catch (...) {
@@ -119,7 +119,7 @@ void host_access::queue_reads(std::byte* into, const region_range& from, std::ve
       copies.reserve(copies.size() + 1);
       return copies.emplace_back(with_.engine.copy_to_host(home, to, bytes.address(), bytes.range.size()));
     };
-    const work::read_stretch next = work::read_next(from, at, piece, with_, read);
+    const work::read_stretch next = work::read_next(from, at, most_of_one_command, with_, read);
     if (next.missing) {
       with_.host.bring(next.bytes);
       continue;
@@ -156,7 +156,7 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
       end = work::end_of_same(r, at, std::min(to.range.end, at / granule_size * granule_size + most), host_owns);
       if (host_owns(r.state(r.block_of(at)))) {
         if (with_.host.limited()) end = std::min(end, (at / granule_size + 1) * granule_size);
-        missing = !with_.host.hold(r, {at, end}, work::host_memory::use::write);
+        missing = !with_.host.hold(r, {at, end}, work::host_memory::shadow_use::write);
       }
       if (host_owns(r.state(r.block_of(at))) && !missing) {
         // The mutex is held, so that no upload starts before all bytes are written.
@@ -189,7 +189,7 @@ void host_access::write_home(const region_range& to, loan& from, const std::byte
         }
         return copied;
       },
-      piece);
+      most_of_one_command);
 }
 
 void host_access::settle(loan& l) const { work::wait_for(l.busy().points(), with_.devices); }

@@ -25,8 +25,8 @@ namespace hpe::core {
 /// Whether host code reads a range, writes it, or both.
 enum class host_use : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
-/// A part of a range; `offset` counts from the start of the range.
-struct host_piece {
+/// A run of contiguous bytes in a range; `offset` counts from the start of the range.
+struct host_run {
   std::size_t offset = 0;
   std::size_t bytes = 0;
 };
@@ -58,9 +58,9 @@ class HPE_API host_access {
   /// Lends memory for a private copy of a range.
   [[nodiscard]] loan borrow(const void* p, std::size_t bytes);
 
-  /// Copies pieces of the range at p to lent memory, each piece to its offset from `into`, and waits for the copies.
-  /// Throws HPE_ERROR_DEVICE_LOST and other errors of copies.
-  void read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const;
+  /// Copies runs of the range at p to lent memory, each run to its offset from `into`, and waits for the copies. Throws
+  /// HPE_ERROR_DEVICE_LOST and other errors of copies.
+  void read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_run> runs) const;
 
   /// Begins to copy the whole range at p to `into`, and returns the points of the copies. The bytes are at `into` after
   /// finish(points), which does not wait once reached(points) is true. First waits for kernels that write the range.
@@ -84,9 +84,9 @@ class HPE_API host_access {
   [[nodiscard]] work::region_range locate(const void* p, std::size_t bytes) const;
   /// Like locate, but first waits for announced work that conflicts with this use.
   [[nodiscard]] work::region_range resolve(const void* p, std::size_t bytes, host_use use) const;
-  /// Queues copies of a range from its homes to `into` and appends their points to `copies`. If read_piece throws, all
+  /// Queues copies of a range from its homes to `into` and appends their points to `copies`. If read_range throws, all
   /// copies in `copies` have ended.
-  void read_piece(std::byte* into, const work::region_range& from, std::vector<timepoint>& copies) const;
+  void read_range(std::byte* into, const work::region_range& from, std::vector<timepoint>& copies) const;
   void queue_reads(std::byte* into, const work::region_range& from, std::vector<timepoint>& copies) const;
   void write_home(const work::region_range& to, loan& from, const std::byte* data) const;
 

@@ -231,7 +231,7 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
     return how;
   }
   for (const part_in_time& each : all) {
-    std::vector<part> list;
+    std::vector<launch_part> list;
     for (std::size_t n = 0; n < devices.size(); ++n)
       if (each.blocks[n].blocks() > 0) list.push_back({devices[n], each.blocks[n].first, each.blocks[n].count, {}});
     for (const timepoint p : queue_parts(list, devices.front(), kernel, shape, parameters, each.accesses))
@@ -251,12 +251,12 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   return how;
 }
 
-std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+std::vector<timepoint> spreader::launch_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                               const device::shape& shape, std::span<const std::byte> parameters) {
   return queue_parts(parts, first, kernel, shape, parameters, std::nullopt);
 }
 
-std::vector<timepoint> spreader::queue_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+std::vector<timepoint> spreader::queue_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                              const device::shape& shape, std::span<const std::byte> parameters,
                                              std::optional<std::vector<hpeAccess>> accesses) {
   modules_.require_launchable(kernel, shape, parameters.size());
@@ -269,7 +269,7 @@ std::vector<timepoint> spreader::queue_parts(std::span<const part> parts, unsign
 
   std::vector<std::vector<std::byte>> bytes;
   std::vector<team_part> launched;
-  for (const part& p : parts) {
+  for (const launch_part& p : parts) {
     grid_part described;
     device::shape own = shape;
     for (unsigned axis = 0; axis < 3; ++axis) {
@@ -298,7 +298,7 @@ std::vector<timepoint> spreader::queue_parts(std::span<const part> parts, unsign
   const lock_guard lock(m.variables_mutex);  // another thread may bring variables of another device
   bring_variables(k, kernel->module, first, m, parts);
   if (k.code->patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);
-  for (const part& p : parts) modules_.add_accesses(m.module, p.device, used.accesses);
+  for (const launch_part& p : parts) modules_.add_accesses(m.module, p.device, used.accesses);
   std::vector<timepoint> points =
       launcher_.launch_parts(launched, k.in_parts, {.accesses = used.accesses, .everything = used.everything});
   modules_.record(m.module, points);
@@ -307,7 +307,7 @@ std::vector<timepoint> spreader::queue_parts(std::span<const part> parts, unsign
 }
 
 void spreader::bring_variables(const spread_kernel& kernel, hpeModule from, unsigned device, spread_module& to,
-                               std::span<const part> parts) {
+                               std::span<const launch_part> parts) {
   if (kernel.code->patched.uses_variables && to.variables_of != static_cast<int>(device)) {
     for (const ptx::patch::variable_table& table : to.code.patched().tables) {
       std::vector<void*> addresses;
@@ -324,7 +324,7 @@ void spreader::bring_variables(const spread_kernel& kernel, hpeModule from, unsi
   if (!kernel.code->patched.uses_constants) return;
   for (const std::string& name : to.code.patched().constants) {
     const auto original = modules_.find_variable(from, name, device);
-    for (const part& p : parts)
+    for (const launch_part& p : parts)
       copies_.copy(modules_.find_variable(to.module, name, p.device).address, original.address, original.size);
   }
 }

@@ -26,13 +26,13 @@ class spreader {
            cut_method cut);
 
   /// The blocks of the grid that a device runs: along each axis, `blocks` blocks from index `first`.
-  struct part {
+  struct launch_part {
     unsigned device = 0;
     std::array<std::uint32_t, 3> first{}, blocks{};
     std::vector<launch_planner::replaced_pointer> replacing{};
   };
   struct result {
-    std::vector<part> parts;
+    std::vector<launch_part> parts;
     std::string reason;               // why the launch was cut in this way, or why it was not cut
     std::vector<timepoint> finished;  // the end of each part
     std::vector<replicas::hold> holds;
@@ -51,7 +51,7 @@ class spreader {
   result launch(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                 std::span<const std::byte> parameters);
   /// See hpeLaunchParts. All parts use the variables of device `first`. Returns the point at which each part ends.
-  std::vector<timepoint> launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+  std::vector<timepoint> launch_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                       const device::shape& shape, std::span<const std::byte> parameters);
 
   /// Returns the replicas of arrays that launches use.
@@ -86,12 +86,12 @@ class spreader {
   [[nodiscard]] result plan(const spread_kernel& kernel, std::span<const unsigned> devices, const device::shape& shape,
                             std::span<const std::byte> parameters, const usage& used);
   /// Runs a launch, whose memory does not fit on the devices, in parts one after the other. refusal: the error of the
-  /// attempt to run the launch in one piece; if the launch cannot run in parts either, the error message contains this
+  /// attempt to run the launch as a whole; if the launch cannot run in parts either, the error message contains this
   /// text.
   result launch_in_time(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                         std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
   /// See launch_parts. used: the memory that all parts use; nullopt: derived from the parameters.
-  std::vector<timepoint> queue_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+  std::vector<timepoint> queue_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                      const device::shape& shape, std::span<const std::byte> parameters,
                                      std::optional<std::vector<hpeAccess>> used);
   launch_planner& planner_of(std::span<const unsigned> devices);
@@ -104,7 +104,7 @@ class spreader {
                                         std::span<const unsigned> devices, const usage& used) const;
   /// Makes the patched module use the original module's variables on a device.
   void bring_variables(const spread_kernel& kernel, hpeModule from, unsigned device, spread_module& to,
-                       std::span<const part> parts) HPE_REQUIRES(to.variables_mutex);
+                       std::span<const launch_part> parts) HPE_REQUIRES(to.variables_mutex);
 
   device::device_set& devices_;
   allocator& memory_;

@@ -24,7 +24,7 @@ node::memory_description exports::describe(const region& r, byte_range range) {
   return result;
 }
 
-const shared_parts::part& exports::part_around(region& r, byte_range range) {
+const shared_parts::exported_part& exports::part_around(region& r, byte_range range) {
   if (const auto* const known = r.shared.around(range)) return *known;
   const byte_range whole = r.single_copy() ? r.whole() : r.resident.around(range);
   sharing_.forget(with_, r, whole);  // forgets parts made when less of the region was in device memory
@@ -56,7 +56,7 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
     r.mutex.assert_held();
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
-    const shared_parts::part part = part_around(r, range);
+    const shared_parts::exported_part part = part_around(r, range);
     std::map<std::uint64_t, live_export> made;  // allocated before publication, because nothing may fail afterwards
     made[0] = {&r, part.memory, object, {static_cast<const std::byte*>(p), bytes}};
     r.shared.begin_export(part.memory, object);
@@ -119,7 +119,7 @@ std::optional<exports::live_export> exports::live(const node::handle& h) const {
   return found->second;
 }
 
-std::optional<exports::range> exports::find(const node::handle& h) const {
+std::optional<exports::exported_bytes> exports::find(const node::handle& h) const {
   const auto found = live(h);
   if (!found) return std::nullopt;
   return found->bytes;

@@ -25,24 +25,24 @@ class exports {
   node::handle begin(const void* p, std::size_t bytes);
   void end(const node::handle& h);
 
-  struct range {
+  struct exported_bytes {
     const std::byte* base = nullptr;
     std::size_t bytes = 0;
   };
   /// Returns the bytes of a handle; nullopt if another process made the handle or the export has ended.
-  [[nodiscard]] std::optional<range> find(const node::handle& h) const;
+  [[nodiscard]] std::optional<exported_bytes> find(const node::handle& h) const;
 
  private:
   struct live_export {
     coherence::region* region = nullptr;
     std::uint64_t memory = 0;
     coherence::byte_range object;  // the allocation that contains the exported bytes
-    range bytes;
+    exported_bytes bytes;
   };
 
   /// Returns the shared part of a region that contains `range`, whose bytes must have device memory. If no shared part
   /// contains the range, registers a new part with the exporter.
-  const coherence::shared_parts::part& part_around(coherence::region& r, coherence::byte_range range)
+  const coherence::shared_parts::exported_part& part_around(coherence::region& r, coherence::byte_range range)
       HPE_REQUIRES(r.mutex);
   node::memory_description describe(const coherence::region& r, coherence::byte_range range);
   [[nodiscard]] std::optional<live_export> live(const node::handle& h) const;

@@ -19,8 +19,8 @@ using coherence::region;
 
 namespace {
 
-// Copies between homes are queued in pieces, so that other threads can lock the region in between.
-constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
+// Copies between homes are queued in parts, so that other threads can lock the region in between.
+constexpr std::uint64_t largest_part = std::uint64_t{256} << 20;
 
 constexpr std::chrono::milliseconds between_looks{100};
 
@@ -237,7 +237,7 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
   std::vector<timepoint> copies;
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t first = done;
-    std::uint64_t stop = std::min<std::uint64_t>(done + piece_size, bytes);
+    std::uint64_t stop = std::min<std::uint64_t>(done + largest_part, bytes);
     // Take the buffer before the submission locks the region.
     std::optional<transfer::staged> through;
     if (!all_reach) {

@@ -1,7 +1,8 @@
-// Invariants: pieces are disjoint, and each piece is inside one registered range. A piece whose `pinned` is false
-// belongs to one thread. This thread, without the mutex, either pins the piece and then marks it as pinned, or unpins
-// the piece and then erases it. A piece is unpinned only when no thread is queuing a copy on it and all timepoints in
-// `users` are reached. Copies never cross the end of a piece, because the driver would refuse these copies.
+// Invariants: pinned ranges are disjoint, and each pinned range is inside one registered range. A pinned range whose
+// `pinned` is false belongs to one thread. This thread, without the mutex, either pins the range and then marks it as
+// pinned, or unpins the range and then erases it. A pinned range is unpinned only when no thread is queuing a copy on
+// it and all timepoints in `users` are reached. Copies never cross the end of a pinned range, because the driver would
+// refuse these copies.
 #include "runtime/device/cuda/cuda_host_memory.h"
 
 #include <algorithm>
@@ -19,25 +20,25 @@ namespace hpe::device::cuda {
 
 namespace {
 
-// Pinning takes 180 us for each piece plus 25 us for each MiB (H200, pieces of 2 MiB and 32 MiB whose pages existed).
-// So a piece directly after another piece is at least twice as large as that piece, and a first copy pins only its own
-// bytes, rounded up to smallest_piece.
-constexpr std::size_t smallest_piece = granule_size;
-constexpr std::size_t largest_piece = 16 * granule_size;
+// Pinning takes 180 us for each range plus 25 us for each MiB (H200, ranges of 2 MiB and 32 MiB whose pages existed).
+// So a pinned range directly after another pinned range is at least twice as large as that range, and a first copy pins
+// only its own bytes, rounded up to smallest_range.
+constexpr std::size_t smallest_range = granule_size;
+constexpr std::size_t largest_range = 16 * granule_size;
 
-// Threads that pin ahead of copies pin pieces of this size. With pieces of 8 MiB, the fixed time for each piece is too
+// Threads that pin ahead of copies pin ranges of this size. With ranges of 8 MiB, the fixed time for each range is too
 // large a part of the total; with 32 MiB, the first copies start late.
-constexpr std::size_t expected_piece = 8 * granule_size;
+constexpr std::size_t expected_range = 8 * granule_size;
 // When the first bytes are expected, all threads are idle. The threads divide a short expected range among themselves,
-// into pieces of at least this size.
-constexpr std::size_t least_expected_piece = 2 * granule_size;
+// into parts of at least this size.
+constexpr std::size_t least_expected_range = 2 * granule_size;
 
 // The driver holds a lock while it registers memory, and needs the same lock to queue a copy. So only one of the
 // threads that pin ahead registers memory at a time. After each registration, the thread pauses for this time, in which
 // other threads can queue copies. (H200: copies of untouched memory run at 21.7 GB/s instead of 19.4 GB/s.)
 constexpr std::chrono::microseconds between_registrations{50};
 
-// Prepared pieces that no copy has used occupy at most 1 / share_of_free_memory of the host memory that is free. The
+// Prepared ranges that no copy has used occupy at most 1 / share_of_free_memory of the host memory that is free. The
 // threads query the free memory again after each prepared_between_checks prepared bytes.
 constexpr double share_of_free_memory = 4;
 constexpr std::size_t prepared_between_checks = 128 * granule_size;
@@ -61,29 +62,29 @@ host_memory::~host_memory() {
   }
   changed_.notify_all();
   for (std::thread& t : threads_) t.join();
-  for (const auto& [begin, p] : pieces_) cu_.cuMemHostUnregister(host_pointer(begin));
+  for (const auto& [begin, p] : pinned_ranges_) cu_.cuMemHostUnregister(host_pointer(begin));
 }
 
 bool host_memory::in_space(std::uintptr_t address) const noexcept { return layout_.contains(host_pointer(address)); }
 
 void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) {
   const std::lock_guard lock(mutex_);
-  HPE_REQUIRE(bytes != 0 && !ranges_.overlaps(address, address + bytes), HPE_ERROR_INVALID_ARGUMENT,
+  HPE_REQUIRE(bytes != 0 && !registered_ranges_.overlaps(address, address + bytes), HPE_ERROR_INVALID_ARGUMENT,
               "a part of the {} bytes at {:#x} is registered already", bytes, address);
   const bool for_kernels = in_space(address);
-  const auto noted = ranges_.insert(address, address + bytes, range{for_kernels});
+  const auto noted = registered_ranges_.insert(address, address + bytes, registered_range{for_kernels});
   if (!for_kernels) return;
   try {
-    // Insert the piece before its pages are pinned, so that no statement after the pinning can throw.
-    const auto pinned = pieces_.insert(address, address + bytes, piece{.pinned = true});
+    // Insert the pinned range before its pages are pinned, so that no statement after the pinning can throw.
+    const auto pinned = pinned_ranges_.insert(address, address + bytes, pinned_range{.pinned = true});
     try {
       pin_for_kernels(address, bytes, fd, offset);
     } catch (...) {
-      pieces_.erase(pinned);
+      pinned_ranges_.erase(pinned);
       throw;
     }
   } catch (...) {
-    ranges_.erase(noted);
+    registered_ranges_.erase(noted);
     throw;
   }
 }
@@ -103,27 +104,27 @@ void host_memory::pin_for_kernels(std::uintptr_t address, std::size_t bytes, int
 void host_memory::erase(std::uintptr_t address, std::size_t bytes) {
   release(address, bytes);
   const std::lock_guard lock(mutex_);
-  const auto found = ranges_.find(address);
-  HPE_REQUIRE(found != ranges_.end() && found->first == address && found->second.end == address + bytes,
+  const auto found = registered_ranges_.find(address);
+  HPE_REQUIRE(found != registered_ranges_.end() && found->first == address && found->second.end == address + bytes,
               HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} were not registered", bytes, address);
   if (found->second.value.in_space) os::unmap_to_reserved(host_pointer(address), bytes);
-  ranges_.erase(found);
+  registered_ranges_.erase(found);
 }
 
 void host_memory::release(std::uintptr_t address, std::size_t bytes) {
   locked lock(mutex_);
   const std::uintptr_t end = address + bytes;
-  for (gaps* const ranges : {&expected_, &to_prepare_}) {
-    gaps kept;
-    for (const gap& g : *ranges) {
+  for (unpinned_ranges* const ranges : {&expected_, &to_prepare_}) {
+    unpinned_ranges kept;
+    for (const unpinned_range& g : *ranges) {
       if (g.begin < address) kept.push_back({g.begin, std::min(g.end, address)});
       if (g.end > end) kept.push_back({std::max(g.begin, end), g.end});
     }
     *ranges = std::move(kept);
   }
   for (;;) {
-    const auto p = pieces_.from(address);
-    if (p == pieces_.end() || p->first >= end) return;
+    const auto p = pinned_ranges_.from(address);
+    if (p == pinned_ranges_.end() || p->first >= end) return;
     if (!p->second.value.pinned) {
       changed_.wait(lock);
       continue;
@@ -132,7 +133,8 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
       unpin(lock, p);
       continue;
     }
-    // Copies of neighbouring bytes may use the piece. Wait for these copies without the mutex, then search again.
+    // Copies of neighbouring bytes may use the pinned range. Wait for these copies without the mutex, then search
+    // again.
     const std::vector<timepoint> users = p->second.value.users;
     lock.unlock();
     for (const timepoint user : users) around_.wait(user);
@@ -143,26 +145,27 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
 
 std::optional<std::uintptr_t> host_memory::find(std::uintptr_t address) const {
   const std::lock_guard lock(mutex_);
-  const auto found = ranges_.find(address);
-  if (found == ranges_.end()) return std::nullopt;
+  const auto found = registered_ranges_.find(address);
+  if (found == registered_ranges_.end()) return std::nullopt;
   return found->second.end;
 }
 
-host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
+host_memory::pinned_use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   locked lock(mutex_);
-  auto p = pinned_piece(lock, address);
-  if (p == pieces_.end()) {
-    make_room(lock, gap_for_copy(address, bytes).size());
-    p = pinned_piece(lock, address);
-    if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes), purpose::copy)) p = pinned_piece(lock, address);
+  auto p = find_pinned(lock, address);
+  if (p == pinned_ranges_.end()) {
+    make_room(lock, range_for_copy(address, bytes).size());
+    p = find_pinned(lock, address);
+    if (p == pinned_ranges_.end() && pin(lock, range_for_copy(address, bytes), purpose::copy))
+      p = find_pinned(lock, address);
   }
-  if (p == pieces_.end()) {
-    auto next = pieces_.from(address);
-    // Another thread has inserted this piece and is pinning it.
-    if (next != pieces_.end() && next->first <= address) ++next;
-    return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
+  if (p == pinned_ranges_.end()) {
+    auto next = pinned_ranges_.from(address);
+    // Another thread has inserted this pinned range and is pinning it.
+    if (next != pinned_ranges_.end() && next->first <= address) ++next;
+    return {0, next == pinned_ranges_.end() ? address + bytes : std::min(next->first, address + bytes)};
   }
-  piece& found = p->second.value;
+  pinned_range& found = p->second.value;
   found.users.reserve(found.users.size() + found.busy + 1);  // so that done() allocates nothing
   ++found.busy;
   found.age = ++clock_;
@@ -170,25 +173,25 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   return {p->first, std::min(p->second.end, address + bytes)};
 }
 
-void host_memory::count_as_used(piece& p, std::size_t bytes) {
+void host_memory::count_as_used(pinned_range& p, std::size_t bytes) {
   if (!std::exchange(p.prepared, false)) return;
   prepared_ -= bytes;
-  if (!to_prepare_.empty()) changed_.notify_all();  // the budget of prepared pieces now has free bytes
+  if (!to_prepare_.empty()) changed_.notify_all();  // the budget of prepared ranges now has free bytes
 }
 
-host_memory::pieces::iterator host_memory::pinned_piece(locked& lock, std::uintptr_t address) {
+host_memory::pinned_ranges::iterator host_memory::find_pinned(locked& lock, std::uintptr_t address) {
   for (;;) {
-    const auto p = pieces_.find(address);
-    if (p == pieces_.end() || p->second.value.pinned) return p;
+    const auto p = pinned_ranges_.find(address);
+    if (p == pinned_ranges_.end() || p->second.value.pinned) return p;
     changed_.wait(lock);
   }
 }
 
-void host_memory::done(std::span<const use> uses, timepoint by) noexcept {
+void host_memory::done(std::span<const pinned_use> uses, timepoint by) noexcept {
   const std::lock_guard lock(mutex_);
-  for (const use& u : uses) {
-    if (u.piece == 0) continue;
-    piece& p = pieces_.find(u.piece)->second.value;
+  for (const pinned_use& u : uses) {
+    if (u.begin == 0) continue;
+    pinned_range& p = pinned_ranges_.find(u.begin)->second.value;
     --p.busy;
     if (by.none()) continue;
     const auto same = std::find_if(p.users.begin(), p.users.end(),
@@ -201,27 +204,27 @@ void host_memory::done(std::span<const use> uses, timepoint by) noexcept {
   }
 }
 
-host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t bytes) const {
-  const auto in = ranges_.find(address);
-  HPE_INVARIANT(in != ranges_.end());
-  gap result{address / smallest_piece * smallest_piece,
-             round_up(address + std::min(bytes, largest_piece), smallest_piece)};
-  const auto next = pieces_.from(address);  // no piece contains the address
-  if (next != pieces_.begin()) {
+host_memory::unpinned_range host_memory::range_for_copy(std::uintptr_t address, std::size_t bytes) const {
+  const auto in = registered_ranges_.find(address);
+  HPE_INVARIANT(in != registered_ranges_.end());
+  unpinned_range result{address / smallest_range * smallest_range,
+                        round_up(address + std::min(bytes, largest_range), smallest_range)};
+  const auto next = pinned_ranges_.from(address);  // no pinned range contains the address
+  if (next != pinned_ranges_.begin()) {
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
     // If copies are expected, the threads pin the following bytes, so this copy pins only its own bytes. Otherwise the
-    // new piece is at least twice as large as the piece directly before it.
+    // new range is at least twice as large as the pinned range directly before it.
     if (previous.end == result.begin && expected_.empty() && to_prepare_.empty())
-      result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
+      result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_range));
   }
   result.begin = std::max(result.begin, in->first);
   result.end = std::min(result.end, in->second.end);
-  if (next != pieces_.end()) result.end = std::min(result.end, next->first);
+  if (next != pinned_ranges_.end()) result.end = std::min(result.end, next->first);
   return result;
 }
 
-CUresult host_memory::register_in_turn(gap where) {
+CUresult host_memory::register_in_turn(unpinned_range where) {
   const std::lock_guard lock(registering_);
   const CUresult result = cu_.cuMemHostRegister(host_pointer(where.begin), where.size(), CU_MEMHOSTREGISTER_PORTABLE);
   const auto end = std::chrono::steady_clock::now() + between_registrations;
@@ -229,11 +232,11 @@ CUresult host_memory::register_in_turn(gap where) {
   return result;
 }
 
-bool host_memory::pin(locked& lock, gap where, purpose why) {
+bool host_memory::pin(locked& lock, unpinned_range where, purpose why) {
   const bool prepares = why == purpose::preparation;
   const std::size_t bytes = where.size();
   if (pinned_ + bytes > most_.pinned) return false;
-  pieces_.insert(where.begin, where.end, piece{.prepared = prepares, .age = ++clock_});
+  pinned_ranges_.insert(where.begin, where.end, pinned_range{.prepared = prepares, .age = ++clock_});
   pinned_ += bytes;
   if (prepares) prepared_ += bytes;
   lock.unlock();
@@ -242,13 +245,13 @@ bool host_memory::pin(locked& lock, gap where, purpose why) {
                               ? cu_.cuMemHostRegister(host_pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE)
                               : register_in_turn(where);
   lock.lock();
-  const auto made = pieces_.find(where.begin);
+  const auto made = pinned_ranges_.find(where.begin);
   if (result == CUDA_SUCCESS) {
     made->second.value.pinned = true;
   } else {
     log(log_level::debug, "{} bytes of host memory cannot be pinned: {}", bytes, cu_.words_for(result));
     count_as_used(made->second.value, bytes);
-    pieces_.erase(made);
+    pinned_ranges_.erase(made);
     pinned_ -= bytes;
   }
   changed_.notify_all();
@@ -264,23 +267,23 @@ void host_memory::prepare(std::uintptr_t address, std::size_t bytes) {
 std::size_t host_memory::prepared(std::uintptr_t address, std::size_t bytes) const noexcept {
   const std::lock_guard lock(mutex_);
   std::uintptr_t at = address;
-  for (auto p = pieces_.find(at); p != pieces_.end() && p->second.value.pinned && at < address + bytes;
-       p = pieces_.find(at))
+  for (auto p = pinned_ranges_.find(at); p != pinned_ranges_.end() && p->second.value.pinned && at < address + bytes;
+       p = pinned_ranges_.find(at))
     at = p->second.end;
   return std::min(at - address, bytes);
 }
 
-void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
+void host_memory::add(unpinned_ranges& ranges, std::uintptr_t address, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
-    const auto in = ranges_.find(address);
-    if (bytes == 0 || in == ranges_.end()) return;
-    const gap all{address / smallest_piece * smallest_piece,
-                  std::min(round_up(address + bytes, smallest_piece), in->second.end)};
-    const auto there = pieces_.find(all.begin);
-    const bool nothing_left = there != pieces_.end() && there->second.end >= all.end;
+    const auto in = registered_ranges_.find(address);
+    if (bytes == 0 || in == registered_ranges_.end()) return;
+    const unpinned_range all{address / smallest_range * smallest_range,
+                             std::min(round_up(address + bytes, smallest_range), in->second.end)};
+    const auto there = pinned_ranges_.find(all.begin);
+    const bool nothing_left = there != pinned_ranges_.end() && there->second.end >= all.end;
     const bool known = std::any_of(ranges.begin(), ranges.end(),
-                                   [&](const gap& g) { return g.begin <= all.begin && all.end <= g.end; });
+                                   [&](const unpinned_range& g) { return g.begin <= all.begin && all.end <= g.end; });
     if (nothing_left || known) return;
     ranges.push_back(all);
     try {
@@ -294,28 +297,28 @@ void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
   changed_.notify_all();
 }
 
-host_memory::gap host_memory::next(gaps& ranges, std::size_t most) {
+host_memory::unpinned_range host_memory::next(unpinned_ranges& ranges, std::size_t most) {
   while (!ranges.empty()) {
-    gap& first = ranges.front();
-    // The gap begins after the piece that contains first.begin, and ends at the next piece.
-    if (const auto in = pieces_.find(first.begin); in != pieces_.end()) first.begin = in->second.end;
-    const auto next = pieces_.from(first.begin);
+    unpinned_range& first = ranges.front();
+    // The result begins after the pinned range that contains first.begin, and ends at the next pinned range.
+    if (const auto in = pinned_ranges_.find(first.begin); in != pinned_ranges_.end()) first.begin = in->second.end;
+    const auto next = pinned_ranges_.from(first.begin);
     const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
-    const std::size_t size = std::min(std::clamp(share, least_expected_piece, expected_piece), most);
-    const gap result{first.begin,
-                     std::min({first.end, first.begin + size, next == pieces_.end() ? first.end : next->first})};
+    const std::size_t size = std::min(std::clamp(share, least_expected_range, expected_range), most);
+    const unpinned_range result{
+        first.begin, std::min({first.end, first.begin + size, next == pinned_ranges_.end() ? first.end : next->first})};
     if (result.begin >= first.end) {
       ranges.pop_front();
       continue;
     }
-    if (result.begin == result.end) continue;  // a piece begins here
+    if (result.begin == result.end) continue;  // a pinned range begins here
     first.begin = result.end;
     return result;
   }
   return {};
 }
 
-host_memory::gap host_memory::next_to_prepare(locked& lock) {
+host_memory::unpinned_range host_memory::next_to_prepare(locked& lock) {
   const auto left = [&] {
     return (most_.prepared - std::min(prepared_, most_.prepared)) / granule_size * granule_size;
   };
@@ -330,7 +333,7 @@ host_memory::gap host_memory::next_to_prepare(locked& lock) {
     if (unchecked_ == 0) to_prepare_.clear();
     if (to_prepare_.empty() || left() == 0) return {};
   }
-  const gap result = next(to_prepare_, std::min(left(), unchecked_));
+  const unpinned_range result = next(to_prepare_, std::min(left(), unchecked_));
   unchecked_ -= result.size();
   return result;
 }
@@ -340,9 +343,9 @@ void host_memory::work_ahead() {
   while (!stop_) {
     if (!expected_.empty() || !to_prepare_.empty()) {
       const entered here(cu_, around_.context());
-      make_room(lock, std::min(expected_piece, most_.pinned));
+      make_room(lock, std::min(expected_range, most_.pinned));
     }
-    gap where = next(expected_, expected_piece);
+    unpinned_range where = next(expected_, expected_range);
     const bool prepares = where.size() == 0;
     if (prepares) where = next_to_prepare(lock);
     if (stop_) return;
@@ -361,33 +364,33 @@ void host_memory::work_ahead() {
 
 void host_memory::make_room(locked& lock, std::size_t bytes) {
   while (pinned_ + bytes > most_.pinned) {
-    auto oldest = pieces_.end();
-    for (auto p = pieces_.begin(); p != pieces_.end(); ++p)
+    auto oldest = pinned_ranges_.end();
+    for (auto p = pinned_ranges_.begin(); p != pinned_ranges_.end(); ++p)
       if (!in_space(p->first) && p->second.value.pinned && idle(p->second.value) &&
-          (oldest == pieces_.end() || p->second.value.age < oldest->second.value.age))
+          (oldest == pinned_ranges_.end() || p->second.value.age < oldest->second.value.age))
         oldest = p;
-    if (oldest == pieces_.end()) return;
+    if (oldest == pinned_ranges_.end()) return;
     unpin(lock, oldest);
   }
 }
 
-bool host_memory::idle(const piece& p) const {
+bool host_memory::idle(const pinned_range& p) const {
   return p.busy == 0 &&
          std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return around_.reached(user); });
 }
 
-void host_memory::unpin(locked& lock, pieces::iterator p) {
+void host_memory::unpin(locked& lock, pinned_ranges::iterator p) {
   const std::size_t bytes = p->second.end - p->first;
   p->second.value.pinned = false;
   if (!in_space(p->first)) pinned_ -= bytes;
   count_as_used(p->second.value, bytes);
   lock.unlock();
-  // cuMemHostUnregister fails if the device in whose context the piece was pinned is lost. The pages then stay pinned
-  // until the process ends.
+  // cuMemHostUnregister fails if the device in whose context the pinned range was pinned is lost. The pages then stay
+  // pinned until the process ends.
   const CUresult result = cu_.cuMemHostUnregister(host_pointer(p->first));
   if (result != CUDA_SUCCESS) log(log_level::debug, "unpinning host memory: {}", cu_.words_for(result));
   lock.lock();
-  pieces_.erase(p);
+  pinned_ranges_.erase(p);
   changed_.notify_all();
 }
 

@@ -1,18 +1,19 @@
 #pragma once
 
-/// The host memory that copies between host and GPUs use: the registered ranges, and the pinned pieces of these ranges.
+/// The host memory that copies between host and GPUs use: the registered ranges, and the pinned parts of these ranges.
 ///
-/// Ranges outside the UVAS may be far larger than the machine's memory, so this class pins a piece of a range only when
-/// a copy uses or will probably use the piece. Unless other threads pin ahead, a piece that a copy adds directly after
-/// another piece is at least twice as large as that piece, up to 32 MiB. When the budget of pinned bytes is spent, the
-/// least recently used piece is unpinned. If memory cannot be pinned, the driver copies it through the driver's own
-/// buffers, which is slower. Ranges inside the UVAS are pinned as a whole, because kernels use them.
+/// Registered ranges outside the UVAS may be far larger than the machine's memory, so this class pins a part of a range
+/// only when a copy uses or will probably use the part. The part is then a *pinned range*. Unless other threads pin
+/// ahead, a pinned range that a copy adds directly after another pinned range is at least twice as large as that pinned
+/// range, up to 32 MiB. When the budget of pinned bytes is spent, the least recently used pinned range is unpinned. If
+/// memory cannot be pinned, the driver copies it through the driver's own buffers, which is slower. Registered ranges
+/// inside the UVAS are pinned as a whole, because kernels use them.
 ///
 /// Before missing pages are pinned, this class allocates them, as huge pages if the operating system supports these.
 /// Several threads of this class allocate and pin the pages of expected ranges, because a single thread is ten times
 /// slower than the link (H200: one thread that only calls cuMemHostRegister allocates and pins 2.9 GB/s; eight threads
 /// of this class reach 28 GB/s). When no copies are expected, the threads prepare (allocate and pin) ranges that copies
-/// may use later, for example new allocations. Prepared pieces that no copy has used have their own budget, and occupy
+/// may use later, for example new allocations. Prepared ranges that no copy has used have their own budget, and occupy
 /// at most a quarter of the free host memory.
 
 #include <condition_variable>
@@ -47,7 +48,7 @@ class host_memory {
     std::function<double()> free_memory = [] { return os::free_memory(); };
   };
   /// `pinned`: the largest number of bytes that may be pinned for copies. `prepared`: the largest number of these bytes
-  /// in prepared pieces that no copy has used.
+  /// in prepared ranges that no copy has used.
   struct budgets {
     std::size_t pinned;
     std::size_t prepared;
@@ -74,72 +75,74 @@ class host_memory {
   [[nodiscard]] std::optional<std::uintptr_t> find(std::uintptr_t address) const;
 
   /// Pins registered memory for a copy if possible. The caller may copy [address, result.end) with one command of the
-  /// driver; result.end is at most address + bytes. The piece at use::piece stays pinned until the caller has called
-  /// done(uses, by) and the timepoint `by` is reached. If no command was queued, the caller passes none() as `by`.
-  struct use {
-    std::uintptr_t piece = 0;  // 0: not pinned
+  /// driver; result.end is at most address + bytes. The pinned range at pinned_use::begin stays pinned until the caller
+  /// has called done(uses, by) and the timepoint `by` is reached. If no command was queued, the caller passes none() as
+  /// `by`.
+  struct pinned_use {
+    std::uintptr_t begin = 0;  // the first byte of the pinned range; 0: not pinned
     std::uintptr_t end = 0;
   };
-  [[nodiscard]] use begin(std::uintptr_t address, std::size_t bytes);
-  void done(std::span<const use> uses, timepoint by) noexcept;
+  [[nodiscard]] pinned_use begin(std::uintptr_t address, std::size_t bytes);
+  void done(std::span<const pinned_use> uses, timepoint by) noexcept;
 
  private:
   /// Maps a file over pages of the UVAS and pins these pages for kernels. Throws HPE_ERROR_OUT_OF_MEMORY if the pages
   /// cannot be pinned; the mapping is then removed.
   void pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const;
 
-  struct piece {
-    bool pinned = false;             // false while a thread pins or unpins the piece
-    bool prepared = false;           // the piece was prepared, and no copy has used it yet
-    unsigned busy = 0;               // the number of copies on the piece that are being queued
-    std::vector<timepoint> users{};  // for each timeline, the last timepoint at which a copy uses the piece
+  struct pinned_range {
+    bool pinned = false;             // false while a thread pins or unpins the range
+    bool prepared = false;           // the range was prepared, and no copy has used it yet
+    unsigned busy = 0;               // the number of copies on the range that are being queued
+    std::vector<timepoint> users{};  // for each timeline, the last timepoint at which a copy uses the range
     std::uint64_t age = 0;
   };
-  struct range {
+  struct registered_range {
     bool in_space;
   };
-  using pieces = interval_map<std::uintptr_t, piece>;
+  using pinned_ranges = interval_map<std::uintptr_t, pinned_range>;
 
-  /// A range that contains no pieces and that is to be pinned.
-  struct gap {
+  /// A range that overlaps no pinned range and that is to be pinned.
+  struct unpinned_range {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
 
     [[nodiscard]] std::size_t size() const noexcept { return end - begin; }
   };
-  using gaps = std::deque<gap>;
+  using unpinned_ranges = std::deque<unpinned_range>;
   using locked = std::unique_lock<std::mutex>;
 
   [[nodiscard]] bool in_space(std::uintptr_t address) const noexcept;
-  /// Returns the piece that contains the address; pieces_.end() if there is none. Waits while a thread pins or unpins
-  /// this piece.
-  pieces::iterator pinned_piece(locked& lock, std::uintptr_t address);
-  [[nodiscard]] gap gap_for_copy(std::uintptr_t address, std::size_t bytes) const;
+  /// Returns the pinned range that contains the address; pinned_ranges_.end() if there is none. Waits while a thread
+  /// pins or unpins this range.
+  pinned_ranges::iterator find_pinned(locked& lock, std::uintptr_t address);
+  [[nodiscard]] unpinned_range range_for_copy(std::uintptr_t address, std::size_t bytes) const;
   /// Adds the registered part of a range to `ranges`, whose bytes the threads will pin. Starts the threads if they do
   /// not run.
-  void add(gaps& ranges, std::uintptr_t address, std::size_t bytes);
-  /// Removes from `ranges` the next bytes for one thread to pin, and returns them. Skips bytes that are in pieces.
-  /// Returns at most `most` bytes, and fewer if idle threads can share the range. Returns an empty gap if `ranges`
-  /// contains no further bytes.
-  [[nodiscard]] gap next(gaps& ranges, std::size_t most);
-  /// Returns the next gap to prepare; an empty gap if no gap is left or a budget is spent. May release `lock` and lock
-  /// it again.
-  [[nodiscard]] gap next_to_prepare(locked& lock);
-  /// Pins a gap, and releases `lock` meanwhile. Returns false if the system or the budget does not allow this.
+  void add(unpinned_ranges& ranges, std::uintptr_t address, std::size_t bytes);
+  /// Removes from `ranges` the next bytes for one thread to pin, and returns them. Skips bytes that are in pinned
+  /// ranges. Returns at most `most` bytes, and fewer if idle threads can share the range. Returns an empty range if
+  /// `ranges` contains no further bytes.
+  [[nodiscard]] unpinned_range next(unpinned_ranges& ranges, std::size_t most);
+  /// Returns the next range to prepare; an empty range if none is left or a budget is spent. May release `lock` and
+  /// lock it again.
+  [[nodiscard]] unpinned_range next_to_prepare(locked& lock);
+  /// Pins an unpinned range, and releases `lock` meanwhile. Returns false if the system or the budget does not allow
+  /// this.
   enum class purpose : std::uint8_t { copy, expectation, preparation };
-  bool pin(locked& lock, gap where, purpose why);
+  bool pin(locked& lock, unpinned_range where, purpose why);
   /// Calls cuMemHostRegister for a thread that pins ahead of copies. Only one of these threads registers memory at a
   /// time; the others wait.
-  CUresult register_in_turn(gap where);
+  CUresult register_in_turn(unpinned_range where);
   void work_ahead();
-  /// Unpins idle pieces outside the UVAS, the least recently used piece first, until `bytes` more bytes can be pinned
-  /// or no idle piece is left. May release `lock` and lock it again.
+  /// Unpins idle pinned ranges outside the UVAS, the least recently used one first, until `bytes` more bytes can be
+  /// pinned or no idle pinned range is left. May release `lock` and lock it again.
   void make_room(locked& lock, std::size_t bytes);
-  /// If the piece was prepared and no copy has used it yet, subtracts its bytes from prepared_.
-  void count_as_used(piece& p, std::size_t bytes);
-  bool idle(const piece& p) const;
-  /// Unpins and erases a piece, and releases `lock` meanwhile.
-  void unpin(locked& lock, pieces::iterator p);
+  /// If the pinned range was prepared and no copy has used it yet, subtracts its bytes from prepared_.
+  void count_as_used(pinned_range& p, std::size_t bytes);
+  bool idle(const pinned_range& p) const;
+  /// Unpins and erases a pinned range, and releases `lock` meanwhile.
+  void unpin(locked& lock, pinned_ranges::iterator p);
 
   const driver& cu_;
   const uvas_layout layout_;
@@ -148,17 +151,18 @@ class host_memory {
   mutable std::mutex mutex_;
   // Held by a thread that pins ahead, while the thread registers memory; never held together with mutex_.
   std::mutex registering_;
-  // Notified when a piece was pinned or erased, when ranges are added, when prepared bytes are used, and for stop_.
+  // Notified when a pinned range was pinned or erased, when ranges are added, when prepared bytes are used, and for
+  // stop_.
   std::condition_variable changed_;
-  interval_map<std::uintptr_t, range> ranges_;
-  pieces pieces_;
+  interval_map<std::uintptr_t, registered_range> registered_ranges_;
+  pinned_ranges pinned_ranges_;
   std::size_t pinned_ = 0;     // bytes outside the UVAS that are pinned, or are being pinned
-  std::size_t prepared_ = 0;   // how many bytes of pinned_ are in prepared pieces that no copy has used
+  std::size_t prepared_ = 0;   // how many bytes of pinned_ are in prepared ranges that no copy has used
   std::size_t unchecked_ = 0;  // bytes that may be prepared before hpe reads the machine's free memory again
   std::uint64_t clock_ = 0;
-  gaps expected_;         // the expected ranges, which may contain pieces
-  gaps to_prepare_;       // the ranges to prepare, which may contain pieces
-  std::size_t idle_ = 0;  // the number of idle threads
+  unpinned_ranges expected_;    // the expected ranges, which may contain pinned ranges
+  unpinned_ranges to_prepare_;  // the ranges to prepare, which may contain pinned ranges
+  std::size_t idle_ = 0;        // the number of idle threads
   bool stop_ = false;
   std::vector<std::thread> threads_;  // started by the first call of expect() or prepare()
 };

@@ -23,8 +23,8 @@ std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uin
 
 // Queues a kernel on `stream`. Throws HPE_ERROR_NOT_SUPPORTED if the launch is cooperative, or if the launch asks for
 // clusters and the driver is too old for clusters.
-CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, const shape& shape, void** parameters,
-                       CUstream stream) {
+CUresult launch_kernel(const driver& cu, const kernel_table::kernel_on_device& kernel, const shape& shape,
+                       void** parameters, CUstream stream) {
   const auto at_least_one = [](std::uint32_t n) { return std::max(n, 1U); };
   CUlaunchConfig how{};
   how.gridDimX = at_least_one(shape.grid[0]);
@@ -156,13 +156,13 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
   const CUevent done = announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
-  std::size_t pieces = 0;
+  std::size_t commands = 0;
   std::optional<error> failure;
   end_ = nullptr;
   try {
-    queue(pieces);
+    queue(commands);
   } catch (const std::exception& e) {
-    if (pieces == 0) {
+    if (commands == 0) {
       withdraw(done);
       throw;
     }
@@ -183,35 +183,35 @@ cuda_stream::side cuda_stream::check_range(const void* address, std::size_t byte
       at = *end;
       continue;
     }
-    const auto piece = set_.memory().find(at);
-    HPE_REQUIRE(piece || set_.layout().contains(address), HPE_ERROR_INVALID_ARGUMENT,
+    const auto mapping = set_.memory().find(at);
+    HPE_REQUIRE(mapping || set_.layout().contains(address), HPE_ERROR_INVALID_ARGUMENT,
                 "the {} of a command, {} bytes at {}, is host memory that was not registered, at {:#x}", role, bytes,
                 address, at);
-    HPE_REQUIRE(piece, HPE_ERROR_INVALID_ARGUMENT,
+    HPE_REQUIRE(mapping, HPE_ERROR_INVALID_ARGUMENT,
                 "the {} of a command, {} bytes at {}, has no memory behind it at {:#x}", role, bytes, address, at);
-    HPE_REQUIRE(piece->device == device_memory::foreign || device_.can_access(piece->device),
+    HPE_REQUIRE(mapping->device == device_memory::foreign || device_.can_access(mapping->device),
                 HPE_ERROR_INVALID_ARGUMENT,
                 "the {} of a command on device {} is memory of device {}, which the command's device cannot access",
-                role, device_.index(), piece->device);
+                role, device_.index(), mapping->device);
     result = side::device;
-    at = piece->end;
+    at = mapping->end;
   }
   return result;
 }
 
-std::size_t cuda_stream::queue_piece(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
-                                     std::size_t bytes, std::vector<host_memory::use>& uses) {
+std::size_t cuda_stream::queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
+                                    std::size_t bytes, std::vector<host_memory::pinned_use>& uses) {
   const auto limit = [&](std::uintptr_t address, side which) {
     if (which == side::host) {
       // Reserved before begin(), so that push_back() cannot throw: each use that begin() returns must reach done().
       uses.reserve(uses.size() + 1);
       uses.push_back(set_.host().begin(address, bytes));
       bytes = uses.back().end - address;
-    } else if (const auto piece = set_.memory().find(address)) {
-      bytes = std::min(bytes, piece->end - address);
+    } else if (const auto mapping = set_.memory().find(address)) {
+      bytes = std::min(bytes, mapping->end - address);
     }
   };
-  // The device's side limits the size of the piece first, so that hpe pins no more host memory than the piece uses.
+  // The device's side limits the size of the part first, so that hpe pins no more host memory than the part uses.
   from_side == side::device ? limit(from, from_side) : limit(to, to_side);
   from_side == side::device ? limit(to, to_side) : limit(from, from_side);
   check(cu_.cuMemcpyAsync(to, from, bytes, stream_), "queuing a copy");
@@ -224,12 +224,12 @@ timepoint cuda_stream::copy(void* destination, const void* source, std::size_t b
   HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
               "one side of a device copy must be memory of the device or of a peer, but both {} and {} are host memory",
               destination, source);
-  std::vector<host_memory::use> uses;
+  std::vector<host_memory::pinned_use> uses;
   try {
     const observed_command what{observed_command::kind::copy, number_of(destination), number_of(source), bytes};
-    const timepoint point = submit(what, [&](std::size_t& pieces) {
-      for (std::size_t at = 0; at < bytes; ++pieces)
-        at += queue_piece(number_of(destination) + at, to, number_of(source) + at, from, bytes - at, uses);
+    const timepoint point = submit(what, [&](std::size_t& commands) {
+      for (std::size_t at = 0; at < bytes; ++commands)
+        at += queue_part(number_of(destination) + at, to, number_of(source) + at, from, bytes - at, uses);
     });
     set_.host().done(uses, point);
     return point;
@@ -244,11 +244,11 @@ timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t b
   HPE_REQUIRE(bytes == 0 || to == side::device, HPE_ERROR_NOT_SUPPORTED,
               "a device fills device memory only, but {} is host memory", destination);
   const observed_command what{observed_command::kind::fill, number_of(destination), 0, bytes};
-  return submit(what, [&](std::size_t& pieces) {
+  return submit(what, [&](std::size_t& commands) {
     const std::uintptr_t end = number_of(destination) + bytes;
-    for (std::uintptr_t at = number_of(destination); at < end; ++pieces) {
-      const auto piece = set_.memory().find(at);
-      const std::uintptr_t stop = piece ? std::min(piece->end, end) : end;
+    for (std::uintptr_t at = number_of(destination); at < end; ++commands) {
+      const auto mapping = set_.memory().find(at);
+      const std::uintptr_t stop = mapping ? std::min(mapping->end, end) : end;
       check(cu_.cuMemsetD8Async(at, value, stop - at, stream_), "queuing a fill");
       at = stop;
     }
@@ -260,12 +260,12 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
               "{} bytes of parameters are too many for a launch; at most {} are possible", parameters.size(),
               most_parameters);
   device_.require_alive();
-  const kernel_table::entry entry = set_.kernels().at(kernel, device_.index());
+  const kernel_table::kernel_on_device found = set_.kernels().at(kernel, device_.index());
   std::size_t size = parameters.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-  return submit({observed_command::kind::launch, 0, 0, 0, kernel.function}, [&](std::size_t& /*pieces*/) {
-    const CUresult result = launch_kernel(cu_, entry, shape, size == 0 ? nullptr : extra, stream_);
+  return submit({observed_command::kind::launch, 0, 0, 0, kernel.function}, [&](std::size_t& /*commands*/) {
+    const CUresult result = launch_kernel(cu_, found, shape, size == 0 ? nullptr : extra, stream_);
     if (result != CUDA_SUCCESS && !kills_context(result))
       HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,
                 "the CUDA driver did not launch kernel \"{}\": {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
@@ -277,7 +277,7 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
 }
 
 timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
-  return submit({observed_command::kind::enqueue}, [&](std::size_t& /*pieces*/) {
+  return submit({observed_command::kind::enqueue}, [&](std::size_t& /*commands*/) {
     int result = 0;
     try {
       // `function` may make another context current.

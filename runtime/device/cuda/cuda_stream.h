@@ -3,10 +3,10 @@
 /// One CUDA stream. The stream's commands are numbered from 1. An event follows each command, and cuda_stream queries
 /// these events to find out which commands have finished.
 ///
-/// One copy or fill of hpe may consist of several commands of the driver, each for one piece of the memory. If the
-/// driver accepts the first piece but refuses a later piece, hpe's command counts as queued and as failed. The event is
-/// created before the driver gets the command. If the driver has accepted only some pieces, or cannot record the event
-/// after the command, the calling thread waits until the stream has finished all its commands.
+/// One copy or fill of hpe may consist of several commands of the driver, each for one part of the memory. If the
+/// driver accepts the first command but refuses a later command, hpe's command counts as queued and as failed. The
+/// event is created before the driver gets the command. If the driver has accepted only some commands, or cannot record
+/// the event after the command, the calling thread waits until the stream has finished all its commands.
 
 #include <atomic>
 #include <chrono>
@@ -86,10 +86,10 @@ class cuda_stream final : public stream {
   enum class side : std::uint8_t { host, device };
 
   [[nodiscard]] side check_range(const void* address, std::size_t bytes, const char* role) const;
-  [[nodiscard]] std::size_t queue_piece(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
-                                        std::size_t bytes, std::vector<host_memory::use>& uses);
+  [[nodiscard]] std::size_t queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
+                                       std::size_t bytes, std::vector<host_memory::pinned_use>& uses);
 
-  /// Queues one command and returns its timepoint. `queue(pieces)` calls the driver, and counts in `pieces` the
+  /// Queues one command and returns its timepoint. `queue(commands)` calls the driver, and counts in `commands` the
   /// commands that the driver has accepted. If `queue` throws and the driver has accepted no command, rethrows the
   /// exception.
   template <class Queue>

@@ -45,7 +45,7 @@ device_memory::~device_memory() {
     cu_.cuMemUnmap(begin, mapped.end - begin);
     cu_.cuMemRelease(mapped.value.memory);
   }
-  for (const kept_piece& piece : kept_) cu_.cuMemRelease(piece.memory);
+  for (const kept_allocation& a : kept_) cu_.cuMemRelease(a.memory);
   for (unsigned s = 0; s < layout_.segments; ++s)
     if (reserved_[s]) cu_.cuMemAddressFree(layout_.base + s * layout_.segment_size, layout_.segment_size);
 }
@@ -85,7 +85,7 @@ void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
 
 CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, unsigned device, CUdevice home) {
   const auto found =
-      std::ranges::find_if(kept_, [&](const kept_piece& p) { return p.device == device && p.bytes == bytes; });
+      std::ranges::find_if(kept_, [&](const kept_allocation& p) { return p.device == device && p.bytes == bytes; });
   if (found != kept_.end()) {
     const CUmemGenericAllocationHandle memory = found->memory;
     kept_.erase(found);
@@ -113,15 +113,15 @@ CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, unsigned d
 }
 
 void device_memory::release_kept(unsigned device) {
-  for (const kept_piece& p : kept_)
+  for (const kept_allocation& p : kept_)
     if (p.device == device) cu_.cuMemRelease(p.memory);
-  std::erase_if(kept_, [&](const kept_piece& p) { return p.device == device; });
+  std::erase_if(kept_, [&](const kept_allocation& p) { return p.device == device; });
 }
 
 std::size_t device_memory::kept(unsigned device) const {
   const shared_lock_guard lock(mutex_);
   std::size_t sum = 0;
-  for (const kept_piece& p : kept_)
+  for (const kept_allocation& p : kept_)
     if (p.device == device) sum += p.bytes;
   return sum;
 }
@@ -130,7 +130,7 @@ std::size_t device_memory::kept(unsigned device) const {
 void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, unsigned device,
                                CUmemGenericAllocationHandle memory, std::span<const CUmemAccessDesc> access) {
   try {
-    mappings_.insert(address, address + bytes, mapping{device, memory, {}});
+    mappings_.insert(address, address + bytes, mapped_allocation{device, memory, {}});
   } catch (...) {
     cu_.cuMemRelease(memory);
     throw;
@@ -168,11 +168,11 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
   std::size_t all_kept = 0;
-  for (const kept_piece& p : kept_) all_kept += p.bytes;
+  for (const kept_allocation& p : kept_) all_kept += p.bytes;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
     // The driver's calls in this loop fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
-    const mapping& old = it->second.value;
+    const mapped_allocation& old = it->second.value;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
     if (unmapped && what == after::kept && !old.file && size <= largest_kept && all_kept + size <= most_kept) {
       kept_.push_back({device, size, old.memory});
@@ -199,7 +199,7 @@ std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_
     HPE_REQUIRE(it != mappings_.end() && it->first == at && it->second.value.device != foreign,
                 HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} to be shared are not whole ranges of device memory",
                 bytes, address);
-    mapping& whole = it->second.value;
+    mapped_allocation& whole = it->second.value;
     if (!whole.file) {
       HPE_REQUIRE(cu_.cuMemExportToShareableHandle != nullptr, HPE_ERROR_NOT_SUPPORTED,
                   "the CUDA driver of this machine cannot share memory between processes");
@@ -254,11 +254,11 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
   return reached;
 }
 
-std::optional<device_memory::piece> device_memory::find(std::uintptr_t address) const {
+std::optional<device_memory::device_mapping> device_memory::find(std::uintptr_t address) const {
   const shared_lock_guard lock(mutex_);
   const auto found = mappings_.find(address);
   if (found == mappings_.end()) return std::nullopt;
-  return piece{found->second.value.device, found->second.end};
+  return device_mapping{found->second.value.device, found->second.end};
 }
 
 }  // namespace hpe::device::cuda

@@ -56,23 +56,23 @@ class device_memory {
   std::uint32_t import_memory(std::uintptr_t address, std::span<const shared_part> parts,
                               std::span<const std::optional<CUdevice>> users);
 
-  /// The value of piece::device for memory of another process.
+  /// The value of device_mapping::device for memory of another process.
   static constexpr unsigned foreign = 0xffffffff;
 
-  struct piece {
+  struct device_mapping {
     unsigned device = 0;
     std::uintptr_t end = 0;  // the end of the driver's mapping; one command of the driver must not cross it
   };
-  [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
+  [[nodiscard]] std::optional<device_mapping> find(std::uintptr_t address) const;
 
  private:
-  struct mapping {
+  struct mapped_allocation {
     unsigned device;
     CUmemGenericAllocationHandle memory;
     os::file_descriptor file{};  // opened by the first share() of this memory
   };
 
-  struct kept_piece {
+  struct kept_allocation {
     unsigned device;
     std::size_t bytes;
     CUmemGenericAllocationHandle memory;
@@ -96,8 +96,8 @@ class device_memory {
   const uvas_layout layout_;
   mutable shared_mutex mutex_;
   std::vector<bool> reserved_ HPE_GUARDED_BY(mutex_);  // by segment
-  interval_map<std::uintptr_t, mapping> mappings_ HPE_GUARDED_BY(mutex_);
-  std::vector<kept_piece> kept_ HPE_GUARDED_BY(mutex_);
+  interval_map<std::uintptr_t, mapped_allocation> mappings_ HPE_GUARDED_BY(mutex_);
+  std::vector<kept_allocation> kept_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::device::cuda

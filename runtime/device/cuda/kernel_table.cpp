@@ -109,7 +109,7 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
   const lock_guard lock(mutex_);
   HPE_REQUIRE(number < modules_.size(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, number);
   const module& from = modules_[number];
-  kernel made{name, std::vector<entry>(contexts_.size())};
+  kernel made{name, std::vector<kernel_on_device>(contexts_.size())};
   for (std::size_t d = 0; d < contexts_.size(); ++d) {
     if (from.on[d] == nullptr || !wanted[d]) continue;
     const entered here(cu_, contexts_[d]);
@@ -138,9 +138,9 @@ unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name
   return bytes;
 }
 
-kernel_table::entry kernel_table::at(kernel_id id, unsigned device) const {
+kernel_table::kernel_on_device kernel_table::at(kernel_id id, unsigned device) const {
   const shared_lock_guard lock(mutex_);
-  const entry found = id.function < kernels_.size() ? kernels_[id.function].on[device] : entry{};
+  const kernel_on_device found = id.function < kernels_.size() ? kernels_[id.function].on[device] : kernel_on_device{};
   HPE_REQUIRE(found.function != nullptr, HPE_ERROR_NOT_FOUND, "kernel {} is not loaded on device {}", id.function,
               device);
   return found;

@@ -34,11 +34,11 @@ class kernel_table {
 
   /// The kernel NAME on one device. `shared_bytes`, the size of the kernel's dynamic shared memory, is the value of the
   /// module's 32-bit variable NAME_shared_bytes, or 0 if the module has no such variable.
-  struct entry {
+  struct kernel_on_device {
     CUfunction function = nullptr;
     unsigned shared_bytes = 0;
   };
-  [[nodiscard]] entry at(kernel_id kernel, unsigned device) const;
+  [[nodiscard]] kernel_on_device at(kernel_id kernel, unsigned device) const;
   [[nodiscard]] std::string name(std::uint32_t function) const;
 
  private:
@@ -55,7 +55,7 @@ class kernel_table {
   };
   struct kernel {
     std::string name;
-    std::vector<entry> on;
+    std::vector<kernel_on_device> on;
   };
 
   const driver& cu_;

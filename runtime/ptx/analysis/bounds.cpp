@@ -8,12 +8,12 @@ namespace hpe::ptx::analysis {
 
 namespace {
 
-constexpr range that(__int128 number) { return {number, number}; }
+constexpr integer_range that(__int128 number) { return {number, number}; }
 
-bool is_single(const range& r) { return r.low == r.high; }
+bool is_single(const integer_range& r) { return r.low == r.high; }
 
-range in_both(const range& a, const range& b) {
-  const range both{std::max(a.low, b.low), std::min(a.high, b.high)};
+integer_range in_both(const integer_range& a, const integer_range& b) {
+  const integer_range both{std::max(a.low, b.low), std::min(a.high, b.high)};
   // If the intersection is empty, no thread computes this value, so any range is correct.
   return both.low <= both.high ? both : a;
 }
@@ -33,7 +33,7 @@ bounds::bounds(const kernel_analysis& k, const dimensions& grid, const dimension
 void bounds::go_to(const dimensions& first, const dimensions& last) {
   first_ = first;
   last_ = last;
-  std::fill(counters_.begin(), counters_.end(), range{0, range_of_bits(63, false).high});
+  std::fill(counters_.begin(), counters_.end(), integer_range{0, range_of_bits(63, false).high});
   ++now_;
 }
 
@@ -42,18 +42,18 @@ void bounds::limit(std::uint32_t loop, std::int64_t last) {
   ++now_;
 }
 
-range bounds::of(expression_id e) {
-  range all;
+integer_range bounds::of(expression_id e) {
+  integer_range all;
   for (const term& t : table_.at(e)) {
-    range one = that(t.factor);
+    integer_range one = that(t.factor);
     for (std::size_t n = 0; n < t.of.count; ++n) one = product_of(one, of_quantity(t.of.factors[n]));
     all = sum_of(all, one);
   }
   return all;
 }
 
-range bounds::of_register(expression_id e, unsigned bits, bool is_signed) {
-  const range number = of(e), all = range_of_bits(bits, is_signed);
+integer_range bounds::of_register(expression_id e, unsigned bits, bool is_signed) {
+  const integer_range number = of(e), all = range_of_bits(bits, is_signed);
   if (number.lies_in(all)) return number;
   if (!is_single(number)) return all;
   const std::uint64_t low = low_bits(number.low, bits);
@@ -64,7 +64,7 @@ range bounds::of_register(expression_id e, unsigned bits, bool is_signed) {
 std::optional<bounds::line> bounds::line_of(expression_id e, std::uint32_t loop) {
   line found;
   for (const term& t : table_.at(e)) {
-    range one = that(t.factor);
+    integer_range one = that(t.factor);
     unsigned counters = 0;
     for (std::size_t n = 0; n < t.of.count; ++n) {
       const quantity& q = table_.of(t.of.factors[n]);
@@ -93,7 +93,8 @@ bool bounds::assumptions_hold(assumption_set needed) {
 
 bool bounds::never_holds(const comparison& c) {
   if (!assumptions_hold(c.assumes)) return false;
-  const range left = of_register(c.left, c.bits, c.is_signed), right = of_register(c.right, c.bits, c.is_signed);
+  const integer_range left = of_register(c.left, c.bits, c.is_signed),
+                      right = of_register(c.right, c.bits, c.is_signed);
   switch (c.how) {
     case relation::equal: return left.high < right.low || left.low > right.high;
     case relation::unequal: return is_single(left) && is_single(right) && left.low == right.low;
@@ -104,16 +105,16 @@ bool bounds::never_holds(const comparison& c) {
   }
 }
 
-const range& bounds::of_quantity(quantity_id id) {
+const integer_range& bounds::of_quantity(quantity_id id) {
   if (known_[id].when == now_) return known_[id].values;
   const quantity& q = table_.of(id);
   known_[id] = {now_, q.values};  // the range to use if the computation of this quantity needs the quantity itself
-  const range found = compute(q);
+  const integer_range found = compute(q);
   known_[id].values = found;
   return known_[id].values;
 }
 
-range bounds::compute(const quantity& q) {
+integer_range bounds::compute(const quantity& q) {
   switch (q.what) {
     case quantity::kind::block_index: return {index_of(first_, q.number), index_of(last_, q.number)};
     case quantity::kind::thread_index: return {0, index_of(block_size_, q.number) - 1};
@@ -123,7 +124,7 @@ range bounds::compute(const quantity& q) {
     case quantity::kind::parameter: return that(parameter_of(q, parameters_));
     case quantity::kind::node: return of_node(q);
     case quantity::kind::choice: {
-      range all = of_register(q.operands[0], q.bits, q.bits > 1);
+      integer_range all = of_register(q.operands[0], q.bits, q.bits > 1);
       for (const expression_id e : q.operands) all = hull_of(all, of_register(e, q.bits, q.bits > 1));
       return in_both(all, q.values);
     }
@@ -131,13 +132,13 @@ range bounds::compute(const quantity& q) {
   }
 }
 
-range bounds::of_node(const quantity& q) {
-  std::vector<range> operands;
+integer_range bounds::of_node(const quantity& q) {
+  std::vector<integer_range> operands;
   for (std::size_t n = 0; n < q.operands.size(); ++n)
     operands.push_back(of_register(q.operands[n], q.widths[n], q.widths[n] > 1));
   if (std::ranges::all_of(operands, is_single)) {
     std::vector<__int128> numbers;
-    for (const range& r : operands) numbers.push_back(r.low);
+    for (const integer_range& r : operands) numbers.push_back(r.low);
     return that(result_of(q, numbers));
   }
   return in_both(values_of_node(*q.made_by, operands, q.bits), q.values);

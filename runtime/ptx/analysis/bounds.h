@@ -22,13 +22,13 @@ class bounds {
   /// ranges allow any number of iterations.
   void limit(std::uint32_t loop, std::int64_t last);
 
-  [[nodiscard]] range of(expression_id e);
+  [[nodiscard]] integer_range of(expression_id e);
   /// Returns the range of an expression, read as the content of a register of `bits` bits.
-  [[nodiscard]] range of_register(expression_id e, unsigned bits, bool is_signed);
+  [[nodiscard]] integer_range of_register(expression_id e, unsigned bits, bool is_signed);
   /// The values of an expression in the iterations of a loop: start + step * counter. line_of returns nothing if the
   /// values do not have this form.
   struct line {
-    range start;
+    integer_range start;
     __int128 step = 0;
   };
   [[nodiscard]] std::optional<line> line_of(expression_id e, std::uint32_t loop);
@@ -40,18 +40,18 @@ class bounds {
  private:
   struct known_range {
     std::uint64_t when = 0;
-    range values;
+    integer_range values;
   };
-  [[nodiscard]] const range& of_quantity(quantity_id id);
-  [[nodiscard]] range compute(const quantity& q);
-  [[nodiscard]] range of_node(const quantity& q);
+  [[nodiscard]] const integer_range& of_quantity(quantity_id id);
+  [[nodiscard]] integer_range compute(const quantity& q);
+  [[nodiscard]] integer_range of_node(const quantity& q);
 
   const kernel_analysis& kernel_;
   const expressions& table_;
   const dimensions grid_, block_size_;
   const std::uint8_t* const parameters_;
   dimensions first_{}, last_{};
-  std::vector<range> counters_;  // by loop: the number of times that a thread has repeated the loop
+  std::vector<integer_range> counters_;  // by loop: the number of times that a thread has repeated the loop
   std::vector<known_range> known_;
   std::uint64_t now_ = 1;
 };

@@ -149,7 +149,7 @@ bool evaluator::assumptions_hold(assumption_set needed) {
   for (std::size_t n = 0; n < all.size(); ++n) {
     if ((needed >> n & 1) == 0) continue;
     const number value = of(all[n].of);
-    if (!value || !range{*value, *value}.lies_in(range_of_bits(all[n].bits, all[n].is_signed))) return false;
+    if (!value || !integer_range{*value, *value}.lies_in(range_of_bits(all[n].bits, all[n].is_signed))) return false;
   }
   return true;
 }

@@ -48,7 +48,7 @@ void normalise(polynomial& p) {
 }
 
 // Returns the bits that may be set in a number of this range.
-std::uint64_t bits_within(const range& r) {
+std::uint64_t bits_within(const integer_range& r) {
   constexpr std::uint64_t all = ~std::uint64_t{0};
   if (r.low < 0 || r.high > static_cast<__int128>(all)) return all;
   const auto high = static_cast<std::uint64_t>(r.high);
@@ -64,17 +64,21 @@ std::uint64_t bits_of_sum(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-range range_of_bits(unsigned bits, bool is_signed) {
+integer_range range_of_bits(unsigned bits, bool is_signed) {
   const __int128 one = 1;
   if (is_signed) return {-(one << (bits - 1)), (one << (bits - 1)) - 1};
   return {0, (one << bits) - 1};
 }
 
-range hull_of(const range& a, const range& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
+integer_range hull_of(const integer_range& a, const integer_range& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
 
-range sum_of(const range& a, const range& b) { return {saturated(a.low + b.low), saturated(a.high + b.high)}; }
+integer_range sum_of(const integer_range& a, const integer_range& b) {
+  return {saturated(a.low + b.low), saturated(a.high + b.high)};
+}
 
-range product_of(const range& a, const range& b) {
+integer_range product_of(const integer_range& a, const integer_range& b) {
   const __int128 all[] = {product_of(a.low, b.low), product_of(a.low, b.high), product_of(a.high, b.low),
                           product_of(a.high, b.high)};
   return {*std::min_element(std::begin(all), std::end(all)), *std::max_element(std::begin(all), std::end(all))};
@@ -170,10 +174,10 @@ std::optional<expression_id> expressions::replaced(expression_id e, quantity_id 
         rest.of.factors[rest.of.count++] = t.of.factors[n];
       }
     }
-    std::optional<expression_id> piece = intern(polynomial{rest});
-    for (; piece && times_q > 0; --times_q) piece = times(*piece, by);
-    if (!piece) return std::nullopt;
-    const std::optional<expression_id> all = sum(result, *piece);
+    std::optional<expression_id> scaled = intern(polynomial{rest});
+    for (; scaled && times_q > 0; --times_q) scaled = times(*scaled, by);
+    if (!scaled) return std::nullopt;
+    const std::optional<expression_id> all = sum(result, *scaled);
     if (!all) return std::nullopt;
     result = *all;
   }
@@ -193,10 +197,10 @@ std::optional<quantity_id> expressions::single_of(expression_id e) const {
   return p[0].of.factors[0];
 }
 
-range expressions::range_of(expression_id e) const {
-  range all;
+integer_range expressions::range_of(expression_id e) const {
+  integer_range all;
   for (const term& t : at(e)) {
-    range one{t.factor, t.factor};
+    integer_range one{t.factor, t.factor};
     for (std::size_t n = 0; n < t.of.count; ++n) one = product_of(one, of(t.of.factors[n]).values);
     all = sum_of(all, one);
   }
@@ -207,7 +211,7 @@ std::uint64_t expressions::possible_bits(const term& t) const {
   if (t.of.is_one()) return static_cast<std::uint64_t>(t.factor);
   const auto factor = static_cast<std::uint64_t>(t.factor);
   unsigned zeros = static_cast<unsigned>(std::countr_zero(factor));
-  range values{t.factor, t.factor};
+  integer_range values{t.factor, t.factor};
   for (std::size_t n = 0; n < t.of.count; ++n) {
     const quantity& q = of(t.of.factors[n]);
     zeros += static_cast<unsigned>(std::countr_zero(q.possible & bits_within(q.values)));

@@ -28,14 +28,14 @@ using expression_id = std::uint32_t;
 using assumption_set = std::uint64_t;
 
 /// An integer range. Most sums of products fit into the 128-bit bounds; larger bounds saturate.
-struct range {
+struct integer_range {
   __int128 low = 0, high = 0;
-  [[nodiscard]] bool lies_in(const range& other) const { return low >= other.low && high <= other.high; }
+  [[nodiscard]] bool lies_in(const integer_range& other) const { return low >= other.low && high <= other.high; }
 };
-[[nodiscard]] range range_of_bits(unsigned bits, bool is_signed);
-[[nodiscard]] range hull_of(const range& a, const range& b);
-[[nodiscard]] range sum_of(const range& a, const range& b);
-[[nodiscard]] range product_of(const range& a, const range& b);
+[[nodiscard]] integer_range range_of_bits(unsigned bits, bool is_signed);
+[[nodiscard]] integer_range hull_of(const integer_range& a, const integer_range& b);
+[[nodiscard]] integer_range sum_of(const integer_range& a, const integer_range& b);
+[[nodiscard]] integer_range product_of(const integer_range& a, const integer_range& b);
 
 struct quantity {
   enum class kind : std::uint8_t {
@@ -60,7 +60,7 @@ struct quantity {
   bool is_data = false;     // whether the value was loaded from memory, or is a property of the hardware
   bool is_thread = false;   // whether the value may differ between threads of a block even if the operands are the same
   bool is_pointer = false;  // whether the quantity is a parameter that the kernel uses as an address in global memory
-  range values;
+  integer_range values;
   std::uint64_t possible =
       ~std::uint64_t{0};  // the bits that may be set in the value after its sign extension to 64 bits
   loop_set varies;        // the loops whose iterations may read different values
@@ -134,7 +134,7 @@ class expressions {
 
   [[nodiscard]] std::optional<std::int64_t> constant_of(expression_id e) const;
   [[nodiscard]] std::optional<quantity_id> single_of(expression_id e) const;
-  [[nodiscard]] range range_of(expression_id e) const;
+  [[nodiscard]] integer_range range_of(expression_id e) const;
   /// Returns the bits that may be set in a 64-bit register with this value. For a narrower register, the low bits of
   /// the result apply.
   [[nodiscard]] std::uint64_t possible_bits(expression_id e) const;

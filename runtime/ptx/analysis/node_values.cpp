@@ -4,16 +4,16 @@
 
 namespace hpe::ptx::analysis {
 
-range values_of_node(const instruction& i, std::span<const range> operands, unsigned bits) {
-  const range all = range_of_bits(bits, bits > 1);
+integer_range values_of_node(const instruction& i, std::span<const integer_range> operands, unsigned bits) {
+  const integer_range all = range_of_bits(bits, bits > 1);
   const auto constant = [&](std::size_t n) -> std::optional<std::int64_t> {
     if (n >= operands.size() || operands[n].low != operands[n].high || !operands[n].lies_in(all)) return std::nullopt;
     return static_cast<std::int64_t>(operands[n].low);
   };
   const bool is_unsigned = !is_signed(i.types[0]);
-  const range first = operands.empty() ? all : operands[0];
+  const integer_range first = operands.empty() ? all : operands[0];
   const bool first_is_positive = first.low >= 0 && first.lies_in(all);
-  range found = all;
+  integer_range found = all;
   switch (i.op) {
     case opcode::setp: return {0, 1};
     case opcode::and_:
@@ -44,7 +44,7 @@ range values_of_node(const instruction& i, std::span<const range> operands, unsi
     case opcode::max:
       // For non-negative numbers, signed and unsigned comparisons have the same result.
       if (operands.size() >= 2 && !i.has(modifier::relu)) {
-        const range hull = hull_of(first, operands[1]);
+        const integer_range hull = hull_of(first, operands[1]);
         if (i.op == opcode::selp || !is_unsigned || hull.low >= 0) found = hull;
       }
       break;

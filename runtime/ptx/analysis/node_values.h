@@ -9,7 +9,8 @@
 namespace hpe::ptx::analysis {
 
 /// Returns the range of the results in a register of `bits` bits, if the operands are in the ranges `operands`.
-[[nodiscard]] range values_of_node(const instruction& i, std::span<const range> operands, unsigned bits);
+[[nodiscard]] integer_range values_of_node(const instruction& i, std::span<const integer_range> operands,
+                                           unsigned bits);
 
 /// Returns the bits that may be set in the result after its sign extension to 64 bits (quantity::possible).
 [[nodiscard]] std::uint64_t possible_bits_of_node(const expressions& table, const instruction& i,

@@ -150,7 +150,7 @@ value value_rules::special(const instruction& i, std::uint32_t position, loop_se
     q.number = axis;
     std::int64_t largest = a.largest_size[axis];
     if (&a.largest_size == &widest_block) largest = std::min(largest, most_threads(axis));
-    q.values = a.is_index ? range{0, largest - 1} : range{1, largest};
+    q.values = a.is_index ? integer_range{0, largest - 1} : integer_range{1, largest};
     value v;
     v.of = expressions_.reduced(expressions_.single(expressions_.intern(q)), result_bits(i));
     return v;
@@ -160,7 +160,7 @@ value value_rules::special(const instruction& i, std::uint32_t position, loop_se
   const bool of_launch = which == total_smem_size || which == dynamic_smem_size || which == reserved_smem_offset_1;
   q.number = position;
   q.bits = static_cast<std::uint8_t>(result_bits(i));
-  q.values = which == laneid || which == warpid ? range{0, 31} : range_of_bits(q.bits, q.bits > 1);
+  q.values = which == laneid || which == warpid ? integer_range{0, 31} : range_of_bits(q.bits, q.bits > 1);
   q.is_thread = of_thread;
   q.is_data = !of_thread && !of_launch;
   if (q.is_data) q.varies = inside;
@@ -221,10 +221,10 @@ value value_rules::choose(std::uint32_t position, std::uint32_t number, unsigned
   q.operands = expressions_of(alternatives);
   q.conditions = expressions_of(conditions);
   q.assumes = all_of(alternatives) | all_of(conditions);
-  range hull = expressions_.range_of(alternatives[0].of);
+  integer_range hull = expressions_.range_of(alternatives[0].of);
   for (const value& v : alternatives) {
     q.varies = q.varies.with(expressions_.varies(v.of));
-    const range one = expressions_.range_of(v.of);
+    const integer_range one = expressions_.range_of(v.of);
     hull = {std::min(hull.low, one.low), std::max(hull.high, one.high)};
   }
   if (hull.lies_in(q.values)) q.values = hull;
@@ -235,7 +235,7 @@ value value_rules::choose(std::uint32_t position, std::uint32_t number, unsigned
 }
 
 value value_rules::node(const instruction& i, std::uint32_t position, const std::vector<value>& operands,
-                        range values) {
+                        integer_range values) {
   if (values.low == values.high && values.low >= std::numeric_limits<std::int64_t>::min() &&
       values.high <= std::numeric_limits<std::int64_t>::max())
     return {expressions_.constant(static_cast<std::int64_t>(values.low)), all_of(operands)};
@@ -424,7 +424,7 @@ value value_rules::compute(const instruction& i, std::uint32_t position, const s
   if (const std::optional<value> found = affine(i, position, operands, inside)) return *found;
   if (i.scalar == nullptr || i.op == opcode::mov || i.op == opcode::cvta)
     return opaque(i, position, 0, operands, inside, false);
-  std::vector<range> ranges;
+  std::vector<integer_range> ranges;
   for (const value& v : operands) ranges.push_back(expressions_.range_of(v.of));
   return node(i, position, operands, values_of_node(i, ranges, result_bits(i)));
 }

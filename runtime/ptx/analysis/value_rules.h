@@ -49,7 +49,7 @@ class value_rules {
   [[nodiscard]] unsigned bits_of_operand(const instruction& i, std::size_t n) const;
 
  private:
-  value node(const instruction& i, std::uint32_t position, const std::vector<value>& operands, range values);
+  value node(const instruction& i, std::uint32_t position, const std::vector<value>& operands, integer_range values);
   value widened(std::uint32_t position, const value& v, unsigned from, unsigned to, bool is_signed, loop_set inside);
   std::optional<value> affine(const instruction& i, std::uint32_t position, const std::vector<value>& operands,
                               loop_set inside);

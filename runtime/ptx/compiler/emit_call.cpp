@@ -49,32 +49,33 @@ bool has_scalar_parameters(const ptx::function& f) {
 
 void emitter::emit_scalar_call(const instruction& i, const ptx::function& callee, std::uint32_t number) {
   std::vector<Value*> values{context, thread, at.CreateAdd(local, at.getInt64((local_size + 31) / 16 * 16)), local_end};
-  const auto piece = [&](const argument& a) { return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, a.offset); };
+  const auto pointer_to = [&](const argument& a) { return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, a.offset); };
   std::size_t n = 0;
   for (const formal_parameter& p : callee.formals) {
     if (p.is_result) continue;
     llvm::Type* const t = at.getIntNTy(8 * p.size);
-    values.push_back(n < i.arguments.size() ? at.CreateZExt(at.CreateLoad(t, piece(i.arguments[n])), at.getInt64Ty())
-                                            : at.getInt64(0));
+    values.push_back(n < i.arguments.size()
+                         ? at.CreateZExt(at.CreateLoad(t, pointer_to(i.arguments[n])), at.getInt64Ty())
+                         : at.getInt64(0));
     ++n;
   }
   Value* const result = at.CreateCall(shared_.functions.at(number), values);
   if (!callee.formals.empty() && callee.formals[0].is_result && !i.returns.empty())
     at.CreateStore(at.CreateTrunc(result, at.getIntNTy(8 * std::min(callee.formals[0].size, i.returns[0].size))),
-                   piece(i.returns[0]));
+                   pointer_to(i.returns[0]));
 }
 
 void emitter::emit_call_to(const instruction& i, const ptx::function& callee, std::uint32_t number) {
   if (callee.system_call == builtin::none && has_scalar_parameters(callee)) return emit_scalar_call(i, callee, number);
   Value* const memory = allocate(llvm::ArrayType::get(at.getInt8Ty(), std::max(callee.formals_size, 16U)), 16);
-  const auto piece = [&](Value* base, std::uint32_t offset) {
+  const auto pointer_to = [&](Value* base, std::uint32_t offset) {
     return at.CreateConstGEP1_64(at.getInt8Ty(), base, offset);
   };
   std::size_t n = 0;
   for (const formal_parameter& p : callee.formals) {
     if (p.is_result || n >= i.arguments.size()) continue;
     const argument& a = i.arguments[n++];
-    at.CreateMemCpy(piece(memory, p.offset), llvm::Align(16), piece(scratch, a.offset), llvm::Align(16),
+    at.CreateMemCpy(pointer_to(memory, p.offset), llvm::Align(16), pointer_to(scratch, a.offset), llvm::Align(16),
                     std::min(a.size, p.size));
   }
   if (callee.system_call != builtin::none) {
@@ -90,7 +91,7 @@ void emitter::emit_call_to(const instruction& i, const ptx::function& callee, st
   for (const formal_parameter& p : callee.formals) {
     if (!p.is_result || n >= i.returns.size()) continue;
     const argument& r = i.returns[n++];
-    at.CreateMemCpy(piece(scratch, r.offset), llvm::Align(16), piece(memory, p.offset), llvm::Align(16),
+    at.CreateMemCpy(pointer_to(scratch, r.offset), llvm::Align(16), pointer_to(memory, p.offset), llvm::Align(16),
                     std::min(r.size, p.size));
   }
 }

@@ -272,7 +272,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     }
   };
   llvm::Type* const element = at.getIntNTy(8 * bytes);
-  const auto load_piece = [&] {
+  const auto load_contiguous = [&] {
     llvm::Type* const whole = llvm::FixedVectorType::get(element, lane_count() * i.vector);
     Value* const pointer = pointers_of(i, view::first);
     if (mask == nullptr) return set_elements(users(at.CreateAlignedLoad(whole, pointer, llvm::Align(bytes))));
@@ -292,15 +292,15 @@ void emitter::emit_load_in_lanes(const instruction& i) {
       loaded.push_back(users(at.CreateAlignedLoad(of_lane, at.CreateExtractElement(pointers, k), llvm::Align(bytes))));
     set_elements(llvm::concatenateVectors(at, loaded));
   };
-  access_piece_or_scattered(i, load_piece, load_scattered);
+  access_contiguous_or_scattered(i, load_contiguous, load_scattered);
 }
 
-void emitter::access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
-                                        const std::function<void(Value*)>& scattered) {
+void emitter::access_contiguous_or_scattered(const instruction& i, const std::function<void()>& contiguous,
+                                             const std::function<void(Value*)>& scattered) {
   const lane_shape shape = lanes->shape_of(i.sources[0]);
   if (!shape.has_step()) return scattered(pointers_of(i, view::every));
   const auto with_step = [&] {
-    if (lanes->has_step_of_size(i)) return piece();
+    if (lanes->has_step_of_size(i)) return contiguous();
     // The addresses are a scalar plus constants. The CPU adds constants as part of a gather instruction or a scalar
     // access.
     scattered(at.CreateGEP(at.getInt8Ty(), pointers_of(i, view::first), steps(at.getInt64Ty(), shape.step)));
@@ -328,7 +328,7 @@ void emitter::emit_store_in_lanes(const instruction& i) {
     const in_view every(*this, view::every);
     return get(i.sources[1 + n], 8 * bytes);
   };
-  const auto store_piece = [&] {
+  const auto store_contiguous = [&] {
     Value* whole = values(0);
     for (unsigned n = 1; n < i.vector; ++n) {
       // The code first extends both vectors to the final length. Element k of the result is then value k % vector of
@@ -375,7 +375,7 @@ void emitter::emit_store_in_lanes(const instruction& i) {
             at.CreateConstGEP1_64(at.getInt8Ty(), at.CreateExtractElement(pointers, k), std::uint64_t{n} * bytes),
             llvm::Align(bytes)));
   };
-  access_piece_or_scattered(i, store_piece, store_scattered);
+  access_contiguous_or_scattered(i, store_contiguous, store_scattered);
 }
 
 }  // namespace hpe::ptx

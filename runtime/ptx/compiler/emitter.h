@@ -236,10 +236,10 @@ class emitter {
   void for_all_lanes(const std::function<void()>& body);
   void set_every(const operand& o, llvm::Value* values);
   llvm::Value* mask_of_elements(unsigned of_each_lane);
-  /// Emits an access in two versions. piece() emits the version for lanes that together access one contiguous range of
-  /// memory. scattered(pointers) emits the version for all other addresses.
-  void access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
-                                 const std::function<void(llvm::Value*)>& scattered);
+  /// Emits an access in two versions. contiguous() emits the version for lanes that together access one contiguous
+  /// range of memory. scattered(pointers) emits the version for all other addresses.
+  void access_contiguous_or_scattered(const instruction& i, const std::function<void()>& contiguous,
+                                      const std::function<void(llvm::Value*)>& scattered);
 
   // Meetings that lanes pass:
   void emit_shuffle(const instruction& i, llvm::Value* members);

@@ -272,14 +272,14 @@ class native_image final : public compiled_image {
     return block.x % 8 == 0 ? 8 : 1;
   }
 
-  struct entry {
+  struct lazy_kernel {
     std::once_flag made;
     std::unique_ptr<native_kernel> code;  // null if the kernel must be interpreted
   };
 
   // Several CPU threads may compile different kernels at the same time.
   const native_kernel* find(const function& kernel, unsigned lanes) {
-    entry* place = nullptr;
+    lazy_kernel* place = nullptr;
     {
       const std::scoped_lock lock(mutex_);
       place = &kernels_[{&kernel, lanes}];
@@ -435,7 +435,7 @@ class native_image final : public compiled_image {
   std::optional<llvm::orc::JITTargetMachineBuilder> host_;
   std::atomic<unsigned> libraries_ = 0;
   std::mutex mutex_;  // guards cache_ and the map kernels_, but not the entries of kernels_
-  std::map<std::pair<const function*, unsigned>, entry> kernels_;  // by kernel and number of lanes
+  std::map<std::pair<const function*, unsigned>, lazy_kernel> kernels_;  // by kernel and number of lanes
 };
 
 }  // namespace

@@ -40,11 +40,11 @@ class reader {
   template <class T>
   [[nodiscard]] T at(std::size_t offset) const {
     T value{};
-    std::memcpy(&value, piece(offset, sizeof value), sizeof value);
+    std::memcpy(&value, bytes_at(offset, sizeof value), sizeof value);
     return value;
   }
 
-  [[nodiscard]] const char* piece(std::size_t offset, std::size_t bytes) const {
+  [[nodiscard]] const char* bytes_at(std::size_t offset, std::size_t bytes) const {
     HPE_REQUIRE(offset <= bytes_ && bytes <= bytes_ - offset, HPE_ERROR_INVALID_ARGUMENT,
                 "the fat binary ends early: hpe needs {} bytes at offset {}, but the fat binary has {} bytes", bytes,
                 offset, bytes_);
@@ -125,7 +125,7 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
                  : kind == 2 ? fat_binary_entry::kind::cubin
                              : fat_binary_entry::kind::other;
     entry.architecture = in.at<std::uint32_t>(offset + 28);
-    const char* const body = in.piece(offset + entry_header, payload);
+    const char* const body = in.bytes_at(offset + entry_header, payload);
     if (entry.what == fat_binary_entry::kind::ptx) {
       if ((flags & (flag_lz4 | flag_zstd)) != 0) {
         HPE_REQUIRE(compressed <= payload, HPE_ERROR_INVALID_ARGUMENT,

@@ -45,7 +45,7 @@ void race_report::add(const race& found) {
   const auto [file, line] = line_of(*found.earlier.what);
   const auto [later_file, later_line] = line_of(*found.later.what);
   const lock_guard lock(mutex_);
-  entry& known = entries_[{file, line, found.earlier.how, later_file, later_line, found.later.how}];
+  counted_race& known = entries_[{file, line, found.earlier.how, later_file, later_line, found.later.how}];
   // Several CPU threads run blocks in any order. The report names the race in the block that comes first in the grid.
   if (known.times++ == 0 || place_in_grid(found.later.block) < place_in_grid(known.example.later.block))
     known.example = found;
@@ -69,7 +69,7 @@ std::string race_report::place(const instruction& i) const {
   return fmt::format("PTX line {}, '{}'", i.line, program_.text_of(in == program_.functions.end() ? kernel_ : **in, i));
 }
 
-std::string race_report::sentence(const entry& e) const {
+std::string race_report::sentence(const counted_race& e) const {
   const race::access &earlier = e.example.earlier, &later = e.example.later;
   const bool in_one_block = place_in_grid(earlier.block) == place_in_grid(later.block);
   const bool in_own = place_in_grid(e.example.owner) == place_in_grid(later.block);

@@ -42,19 +42,19 @@ class race_report {
  private:
   // The source file, line and use of both accesses; file 0 and the line of the PTX text if the source is unknown.
   using pair_of_lines = std::tuple<std::uint32_t, std::uint32_t, memory_use, std::uint32_t, std::uint32_t, memory_use>;
-  struct entry {
+  struct counted_race {
     race example;  // the race in the block that comes first in the grid
     std::uint64_t times = 0;
     bool is_told = false;
   };
 
-  [[nodiscard]] std::string sentence(const entry& e) const;
+  [[nodiscard]] std::string sentence(const counted_race& e) const;
   [[nodiscard]] std::string place(const instruction& i) const;
 
   const ptx::program& program_;
   const function& kernel_;
   mutex mutex_;
-  std::map<pair_of_lines, entry> entries_ HPE_GUARDED_BY(mutex_);
+  std::map<pair_of_lines, counted_race> entries_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::ptx

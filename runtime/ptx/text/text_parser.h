@@ -72,7 +72,7 @@ class text_parser {
   std::uint32_t declare_function(std::string_view name, const qualifiers& q);
   std::uint32_t declare_symbol(const variable& v, symbol::space where, const qualifiers& q, std::uint32_t owner);
   variable parse_declarator(bool with_name);
-  std::uint32_t append_piece(std::uint32_t& end, std::uint64_t size, std::uint64_t alignment) const;
+  std::uint32_t append_aligned(std::uint32_t& end, std::uint64_t size, std::uint64_t alignment) const;
   void parse_formals(function& f, bool results, scope& names);
   void parse_limits(function& f);
   void parse_initial(symbol& s, const variable& v);

@@ -14,7 +14,7 @@ static constexpr std::uint64_t most_local_memory = 512 << 10;
 
 // Allocates `size` bytes after the `end` bytes that are in use, increases `end`, and returns the offset of the first
 // allocated byte.
-std::uint32_t text_parser::append_piece(std::uint32_t& end, std::uint64_t size, std::uint64_t alignment) const {
+std::uint32_t text_parser::append_aligned(std::uint32_t& end, std::uint64_t size, std::uint64_t alignment) const {
   const std::uint64_t offset = (end + alignment - 1) / alignment * alignment;
   if (size > most_local_memory || offset + size > most_local_memory)
     fail(fmt::format("more than {} bytes of local memory or parameters", most_local_memory));
@@ -38,7 +38,7 @@ void text_parser::parse_formals(function& f, bool results, scope& names) {
     p.size = static_cast<std::uint32_t>(v.size);
     p.alignment = std::max<std::uint32_t>(v.alignment, 1);
     p.is_result = results;
-    p.offset = append_piece(f.formals_size, v.size, f.is_kernel ? p.alignment : 16);
+    p.offset = append_aligned(f.formals_size, v.size, f.is_kernel ? p.alignment : 16);
     names.declare(v.name, {operand::kind::formal, 0, p.offset, p.size});
     f.formals.push_back(std::move(p));
   }
@@ -226,10 +226,10 @@ void text_parser::parse_body_directive() {
       const variable v = parse_declarator(true);
       function& f = context_->function;
       if (name == "local") {
-        const std::uint32_t offset = append_piece(f.local_size, v.size, std::max<std::uint32_t>(v.alignment, 1));
+        const std::uint32_t offset = append_aligned(f.local_size, v.size, std::max<std::uint32_t>(v.alignment, 1));
         names_.declare(v.name, {operand::kind::local, 0, offset, static_cast<std::uint32_t>(v.size)});
       } else {
-        const std::uint32_t offset = append_piece(context_->scratch_top, (v.size + 15) / 16 * 16, 16);
+        const std::uint32_t offset = append_aligned(context_->scratch_top, (v.size + 15) / 16 * 16, 16);
         f.scratch_size = std::max(f.scratch_size, context_->scratch_top);
         names_.declare(v.name, {operand::kind::scratch, 0, offset, static_cast<std::uint32_t>(v.size)});
       }

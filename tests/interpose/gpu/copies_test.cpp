@@ -51,7 +51,7 @@ class Copies : public testing::Test {
   CUdeviceptr device = 0;
 };
 
-TEST_F(Copies, UpAndDownInPieces) {
+TEST_F(Copies, UpAndDownInChunks) {
   for (const std::size_t size : {MiB, 4 * MiB - 1, 4 * MiB, 4 * MiB + 1, bytes}) {
     const auto source = fresh(size);
     const unsigned direct = stand_in::calls("cuMemcpyHtoD_v2");

@@ -29,8 +29,8 @@ TEST(large_messages, EveryPairOfKindsOfMemory) {
   }
 }
 
-// A message that is longer than 64 MiB, the size of the pieces in which hpe makes direct copies.
-TEST(large_messages, LongerThanAPieceOfADirectCopy) {
+// A message that is longer than 64 MiB, the size of the steps in which hpe makes direct copies.
+TEST(large_messages, LongerThanOneStepOfADirectCopy) {
   constexpr int words = (68 << 20) / int{sizeof(word)} + 3;
   if (rank() > 1) return;
   either memory(numbered(words, word(rank())), true);

@@ -28,23 +28,23 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   }
 
  private:
-  struct place {
+  struct receive_place {
     buffer_access access;
     std::unique_ptr<std::byte[]> nowhere;  // the receive buffer in place of `access` after a failure
     bool receiving = false;
   };
 
-  place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
+  receive_place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
 
   // Whether the place can be used for another chunk. A place whose copy has failed is also free.
-  bool is_free(const place& p) {
+  bool is_free(const receive_place& p) {
     bool settled = true;
     if (!p.receiving) failure_.attempt([&] { settled = p.access.settled(); });
     return !p.receiving && settled;
   }
 
   void post(std::size_t i) {
-    place& mine = place_of(i);
+    receive_place& mine = place_of(i);
     mine.access = {};
     if (!failure_.any())
       failure_.attempt([&] { mine.access = {to_ + plan_.offset(i), plan_.size(i), host_use::write}; });
@@ -66,7 +66,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   }
 
   void arrived(std::size_t i, const MPI_Status& status, int code) {
-    place& mine = place_of(i);
+    receive_place& mine = place_of(i);
     mine.receiving = false;
     failure_.attempt([&] {
       HPE_REQUIRE(code == MPI_SUCCESS && bytes_received(status) == plan_.size(i), HPE_ERROR_SYSTEM,
@@ -81,7 +81,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   // Ends the transfer. In memory of the driver (adopted memory), the transfer has ended when all copies have ended. In
   // hpe memory, the runtime orders later accesses after the copies.
   bool end() {
-    for (const place& p : places_) {
+    for (const receive_place& p : places_) {
       bool in_place = true;
       failure_.attempt([&] { in_place = !p.access.adopted() || p.access.settled(); });
       if (!in_place) return false;
@@ -93,7 +93,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   std::byte* const to_;
   const chunk_plan plan_;
   const transfer_over then_;
-  std::array<place, chunk_plan::at_once> places_;
+  std::array<receive_place, chunk_plan::at_once> places_;
   std::size_t posted_ = 0;
   std::size_t arrived_ = 0;
   first_failure failure_;

@@ -38,16 +38,16 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   }
 
  private:
-  struct place {
+  struct send_place {
     buffer_access access;
     bool taken = false;
   };
 
-  place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
+  send_place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
 
   // Whether the chunk in the place can be sent. A place whose copy has failed is also ready; an empty message is then
   // sent.
-  bool is_ready(const place& p) {
+  bool is_ready(const send_place& p) {
     bool ready = true;
     failure_.attempt([&] { ready = p.access.ready(); });
     return ready;
@@ -64,7 +64,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   }
 
   void send(std::size_t i) {
-    place& mine = place_of(i);
+    send_place& mine = place_of(i);
     failure_.attempt([&] { mine.access.wait_ready(); });
     const int bytes = failure_.any() ? 0 : static_cast<int>(plan_.size(i));
     progress::continuation then = [self = shared_from_this(), &mine](const MPI_Status&, int) {
@@ -82,7 +82,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   const std::byte* const from_;
   const chunk_plan plan_;
   const transfer_over then_;
-  std::array<place, chunk_plan::at_once> places_;
+  std::array<send_place, chunk_plan::at_once> places_;
   std::size_t started_ = 0;
   std::size_t sent_ = 0;
   std::size_t over_ = 0;

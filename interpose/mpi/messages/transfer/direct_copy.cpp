@@ -15,7 +15,7 @@ namespace {
 
 // The largest number of bytes that one call of MPI copies: small enough that other transfers do not wait long, and
 // large enough that devices copy at their full rate.
-constexpr std::size_t piece = std::size_t{64} << 20;
+constexpr std::size_t most_of_one_step = std::size_t{64} << 20;
 
 // A copy between devices of up to this size takes less than 10 us. If the copy is the only operation in progress, the
 // thread waits for the copy, because a return to MPI's progress function would take more time.
@@ -27,7 +27,7 @@ class direct_copy {
       : to_(to), from_(from), bytes_(bytes), then_(std::move(then)) {}
 
   bool step() {
-    const std::size_t size = std::min(piece, bytes_ - done_);
+    const std::size_t size = std::min(most_of_one_step, bytes_ - done_);
     const hpeStatus status = hpeExportCopy(to_ + done_, &from_, done_, size);
     done_ += size;
     if (status == HPE_SUCCESS && done_ < bytes_) return false;

@@ -147,7 +147,7 @@ cudaError_t CUDARTAPI cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallb
 }
 
 /// Managed memory is always coherent on soft devices, so an attachment has no effect: this function queues an empty
-/// piece of work.
+/// task.
 cudaError_t CUDARTAPI cudaStreamAttachMemAsync(cudaStream_t handle, void* address, size_t /*length*/, unsigned flags) {
   return api_call(__func__, [&] {
     require(address != nullptr, cudaErrorInvalidValue);

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "interpose/soft/cudart/stream/work.h"
+#include "interpose/soft/cudart/stream/stream_task.h"
 
 namespace hpe::cudart {
 

@@ -15,7 +15,7 @@
 #include "interpose/soft/cudart/device/errors.h"
 #include "interpose/soft/cudart/memory/managed_advice.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
-#include "interpose/soft/cudart/stream/work.h"
+#include "interpose/soft/cudart/stream/stream_task.h"
 
 namespace hpe::cudart {
 

@@ -69,7 +69,7 @@ graph_exec::plan graph_exec::make_plan(const graph& from) {
 
 struct graph_exec::begun_plan {
   const plan* steps = nullptr;
-  std::vector<work> begun;  // one element for each step; an element is empty if the launch uses step::prepared
+  std::vector<stream_task> begun;  // one element for each step; an element is empty if the launch uses step::prepared
   std::vector<std::vector<begun_plan>> bodies;  // for each step
 };
 
@@ -77,7 +77,7 @@ graph_exec::begun_plan graph_exec::begin(const plan& steps, stream& where, memor
   begun_plan result{&steps, {}, {}};
   for (const step& each : steps) {
     result.begun.push_back(each.what->begin(where));
-    const work& begun = result.begun.back();
+    const stream_task& begun = result.begun.back();
     if (each.enabled) uses.add(begun ? begun.uses() : each.prepared.uses());
     result.bodies.emplace_back();
     for (const plan& body : each.bodies) result.bodies.back().push_back(begin(body, where, uses));
@@ -90,8 +90,8 @@ cudaError_t graph_exec::run(const begun_plan& begun) {
   for (std::size_t i = 0; i < begun.steps->size(); ++i) {
     const step& each = (*begun.steps)[i];
     if (!each.enabled) continue;
-    const work& piece = begun.begun[i] ? begun.begun[i] : each.prepared;
-    if (const cudaError_t error = piece(); error != cudaSuccess) return error;
+    const stream_task& task = begun.begun[i] ? begun.begun[i] : each.prepared;
+    if (const cudaError_t error = task(); error != cudaSuccess) return error;
     const std::vector<begun_plan>& bodies = begun.bodies[i];
     if (bodies.empty()) continue;
     const auto& decision = dynamic_cast<const branch_operation&>(*each.what);
@@ -111,7 +111,7 @@ void graph_exec::begin_conditions(const plan& steps) {
   }
 }
 
-work graph_exec::begin(stream& where) const {
+stream_task graph_exec::begin(stream& where) const {
   std::shared_ptr<const plan> steps;
   {
     const std::scoped_lock lock(mutex_);
@@ -127,9 +127,9 @@ work graph_exec::begin(stream& where) const {
 }
 
 void graph_exec::launch(stream& where) {
-  work piece = begin(where);
+  stream_task task = begin(where);
   const std::scoped_lock lock(mutex_);
-  check(where.enqueue(std::move(piece), {last_}, &last_));
+  check(where.enqueue(std::move(task), {last_}, &last_));
 }
 
 std::size_t graph_exec::place_of(const plan& steps, const graph_node& node) {

@@ -24,12 +24,11 @@ class graph_exec {
   unsigned long long flags() const { return flags_; }
   std::uint64_t id() const { return id_; }
 
-  /// Queues the whole graph on a stream as one piece of work, to run after all earlier launches of this executable
-  /// graph.
+  /// Queues the whole graph on a stream as one task, to run after all earlier launches of this executable graph.
   void launch(stream& where);
 
-  /// Returns the work of one launch, for a caller that runs it as a part of another piece of work.
-  work begin(stream& where) const;
+  /// Returns the work of one launch, for a caller that runs it as a part of another task.
+  stream_task begin(stream& where) const;
 
   /// Replaces all operations, for later launches, by the operations of `from`, which must have the same nodes and
   /// edges. If the nodes or edges differ, changes nothing and returns the kind of the difference; otherwise returns
@@ -57,7 +56,7 @@ class graph_exec {
     int device = 0;
     bool enabled = true;
     std::shared_ptr<const operation> what;
-    work prepared;
+    stream_task prepared;
     std::vector<std::size_t> before;  // the indices of the steps on which this step depends
     std::size_t parts = 0;            // for a child graph, the number of preceding steps that belong to this graph
     graph_node* node = nullptr;       // the node, for reports by update(); may be destroyed later

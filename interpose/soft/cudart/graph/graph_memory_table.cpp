@@ -63,11 +63,11 @@ void graph_memory_table::reset_most(int device) {
   total.most = total.now;
 }
 
-cudaError_t alloc_operation::prepare(int device, work& out) const {
+cudaError_t alloc_operation::prepare(int device, stream_task& out) const {
   return marker_operation(type()).prepare(device, out);
 }
 
-cudaError_t free_operation::prepare(int device, work& out) const {
+cudaError_t free_operation::prepare(int device, stream_task& out) const {
   return marker_operation(type()).prepare(device, out);
 }
 

@@ -73,7 +73,7 @@ class alloc_operation final : public operation {
       : parameters_(parameters), memory_(std::move(memory)) {}
   const cudaMemAllocNodeParams& parameters() const { return parameters_; }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemAlloc; }
-  cudaError_t prepare(int device, work& out) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
 
  private:
   cudaMemAllocNodeParams parameters_;
@@ -85,7 +85,7 @@ class free_operation final : public operation {
   explicit free_operation(std::shared_ptr<graph_memory> memory) : memory_(std::move(memory)) {}
   void* address() const { return memory_->base(); }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemFree; }
-  cudaError_t prepare(int device, work& out) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
 
  private:
   std::shared_ptr<graph_memory> memory_;

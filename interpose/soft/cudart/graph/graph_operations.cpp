@@ -7,9 +7,9 @@ cudaError_t do_nothing() { return cudaSuccess; }
 
 }  // namespace
 
-work operation::begin(stream& /*where*/) const { return {}; }
+stream_task operation::begin(stream& /*where*/) const { return {}; }
 
-cudaError_t host_operation::prepare(int /*device*/, work& out) const {
+cudaError_t host_operation::prepare(int /*device*/, stream_task& out) const {
   if (parameters_.fn == nullptr) return cudaErrorInvalidValue;
   const auto call = [parameters = parameters_] {
     const host_function_scope scope;
@@ -20,17 +20,17 @@ cudaError_t host_operation::prepare(int /*device*/, work& out) const {
   return cudaSuccess;
 }
 
-cudaError_t marker_operation::prepare(int /*device*/, work& out) const {
+cudaError_t marker_operation::prepare(int /*device*/, stream_task& out) const {
   out = do_nothing;
   return cudaSuccess;
 }
 
-cudaError_t record_operation::prepare(int /*device*/, work& out) const {
+cudaError_t record_operation::prepare(int /*device*/, stream_task& out) const {
   out = do_nothing;
   return cudaSuccess;
 }
 
-work record_operation::begin(stream& where) const {
+stream_task record_operation::begin(stream& where) const {
   return [promise = event_->promise(where)]() mutable {
     promise->stamp();
     promise.reset();
@@ -38,12 +38,12 @@ work record_operation::begin(stream& where) const {
   };
 }
 
-cudaError_t wait_operation::prepare(int /*device*/, work& out) const {
+cudaError_t wait_operation::prepare(int /*device*/, stream_task& out) const {
   out = do_nothing;
   return cudaSuccess;
 }
 
-work wait_operation::begin(stream& /*where*/) const {
+stream_task wait_operation::begin(stream& /*where*/) const {
   const auto last = event_->last();
   return [end = last ? last->end() : point{}] {
     end.wait();

@@ -18,7 +18,7 @@ class host_operation final : public operation {
   explicit host_operation(cudaHostNodeParams parameters) : parameters_(parameters) {}
   const cudaHostNodeParams& parameters() const { return parameters_; }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeHost; }
-  cudaError_t prepare(int device, work& out) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
 
  private:
   cudaHostNodeParams parameters_;
@@ -30,7 +30,7 @@ class marker_operation final : public operation {
  public:
   explicit marker_operation(cudaGraphNodeType type) : type_(type) {}
   cudaGraphNodeType type() const override { return type_; }
-  cudaError_t prepare(int device, work& out) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
 
  private:
   cudaGraphNodeType type_;
@@ -40,7 +40,7 @@ class marker_operation final : public operation {
 class branch_operation : public operation {
  public:
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeConditional; }
-  cudaError_t prepare(int /*device*/, work& out) const override {
+  cudaError_t prepare(int /*device*/, stream_task& out) const override {
     out = [] { return cudaSuccess; };
     return cudaSuccess;
   }
@@ -56,8 +56,8 @@ class record_operation final : public operation {
   record_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
   cudaEvent_t handle() const { return handle_; }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeEventRecord; }
-  cudaError_t prepare(int device, work& out) const override;
-  work begin(stream& where) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
+  stream_task begin(stream& where) const override;
 
  private:
   cudaEvent_t handle_;
@@ -71,8 +71,8 @@ class wait_operation final : public operation {
   wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
   cudaEvent_t handle() const { return handle_; }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeWaitEvent; }
-  cudaError_t prepare(int device, work& out) const override;
-  work begin(stream& where) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
+  stream_task begin(stream& where) const override;
 
  private:
   cudaEvent_t handle_;

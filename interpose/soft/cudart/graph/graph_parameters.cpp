@@ -17,7 +17,7 @@ namespace {
 
 template <class Operation>
 std::shared_ptr<const operation> checked(std::shared_ptr<Operation> made) {
-  work unused;
+  stream_task unused;
   check(made->prepare(process().current_device(), unused));
   return made;
 }

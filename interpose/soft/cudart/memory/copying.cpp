@@ -30,7 +30,7 @@ class carried_copy final : public operation {
     copy_.parameters.srcPtr.ptr = bytes_.data();
   }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemcpy; }
-  cudaError_t prepare(int device, work& out) const override { return copy_.prepare(device, out); }
+  cudaError_t prepare(int device, stream_task& out) const override { return copy_.prepare(device, out); }
 
  private:
   std::vector<char> bytes_;
@@ -59,10 +59,10 @@ std::shared_ptr<set_operation> make_set(const cudaMemsetParams& what, std::size_
 /// Queues an operation on a stream; the queued work owns a reference to the operation.
 cudaError_t submit_carried(stream& where, const std::shared_ptr<const operation>& what) {
   require_not_capturing(where);
-  work piece;
-  check(what->prepare(where.device(), piece));
-  memory_uses uses = piece.uses();
-  return where.enqueue({[what, piece = std::move(piece)] { return piece(); }, std::move(uses)});
+  stream_task task;
+  check(what->prepare(where.device(), task));
+  memory_uses uses = task.uses();
+  return where.enqueue({[what, task = std::move(task)] { return task(); }, std::move(uses)});
 }
 
 }  // namespace

@@ -13,12 +13,12 @@ namespace hpe::cudart {
 
 namespace {
 
-struct range {
+struct memory_span {
   std::uintptr_t begin, end;
-  [[nodiscard]] bool meets(const range& other) const { return begin < other.end && other.begin < end; }
+  [[nodiscard]] bool meets(const memory_span& other) const { return begin < other.end && other.begin < end; }
 };
 
-range range_of(std::span<const char> bytes) {
+memory_span range_of(std::span<const char> bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   return {begin, begin + bytes.size()};
 }
@@ -26,7 +26,7 @@ range range_of(std::span<const char> bytes) {
 /// Whether the io_uring of this descriptor has a buffer in the range. The file fdinfo has a line "UserBufs: COUNT" and
 /// then, for each buffer, a line "NUMBER: 0xADDRESS/BYTES"; while another thread uses the ring, the lines for the
 /// buffers are missing.
-bool ring_has(const std::string& fdinfo, const range& wanted) {
+bool ring_has(const std::string& fdinfo, const memory_span& wanted) {
   std::ifstream file(fdinfo);
   unsigned count = 0, listed = 0;
   bool in_list = false;
@@ -46,7 +46,7 @@ bool ring_has(const std::string& fdinfo, const range& wanted) {
 
 /// Returns the part of the calling thread's stack that contains the current frames and the frames of functions that
 /// this code calls.
-range frames_of_this_thread() {
+memory_span frames_of_this_thread() {
   constexpr std::uintptr_t below = 128 << 10, above = 4 << 10;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return {here - below, here + above};
@@ -55,7 +55,7 @@ range frames_of_this_thread() {
 }  // namespace
 
 bool io_uring_has(std::span<const char> pages) {
-  const range wanted = range_of(pages);
+  const memory_span wanted = range_of(pages);
   std::error_code none;
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd", none)) {
     const std::filesystem::path target = std::filesystem::read_symlink(each.path(), none);
@@ -66,12 +66,12 @@ bool io_uring_has(std::span<const char> pages) {
 }
 
 std::optional<std::string> reason_to_keep(std::span<const char> pages) {
-  const range wanted = range_of(pages);
+  const memory_span wanted = range_of(pages);
   if (wanted.meets(frames_of_this_thread())) return "they are the stack of the calling thread";
   std::uintptr_t at = wanted.begin;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; at < wanted.end && std::getline(maps, line);) {
-    range mapped{};
+    memory_span mapped{};
     char access[5] = {};
     int name = 0;
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %*s %n", &mapped.begin, &mapped.end, access,

@@ -79,7 +79,7 @@ pool_table::pool_table(memory_table& memory, int devices) : memory_(memory) {
 cudaMemPool_t pool_table::add(int device, std::size_t max_size, std::optional<pool_key> key) {
   const auto access = std::make_shared<unsigned>(0);
   auto made = std::make_shared<memory_pool>(std::make_unique<device_source>(memory_, device, access), device, max_size);
-  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), access, key}));
+  return pools_.adopt(std::make_shared<registered_pool>(registered_pool{std::move(made), access, key}));
 }
 
 cudaMemPool_t pool_table::create(int device, std::size_t max_size, std::optional<pool_key> key) {
@@ -90,7 +90,8 @@ cudaMemPool_t pool_table::create(int device, std::size_t max_size, std::optional
 cudaMemPool_t pool_table::import_from(int device, const pool_key& key) {
   const std::scoped_lock lock(mutex_);
   auto made = std::make_shared<memory_pool>(std::make_unique<no_source>(), device, 0);
-  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), std::make_shared<unsigned>(0), key, true}));
+  return pools_.adopt(
+      std::make_shared<registered_pool>(registered_pool{std::move(made), std::make_shared<unsigned>(0), key, true}));
 }
 
 pool_key pool_table::key_of_shareable(cudaMemPool_t handle) const {
@@ -116,7 +117,7 @@ pool_key pool_table::key_of_block(const void* block) const {
 
 void pool_table::destroy(cudaMemPool_t handle) {
   // Destroyed after the lock is released, because the pool's destructor may wait for streams.
-  std::shared_ptr<entry> gone;
+  std::shared_ptr<registered_pool> gone;
   const std::scoped_lock lock(mutex_);
   require(std::find(defaults_.begin(), defaults_.end(), handle) == defaults_.end(), cudaErrorInvalidValue);
   gone = pools_.destroy(handle);
@@ -195,10 +196,10 @@ void pool_table::release_all() {
 }
 
 void pool_table::reset(int device) {
-  std::vector<std::shared_ptr<entry>> gone;  // destroyed after the lock is released
+  std::vector<std::shared_ptr<registered_pool>> gone;  // destroyed after the lock is released
   const std::scoped_lock lock(mutex_);
   std::erase_if(owners_, [&](const auto& each) { return each.second->device() == device; });
-  gone = pools_.take_if([&](const entry& each) { return each.pool->device() == device; });
+  gone = pools_.take_if([&](const registered_pool& each) { return each.pool->device() == device; });
   current_[device] = defaults_[device] = add(device, 0, std::nullopt);
 }
 

@@ -74,7 +74,7 @@ class pool_table {
   void reset(int device);  ///< removes all pools of the device, including their blocks, and creates a new default pool
 
  private:
-  struct entry {
+  struct registered_pool {
     std::shared_ptr<memory_pool> pool;
     // Contains a bit for each device; the pool's source stores these bits with each new block.
     std::shared_ptr<unsigned> access;
@@ -87,7 +87,7 @@ class pool_table {
 
   memory_table& memory_;
   mutable std::mutex mutex_;
-  handle_table<cudaMemPool_t, entry, cudaErrorInvalidValue> pools_;
+  handle_table<cudaMemPool_t, registered_pool, cudaErrorInvalidValue> pools_;
   std::vector<cudaMemPool_t> defaults_;
   std::vector<cudaMemPool_t> current_;
   std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // the pool of each allocated block

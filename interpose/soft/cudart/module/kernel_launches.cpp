@@ -147,7 +147,7 @@ int blocks_per_multiprocessor(kernel& what, int device, int block_threads, std::
   return std::min({by_threads, static_cast<int>(by_shared), properties.maxBlocksPerMultiProcessor});
 }
 
-cudaError_t kernel_operation::prepare(int device, work& out) const {
+cudaError_t kernel_operation::prepare(int device, stream_task& out) const {
   const std::shared_ptr<kernel> what = process().modules().find_kernel(function);
   check_shape(*what, device, grid, block, shared_bytes, attributes.cooperative());
   const dim3 cluster = choose_cluster(*what, attributes, grid);

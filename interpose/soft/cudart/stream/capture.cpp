@@ -180,14 +180,14 @@ void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active)
 }
 
 cudaError_t submit(stream& where, std::shared_ptr<const operation> what) {
-  work piece;
-  if (const cudaError_t error = what->prepare(where.device(), piece); error != cudaSuccess) return error;
+  stream_task task;
+  if (const cudaError_t error = what->prepare(where.device(), task); error != cudaSuccess) return error;
   if (const auto active = where.capturing()) {
     active->add(where, std::move(what));
     return cudaSuccess;
   }
   require_no_implicit_capture(where);
-  return where.enqueue(std::move(piece));
+  return where.enqueue(std::move(task));
 }
 
 void record_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags) {

@@ -1,6 +1,6 @@
-// A recording is a separate piece of work on the stream, so that stamp() runs when the earlier work has finished. This
-// piece of work owns the shared_event::pending of the recording. So for other processes, too, the recording is reached
-// when the piece has run or has been dropped.
+// A recording is a separate task on the stream, so that stamp() runs when the earlier work has finished. This task owns
+// the shared_event::pending of the recording. So for other processes, too, the recording is reached when the task has
+// run or has been dropped.
 
 #include "interpose/soft/cudart/stream/event.h"
 
@@ -38,7 +38,7 @@ void event::record(stream& where) {
 }
 
 std::shared_ptr<recording> event::promise(stream& where) {
-  // This timeline consists of one piece of work, which finishes when the last reference to the recording is released.
+  // This timeline consists of one task, which finishes when the last reference to the recording is released.
   const auto line = std::make_shared<timeline>();
   const auto made = std::make_shared<recording>(point{line, 1}, where.shared_from_this());
   const std::scoped_lock lock(mutex_);

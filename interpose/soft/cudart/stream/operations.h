@@ -40,7 +40,7 @@ class kernel_operation final : public operation {
   }
 
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeKernel; }
-  cudaError_t prepare(int device, work& out) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
 
   /// Copies the arguments of a launch (kernelParams, or the packed form in `extra`) to `arguments`, at the offsets that
   /// the kernel's description contains. Throws cudaErrorInvalidDeviceFunction for a function that was not registered,
@@ -55,7 +55,7 @@ class copy_operation final : public operation {
   cudaMemcpy3DParms parameters{};
 
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemcpy; }
-  cudaError_t prepare(int device, work& out) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
 };
 
 class set_operation final : public operation {
@@ -65,7 +65,7 @@ class set_operation final : public operation {
   std::size_t plane_height = 1;  ///< the distance in rows from one plane to the next
 
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemset; }
-  cudaError_t prepare(int device, work& out) const override;
+  cudaError_t prepare(int device, stream_task& out) const override;
 };
 
 }  // namespace hpe::cudart

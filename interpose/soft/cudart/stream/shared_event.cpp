@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t places = 256;
 constexpr char file_name[] = "hpe-cudart-event";
 
-struct place {
+struct event_place {
   std::atomic<std::uint32_t> generation;
   std::atomic<std::uint64_t> owner;
 };
@@ -81,7 +81,7 @@ std::string path_of(const handle_content& content) {
 struct shared_event_page {
   std::uint64_t cookie;
   std::atomic<shared_event::position> last;
-  std::array<place, places> all;
+  std::array<event_place, places> all;
 };
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
@@ -192,7 +192,7 @@ std::shared_ptr<shared_event::pending> shared_event::begin() {
 void shared_event::publish(const pending& recording) { page_->last = recording.where(); }
 
 void shared_event::end(position where) {
-  place& mine = page_->all[place_of(where)];
+  event_place& mine = page_->all[place_of(where)];
   mine.generation = generation_of(where) + 1;
   mine.owner = 0;
   futex(mine.generation, FUTEX_WAKE, INT_MAX, nullptr);
@@ -202,7 +202,7 @@ shared_event::position shared_event::last() const { return page_->last; }
 
 bool shared_event::reached(position where) const {
   if (where == 0) return true;
-  const place& its = page_->all[place_of(where)];
+  const event_place& its = page_->all[place_of(where)];
   return its.generation != generation_of(where) || !is_alive(its.owner);
 }
 

@@ -69,7 +69,7 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
   const cudaIpcEventHandle_t handle_;
 };
 
-/// Represents a recording of another process as a timeline with one piece of work.
+/// Represents a recording of another process as a timeline with one task.
 class foreign_recording final : public timeline {
  public:
   foreign_recording(std::shared_ptr<const shared_event> of, shared_event::position where)

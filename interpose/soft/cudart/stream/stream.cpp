@@ -1,5 +1,5 @@
-// When a piece of work is queued, stream::push collects the points for which the piece waits, with the device's mutex
-// locked. So a piece waits only for work that was queued before, and streams cannot wait for each other in a circle.
+// When a task is queued, stream::push collects the points for which the task waits, with the device's mutex locked. So
+// a task waits only for work that was queued before, and streams cannot wait for each other in a circle.
 
 #include "interpose/soft/cudart/stream/stream.h"
 
@@ -152,24 +152,24 @@ cudaError_t stream::push(std::function<void()> run, std::vector<point> after, po
   return cudaSuccess;
 }
 
-cudaError_t stream::enqueue(work piece, std::vector<point> after, point* end) {
+cudaError_t stream::enqueue(stream_task task, std::vector<point> after, point* end) {
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   if (in_host_function()) return cudaErrorNotPermitted;
-  auto told = order_->tell(piece.uses());
-  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
+  auto told = order_->tell(task.uses());
+  auto run = [order = order_, task = std::move(task), told = std::move(told)] {
     if (order->fault != cudaSuccess) return;
     if (told) told->begin();
-    if (const cudaError_t error = piece(); error != cudaSuccess) order->fail(error);
+    if (const cudaError_t error = task(); error != cudaSuccess) order->fail(error);
   };
   return push(std::move(run), std::move(after), end);
 }
 
-cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> piece) {
+cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> task) {
   if (in_host_function()) return cudaErrorNotPermitted;
   auto told = order_->tell({.host_code = true});
-  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
+  auto run = [order = order_, task = std::move(task), told = std::move(told)] {
     if (told) told->begin();
-    piece(order->fault);
+    task(order->fault);
   };
   return push(std::move(run), {}, nullptr);
 }
@@ -180,12 +180,12 @@ void stream::run_queue() {
     changed_.wait(lock, [this] { return !queue_.empty() || closed_; });
     if (queue_.empty()) break;
     {
-      const piece_of_work piece = std::move(queue_.front());
+      const queued_task task = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
-      wait_all(piece.after);
-      piece.run();
-    }  // the end of this block destroys the objects that the piece owns, before the work counts as finished
+      wait_all(task.after);
+      task.run();
+    }  // the end of this block destroys the objects that the task owns, before the work counts as finished
     line_->advance();
     lock.lock();
   }

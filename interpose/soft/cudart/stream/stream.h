@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "interpose/soft/cudart/stream/stream_attributes.h"
+#include "interpose/soft/cudart/stream/stream_task.h"
 #include "interpose/soft/cudart/stream/stream_timeline.h"
-#include "interpose/soft/cudart/stream/work.h"
 
 namespace hpe::cudart {
 
@@ -27,23 +27,23 @@ enum class stream_kind {
 class capture;
 struct device_order;  // shared by the streams of one device; defined in stream.cpp
 
-/// A stream: runs pieces of work in order, in a thread that starts when the first piece is queued and ends when close()
-/// has been called and the last piece has run. A stream does not use devices itself; it only calls functions. Thread
-/// safe. Only device_streams constructs streams.
+/// A stream: runs tasks in order, in a thread that starts when the first task is queued and ends when close() has been
+/// called and the last task has run. A stream does not use devices itself; it only calls functions. Thread safe. Only
+/// device_streams constructs streams.
 class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
-  /// Announces a piece of work and queues it. The piece runs after all earlier work of this stream, after the work on
-  /// other streams for which CUDA's rules on default streams require it to wait, and after the points `after` are
-  /// reached. Returns the device's sticky error, if it has one, and cudaErrorNotPermitted inside a host function.
-  /// Returns cudaErrorOperatingSystem, and writes a line to standard error, if the system cannot start the stream's
-  /// thread. Sets *end, unless `end` is null, to the point that is reached when the work has finished.
-  cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
+  /// Announces a task and queues it. The task runs after all earlier work of this stream, after the work on other
+  /// streams for which CUDA's rules on default streams require it to wait, and after the points `after` are reached.
+  /// Returns the device's sticky error, if it has one, and cudaErrorNotPermitted inside a host function. Returns
+  /// cudaErrorOperatingSystem, and writes a line to standard error, if the system cannot start the stream's thread.
+  /// Sets *end, unless `end` is null, to the point that is reached when the work has finished.
+  cudaError_t enqueue(stream_task task, std::vector<point> after = {}, point* end = nullptr);
 
   /// Queues a function that runs even after a sticky error. The argument of the function is the sticky error, or
   /// cudaSuccess. Returns errors like enqueue(), except the sticky error.
-  cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
+  cudaError_t enqueue_always(std::function<void(cudaError_t)> task);
 
   /// synchronize() waits for all work queued so far; query() returns cudaErrorNotReady if some of this work has not
   /// finished. Both return the device's sticky error if it has one, and cudaErrorNotPermitted inside a host function.
@@ -77,7 +77,7 @@ class stream : public std::enable_shared_from_this<stream> {
  private:
   friend class device_streams;
   friend struct device_order;
-  struct piece_of_work {
+  struct queued_task {
     std::vector<point> after;
     std::function<void()> run;
   };
@@ -95,8 +95,8 @@ class stream : public std::enable_shared_from_this<stream> {
 
   mutable std::mutex mutex_;  // locked after the mutex of order_, never before it
   std::condition_variable changed_;
-  std::deque<piece_of_work> queue_;
-  std::uint64_t queued_ = 0;  // the number of pieces queued so far
+  std::deque<queued_task> queue_;
+  std::uint64_t queued_ = 0;  // the number of tasks queued so far
   bool running_ = false;      // whether the stream's thread exists
   bool closed_ = false;
   std::shared_ptr<capture> capture_;

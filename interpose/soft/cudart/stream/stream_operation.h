@@ -22,11 +22,11 @@ class operation {
   /// Checks whether the device can run the operation, and sets `out` to the work for a stream's thread. The work can
   /// run any number of times. An error that this function returns, such as cudaErrorInvalidConfiguration, is the result
   /// of the program's call and does not become a sticky error.
-  virtual cudaError_t prepare(int device, work& out) const = 0;
+  virtual cudaError_t prepare(int device, stream_task& out) const = 0;
 
   /// Returns the work for one launch of a graph on a stream, if this work differs from the prepared work; otherwise
   /// empty work. The thread that launches the graph calls begin() for the graph's nodes in order.
-  virtual work begin(stream& where) const;
+  virtual stream_task begin(stream& where) const;
 };
 
 /// Queues an operation on a stream or, if the stream is being captured, adds a graph node. Each stream-ordered function

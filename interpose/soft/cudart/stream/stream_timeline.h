@@ -8,7 +8,7 @@
 
 namespace hpe::cudart {
 
-/// Counts how many pieces of a stream's work have finished. The pieces are numbered from 1, in stream order. Derived
+/// Counts how many tasks of a stream's work have finished. The tasks are numbered from 1, in stream order. Derived
 /// classes represent work of other processes. Thread safe.
 class timeline {
  public:
@@ -19,7 +19,7 @@ class timeline {
 
   virtual std::uint64_t finished() const { return finished_.load(std::memory_order_acquire); }
   virtual void wait(std::uint64_t position) const;
-  void advance();  ///< to be called by the stream's thread when one more piece has finished
+  void advance();  ///< to be called by the stream's thread when one more task has finished
 
  private:
   std::atomic<std::uint64_t> finished_{0};

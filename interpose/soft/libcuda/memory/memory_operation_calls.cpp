@@ -89,9 +89,9 @@ hpeStatus wait_for(const CUstreamBatchMemOpParams& what) {
   }
 }
 
-/// A list of operations, which the stream runs as one piece of work. As on a GPU, the stream waits for ever if the
-/// value is never written. Barrier operations have no effect, because on soft devices each piece of work is complete
-/// before the next piece of work on its stream begins.
+/// A list of operations, which the stream runs as one task. As on a GPU, the stream waits for ever if the value is
+/// never written. Barrier operations have no effect, because on soft devices each task is complete before the next task
+/// on its stream begins.
 class memory_operation final : public hpe::cudart::operation {
  public:
   /// The type of these graph nodes, which only the driver defines.
@@ -101,7 +101,7 @@ class memory_operation final : public hpe::cudart::operation {
   [[nodiscard]] const operations& list() const { return list_; }
   cudaGraphNodeType type() const override { return node_type; }
 
-  cudaError_t prepare(int /*device*/, hpe::cudart::work& out) const override {
+  cudaError_t prepare(int /*device*/, hpe::cudart::stream_task& out) const override {
     hpe::cudart::memory_uses uses;
     for (const CUstreamBatchMemOpParams& each : list_)
       if (is_write(each.operation))

@@ -64,15 +64,15 @@ std::vector<ptx_contents> soft_ptx_module::contents(const ptx_addresses& address
     const ptx_layout::place_in_part& place = layout_.places[n];
     const std::vector<std::uint8_t> bytes = place.is_there ? image.contents_of(n) : std::vector<std::uint8_t>();
     if (bytes.empty()) continue;
-    auto& pieces = parts[static_cast<std::size_t>(place.part)];
-    if (pieces.empty() || place.offset > pieces.back().offset + pieces.back().bytes.size() + most_between)
-      pieces.push_back({place.part, place.offset, {}});
-    ptx_contents& piece = pieces.back();
-    piece.bytes.resize(place.offset - piece.offset + bytes.size());
-    std::memcpy(piece.bytes.data() + (place.offset - piece.offset), bytes.data(), bytes.size());
+    auto& stretches = parts[static_cast<std::size_t>(place.part)];
+    if (stretches.empty() || place.offset > stretches.back().offset + stretches.back().bytes.size() + most_between)
+      stretches.push_back({place.part, place.offset, {}});
+    ptx_contents& stretch = stretches.back();
+    stretch.bytes.resize(place.offset - stretch.offset + bytes.size());
+    std::memcpy(stretch.bytes.data() + (place.offset - stretch.offset), bytes.data(), bytes.size());
   }
   std::vector<ptx_contents> result;
-  for (auto& pieces : parts) std::move(pieces.begin(), pieces.end(), std::back_inserter(result));
+  for (auto& stretches : parts) std::move(stretches.begin(), stretches.end(), std::back_inserter(result));
   return result;
 }
 

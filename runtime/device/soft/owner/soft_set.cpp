@@ -264,12 +264,12 @@ std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
   std::vector<shared_part> parts;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   for (std::uintptr_t at = begin; at < begin + bytes;) {
-    const auto piece = addresses_.find(at);
-    HPE_REQUIRE(piece && piece->where.device >= 0, HPE_ERROR_INVALID_ARGUMENT,
+    const auto range = addresses_.find(at);
+    HPE_REQUIRE(range && range->where.device >= 0, HPE_ERROR_INVALID_ARGUMENT,
                 "the {} bytes at {} to be shared are not all device memory: at {:#x}", bytes, address, at);
-    const std::uintptr_t end = std::min(piece->end, begin + bytes);
+    const std::uintptr_t end = std::min(range->end, begin + bytes);
     parts.push_back(
-        {memory_file(static_cast<unsigned>(piece->where.device)), at - configuration().layout.base, end - at});
+        {memory_file(static_cast<unsigned>(range->where.device)), at - configuration().layout.base, end - at});
     at = end;
   }
   return parts;

@@ -127,21 +127,21 @@ soft_stream::side soft_stream::check(const void* address, std::size_t bytes, con
   const bool shared = set_.configuration().layout.contains(address);
   side result = side::host;
   for (std::uintptr_t at = begin; at < begin + bytes;) {
-    const auto piece = set_.addresses().find(at);
-    HPE_REQUIRE(piece || shared, HPE_ERROR_INVALID_ARGUMENT,
+    const auto range = set_.addresses().find(at);
+    HPE_REQUIRE(range || shared, HPE_ERROR_INVALID_ARGUMENT,
                 "the {} of a copy, {} bytes at {}, is host memory that was not registered, at {:#x}", role, bytes,
                 address, at);
-    HPE_REQUIRE(piece, HPE_ERROR_INVALID_ARGUMENT, "the {} of a copy, {} bytes at {}, has no memory behind it at {:#x}",
+    HPE_REQUIRE(range, HPE_ERROR_INVALID_ARGUMENT, "the {} of a copy, {} bytes at {}, has no memory behind it at {:#x}",
                 role, bytes, address, at);
-    if (piece->where.device != host_location) {
+    if (range->where.device != host_location) {
       result = side::device;
       HPE_REQUIRE(
-          piece->where.device == foreign_location || device_.can_access(static_cast<unsigned>(piece->where.device)),
+          range->where.device == foreign_location || device_.can_access(static_cast<unsigned>(range->where.device)),
           HPE_ERROR_INVALID_ARGUMENT,
           "the {} of a copy on device {} is memory of device {}, which the copy's device cannot access", role,
-          device_.index(), piece->where.device);
+          device_.index(), range->where.device);
     }
-    at = piece->end;
+    at = range->end;
   }
   return result;
 }

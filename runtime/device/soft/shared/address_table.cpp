@@ -38,11 +38,11 @@ void address_table::erase(std::uintptr_t begin, std::size_t bytes, int device) {
   ranges_.erase(begin, end);
 }
 
-std::optional<address_table::piece> address_table::find(std::uintptr_t address) const {
+std::optional<address_table::backed_range> address_table::find(std::uintptr_t address) const {
   const shared_lock_guard lock(mutex_);
   const auto found = ranges_.find(address);
   if (found == ranges_.end()) return std::nullopt;
-  return piece{found->second.value, found->second.end};
+  return backed_range{found->second.value, found->second.end};
 }
 
 }  // namespace hpe::device::soft

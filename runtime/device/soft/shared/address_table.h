@@ -25,7 +25,7 @@ struct location {
 /// A set of disjoint address ranges, each with a location. Thread-safe.
 class address_table {
  public:
-  struct piece {
+  struct backed_range {
     location where;
     std::uintptr_t end = 0;  // the end of the inserted range that contains the address
   };
@@ -38,7 +38,7 @@ class address_table {
   /// `device`. The removal of whole inserted ranges allocates no memory.
   void erase(std::uintptr_t begin, std::size_t bytes, int device);
 
-  [[nodiscard]] std::optional<piece> find(std::uintptr_t address) const;
+  [[nodiscard]] std::optional<backed_range> find(std::uintptr_t address) const;
 
  private:
   mutable shared_mutex mutex_;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint64_t late_wakeup = 60'000;  // nanoseconds by which a sleep may end late
-// How long a claim on a link lasts after the arrival of the user's current piece, in nanoseconds.
+// How long a claim on a link lasts after the arrival of the user's current burst, in nanoseconds.
 constexpr std::uint64_t return_time = 100'000;
 
 void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
@@ -39,7 +39,7 @@ std::uint64_t link_time() noexcept {
           .count());
 }
 
-std::uint64_t piece_size(const link_limit& limit) noexcept {
+std::uint64_t burst_size(const link_limit& limit) noexcept {
   constexpr std::uint64_t page = 4096;
   constexpr std::uint64_t largest = 1U << 20;
   return std::clamp(limit.bytes_per_second / 4000 / page * page, page, largest);

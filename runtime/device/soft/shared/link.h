@@ -18,23 +18,23 @@ inline constexpr unsigned priorities = 4;
 
 /// One direction of one link. Times are nanoseconds of steady_clock.
 ///
-/// A copy or kernel reserves the link for one piece of its bytes after the other. If it has more pieces to transfer, it
-/// also claims the link, at its priority, for a short time after the current piece. Users of lower priority wait until
-/// this time has passed. Each claim ends by itself, so a process that dies does not block other processes.
+/// A copy or kernel reserves the link for one *burst* of its bytes after the other. If it has more bursts to transfer,
+/// it also claims the link, at its priority, for a short time after the current burst. Users of lower priority wait
+/// until this time has passed. Each claim ends by itself, so a process that dies does not block other processes.
 struct link_clock {
   alignas(64) std::atomic<std::uint64_t> busy_until{0};
   std::array<std::atomic<std::uint64_t>, priorities> claimed_until{};
 };
 
-/// The size of one piece in bytes: the bytes that the link transfers in a quarter of a millisecond, but at least 4 KiB
+/// The size of one burst in bytes: the bytes that the link transfers in a quarter of a millisecond, but at least 4 KiB
 /// and at most 1 MiB.
-[[nodiscard]] std::uint64_t piece_size(const link_limit& limit) noexcept;
+[[nodiscard]] std::uint64_t burst_size(const link_limit& limit) noexcept;
 
-/// Reserves the links of a path, all of which have the same limit, for the next piece of a copy, which has `bytes`
+/// Reserves the links of a path, all of which have the same limit, for the next burst of a copy, which has `bytes`
 /// bytes. Waits while one of the links is claimed with a more urgent priority. `ready`: the time at which the transfer
-/// of the piece can begin; this time may be in the past, so that a copy whose sleep ended late makes up for the delay.
-/// `more_to_come`: whether the copy has further pieces, for which this claims the links. Returns the time at which the
-/// piece arrives, without the latency.
+/// of the burst can begin; this time may be in the past, so that a copy whose sleep ended late makes up for the delay.
+/// `more_to_come`: whether the copy has further bursts, for which this claims the links. Returns the time at which the
+/// burst arrives, without the latency.
 [[nodiscard]] std::uint64_t reserve_path(std::span<link_clock* const> path, const link_limit& limit,
                                          std::uint64_t bytes, std::uint64_t ready, priority level,
                                          bool more_to_come) noexcept;

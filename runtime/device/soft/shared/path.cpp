@@ -39,9 +39,9 @@ void pass_links(std::span<const movement> all, std::uint64_t start) {
     std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
     for (progress& p : open) {
       const link_limit& limit = *p.what->way.limit;
-      const std::uint64_t piece = std::min(p.left, piece_size(limit));
-      p.left -= piece;
-      p.arrival = reserve_path(p.what->way.span(), limit, piece, p.arrival, priority::launch, p.left > 0);
+      const std::uint64_t burst = std::min(p.left, burst_size(limit));
+      p.left -= burst;
+      p.arrival = reserve_path(p.what->way.span(), limit, burst, p.arrival, priority::launch, p.left > 0);
       next = std::min(next, p.arrival);
       end = std::max(end, p.arrival + limit.latency_ns);
     }

@@ -34,7 +34,7 @@ struct movement {
 
 /// Waits until the links have transferred the bytes of all movements. `start`: the link time at which the transfers
 /// began; it is in the past. Transfers over different links run at the same time. Copies and other kernels can use the
-/// links between two pieces of a transfer.
+/// links between two bursts of a transfer.
 void pass_links(std::span<const movement> all, std::uint64_t start);
 
 }  // namespace hpe::device::soft

@@ -14,7 +14,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-void* local(std::uintptr_t address, const address_table::piece& where) {
+void* local(std::uintptr_t address, const address_table::backed_range& where) {
   return reinterpret_cast<void*>(address + static_cast<std::uintptr_t>(where.where.shift));  // NOLINT
 }
 
@@ -61,7 +61,7 @@ void copy_engine::copy_together(void* destination, const void* source, std::size
   if (const auto trouble = pool_.run(copy_slices, &all, grid)) require_no_crash(trouble->signal);
 }
 
-address_table::piece copy_engine::find(std::uintptr_t address) const {
+address_table::backed_range copy_engine::find(std::uintptr_t address) const {
   const auto found = memory_.find(address);
   HPE_REQUIRE(found, HPE_ERROR_INVALID_ARGUMENT, "the memory at {:#x} was taken away while a queued copy used it",
               address);
@@ -69,38 +69,38 @@ address_table::piece copy_engine::find(std::uintptr_t address) const {
 }
 
 void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const {
-  std::uint64_t latency = 0;  // added once, to the arrival of the last piece
-  // The link time at which the last reserved piece arrives; 0 until a piece passes a link with a limit.
+  std::uint64_t latency = 0;  // added once, to the arrival of the last part
+  // The link time at which the last reserved part arrives; 0 until a part passes a link with a limit.
   std::uint64_t arrival = 0;
   while (bytes > 0) {
     const auto to = find(destination);
     const auto from = find(source);
-    std::size_t piece = std::min({bytes, to.end - destination, from.end - source});
+    std::size_t part = std::min({bytes, to.end - destination, from.end - source});
     const path way = find_path(shared_, device_, from.where.device, to.where.device);
     if (way.limited()) {
       if (arrival == 0) arrival = link_time();
       latency = std::max(latency, way.limit->latency_ns);
-      piece = std::min(piece, piece_size(*way.limit));
-      arrival = reserve_path(way.span(), *way.limit, piece, arrival, level, piece < bytes);
+      part = std::min(part, burst_size(*way.limit));
+      arrival = reserve_path(way.span(), *way.limit, part, arrival, level, part < bytes);
     }
-    memory_.prepare_for_writing(local(destination, to), piece);
-    // Short pieces are written through the caches, long pieces around them. The limit is higher for copies to host
+    memory_.prepare_for_writing(local(destination, to), part);
+    // Short parts are written through the caches, long parts around them. The limit is higher for copies to host
     // memory, because the runtime reads staging buffers while their bytes are in the caches, and for copies inside a
     // device, because the device's kernels use the bytes next.
     constexpr std::size_t is_short = std::size_t{256} << 10;
     const bool is_used_soon = to.where.device == host_location || to.where.device == from.where.device;
-    const bool through_caches = piece < (is_used_soon ? granule_size : is_short);
-    if (piece > slices::size && !way.limited() && pool_.threads() > 1) {
-      copy_together(local(destination, to), local(source, from), piece, through_caches);
+    const bool through_caches = part < (is_used_soon ? granule_size : is_short);
+    if (part > slices::size && !way.limited() && pool_.threads() > 1) {
+      copy_together(local(destination, to), local(source, from), part, through_caches);
     } else {
       guarded([&] {
-        (through_caches ? plain_copy : os::copy_past_caches)(local(destination, to), local(source, from), piece);
+        (through_caches ? plain_copy : os::copy_past_caches)(local(destination, to), local(source, from), part);
       });
     }
     if (way.limited()) approach(arrival);
-    destination += piece;
-    source += piece;
-    bytes -= piece;
+    destination += part;
+    source += part;
+    bytes -= part;
   }
   if (arrival != 0) wait_until(arrival + latency);
 }
@@ -108,11 +108,11 @@ void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::s
 void copy_engine::fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const {
   while (bytes > 0) {
     const auto to = find(destination);
-    const std::size_t piece = std::min<std::size_t>(bytes, to.end - destination);
-    memory_.prepare_for_writing(local(destination, to), piece);
-    guarded([&] { std::memset(local(destination, to), value, piece); });
-    destination += piece;
-    bytes -= piece;
+    const std::size_t part = std::min<std::size_t>(bytes, to.end - destination);
+    memory_.prepare_for_writing(local(destination, to), part);
+    guarded([&] { std::memset(local(destination, to), value, part); });
+    destination += part;
+    bytes -= part;
   }
 }
 

@@ -21,7 +21,7 @@ class copy_engine {
   void fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const;
 
  private:
-  [[nodiscard]] address_table::piece find(std::uintptr_t address) const;
+  [[nodiscard]] address_table::backed_range find(std::uintptr_t address) const;
   void copy_together(void* destination, const void* source, std::size_t bytes, bool through_caches) const;
 
   unsigned device_;

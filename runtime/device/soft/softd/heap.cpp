@@ -16,7 +16,7 @@ void* kernel_heap::allocate(std::size_t bytes) {
   if (bytes == 0 || bytes > space_.size()) return nullptr;
   const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
   const lock_guard lock(mutex_);
-  const auto found = std::find_if(free_.begin(), free_.end(), [&](const auto& piece) { return piece.second >= size; });
+  const auto found = std::find_if(free_.begin(), free_.end(), [&](const auto& block) { return block.second >= size; });
   if (found == free_.end()) return nullptr;
   const auto [offset, available] = *found;
   free_.erase(found);

@@ -95,9 +95,9 @@ bool address_space::holds(std::uintptr_t address, std::size_t bytes) const {
     }
   }
   for (std::uintptr_t at = address; at < address + bytes;) {
-    const auto piece = contains(at) ? table_.find(at) : std::nullopt;
-    if (!piece) return false;
-    at = piece->end;
+    const auto range = contains(at) ? table_.find(at) : std::nullopt;
+    if (!range) return false;
+    at = range->end;
   }
   return true;
 }

@@ -57,7 +57,9 @@ class address_space {
   void drop_import(std::uintptr_t address, std::size_t bytes);
 
   /// Returns the memory that backs an address of the program; nullopt if no memory backs it. Thread-safe.
-  [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
+  [[nodiscard]] std::optional<address_table::backed_range> find(std::uintptr_t address) const {
+    return table_.find(address);
+  }
   /// Whether kernels may access these bytes. Thread-safe.
   [[nodiscard]] bool holds(std::uintptr_t address, std::size_t bytes) const;
   /// Fills the page tables for addresses of this process that the caller is about to write. Thread-safe.

@@ -108,11 +108,11 @@ class access_watcher final : public ptx::watcher {
   /// device or the host to which the memory belongs.
   [[nodiscard]] bool is_own(std::uint64_t address) {
     if (address < known_from_ || address >= known_to_) {
-      const auto piece = count_.memory.find(address);
-      if (!piece) return true;
+      const auto range = count_.memory.find(address);
+      if (!range) return true;
       known_from_ = address;
-      known_to_ = piece->end;
-      place_ = piece->where.device;
+      known_to_ = range->end;
+      place_ = range->where.device;
     }
     return place_ == static_cast<int>(count_.device);
   }

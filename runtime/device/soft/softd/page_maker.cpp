@@ -16,10 +16,10 @@ namespace hpe::device::soft {
 namespace {
 
 constexpr std::size_t worth_making = 4 * granule_size;
-// Pieces are large, because in each system call that allocates huge pages, Linux first makes every processor drain its
-// lists of free pages.
-constexpr std::size_t largest_piece = 16 * granule_size;
-// A thread allocates a piece only if the piece is smaller than one sixteenth of the free host memory.
+// The pages of many bytes are allocated at once, because in each system call that allocates huge pages, Linux first
+// makes every processor drain its lists of free pages.
+constexpr std::size_t largest_call = 16 * granule_size;
+// A thread makes a system call only if the call allocates less than one sixteenth of the free host memory.
 constexpr double share_of_free_memory = 16;
 
 }  // namespace
@@ -28,7 +28,7 @@ void page_maker::add(std::uintptr_t address, std::size_t bytes) {
   if (bytes < worth_making || budget_ == 0 || most_threads_ == 0) return;
   const lock_guard lock(mutex_);
   ranges_[address] = {bytes, 0};
-  const std::size_t wanted = std::min<std::size_t>(most_threads_, (bytes + largest_piece - 1) / largest_piece);
+  const std::size_t wanted = std::min<std::size_t>(most_threads_, (bytes + largest_call - 1) / largest_call);
   try {
     for (; threads_ < wanted; ++threads_) std::thread([this] { work(); }).detach();
   } catch (const std::system_error&) {
@@ -44,12 +44,12 @@ void page_maker::remove(std::uintptr_t address, std::size_t bytes) {
   added_.notify_all();  // the budget has free bytes again
 }
 
-std::optional<page_maker::piece> page_maker::next() {
+std::optional<page_maker::populate_call> page_maker::next() {
   const std::size_t left = budget_ - begun_;
   for (auto& [address, r] : ranges_) {
-    const std::size_t bytes = std::min({r.bytes - r.begun, left, largest_piece});
+    const std::size_t bytes = std::min({r.bytes - r.begun, left, largest_call});
     if (bytes == 0) continue;
-    const piece result{address + r.begun, bytes};
+    const populate_call result{address + r.begun, bytes};
     r.begun += bytes;
     begun_ += bytes;
     return result;

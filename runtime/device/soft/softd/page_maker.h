@@ -27,24 +27,25 @@ class page_maker {
   void remove(std::uintptr_t address, std::size_t bytes);
 
  private:
-  struct range {
+  struct populated_range {
     std::size_t bytes;
     std::size_t begun;  // bytes whose pages a thread has allocated or is allocating
   };
-  struct piece {
+  /// The memory whose pages one system call allocates.
+  struct populate_call {
     std::uintptr_t address;
     std::size_t bytes;
   };
 
-  [[nodiscard]] std::optional<piece> next() HPE_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<populate_call> next() HPE_REQUIRES(mutex_);
   void work();
 
   const unsigned most_threads_;
   const std::size_t budget_;
   mutex mutex_;
   condition_variable added_;
-  std::map<std::uintptr_t, range> ranges_ HPE_GUARDED_BY(mutex_);  // by address
-  std::size_t begun_ HPE_GUARDED_BY(mutex_) = 0;                   // the sum of `begun` of all ranges
+  std::map<std::uintptr_t, populated_range> ranges_ HPE_GUARDED_BY(mutex_);  // by address
+  std::size_t begun_ HPE_GUARDED_BY(mutex_) = 0;                             // the sum of `begun` of all ranges
   unsigned threads_ HPE_GUARDED_BY(mutex_) = 0;
 };
 

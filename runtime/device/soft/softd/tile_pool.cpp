@@ -39,7 +39,7 @@ struct tile_pool::job {
   }
 };
 
-thread_local tile_pool::place tile_pool::in_this_thread;
+thread_local tile_pool::tile_owner tile_pool::in_this_thread;
 
 tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
     : threads_(threads), share_(share), shares_(shares) {

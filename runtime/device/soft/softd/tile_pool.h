@@ -49,7 +49,7 @@ class tile_pool {
  private:
   struct job;
   /// The pool and the launch to which the tiles that a thread runs belong.
-  struct place {
+  struct tile_owner {
     const tile_pool* pool = nullptr;
     job* task = nullptr;
   };
@@ -60,7 +60,7 @@ class tile_pool {
   void run_tiles(job& task) const;
   void keep_to_cores() const;
 
-  static thread_local place in_this_thread;
+  static thread_local tile_owner in_this_thread;
 
   unsigned threads_, share_, shares_;
   mutex mutex_;

@@ -42,7 +42,7 @@ TEST(PinnedHostMemory, ThatCannotBeNotedIsNotPinned) {
       }
       (void)failing_memory::disarm();
     }
-    EXPECT_GE(failed, 3u) << "storing the range and its piece needs allocations";
+    EXPECT_GE(failed, 3u) << "storing the range and its pinned range needs allocations";
     EXPECT_EQ(pinned.find(address), address + bytes);
     pinned.erase(address, bytes);
     EXPECT_FALSE(pinned.find(address));

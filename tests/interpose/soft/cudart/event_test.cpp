@@ -24,9 +24,9 @@ TEST(Event, IsReachedWhenTheWorkBeforeItHasFinished) {
   EXPECT_EQ(it.synchronize(), cudaSuccess);
   gate closed;
   gate behind;
-  device.legacy()->enqueue(closed.as_work());
+  device.legacy()->enqueue(closed.as_task());
   it.record(*device.legacy());
-  device.legacy()->enqueue(behind.as_work());
+  device.legacy()->enqueue(behind.as_task());
   EXPECT_EQ(it.query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(it.synchronize(), cudaSuccess);
@@ -41,7 +41,7 @@ TEST(Event, WaitersKeepTheRecordingThatTheySaw) {
   gate later;
   record_event(*a, nullptr, it, 0);
   wait_for_event(*b, nullptr, it, 0);
-  a->enqueue(later.as_work());
+  a->enqueue(later.as_task());
   record_event(*a, nullptr, it, 0);
   EXPECT_EQ(b->synchronize(), cudaSuccess);  // does not wait for the second recording
   EXPECT_EQ(it->query(), cudaErrorNotReady);
@@ -100,7 +100,7 @@ TEST(Event, RefusesToTellATimeThatItDoesNotHave) {
   EXPECT_EQ(table.of_device(0).synchronize(), cudaSuccess);
   EXPECT_EQ(table.of_device(1).synchronize(), cudaSuccess);
   gate closed;
-  table.find(nullptr, 0)->enqueue(closed.as_work());
+  table.find(nullptr, 0)->enqueue(closed.as_task());
   pending.record(*table.find(nullptr, 0));
   EXPECT_EQ(code_of([&] { elapsed_milliseconds(recorded, unrecorded); }), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(code_of([&] { elapsed_milliseconds(untimed, recorded); }), cudaErrorInvalidResourceHandle);
@@ -116,7 +116,7 @@ TEST(Event, HandlesOfDestroyedEventsAreUnknownAndTheirWaitersGoOn) {
   gate closed;
   const auto a = device.create(cudaStreamNonBlocking, 0);
   const auto b = device.create(cudaStreamNonBlocking, 0);
-  a->enqueue(closed.as_work());
+  a->enqueue(closed.as_task());
   record_event(*a, handle, table.find(handle), 0);
   wait_for_event(*b, handle, table.find(handle), 0);
   table.destroy(handle);
@@ -131,7 +131,7 @@ TEST(Event, TellsTheStickyError) {
   device_streams device(0);
   event it(0, 0);
   gate closed;  // lets the work fail only after record(), which would otherwise return the error
-  device.legacy()->enqueue(closed.as_work());
+  device.legacy()->enqueue(closed.as_task());
   device.legacy()->enqueue([] { return cudaErrorLaunchFailure; });
   it.record(*device.legacy());
   closed.open();

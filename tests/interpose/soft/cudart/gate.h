@@ -25,7 +25,7 @@ class gate {
 
   void pass() { state_->pass(); }
 
-  work as_work() {
+  stream_task as_task() {
     return [state = state_] {
       state->pass();
       return cudaSuccess;

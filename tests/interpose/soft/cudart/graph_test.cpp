@@ -225,7 +225,7 @@ TEST_F(Graph, LaunchesOfOneExecutableFollowEachOtherInAnyStreams) {
   const auto a = streams_.find(streams_.create(0, cudaStreamNonBlocking, 0), 0);
   const auto b = streams_.find(streams_.create(0, cudaStreamNonBlocking, 0), 0);
   gate closed;
-  a->enqueue(closed.as_work());
+  a->enqueue(closed.as_task());
   exec.launch(*a);
   exec.launch(*b);
   EXPECT_EQ(b->query(), cudaErrorNotReady);
@@ -240,7 +240,7 @@ TEST_F(Graph, QueuedLaunchesKeepTheNodesOfTheirStart) {
   auto exec = std::make_unique<graph_exec>(it, 0);
   gate closed;
   const auto where = streams_.find(nullptr, 0);
-  where->enqueue(closed.as_work());
+  where->enqueue(closed.as_task());
   exec->launch(*where);
   exec->set(a, notes_.note(2));
   exec->launch(*where);
@@ -265,7 +265,7 @@ TEST_F(Graph, EventNodesRecordAndWait) {
 
   const auto other = streams_.find(streams_.create(0, cudaStreamNonBlocking, 0), 0);
   gate closed;
-  other->enqueue(closed.as_work());
+  other->enqueue(closed.as_task());
   awaited->record(*other);
   exec.launch(*streams_.find(nullptr, 0));
   EXPECT_EQ(recorded->query(), cudaErrorNotReady);

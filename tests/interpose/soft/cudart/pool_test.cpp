@@ -88,7 +88,7 @@ TEST(PoolOfBlocks, WaitsForFreesWhenThereIsNoMemoryLeft) {
   void* const first = pool.allocate(1 << 20, *a);
   EXPECT_EQ(code_of([&] { pool.allocate(512, *b); }), cudaErrorMemoryAllocation);
   testing::gate closed;
-  a->enqueue(closed.as_work());
+  a->enqueue(closed.as_task());
   pool.free(first, *a);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -1,5 +1,5 @@
-// Runs random programs with streams and events. CUDA's rules determine which pieces of work must have finished before
-// another piece begins; each piece records when it began and finished.
+// Runs random programs with streams and events. CUDA's rules determine which tasks must have finished before another
+// task begins; each task records when it began and finished.
 
 #include <gtest/gtest.h>
 
@@ -18,17 +18,17 @@
 namespace hpe::cudart {
 namespace {
 
-struct piece {
+struct ordered_task {
   std::atomic<int> began{0};
   std::atomic<int> finished{0};
-  std::set<int> before;  // the pieces that must have finished before this piece begins
+  std::set<int> before;  // the tasks that must have finished before this task begins
 };
 
-/// CUDA's rules as sets: for each stream, the pieces that must precede its next piece.
+/// CUDA's rules as sets: for each stream, the tasks that must precede its next task.
 struct rules {
   explicit rules(int streams) : behind(streams), blocking(streams) {}
 
-  // Returns the pieces that must precede the next piece on a stream; stream 0 is the legacy stream.
+  // Returns the tasks that must precede the next task on a stream; stream 0 is the legacy stream.
   std::set<int> of(int stream) const {
     std::set<int> result = behind[stream];
     if (stream == 0) {
@@ -64,7 +64,7 @@ void run_random_program(unsigned seed) {
   std::vector<std::set<int>> recorded(event_count);
   for (int e = 0; e < event_count; ++e) events.push_back(std::make_shared<event>(0, 0));
 
-  std::vector<std::unique_ptr<piece>> pieces;
+  std::vector<std::unique_ptr<ordered_task>> tasks;
   std::atomic<int> clock{0};
   for (int step = 0; step < steps; ++step) {
     const int s = below(stream_count);
@@ -83,9 +83,9 @@ void run_random_program(unsigned seed) {
         }
         break;
       default: {
-        const int number = static_cast<int>(pieces.size());
-        pieces.push_back(std::make_unique<piece>());
-        piece& made = *pieces.back();
+        const int number = static_cast<int>(tasks.size());
+        tasks.push_back(std::make_unique<ordered_task>());
+        ordered_task& made = *tasks.back();
         made.before = expected.of(s);
         const int micros = below(200);
         ASSERT_EQ(streams[s]->enqueue([&made, &clock, micros] {
@@ -101,10 +101,10 @@ void run_random_program(unsigned seed) {
     }
   }
   ASSERT_EQ(table.of_device(0).synchronize(), cudaSuccess);
-  for (const auto& each : pieces) {
+  for (const auto& each : tasks) {
     ASSERT_NE(each->finished, 0);
     for (const int before : each->before) {
-      ASSERT_LT(pieces[before]->finished, each->began) << "seed " << seed << ", behind piece " << before;
+      ASSERT_LT(tasks[before]->finished, each->began) << "seed " << seed << ", behind task " << before;
     }
   }
 }

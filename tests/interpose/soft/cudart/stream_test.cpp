@@ -19,7 +19,7 @@ namespace {
 
 using testing::gate;
 
-work set(std::atomic<int>& place, int value) {
+stream_task set(std::atomic<int>& place, int value) {
   return [&place, value] {
     place = value;
     return cudaSuccess;
@@ -53,7 +53,7 @@ TEST(Stream, QueryTellsWhetherWorkIsLeft) {
   const auto it = device.create(cudaStreamNonBlocking, 0);
   EXPECT_EQ(it->query(), cudaSuccess);
   gate closed;
-  it->enqueue(closed.as_work());
+  it->enqueue(closed.as_task());
   EXPECT_EQ(it->query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(it->synchronize(), cudaSuccess);
@@ -65,9 +65,9 @@ TEST(Stream, NonBlockingStreamsAndTheLegacyOneTakeNoNoticeOfEachOther) {
   const auto free = device.create(cudaStreamNonBlocking, 0);
   gate first;
   gate second;
-  free->enqueue(first.as_work());
+  free->enqueue(first.as_task());
   EXPECT_EQ(device.legacy()->synchronize(), cudaSuccess);
-  device.legacy()->enqueue(second.as_work());
+  device.legacy()->enqueue(second.as_task());
   EXPECT_EQ(device.legacy()->query(), cudaErrorNotReady);
   first.open();
   EXPECT_EQ(free->synchronize(), cudaSuccess);  // the second gate is still closed
@@ -80,7 +80,7 @@ TEST(Stream, LegacyStreamWaitsForBlockingStreamsAndTheyForIt) {
   gate closed;
   std::atomic<int> after_legacy{0};
   std::atomic<int> legacy{0};
-  a->enqueue(closed.as_work());
+  a->enqueue(closed.as_task());
   device.legacy()->enqueue(set(legacy, 1));
   b->enqueue([&] {
     after_legacy = legacy.load();
@@ -97,7 +97,7 @@ TEST(Stream, LegacyStreamWaitsForBlockingStreamsAndTheyForIt) {
 TEST(Stream, DevicesHaveLegacyStreamsOfTheirOwn) {
   stream_table table(2);
   gate closed;
-  table.find(cudaStreamLegacy, 0)->enqueue(closed.as_work());
+  table.find(cudaStreamLegacy, 0)->enqueue(closed.as_task());
   EXPECT_EQ(table.find(nullptr, 1)->synchronize(), cudaSuccess);
   EXPECT_EQ(table.find(nullptr, 0)->query(), cudaErrorNotReady);
 }
@@ -108,7 +108,7 @@ TEST(Stream, EachThreadHasADefaultStreamThatIsBlocking) {
   EXPECT_EQ(table.find(nullptr, 0, default_stream::per_thread), mine);
   EXPECT_EQ(table.find(cudaStreamLegacy, 0, default_stream::per_thread), table.find(nullptr, 0));
   gate closed;
-  table.find(nullptr, 0)->enqueue(closed.as_work());
+  table.find(nullptr, 0)->enqueue(closed.as_task());
   std::shared_ptr<stream> others;
   std::thread([&] {
     others = table.find(cudaStreamPerThread, 0);
@@ -126,7 +126,7 @@ TEST(Stream, HandlesOfDestroyedStreamsAreUnknownAndTheirWorkGoesOn) {
   gate closed;
   std::atomic<int> ran{0};
   const cudaStream_t handle = table.create(0, cudaStreamDefault, 0);
-  table.find(handle, 0)->enqueue(closed.as_work());
+  table.find(handle, 0)->enqueue(closed.as_task());
   table.find(handle, 0)->enqueue(set(ran, 1));
   EXPECT_TRUE(table.destroy(handle));
   EXPECT_EQ(table.find(handle, 0), nullptr);
@@ -149,7 +149,7 @@ TEST(Stream, AfterAnErrorWorkIsDroppedOnAllStreamsOfTheDevice) {
   gate closed;
   std::atomic<int> ran{0};
   std::atomic<int> told{-1};
-  b->enqueue(closed.as_work());
+  b->enqueue(closed.as_task());
   b->enqueue(set(ran, 1));
   b->enqueue_always([&](cudaError_t status) { told = status; });
   a->enqueue([] { return cudaErrorIllegalAddress; });

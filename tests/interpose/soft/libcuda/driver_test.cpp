@@ -206,24 +206,24 @@ class Mapped : public Driver {
     ASSERT_EQ(cuCtxSetCurrent(retained(0)), CUDA_SUCCESS);
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    ASSERT_EQ(cuMemGetAllocationGranularity(&piece_, &properties_, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
-    ASSERT_EQ(cuMemAddressReserve(&base_, 2 * piece_, 0, 0, 0), CUDA_SUCCESS);
-    ASSERT_EQ(cuMemCreate(&memory_, piece_, &properties_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemGetAllocationGranularity(&unit_, &properties_, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAddressReserve(&base_, 2 * unit_, 0, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemCreate(&memory_, unit_, &properties_, 0), CUDA_SUCCESS);
   }
 
   void open(CUdeviceptr address) {
     const CUmemAccessDesc access{properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    EXPECT_EQ(cuMemSetAccess(address, piece_, &access, 1), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemSetAccess(address, unit_, &access, 1), CUDA_SUCCESS);
   }
 
   CUmemAllocationProp properties_{};
-  std::size_t piece_ = 0;
+  std::size_t unit_ = 0;
   CUdeviceptr base_ = 0;
   CUmemGenericAllocationHandle memory_ = 0;
 };
 
 TEST_F(Mapped, BytesMoveWithTheirMemory) {
-  EXPECT_EQ(cuMemMap(base_, piece_, 0, memory_, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemMap(base_, unit_, 0, memory_, 0), CUDA_SUCCESS);
   CUpointer_attribute kind = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
   unsigned type = 9;
   void* told = &type;
@@ -232,28 +232,28 @@ TEST_F(Mapped, BytesMoveWithTheirMemory) {
   open(base_);
   EXPECT_EQ(cuPointerGetAttributes(1, &kind, &told, base_), CUDA_SUCCESS);
   EXPECT_EQ(type, CU_MEMORYTYPE_DEVICE);
-  EXPECT_EQ(cuMemsetD8(base_, 77, piece_), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemUnmap(base_, piece_), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemMap(base_ + piece_, piece_, 0, memory_, 0), CUDA_SUCCESS);
-  open(base_ + piece_);
-  std::vector<unsigned char> bytes(piece_);
-  EXPECT_EQ(cuMemcpyDtoH(bytes.data(), base_ + piece_, piece_), CUDA_SUCCESS);
-  EXPECT_EQ(bytes, std::vector<unsigned char>(piece_, 77));
+  EXPECT_EQ(cuMemsetD8(base_, 77, unit_), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemUnmap(base_, unit_), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemMap(base_ + unit_, unit_, 0, memory_, 0), CUDA_SUCCESS);
+  open(base_ + unit_);
+  std::vector<unsigned char> bytes(unit_);
+  EXPECT_EQ(cuMemcpyDtoH(bytes.data(), base_ + unit_, unit_), CUDA_SUCCESS);
+  EXPECT_EQ(bytes, std::vector<unsigned char>(unit_, 77));
 }
 
 TEST_F(Mapped, MemoryHasOneAddressAtATime) {
-  EXPECT_EQ(cuMemMap(base_, piece_, 0, memory_, 0), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemMap(base_ + piece_, piece_, 0, memory_, 0), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuMemMap(base_, piece_, 0, memory_, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemAddressFree(base_, 2 * piece_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemMap(base_, unit_, 0, memory_, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemMap(base_ + unit_, unit_, 0, memory_, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemMap(base_, unit_, 0, memory_, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAddressFree(base_, 2 * unit_), CUDA_ERROR_INVALID_VALUE);
   CUmemGenericAllocationHandle again = 0;
   EXPECT_EQ(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(base_ + 5)), CUDA_SUCCESS);
   EXPECT_EQ(again, memory_);
   EXPECT_EQ(cuMemRelease(memory_), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(memory_), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(memory_), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemUnmap(base_, piece_), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAddressFree(base_, 2 * piece_), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemUnmap(base_, unit_), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(base_, 2 * unit_), CUDA_SUCCESS);
 }
 
 TEST_F(Driver, LaunchesAsBeforeCuda4) {

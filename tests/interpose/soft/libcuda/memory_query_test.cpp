@@ -482,54 +482,55 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  std::size_t piece = 0;
-  ASSERT_GOOD(cuMemGetAllocationGranularity(&piece, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+  std::size_t unit = 0;
+  ASSERT_GOOD(cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
   constexpr std::size_t places = 6;
   CUdeviceptr base = 0;
-  ASSERT_GOOD(cuMemAddressReserve(&base, places * piece, 4 * piece, 0, 0));
-  EXPECT_EQ(base % (4 * piece), 0U);
-  // The mappings, which have one or two pieces. The key is the place at which a mapping begins.
+  ASSERT_GOOD(cuMemAddressReserve(&base, places * unit, 4 * unit, 0, 0));
+  EXPECT_EQ(base % (4 * unit), 0U);
+  // The mappings, which have one or two units of the allocation granularity. The key is the place at which a mapping
+  // begins.
   struct mapping {
-    std::size_t pieces;
+    std::size_t units;
     unsigned devices;
   };
   std::map<std::size_t, mapping> model;
   const auto at = [&](std::size_t place) {
     return std::find_if(model.begin(), model.end(), [&](const auto& each) {
-      return each.first <= place && place < each.first + each.second.pieces;
+      return each.first <= place && place < each.first + each.second.units;
     });
   };
   for (int step = 0; step < 150; ++step) {
     const std::size_t place = below(places);
-    const std::size_t pieces = 1 + below(2);
-    const CUdeviceptr address = base + place * piece;
-    const auto whole = [&] {  // whether [place, place + pieces) consists of whole mappings
+    const std::size_t units = 1 + below(2);
+    const CUdeviceptr address = base + place * unit;
+    const auto whole = [&] {  // whether [place, place + units) consists of whole mappings
       std::size_t n = place;
-      for (; n < place + pieces && model.contains(n); n += model[n].pieces) {
+      for (; n < place + units && model.contains(n); n += model[n].units) {
       }
-      return place + pieces <= places && n == place + pieces;
+      return place + units <= places && n == place + units;
     };
     if (const auto kind = below(3); kind == 0) {
       CUmemGenericAllocationHandle memory = 0;
-      ASSERT_GOOD(cuMemCreate(&memory, pieces * piece, &properties, 0));
-      bool is_free = place + pieces <= places;
-      for (std::size_t n = place; n < place + pieces; ++n) is_free = is_free && at(n) == model.end();
-      ASSERT_EQ(cuMemMap(address, pieces * piece, 0, memory, 0), is_free ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-      if (is_free) model[place] = {pieces, 0};
+      ASSERT_GOOD(cuMemCreate(&memory, units * unit, &properties, 0));
+      bool is_free = place + units <= places;
+      for (std::size_t n = place; n < place + units; ++n) is_free = is_free && at(n) == model.end();
+      ASSERT_EQ(cuMemMap(address, units * unit, 0, memory, 0), is_free ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+      if (is_free) model[place] = {units, 0};
       ASSERT_GOOD(cuMemRelease(memory));
     } else if (kind == 1) {
       const bool good = whole();
-      ASSERT_EQ(cuMemUnmap(address, pieces * piece), good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+      ASSERT_EQ(cuMemUnmap(address, units * unit), good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
       if (good)
-        std::erase_if(model, [&](const auto& each) { return each.first >= place && each.first < place + pieces; });
+        std::erase_if(model, [&](const auto& each) { return each.first >= place && each.first < place + units; });
     } else {
       const int device = static_cast<int>(below(2));
       const bool give = below(2) == 0;
       const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {device}},
                                    give ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE};
       const bool good = whole();
-      ASSERT_EQ(cuMemSetAccess(address, pieces * piece, &access, 1), good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-      for (std::size_t n = place; good && n < place + pieces; n += model[n].pieces) {
+      ASSERT_EQ(cuMemSetAccess(address, units * unit, &access, 1), good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+      for (std::size_t n = place; good && n < place + units; n += model[n].units) {
         unsigned& devices = model[n].devices;
         devices = give ? devices | 1U << device : devices & ~(1U << device);
       }
@@ -539,8 +540,8 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
       for (int device = 0; device < 2; ++device) {
         unsigned long long flags = 99;
         const CUmemLocation where{CU_MEM_LOCATION_TYPE_DEVICE, {device}};
-        for (const std::size_t inside : {std::size_t{0}, piece - 1}) {
-          ASSERT_EQ(cuMemGetAccess(&flags, &where, base + n * piece + inside),
+        for (const std::size_t inside : {std::size_t{0}, unit - 1}) {
+          ASSERT_EQ(cuMemGetAccess(&flags, &where, base + n * unit + inside),
                     found != model.end() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
           if (found == model.end()) continue;
           ASSERT_EQ(flags, (found->second.devices >> device & 1U) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -550,7 +551,7 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
       // Neighbouring mappings that the same devices may use are one allocation.
       unsigned type = 0;
       const bool open = found != model.end() && found->second.devices != 0;
-      ASSERT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base + n * piece),
+      ASSERT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base + n * unit),
                 open ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
       if (!open) continue;
       std::size_t first = n;
@@ -560,39 +561,39 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
       while (end < places && at(end) != model.end() && at(end)->second.devices == found->second.devices) ++end;
       CUdeviceptr start = 0;
       std::size_t size = 0;
-      ASSERT_GOOD(cuMemGetAddressRange(&start, &size, base + n * piece));
-      ASSERT_EQ(start, base + first * piece);
-      ASSERT_EQ(size, (end - first) * piece);
+      ASSERT_GOOD(cuMemGetAddressRange(&start, &size, base + n * unit));
+      ASSERT_EQ(start, base + first * unit);
+      ASSERT_EQ(size, (end - first) * unit);
     }
   }
-  EXPECT_EQ(cuMemAddressFree(base, places * piece), model.empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAddressFree(base, places * unit), model.empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
   if (!model.empty()) {
-    for (const auto& [place, what] : model) EXPECT_GOOD(cuMemUnmap(base + place * piece, what.pieces * piece));
-    EXPECT_INVALID(cuMemAddressFree(base, piece));
-    EXPECT_GOOD(cuMemAddressFree(base, places * piece));
+    for (const auto& [place, what] : model) EXPECT_GOOD(cuMemUnmap(base + place * unit, what.units * unit));
+    EXPECT_INVALID(cuMemAddressFree(base, unit));
+    EXPECT_GOOD(cuMemAddressFree(base, places * unit));
   }
   CUmemGenericAllocationHandle memory = 0;
   EXPECT_INVALID(cuMemCreate(&memory, 0, &properties, 0));
-  EXPECT_INVALID(cuMemCreate(&memory, piece + 1, &properties, 0));
-  EXPECT_INVALID(cuMemCreate(&memory, piece, &properties, 1));
-  EXPECT_INVALID(cuMemCreate(nullptr, piece, &properties, 0));
-  EXPECT_INVALID(cuMemCreate(&memory, piece, nullptr, 0));
-  EXPECT_INVALID(cuMemAddressReserve(&base, piece - 1, 0, 0, 0));
-  EXPECT_INVALID(cuMemAddressReserve(&base, piece, 3 * piece, 0, 0));
-  EXPECT_INVALID(cuMemAddressReserve(&base, piece, 0, 0, 1));
-  EXPECT_INVALID(cuMemAddressReserve(nullptr, piece, 0, 0, 0));
+  EXPECT_INVALID(cuMemCreate(&memory, unit + 1, &properties, 0));
+  EXPECT_INVALID(cuMemCreate(&memory, unit, &properties, 1));
+  EXPECT_INVALID(cuMemCreate(nullptr, unit, &properties, 0));
+  EXPECT_INVALID(cuMemCreate(&memory, unit, nullptr, 0));
+  EXPECT_INVALID(cuMemAddressReserve(&base, unit - 1, 0, 0, 0));
+  EXPECT_INVALID(cuMemAddressReserve(&base, unit, 3 * unit, 0, 0));
+  EXPECT_INVALID(cuMemAddressReserve(&base, unit, 0, 0, 1));
+  EXPECT_INVALID(cuMemAddressReserve(nullptr, unit, 0, 0, 0));
   properties.location.id = 2;
-  EXPECT_EQ(cuMemCreate(&memory, piece, &properties, 0), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuMemCreate(&memory, unit, &properties, 0), CUDA_ERROR_INVALID_DEVICE);
   properties.location.id = 1;
-  ASSERT_GOOD(cuMemCreate(&memory, piece, &properties, 0));
+  ASSERT_GOOD(cuMemCreate(&memory, unit, &properties, 0));
   CUmemAllocationProp told{};
   EXPECT_GOOD(cuMemGetAllocationPropertiesFromHandle(&told, memory));
   EXPECT_EQ(told.location.id, 1);
   EXPECT_INVALID(cuMemGetAllocationPropertiesFromHandle(nullptr, memory));
   EXPECT_GOOD(cuMemRelease(memory));
   EXPECT_INVALID(cuMemGetAllocationPropertiesFromHandle(&told, memory));
-  EXPECT_INVALID(cuMemGetAllocationGranularity(&piece, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-  EXPECT_INVALID(cuMemGetAllocationGranularity(&piece, &properties, static_cast<CUmemAllocationGranularity_flags>(2)));
+  EXPECT_INVALID(cuMemGetAllocationGranularity(&unit, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  EXPECT_INVALID(cuMemGetAllocationGranularity(&unit, &properties, static_cast<CUmemAllocationGranularity_flags>(2)));
   EXPECT_INVALID(cuMemGetAllocationGranularity(nullptr, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 }
 

@@ -33,11 +33,11 @@ class launch_operation final : public operation {
  public:
   explicit launch_operation(std::shared_ptr<graph_exec> what) : what_(std::move(what)) {}
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeGraph; }
-  cudaError_t prepare(int /*device*/, work& out) const override {
+  cudaError_t prepare(int /*device*/, stream_task& out) const override {
     out = [] { return cudaSuccess; };
     return cudaSuccess;
   }
-  work begin(stream& where) const override { return what_->begin(where); }
+  stream_task begin(stream& where) const override { return what_->begin(where); }
 
  private:
   std::shared_ptr<graph_exec> what_;

@@ -36,7 +36,7 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
 /// Returns the work of a copy or memset. If the work fails, the error becomes the process's sticky error, because the
 /// call that queued the work may have returned already.
 template <class Body>
-work guarded(const char* what, memory_uses uses, Body body) {
+stream_task guarded(const char* what, memory_uses uses, Body body) {
   auto run = [what, body = std::move(body)]() -> cudaError_t {
     try {
       body();
@@ -54,7 +54,7 @@ hpeAccess use_of(char* begin, const box& shape, hpeAccessMode mode) { return {be
 
 }  // namespace
 
-cudaError_t copy_operation::prepare(int /*device*/, work& out) const {
+cudaError_t copy_operation::prepare(int /*device*/, stream_task& out) const {
   require(parameters.kind >= cudaMemcpyHostToHost && parameters.kind <= cudaMemcpyDefault,
           cudaErrorInvalidMemcpyDirection);
   const auto from_array = array_of(parameters.srcArray);
@@ -80,7 +80,7 @@ cudaError_t copy_operation::prepare(int /*device*/, work& out) const {
   return cudaSuccess;
 }
 
-cudaError_t set_operation::prepare(int /*device*/, work& out) const {
+cudaError_t set_operation::prepare(int /*device*/, stream_task& out) const {
   const unsigned element = parameters.elementSize;
   require(element == 1 || element == 2 || element == 4, cudaErrorInvalidValue);
   const box shape{{saturated_product(parameters.width, element), parameters.height, depth},

@@ -164,8 +164,8 @@ cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(void** pointers, std::size_t* by
   });
 }
 
-/// Checks the ranges and queues an empty piece of work: the program no longer needs the content of the memory that it
-/// discards, and CUDA allows the content to remain.
+/// Checks the ranges and queues an empty task: the program no longer needs the content of the memory that it discards,
+/// and CUDA allows the content to remain.
 cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void** pointers, std::size_t* bytes, std::size_t count,
                                                unsigned long long flags, cudaStream_t stream) {
   return api_call("cudaMemDiscardBatchAsync", [&] {

@@ -14,8 +14,8 @@
 
 namespace hpe::cudart {
 
-/// The memory that a piece of work may use. From the time the work is queued until it has finished, CPU code that
-/// touches the memory of `kernels_on` and `ranges` waits.
+/// The memory that a task may use. From the time the work is queued until it has finished, CPU code that touches the
+/// memory of `kernels_on` and `ranges` waits.
 struct memory_uses {
   std::uint64_t kernels_on = 0;     ///< a bit for each device on which kernels run whose use of memory is unknown
   std::vector<hpeAccess> ranges{};  ///< further ranges that the work may use; ordinary memory is ignored
@@ -29,16 +29,16 @@ struct memory_uses {
   }
 };
 
-/// A piece of work for a stream. The stream's thread calls the object, and the work has finished when the call returns.
-/// If the call returns an error, this error becomes the device's sticky error: the device's streams drop all later
-/// work, and calls for these streams return the error.
-class work {
+/// A task for a stream. The stream's thread calls the object, and the work has finished when the call returns. If the
+/// call returns an error, this error becomes the device's sticky error: the device's streams drop all later work, and
+/// calls for these streams return the error.
+class stream_task {
  public:
-  work() = default;
+  stream_task() = default;
   template <class Function>
-  requires(!std::same_as<Function, work> && std::is_invocable_r_v<cudaError_t, Function&>)
+  requires(!std::same_as<Function, stream_task> && std::is_invocable_r_v<cudaError_t, Function&>)
       // NOLINTNEXTLINE(google-explicit-constructor): a function is work
-      work(Function run, memory_uses uses = {})
+      stream_task(Function run, memory_uses uses = {})
       : run_(std::move(run)), uses_(std::move(uses)) {}
 
   cudaError_t operator()() const { return run_(); }
