@@ -3,6 +3,4 @@
 #include "apps/command_line/program.h"
 #include "apps/rtm/rtm_main.h"
 
-int main(int argc, char** argv) {
-  return hpe::command_line::with_output_written("hpe-rtm", rtm_main(argc, argv));
-}
+int main(int argc, char** argv) { return hpe::command_line::with_output_written("hpe-rtm", rtm_main(argc, argv)); }
