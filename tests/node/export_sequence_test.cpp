@@ -52,8 +52,9 @@ class sequence {
         random_(seed, even_ ? 1000 : 50),
         exporter_("soft:2", variables({"HPE_HOST_MEMORY=16M", "HPE_SPILL=" + folder_.name})),
         importer_("soft:2", variables({})) {
-    for (int i = 0; i < 24; ++i) allocations_.push_back(allocate());
-    for (int i = 0; i < 8; ++i) own_.push_back(allocate_own());
+    const auto failed = [] { return ::testing::Test::HasFailure(); };
+    for (int i = 0; i < 24 && !failed(); ++i) allocations_.push_back(allocate());
+    for (int i = 0; i < 8 && !failed(); ++i) own_.push_back(allocate_own());
   }
 
   // Makes one operation.
