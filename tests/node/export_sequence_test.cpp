@@ -572,7 +572,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 // HPE_TEST_EXPORT_STEPS operations, in sequences of at most `longest` operations. The first sequence has the seed
 // HPE_TEST_EXPORT_SEED, and each other the next number.
 TEST(Exports, AgreeWithAModelInAnySequenceOfOperations) {
-  constexpr std::uint64_t longest = 100000;
+  constexpr std::uint64_t longest = 20000;
   std::uint64_t seed = number_from("HPE_TEST_EXPORT_SEED", fresh_seed());
   std::uint64_t left = number_from("HPE_TEST_EXPORT_STEPS", 5000);
   for (; left != 0 && !::testing::Test::HasFailure(); ++seed) {
