@@ -32,6 +32,11 @@ class sharing {
   /// Whether a part that overlaps the bytes is held.
   [[nodiscard]] bool holds(const coherence::region& r, coherence::byte_range bytes) const HPE_REQUIRES(r.mutex);
 
+  /// Whether other processes may have written any of the bytes since the last see_writes() of these bytes. True as long
+  /// as a process has some of the bytes open.
+  [[nodiscard]] bool may_be_written(const coherence::region& r, coherence::byte_range bytes) const
+      HPE_REQUIRES(r.mutex);
+
   /// If other processes may have written any of the bytes, makes the home's copy of the bytes the only valid copy,
   /// except in blocks in state host, which CPU code of this process has written. Throws HPE_ERROR_SYSTEM if the
   /// operating system allows no more mappings; the bytes then still count as written by other processes.

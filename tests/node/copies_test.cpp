@@ -169,6 +169,25 @@ TEST(Copies, OfOnesOwnExports) {
   EXPECT_FALSE(a.reachable(handle));
 }
 
+// After the return of hpeExportCopy, another process may write the source.
+TEST(Copies, OfOnesOwnExportsAreCompleteAtTheReturn) {
+  process a;
+  process b;
+  const std::uint64_t from = a.allocate(MiB, 0);
+  const std::uint64_t to = a.allocate(MiB, 1);
+  a.fill(from, 0, MiB, 5);
+  const hpeExport handle = a.begin(from, 0, MiB);
+  const std::uint64_t same = b.tell({.what = order::kind::open, .handle = handle}).value;
+  constexpr std::uint64_t microseconds = 200000;
+  const order slow{.what = order::kind::add, .on = 1, .number = to, .bytes = MiB, .from = microseconds};
+  ASSERT_EQ(a.tell(slow).status, HPE_SUCCESS);  // the copy must wait for this kernel
+  ASSERT_EQ(a.copy(to, 0, handle, 0, MiB).status, HPE_SUCCESS);
+  b.fill(same, 0, MiB, 6);
+  EXPECT_TRUE(a.check(to, 0, MiB, 5));
+  b.free(same);
+  a.end(handle);
+}
+
 TEST(Copies, SmallAllocationsOfOneSlab) {
   process a;
   process b;

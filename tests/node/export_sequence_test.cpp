@@ -1,89 +1,58 @@
 // One process exports memory and a second process uses the exports, in random sequences of operations that are compared
-// with a model.
-
-#include <stdlib.h>
+// with a model. Both processes have more data than their devices' memory, so that hpe evicts data. The exporter also
+// has more data than host memory, so that hpe writes data to the spill file. Kernels of PTX run over all devices of a
+// process.
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/granule.h"
+#include "runtime/base/interval_map.h"
+#include "tests/node/contents.h"
+#include "tests/node/draws.h"
+#include "tests/node/history.h"
 #include "tests/node/process.h"
+#include "tests/node/temporary_folder.h"
 
 namespace node_test {
 namespace {
 
 constexpr std::size_t KiB = 1024;
 constexpr std::size_t MiB = 1024 * KiB;
+constexpr std::size_t largest_small = 256 * KiB;  // such allocations share blocks with others
+constexpr std::size_t device_granules = 6;        // the memory of each device, in granules
 
-report open(process& p, const hpeExport& handle) { return p.tell({.what = order::kind::open, .handle = handle}); }
-
-report add(process& p, std::uint64_t number, std::size_t offset, std::size_t bytes, std::uint64_t what) {
-  return p.tell({.what = order::kind::add, .number = number, .offset = offset, .bytes = bytes, .seed = what});
-}
-
-struct temporary_folder {
-  temporary_folder() {
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() { std::filesystem::remove(name); }
-  std::string name = (std::filesystem::temp_directory_path() / "hpe-exports-test-XXXXXX").string();
-};
-
-// Two processes, and a model of the value of each byte. The exporter has little device and host memory. The test
-// follows the rules of hpe/node.h: the exporter's CPU code touches no allocation that other processes may write, and
-// reads bytes that other processes wrote only after hpeExportBegin or hpeExportEnd of these bytes. Small allocations
-// share blocks, so the rule applies to all small allocations together.
+// Two processes, and a model of the value of each byte. The test follows the rules of hpe/node.h: the exporter's CPU
+// code touches no allocation that other processes may write, and reads bytes that other processes wrote only after
+// hpeExportBegin or hpeExportEnd of these bytes. Small allocations share blocks, so the rule applies to all small
+// allocations together.
 class sequence {
  public:
   explicit sequence(std::uint64_t seed)
-      : random_(seed),
+      : seed_(seed),
         even_(seed % 2 == 0),
-        exporter_("soft:2",
-                  {"HPE_DEVICE_MEMORY=24M", "HPE_HOST_MEMORY=24M", "HPE_STAGING_BUFFERS=2", "HPE_SPILL=" + folder_.name,
-                   // Half of the sequences use all devices for each launch; in the other half, hpe decides.
-                   even_ ? "HPE_SPREAD_CUT=even" : "HPE_SPREAD_CUT=auto"}) {
-    for (int i = 0; i < 12; ++i) allocations_.push_back(allocate());
+        random_(seed, even_ ? 1000 : 50),
+        exporter_("soft:2", variables({"HPE_HOST_MEMORY=16M", "HPE_SPILL=" + folder_.name})),
+        importer_("soft:2", variables({})) {
+    const auto failed = [] { return ::testing::Test::HasFailure(); };
+    for (int i = 0; i < 24 && !failed(); ++i) allocations_.push_back(allocate());
+    for (int i = 0; i < 8 && !failed(); ++i) own_.push_back(allocate_own());
   }
 
+  // Makes one operation.
   void step() {
-    const std::size_t which = draw(allocations_.size());
-    allocation& it = allocations_[which];
-    switch (draw(24)) {
-      case 0:
-      case 1: return add_there(it);
-      case 2:
-      case 3: return write_there(it);
-      case 4:
-      case 5: return read_there(it);
-      case 6:
-      case 7:
-      case 8: return begin(it);
-      case 9:
-      case 10: return end(it);
-      case 11:
-      case 12: return open_one(it);
-      case 13:
-      case 14:
-      case 15: return use_opened();
-      case 16:
-      case 17: return close_one();
-      case 18: return migrate(it);
-      case 19:
-      case 20: return add_over_there(it);
-      case 21:
-      case 22: return mix_over_there(it);
-      default:
-        if (draw(4) != 0) return copy_exported(it);
-        replace(which);
-        return;
+    past_.next_step();
+    constexpr std::uint64_t with_the_same = 64;
+    if (past_.step() % with_the_same == 1)
+      for (std::size_t& each : hot_) each = random_.below(allocations_.size());
+    while (!try_one()) {
     }
   }
 
@@ -91,304 +60,533 @@ class sequence {
   void finish() {
     while (!opened_.empty()) close_one();
     for (allocation& it : allocations_) {
-      while (!it.exports.empty()) end(it);
+      while (!it.exports.empty()) end_export(it);
       synchronise(it);
-      expect_bytes(it, 0, it.size(), order::kind::hash);
+      past_.expect_bytes("read at the end", *it.bytes, it.bytes->whole(),
+                         reader(exporter_, it.number, order::kind::hash));
+      if (::testing::Test::HasFailure()) return;
       exporter_.free(it.number);
     }
-    constexpr std::size_t enough = 100;  // short launches run on one device, so few launches may not show the spreading
-    if (even_ && launches_ >= enough) {
-      EXPECT_NE(spread_, 0U) << "no launch used both devices";
-    }
+    for (const private_memory& it : own_)
+      past_.expect_bytes("importer's read at the end", *it.bytes, it.bytes->whole(),
+                         reader(importer_, it.number, order::kind::hash));
+    constexpr std::size_t enough = 2000;  // steps, after which all of this has happened
+    if (past_.step() < enough) return;
+    EXPECT_TRUE(!even_ || spread_ > 0) << "no launch used both devices";
+    EXPECT_GT(exporter_.count(order::kind::evicted), 0U) << "the exporter evicted no data";
+    EXPECT_GT(importer_.count(order::kind::evicted), 0U) << "the importer evicted no data";
+    EXPECT_GT(exporter_.count(order::kind::spilled), 0U) << "no data went to the spill file";
+  }
+
+  [[nodiscard]] std::string summary() {
+    const auto mebi = [](std::uint64_t bytes) { return std::to_string(bytes / MiB) + " MiB"; };
+    return std::to_string(past_.step()) + " operations with seed " + std::to_string(seed_) + ": " +
+           std::to_string(exports_) + " exports, " + std::to_string(openings_) + " openings, " +
+           std::to_string(spread_) + " of " + std::to_string(launches_) + " launches on both devices, " +
+           mebi(exporter_.count(order::kind::evicted)) + " evicted by the exporter and " +
+           mebi(importer_.count(order::kind::evicted)) + " by the importer, " +
+           mebi(exporter_.count(order::kind::spilled)) + " spilled";
   }
 
  private:
-  using model = std::shared_ptr<std::vector<std::byte>>;
   struct exported {
     hpeExport handle;
-    std::size_t offset;
-    std::size_t bytes;
+    range where;
   };
   struct allocation {
     std::uint64_t number = 0;
     model bytes;
-    bool is_small = false;
     std::vector<exported> exports;
-    std::vector<bool> unseen;     // bytes that the importer wrote and the exporter has not seen yet
-    std::shared_ptr<int> opened;  // the number of times that the importer has the allocation open
+    hpe::interval_map<std::size_t, bool> unseen;  // bytes that the importer wrote and the exporter has not seen yet
+    std::shared_ptr<int> opened;                  // the number of times that the importer has the allocation open
     [[nodiscard]] std::size_t size() const { return bytes->size(); }
+    [[nodiscard]] bool is_small() const { return size() <= largest_small; }
+    [[nodiscard]] bool is_held() const { return !exports.empty() || *opened != 0; }
   };
   struct opening {
     std::uint64_t number = 0;
-    std::size_t offset = 0;
-    std::size_t size = 0;
+    range where;
     model bytes;
-    bool is_small = false;
     std::shared_ptr<int> opened;
   };
+  // An allocation of the importer, which is never exported.
+  struct private_memory {
+    std::uint64_t number = 0;
+    model bytes;
+  };
 
-  std::size_t draw(std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_); }
-  // Returns a random range of an allocation, usually a short one, sometimes one up to the end.
-  std::pair<std::size_t, std::size_t> range(std::size_t size) {
-    const std::size_t begin = draw(4) == 0 ? 0 : draw(size);
-    const std::size_t most = size - begin;
-    const std::size_t bytes = draw(8) == 0 ? most : 1 + draw(std::min<std::size_t>(most, 6000));
-    return {begin, bytes};
+  // In half of the sequences, each launch over all devices uses all of them. In the other half, hpe decides, and uses
+  // all devices only for long launches.
+  [[nodiscard]] std::vector<std::string> variables(std::vector<std::string> more) const {
+    for (const char* const each : {"HPE_SOFT_MEMORY=12M", "HPE_STAGING_BUFFERS=2"}) more.emplace_back(each);
+    more.emplace_back(even_ ? "HPE_SPREAD_CUT=even" : "HPE_SPREAD_CUT=auto");
+    return more;
   }
 
-  report well(const report& r) {
-    EXPECT_EQ(r.status, HPE_SUCCESS) << r.words;
-    return r;
+  // Draws an operation. Returns false if the operation is impossible now.
+  bool try_one() {
+    using on_one = bool (sequence::*)(allocation&);
+    using by_importer = bool (sequence::*)();
+    using self = sequence;
+    static constexpr on_one on_any[] = {
+        &self::add_there,      &self::add_there,    &self::add_over_there, &self::add_over_there, &self::mix_over_there,
+        &self::mix_over_there, &self::write_there,  &self::write_there,    &self::read_there,     &self::read_there,
+        &self::copy_here,      &self::begin_export, &self::begin_export,   &self::migrate,        &self::replace};
+    static constexpr on_one on_exported[] = {&self::end_export, &self::end_export,    &self::open_one,
+                                             &self::open_one,   &self::copy_exported, &self::copy_to_own};
+    static constexpr by_importer of_importer[] = {&self::use_opened, &self::use_opened, &self::use_opened,
+                                                  &self::mix_opened, &self::close_one,  &self::add_over_own,
+                                                  &self::read_own};
+    switch (random_.below(5)) {
+      case 0:
+      case 1: return (this->*random_.any_of(on_any))(any_allocation());
+      case 2: {
+        std::vector<allocation*> exported;
+        for (allocation& a : allocations_)
+          if (!a.exports.empty()) exported.push_back(&a);
+        return !exported.empty() && (this->*random_.any_of(on_exported))(*random_.any_of(exported));
+      }
+      default: return (this->*random_.any_of(of_importer))();
+    }
   }
+
+  // Most operations use few allocations, so that hpe evicts and spills the others.
+  allocation& any_allocation() {
+    constexpr std::size_t from_all = 16;  // one of so many operations chooses among all allocations
+    return random_.one_in(from_all) ? random_.any_of(allocations_) : allocations_[random_.any_of(hot_)];
+  }
+
+  void note(const char* operation, const contents& of, const range& where, effect what, place source = {}) {
+    past_.note(operation, of, where, what, source);
+  }
+  report well(const report& r, const contents& of, const range& where) const { return past_.well(r, of, where); }
+
+  static history::read reader(process& by, std::uint64_t number, order::kind how) {
+    return [&by, number, how](const range& which) {
+      return by.tell({.what = how, .number = number, .offset = which.begin, .bytes = which.bytes});
+    };
+  }
+
+  // ---- the exporter's allocations ------------------------------------------------------------------
 
   allocation allocate() {
-    constexpr std::size_t sizes[] = {1, 256, 1000, 5000, 65537, 256 * KiB, 256 * KiB + 1, MiB, 2 * MiB + 1, 5 * MiB};
+    // Most of the larger allocations take a granule, but few bytes, so that their eviction is fast.
+    constexpr std::size_t least = largest_small + 1;
+    constexpr std::size_t sizes[] = {1,     1000,  5000,  65537,     largest_small,  least,
+                                     least, least, least, 300 * KiB, 2 * MiB + 5000, 3 * MiB};
     constexpr std::int32_t places[] = {0, 0, 1, 1, striped, on_host};
     allocation made;
-    const std::size_t size = sizes[draw(std::size(sizes))];
-    const report there =
-        exporter_.tell({.what = order::kind::allocate, .on = places[draw(std::size(places))], .bytes = size});
+    const std::size_t size = random_.any_of(sizes);
+    const report there = exporter_.tell({.what = order::kind::allocate, .on = random_.any_of(places), .bytes = size});
+    made.bytes = std::make_shared<contents>(contents{++ids_, std::vector<std::byte>(size)});
+    note("allocation", *made.bytes, {0, size}, effect::sets);
     // An allocation in host memory can fail, because hpe never moves host memory to the spill file. Then allocates on
     // device 0.
-    made.number = there.status == HPE_ERROR_OUT_OF_MEMORY ? exporter_.allocate(size, 0) : well(there).value;
-    made.bytes = std::make_shared<std::vector<std::byte>>(size);
-    made.is_small = size <= 256 * KiB;
-    made.unseen.resize(size);
+    made.number = there.status == HPE_ERROR_OUT_OF_MEMORY ? exporter_.allocate(size, 0)
+                                                          : well(there, *made.bytes, {0, size}).value;
     made.opened = std::make_shared<int>(0);
     return made;
   }
 
+  // Whether other processes may use the memory, or blocks of the memory.
   bool busy(const allocation& it) const {
-    if (it.is_small) {
-      if (std::ranges::any_of(opened_, &opening::is_small)) return true;
-      return std::ranges::any_of(allocations_, [](const allocation& a) { return a.is_small && !a.exports.empty(); });
-    }
-    return !it.exports.empty() || *it.opened != 0;
+    const auto held_and_small = [](const allocation& a) { return a.is_small() && a.is_held(); };
+    if (!it.is_small()) return it.is_held();
+    return std::ranges::any_of(opened_, [](const opening& o) { return o.bytes->size() <= largest_small; }) ||
+           std::ranges::any_of(allocations_, held_and_small);
   }
 
-  void see(allocation& it, std::size_t begin, std::size_t bytes) {
-    std::fill_n(it.unseen.begin() + static_cast<std::ptrdiff_t>(begin), bytes, false);
+  // The most granules of a device that exports and openings hold.
+  std::size_t held() const {
+    std::size_t sum = freed_;
+    for (const allocation& a : allocations_)
+      if (a.is_held()) sum += a.bytes->granules();
+    return sum;
   }
-  bool has_unseen(const allocation& it, std::size_t begin, std::size_t bytes) const {
-    const auto first = it.unseen.begin() + static_cast<std::ptrdiff_t>(begin);
-    return std::find(first, first + static_cast<std::ptrdiff_t>(bytes), true) !=
-           first + static_cast<std::ptrdiff_t>(bytes);
+  // Whether the data of a launch fits on each device beside the data that exports and openings hold.
+  bool fits(const allocation& it, const allocation* other = nullptr) const {
+    std::size_t needed = held() + (it.is_held() ? 0 : it.bytes->granules());
+    if (other != nullptr && !other->is_held()) needed += other->bytes->granules();
+    return needed <= device_granules;
+  }
+
+  static void see(allocation& it, const range& r) { it.unseen.erase(r.begin, r.begin + r.bytes); }
+  void synchronise(allocation& it, const range& r) {
+    if (it.unseen.overlaps(r.begin, r.begin + r.bytes)) synchronise(it);
   }
   void synchronise(allocation& it) {
-    if (!has_unseen(it, 0, it.size())) return;
+    if (it.unseen.empty()) return;
+    note("begin and end of an export", *it.bytes, it.bytes->whole(), effect::none);
     exporter_.end(exporter_.begin(it.number, 0, it.size()));
-    see(it, 0, it.size());
+    see(it, it.bytes->whole());
   }
-
-  void expect_bytes(const allocation& it, std::size_t begin, std::size_t bytes, order::kind how) {
-    const report r = well(exporter_.tell({.what = how, .number = it.number, .offset = begin, .bytes = bytes}));
-    EXPECT_EQ(r.value, hash_of(it.bytes->data() + begin, bytes))
-        << "the exporter reads other bytes, from " << begin << ", " << bytes << " of " << it.size();
-  }
-  static void fill(const model& of, std::size_t begin, std::size_t bytes, std::uint64_t seed) {
-    for (std::size_t i = 0; i < bytes; ++i) (*of)[begin + i] = pattern(seed, i);
-  }
-  static std::uint32_t word_of(const model& of, std::size_t at) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, of->data() + at, sizeof word);
-    return word;
-  }
-  static void set_word(const model& of, std::size_t at, std::uint32_t word) {
-    std::memcpy(of->data() + at, &word, sizeof word);
-  }
-  static void add_words(const model& of, std::size_t begin, std::size_t bytes, std::uint32_t what) {
-    for (std::size_t at = begin; at + sizeof what <= begin + bytes; at += sizeof what)
-      set_word(of, at, word_of(of, at) + what);
-  }
-
-  void add_there(allocation& it) {
-    auto [begin, bytes] = range(it.size());
-    begin = begin / 4 * 4;
-    const std::uint64_t what = random_();
-    well(add(exporter_, it.number, begin, bytes, what));
-    add_words(it.bytes, begin, bytes, static_cast<std::uint32_t>(what));
-  }
-
-  // Counts a launch of a PTX kernel over all devices. If the importer uses the memory, the order ends only when the
-  // kernel has ended; otherwise the kernel may still wait or run during the next orders.
-  void note(const report& launch) {
-    ++launches_;
-    if (well(launch).value > 1) ++spread_;
-  }
-  void add_over_there(allocation& it) {
-    auto [begin, bytes] = range(it.size());
-    begin = begin / 4 * 4;
-    const std::uint64_t what = random_();
-    note(exporter_.tell({.what = order::kind::add_over,
-                         .number = it.number,
-                         .offset = begin,
-                         .bytes = bytes,
-                         .seed = what,
-                         .from = !busy(it) && draw(2) == 0}));
-    add_words(it.bytes, begin, bytes, static_cast<std::uint32_t>(what));
-  }
-
-  void mix_over_there(allocation& it) {
-    // The most allocations that may be exported, or open in the importer, so that both allocations of the launch still
-    // fit on one device.
-    constexpr std::size_t most = 2;
-    const allocation& other = allocations_[draw(allocations_.size())];
-    if (&other == &it || held() > most) return;
-    auto [begin, bytes] = range(std::min(it.size(), other.size()));
-    begin = begin / 4 * 4;
-    const std::size_t from = draw(other.size() - bytes + 1) / 4 * 4;
-    const std::uint64_t key = random_();
-    note(exporter_.tell({.what = order::kind::mix_over,
-                         .number = it.number,
-                         .offset = begin,
-                         .bytes = bytes,
-                         .seed = key,
-                         .from = !busy(it) && !busy(other) && draw(2) == 0,
-                         .other = other.number,
-                         .other_offset = from}));
-    for (std::size_t at = 0; at + sizeof(std::uint32_t) <= bytes; at += sizeof(std::uint32_t)) {
-      const std::uint32_t word = 3 * word_of(it.bytes, begin + at) + word_of(other.bytes, from + at);
-      set_word(it.bytes, begin + at, word + static_cast<std::uint32_t>(key));
-    }
-  }
-
-  void write_there(allocation& it) {
-    if (busy(it)) return;
+  // Prepares a write by the exporter's CPU code.
+  void synchronise_blocks(allocation& it) {
     for (allocation& each : allocations_)
-      if (&each == &it || (each.is_small && it.is_small)) synchronise(each);
-    const auto [begin, bytes] = range(it.size());
-    const std::uint64_t seed = random_();
-    const auto how = draw(2) == 0 ? order::kind::fill : order::kind::fill_copy;
-    well(exporter_.tell({.what = how, .number = it.number, .offset = begin, .bytes = bytes, .seed = seed}));
-    fill(it.bytes, begin, bytes, seed);
+      if (&each == &it || (each.is_small() && it.is_small())) synchronise(each);
   }
 
-  void read_there(allocation& it) {
-    const auto [begin, bytes] = range(it.size());
-    if (has_unseen(it, begin, bytes)) synchronise(it);
-    expect_bytes(it, begin, bytes, draw(2) == 0 ? order::kind::hash : order::kind::hash_copy);
+  bool add_there(allocation& it) {
+    const range r = random_.words_of(*it.bytes);
+    if (!fits(it)) return false;
+    const std::uint64_t what = random_.number();
+    note("kernel that adds", *it.bytes, r, effect::changes);
+    well(exporter_.tell({.what = order::kind::add,
+                         .on = static_cast<std::int32_t>(random_.below(2)),
+                         .number = it.number,
+                         .offset = r.begin,
+                         .bytes = r.bytes,
+                         .seed = what}),
+         *it.bytes, r);
+    it.bytes->add(r, what);
+    return true;
   }
 
-  void begin(allocation& it) {
-    constexpr std::size_t most = 3;  // so few that the rest of the data fits into the memory
-    if (it.exports.size() >= most || (it.exports.empty() && held() >= most)) return;
-    const auto [begin, bytes] = range(it.size());
-    it.exports.push_back({exporter_.begin(it.number, begin, bytes), begin, bytes});
-    see(it, begin, bytes);
+  // Counts a launch of a PTX kernel over all devices.
+  void count(const report& launch) {
+    ++launches_;
+    if (launch.value > 1) ++spread_;
   }
-  std::size_t held() const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-               allocations_, [](const allocation& a) { return !a.exports.empty() || *a.opened != 0; })) +
-           freed_;
+  // If the importer uses the memory, the order ends only when the kernel has ended; otherwise the kernel may still wait
+  // or run during the next orders.
+  bool add_over_there(allocation& it) {
+    const range r = random_.words_of(*it.bytes);
+    if (r.bytes == 0 || !fits(it)) return false;
+    const std::uint64_t what = random_.number();
+    note("PTX kernel that adds", *it.bytes, r, effect::changes);
+    count(well(exporter_.tell({.what = order::kind::add_over,
+                               .number = it.number,
+                               .offset = r.begin,
+                               .bytes = r.bytes,
+                               .seed = what,
+                               .from = !busy(it) && random_.one_in(2)}),
+               *it.bytes, r));
+    it.bytes->add(r, what);
+    return true;
   }
 
-  void end(allocation& it) {
-    if (it.exports.empty()) return;
-    const auto which = it.exports.begin() + static_cast<std::ptrdiff_t>(draw(it.exports.size()));
-    exporter_.end(which->handle);
-    see(it, which->offset, which->bytes);
+  bool mix_over_there(allocation& it) {
+    const allocation& other = any_allocation();
+    if (&other == &it || !fits(it, &other)) return false;
+    const range r = random_.words_of(*it.bytes, {0, std::min(it.size(), other.size())});
+    if (r.bytes == 0) return false;
+    const std::size_t from = random_.one_in(2) ? r.begin : random_.below(other.size() - r.bytes + 1) / 4 * 4;
+    const std::uint64_t key = random_.number();
+    note("PTX kernel that mixes", *it.bytes, r, effect::changes, {other.bytes->id, from});
+    count(well(exporter_.tell({.what = order::kind::mix_over,
+                               .number = it.number,
+                               .offset = r.begin,
+                               .bytes = r.bytes,
+                               .seed = key,
+                               .from = !busy(it) && !busy(other) && random_.one_in(2),
+                               .other = other.number,
+                               .other_offset = from}),
+               *it.bytes, r));
+    it.bytes->mix(r, *other.bytes, from, key);
+    return true;
+  }
+
+  bool write_there(allocation& it) {
+    if (busy(it)) return false;
+    synchronise_blocks(it);
+    const range r = random_.part_of(*it.bytes);
+    const std::uint64_t seed = random_.number();
+    const bool copies = random_.one_in(2);
+    note(copies ? "copy from ordinary memory" : "write by CPU code", *it.bytes, r, effect::sets);
+    well(exporter_.tell({.what = copies ? order::kind::fill_copy : order::kind::fill,
+                         .number = it.number,
+                         .offset = r.begin,
+                         .bytes = r.bytes,
+                         .seed = seed}),
+         *it.bytes, r);
+    it.bytes->fill(r, seed);
+    return true;
+  }
+
+  bool read_there(allocation& it) {
+    const range r = random_.part_of(*it.bytes);
+    synchronise(it, r);
+    const bool copies = random_.one_in(2);
+    past_.expect_bytes(copies ? "copy to ordinary memory" : "read by CPU code", *it.bytes, r,
+                       reader(exporter_, it.number, copies ? order::kind::hash_copy : order::kind::hash));
+    return true;
+  }
+
+  // Copies bytes that the exporter exports to another allocation of the exporter.
+  bool copy_here(allocation& it) {
+    allocation& from = any_allocation();
+    if (&from == &it || from.exports.empty() || busy(it) || !fits(it)) return false;
+    const exported& what = random_.any_of(from.exports);
+    const range r = random_.part_of(*from.bytes, {what.where.begin, std::min(what.where.bytes, it.size())});
+    const std::size_t to = random_.below(it.size() - r.bytes + 1);
+    const range source{what.where.begin + r.begin, r.bytes};
+    synchronise(from, source);
+    synchronise_blocks(it);
+    note("hpeExportCopy of the own export", *it.bytes, {to, r.bytes}, effect::sets, {from.bytes->id, source.begin});
+    well(exporter_.copy(it.number, to, what.handle, r.begin, r.bytes), *it.bytes, {to, r.bytes});
+    it.bytes->copy({to, r.bytes}, *from.bytes, source.begin);
+    return true;
+  }
+
+  bool migrate(allocation& it) {
+    note("migration", *it.bytes, it.bytes->whole(), effect::none);
+    const report r = exporter_.tell(
+        {.what = order::kind::migrate, .on = static_cast<std::int32_t>(random_.below(2)), .number = it.number});
+    EXPECT_TRUE(r.status == HPE_SUCCESS || r.status == HPE_ERROR_NOT_SUPPORTED)
+        << r.words << past_.tail({it.bytes->id, 0});
+    return true;
+  }
+
+  bool replace(allocation& it) {
+    if (!random_.one_in(4)) return false;  // seldom, because allocation and freeing are slow
+    while (!it.exports.empty()) end_export(it);
+    if (*it.opened != 0) freed_ += it.bytes->granules();
+    exporter_.free(it.number);
+    it = allocate();
+    return true;
+  }
+
+  // ---- exports and openings ------------------------------------------------------------------------
+
+  bool begin_export(allocation& it) {
+    constexpr std::size_t most_exports = 3;
+    constexpr std::size_t most_held = device_granules / 2;  // so that the data of most launches fits beside
+    if (it.exports.size() >= most_exports) return false;
+    if (!it.is_held() && held() + it.bytes->granules() > most_held) return false;
+    const range r = random_.one_in(2) ? it.bytes->whole() : random_.part_of(*it.bytes);
+    note("begin of an export", *it.bytes, r, effect::none);
+    const report made =
+        well(exporter_.tell({.what = order::kind::begin, .number = it.number, .offset = r.begin, .bytes = r.bytes}),
+             *it.bytes, r);
+    it.exports.push_back({made.handle, r});
+    see(it, r);
+    ++exports_;
+    return true;
+  }
+
+  bool end_export(allocation& it) {
+    const auto which = it.exports.begin() + static_cast<std::ptrdiff_t>(random_.below(it.exports.size()));
+    note("end of an export", *it.bytes, which->where, effect::none);
+    well(exporter_.tell({.what = order::kind::end, .handle = which->handle}), *it.bytes, which->where);
+    see(it, which->where);
     it.exports.erase(which);
+    return true;
   }
 
-  void open_one(allocation& it) {
-    if (it.exports.empty() || opened_.size() > 5) return;
-    const exported& what = it.exports[draw(it.exports.size())];
-    const report r = well(open(importer_, what.handle));
-    opened_.push_back({r.value, what.offset, what.bytes, it.bytes, it.is_small, it.opened});
+  bool open_one(allocation& it) {
+    if (opened_.size() > 5) return false;
+    const exported& what = random_.any_of(it.exports);
+    note("opening", *it.bytes, what.where, effect::none);
+    const report r = well(importer_.tell({.what = order::kind::open, .handle = what.handle}), *it.bytes, what.where);
+    opened_.push_back({r.value, what.where, it.bytes, it.opened});
     ++*it.opened;
+    ++openings_;
+    return true;
   }
 
-  void note_written(const opening& by, std::size_t begin, std::size_t bytes) {
-    for (allocation& it : allocations_)
-      if (it.bytes == by.bytes)
-        std::fill_n(it.unseen.begin() + static_cast<std::ptrdiff_t>(by.offset + begin), bytes, true);
-  }
-
-  void use_opened() {
-    if (opened_.empty()) return;
-    const opening& it = opened_[draw(opened_.size())];
-    auto [begin, bytes] = range(it.size);
-    switch (draw(3)) {
-      case 0: {
-        const std::uint64_t seed = random_();
-        importer_.fill(it.number, begin, bytes, seed);
-        fill(it.bytes, it.offset + begin, bytes, seed);
-        return note_written(it, begin, bytes);
-      }
-      case 1: {
-        if (it.offset % 4 != 0) return;
-        begin = begin / 4 * 4;
-        const std::uint64_t what = random_();
-        const order::kind how = draw(2) == 0 ? order::kind::add : order::kind::add_over;
-        well(importer_.tell({.what = how, .number = it.number, .offset = begin, .bytes = bytes, .seed = what}));
-        add_words(it.bytes, it.offset + begin, bytes, static_cast<std::uint32_t>(what));
-        return note_written(it, begin, bytes);
-      }
-      default: {
-        const report r =
-            well(importer_.tell({.what = order::kind::hash, .number = it.number, .offset = begin, .bytes = bytes}));
-        EXPECT_EQ(r.value, hash_of(it.bytes->data() + it.offset + begin, bytes)) << "the importer reads other bytes";
-      }
-    }
-  }
-
-  void close_one() {
-    if (opened_.empty()) return;
-    const auto which = opened_.begin() + static_cast<std::ptrdiff_t>(draw(opened_.size()));
+  bool close_one() {
+    if (opened_.empty()) return false;
+    const auto which = opened_.begin() + static_cast<std::ptrdiff_t>(random_.below(opened_.size()));
+    note("closing", *which->bytes, which->where, effect::none);
     importer_.free(which->number);
     --*which->opened;
     const bool of_freed =
         std::ranges::none_of(allocations_, [&](const allocation& a) { return a.bytes == which->bytes; });
-    if (of_freed && *which->opened == 0) --freed_;
+    if (of_freed && *which->opened == 0) freed_ -= which->bytes->granules();
     opened_.erase(which);
+    return true;
   }
 
-  void copy_exported(allocation& it) {
-    if (it.exports.empty()) return;
-    const exported& what = it.exports[draw(it.exports.size())];
-    const auto [begin, bytes] = range(what.bytes);
-    const report r =
-        well(importer_.tell({.what = order::kind::hash_export, .bytes = bytes, .from = begin, .handle = what.handle}));
-    EXPECT_EQ(r.value, hash_of(it.bytes->data() + what.offset + begin, bytes)) << "hpeExportCopy gives other bytes";
+  bool copy_exported(allocation& it) {
+    const exported& what = random_.any_of(it.exports);
+    const auto copy = [&](const range& r) {
+      return importer_.tell(
+          {.what = order::kind::hash_export, .bytes = r.bytes, .from = r.begin, .handle = what.handle});
+    };
+    past_.expect_bytes("importer's hpeExportCopy to ordinary memory", *it.bytes, random_.part_of(*it.bytes, what.where),
+                       copy, what.where.begin);
+    return true;
   }
 
-  void migrate(allocation& it) {
-    const auto on = static_cast<std::int32_t>(draw(2));
-    const report r = exporter_.tell({.what = order::kind::migrate, .on = on, .number = it.number});
-    EXPECT_TRUE(r.status == HPE_SUCCESS || r.status == HPE_ERROR_NOT_SUPPORTED) << r.words;
+  // ---- the importer's use of opened memory, and of its own -----------------------------------------
+
+  // Records that the importer writes opened bytes. `r`: within the opened bytes. Returns the bytes' range within the
+  // allocation.
+  range note_write(const char* name, const opening& by, const range& r, effect what, place source = {}) {
+    const range there{by.where.begin + r.begin, r.bytes};
+    note(name, *by.bytes, there, what, source);
+    for (allocation& it : allocations_)
+      if (it.bytes == by.bytes && r.bytes != 0) {
+        see(it, there);
+        it.unseen.insert_merged(there.begin, there.begin + there.bytes, true);
+      }
+    return there;
   }
 
-  void replace(std::size_t which) {
-    allocation& it = allocations_[which];
-    while (!it.exports.empty()) end(it);
-    if (*it.opened != 0) ++freed_;
-    exporter_.free(it.number);
-    it = allocate();
+  bool use_opened() {
+    if (opened_.empty()) return false;
+    const opening& it = random_.any_of(opened_);
+    switch (random_.below(3)) {
+      case 0: {
+        const range r = random_.part_of(*it.bytes, it.where);
+        const std::uint64_t seed = random_.number();
+        const range there = note_write("importer's write by CPU code", it, r, effect::sets);
+        importer_.fill(it.number, r.begin, r.bytes, seed);
+        it.bytes->fill(there, seed);
+        return true;
+      }
+      case 1: {
+        const range r = random_.words_of(*it.bytes, it.where);
+        if (it.where.begin % 4 != 0 || r.bytes == 0) return false;
+        const std::uint64_t what = random_.number();
+        const bool over = random_.one_in(2);
+        const range there = note_write(over ? "importer's PTX kernel that adds" : "importer's kernel that adds", it, r,
+                                       effect::changes);
+        well(importer_.tell({.what = over ? order::kind::add_over : order::kind::add,
+                             .number = it.number,
+                             .offset = r.begin,
+                             .bytes = r.bytes,
+                             .seed = what}),
+             *it.bytes, there);
+        it.bytes->add(there, what);
+        return true;
+      }
+      default:
+        past_.expect_bytes("importer's read by CPU code", *it.bytes, random_.part_of(*it.bytes, it.where),
+                           reader(importer_, it.number, order::kind::hash), it.where.begin);
+        return true;
+    }
   }
 
-  std::mt19937_64 random_;
-  bool even_;  // whether each launch over all devices uses both devices
+  // A kernel of the importer that reads memory of its own and writes opened memory, or the other way round.
+  bool mix_opened() {
+    if (opened_.empty()) return false;
+    const opening& it = random_.any_of(opened_);
+    private_memory& own = random_.any_of(own_);
+    if (it.where.begin % 4 != 0) return false;
+    const range r = random_.words_of(*it.bytes, {it.where.begin, std::min(it.where.bytes, own.bytes->size())});
+    if (r.bytes == 0) return false;
+    const std::size_t from = it.where.begin + r.begin;
+    const std::uint64_t key = random_.number();
+    const bool writes_opened = random_.one_in(2);
+    if (writes_opened)
+      note_write("importer's PTX kernel that mixes", it, r, effect::changes, {own.bytes->id, r.begin});
+    else
+      note("importer's PTX kernel that mixes", *own.bytes, r, effect::changes, {it.bytes->id, from});
+    count(well(importer_.tell({.what = order::kind::mix_over,
+                               .number = writes_opened ? it.number : own.number,
+                               .offset = r.begin,
+                               .bytes = r.bytes,
+                               .seed = key,
+                               .other = writes_opened ? own.number : it.number,
+                               .other_offset = r.begin}),
+               *it.bytes, {from, r.bytes}));
+    if (writes_opened)
+      it.bytes->mix({from, r.bytes}, *own.bytes, r.begin, key);
+    else
+      own.bytes->mix(r, *it.bytes, from, key);
+    return true;
+  }
+
+  private_memory allocate_own() {
+    constexpr std::size_t sizes[] = {MiB, 2 * MiB, 3 * MiB, 5 * MiB};
+    const std::size_t size = sizes[own_.size() % std::size(sizes)];
+    private_memory made;
+    made.bytes = std::make_shared<contents>(contents{++ids_, std::vector<std::byte>(size)});
+    note("importer's allocation", *made.bytes, {0, size}, effect::sets);
+    made.number = importer_.allocate(size, static_cast<std::int32_t>(own_.size() / std::size(sizes)));
+    return made;
+  }
+
+  bool copy_to_own(allocation& it) {
+    const exported& what = random_.any_of(it.exports);
+    private_memory& own = random_.any_of(own_);
+    const range r = random_.part_of(*it.bytes, {what.where.begin, std::min(what.where.bytes, own.bytes->size())});
+    const range to{random_.below(own.bytes->size() - r.bytes + 1), r.bytes};
+    const std::size_t from = what.where.begin + r.begin;
+    note("importer's hpeExportCopy", *own.bytes, to, effect::sets, {it.bytes->id, from});
+    well(importer_.copy(own.number, to.begin, what.handle, r.begin, r.bytes), *own.bytes, to);
+    own.bytes->copy(to, *it.bytes, from);
+    return true;
+  }
+
+  bool add_over_own() {
+    private_memory& own = random_.any_of(own_);
+    const range r = random_.words_of(*own.bytes);
+    if (r.bytes == 0) return false;
+    const std::uint64_t what = random_.number();
+    note("importer's PTX kernel that adds", *own.bytes, r, effect::changes);
+    count(well(importer_.tell({.what = order::kind::add_over,
+                               .number = own.number,
+                               .offset = r.begin,
+                               .bytes = r.bytes,
+                               .seed = what,
+                               .from = random_.one_in(2)}),
+               *own.bytes, r));
+    own.bytes->add(r, what);
+    return true;
+  }
+
+  bool read_own() {
+    const private_memory& own = random_.any_of(own_);
+    past_.expect_bytes("importer's read by CPU code", *own.bytes, random_.part_of(*own.bytes),
+                       reader(importer_, own.number, random_.one_in(2) ? order::kind::hash_copy : order::kind::hash));
+    return true;
+  }
+
+  const std::uint64_t seed_;
+  const bool even_;  // whether each launch over all devices uses both devices
+  draws random_;
   const temporary_folder folder_;
   process exporter_;
-  process importer_{"soft:1"};
-  std::vector<allocation> allocations_;
+  process importer_;
+  history past_;
+  std::vector<allocation> allocations_;  // of the exporter
   std::vector<opening> opened_;
-  std::size_t launches_ = 0;  // the exporter's launches over all devices
+  std::vector<private_memory> own_;   // of the importer
+  std::array<std::size_t, 5> hot_{};  // the allocations that most operations use
+  std::uint64_t ids_ = 0;             // the number of allocations so far
+  std::size_t exports_ = 0;
+  std::size_t openings_ = 0;
+  std::size_t launches_ = 0;  // launches of PTX kernels over all devices
   std::size_t spread_ = 0;    // those of these launches that used both devices
-  std::size_t freed_ = 0;     // allocations that were freed while they were open
+  std::size_t freed_ = 0;     // granules of allocations that were freed while they were open
 };
 
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* const given = std::getenv(variable);
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+// HPE_TEST_EXPORT_STEPS operations, in sequences of at most `longest` operations. The first sequence has the seed
+// HPE_TEST_EXPORT_SEED, and each other the next number. Without HPE_TEST_EXPORT_STEPS, the test makes fewer operations
+// on a busy machine.
 TEST(Exports, AgreeWithAModelInAnySequenceOfOperations) {
-  const char* const wished = std::getenv("HPE_TEST_EXPORT_STEPS");
-  const std::uint64_t steps = wished != nullptr ? std::strtoull(wished, nullptr, 10) : 3000;
-  const char* const drawn = std::getenv("HPE_TEST_EXPORT_SEED");
-  const std::uint64_t seed = drawn != nullptr ? std::strtoull(drawn, nullptr, 10) : fresh_seed();
-  sequence all(seed);
-  for (std::uint64_t n = 0; n < steps && !::testing::Test::HasFailure(); ++n) {
-    SCOPED_TRACE(::testing::Message() << "step " << n << ", seed " << seed);
-    all.step();
+  using clock = std::chrono::steady_clock;
+  constexpr std::uint64_t longest = 20000;
+  const bool has_limit = std::getenv("HPE_TEST_EXPORT_STEPS") == nullptr;
+  const clock::time_point limit = clock::now() + std::chrono::seconds(20);
+  std::uint64_t seed = number_from("HPE_TEST_EXPORT_SEED", fresh_seed());
+  std::uint64_t left = number_from("HPE_TEST_EXPORT_STEPS", 5000);
+  for (; left != 0; ++seed) {
+    sequence all(seed);
+    std::uint64_t n = 0;
+    const auto how_to_repeat = [&] {
+      return ::testing::Message() << "to repeat: HPE_TEST_EXPORT_SEED=" << seed << " HPE_TEST_EXPORT_STEPS=" << n;
+    };
+    while (n < std::min(left, longest) && !(has_limit && clock::now() > limit)) {
+      ++n;
+      SCOPED_TRACE(how_to_repeat());
+      all.step();
+      if (::testing::Test::HasFailure()) return;
+    }
+    SCOPED_TRACE(how_to_repeat());
+    all.finish();
+    if (::testing::Test::HasFailure()) return;
+    left = has_limit ? 0 : left - n;
+    std::printf("%s; %llu operations left\n", all.summary().c_str(), static_cast<unsigned long long>(left));
+    std::fflush(stdout);
   }
-  if (!::testing::Test::HasFailure()) all.finish();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/node/contents.h"
 #include "tests/node/process.h"
 
 namespace node_test {
@@ -102,6 +103,44 @@ TEST(Exports, KeepWhatWasWrittenWhenTheMemoryMoves) {
   const report moved = a.tell(move);
   EXPECT_EQ(moved.status, HPE_SUCCESS) << moved.words;
   EXPECT_TRUE(a.check(memory, 0, MiB, 2));
+}
+
+// Each device reads its own replica of `from`, because the link between the devices is slow. hpe must not use the
+// replicas while it cannot know whether another process has written the memory.
+TEST(Exports, ShowToLaunchesOnSeveralDevicesWhatAProcessHasWritten) {
+  process a("soft:2", {"HPE_SOFT_PEER_LINK=300M:5"});
+  process b;
+  contents read{.id = 1, .bytes = std::vector<std::byte>(512 * KiB)};
+  contents sums{.id = 2, .bytes = std::vector<std::byte>(16 * sum_block)};
+  const std::uint64_t from = a.allocate(read.size());
+  const std::uint64_t to = a.allocate(sums.size());
+  const auto is_right_after_a_launch = [&] {
+    const std::uint64_t count = read.size() / sizeof(std::uint32_t);
+    const report launched =
+        a.tell({.what = order::kind::sum_over, .number = to, .bytes = sums.size(), .seed = count, .other = from});
+    EXPECT_EQ(launched.status, HPE_SUCCESS) << launched.words;
+    sums.sum(sums.whole(), read, 0, count);
+    const report found = a.tell({.what = order::kind::hash, .number = to, .bytes = sums.size()});
+    return found.value == hash_of(sums.bytes.data(), sums.size());
+  };
+  a.fill(from, 0, read.size(), 1);
+  read.fill(read.whole(), 1);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(is_right_after_a_launch());
+  const hpeExport handle = a.begin(from, 0, read.size());
+  const std::uint64_t same = open(b, handle).value;
+  b.fill(same, 0, read.size(), 2);
+  read.fill(read.whole(), 2);
+  EXPECT_TRUE(is_right_after_a_launch()) << "while the memory is exported and open";
+  a.end(handle);
+  b.fill(same, 0, read.size(), 3);
+  read.fill(read.whole(), 3);
+  EXPECT_TRUE(is_right_after_a_launch()) << "while the memory is open";
+  b.fill(same, 0, read.size(), 4);
+  read.fill(read.whole(), 4);
+  b.free(same);
+  EXPECT_TRUE(is_right_after_a_launch()) << "after the memory was closed";
+  a.end(a.begin(from, 0, read.size()));
+  EXPECT_TRUE(is_right_after_a_launch()) << "with new replicas";
 }
 
 TEST(Exports, OfASmallAllocationKeepItsPlaceUntilAllHaveClosedIt) {

@@ -14,3 +14,10 @@ extern "C" __global__ void mix(uint32_t* words, const uint32_t* others, uint64_t
        i += static_cast<uint64_t>(gridDim.x) * blockDim.x)
     words[i] = 3 * words[i] + others[i] + key;
 }
+
+// The threads of each block together read all of `others`, so each device reads memory of all devices.
+extern "C" __global__ void sum(uint32_t* words, const uint32_t* others, uint64_t count) {
+  uint32_t result = 0;
+  for (uint64_t i = threadIdx.x; i < count; i += blockDim.x) result += others[i];
+  words[blockIdx.x * static_cast<uint64_t>(blockDim.x) + threadIdx.x] = result;
+}

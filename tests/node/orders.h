@@ -23,6 +23,8 @@ struct order {
                  // is not 0, the order ends before the kernel -> parts of the launch
     mix_over,    // number, offset, bytes, seed, other, other_offset, from: such a kernel that sets each word to 3 word
                  // + other + seed
+    sum_over,    // number, offset, bytes, seed, other, other_offset, from: such a kernel that sets each word to the sum
+                 // of some of the `seed` words of the other memory; bytes: a multiple of sum_block
     check,       // number, offset, bytes, seed, from: CPU code finds the pattern of seed, from byte `from` on -> 1
     check_copy,  // the same as check, by hpeMemcpy
     check_word,  // number, offset, bytes, seed: whether all 32-bit words are seed -> 1
@@ -44,6 +46,8 @@ struct order {
     repeat,       // number, bytes, seed: begins and ends `seed` exports -> number
     statistics,   // -> bytes_staged
     given_back,   // -> bytes_given_back
+    evicted,      // -> bytes_evicted
+    spilled,      // -> bytes_spilled
     fork_child,   // makes a child that waits for a signal or, if seed is 1, ends by exit() -> the child's process
     own_network   // moves the process into a new network namespace -> 1 if that was possible
   };
@@ -58,6 +62,11 @@ struct order {
   std::uint64_t other_offset = 0;
   hpeExport handle = {};
 };
+
+/// The bytes that one block of threads of sum_over writes. The word at position i of such a block is the sum of the
+/// words of the other memory whose positions are i modulo sum_threads.
+inline constexpr std::uint64_t sum_threads = 128;
+inline constexpr std::uint64_t sum_block = sum_threads * sizeof(std::uint32_t);
 
 inline constexpr std::int32_t on_host = -1;
 inline constexpr std::int32_t striped = -3;

@@ -131,6 +131,17 @@ class worker {
                             1 + static_cast<std::uint32_t>(o.seed % 7));
   }
 
+  std::uint64_t sum_over(const order& o) {
+    const struct {
+      std::byte* words;
+      const std::byte* others;
+      std::uint64_t count;
+    } parameters{at(o), memories_.at(o.other) + o.other_offset, o.seed};
+    static_assert(node_test::sum_threads == over_block);
+    return over_all_devices(over_kernel("sum"), o, &parameters, sizeof parameters,
+                            static_cast<std::uint32_t>(o.bytes / node_test::sum_block));
+  }
+
   std::uint64_t check_words(const order& o) {
     const auto* words = reinterpret_cast<const std::uint32_t*>(at(o));
     for (std::uint64_t i = 0; i < o.bytes / 4; ++i)
@@ -196,6 +207,12 @@ class worker {
     return static_cast<std::uint64_t>(child);
   }
 
+  std::uint64_t count(std::uint64_t hpeStatistics::*what) {
+    hpeStatistics s{};
+    ok(hpeGetStatistics(&s));
+    return s.*what;
+  }
+
   std::uint64_t act(const order& o) {
     using enum order::kind;
     switch (o.what) {
@@ -210,6 +227,7 @@ class worker {
       case add: this->add(o); return 0;
       case add_over: return this->add_over(o);
       case mix_over: return this->mix_over(o);
+      case sum_over: return this->sum_over(o);
       case check: {
         const bytes pattern = make_pattern(o);
         return std::equal(pattern.begin(), pattern.end(), at(o)) ? 1 : 0;
@@ -253,12 +271,10 @@ class worker {
       case fork_child: return fork_one(o.seed == 1);
       case own_network: return ::unshare(CLONE_NEWNET) == 0;
       case repeat: return this->repeat(o);
-      case statistics:
-      case given_back: {
-        hpeStatistics s{};
-        ok(hpeGetStatistics(&s));
-        return o.what == statistics ? s.bytes_staged : s.bytes_given_back;
-      }
+      case statistics: return count(&hpeStatistics::bytes_staged);
+      case given_back: return count(&hpeStatistics::bytes_given_back);
+      case evicted: return count(&hpeStatistics::bytes_evicted);
+      case spilled: return count(&hpeStatistics::bytes_spilled);
     }
     return 0;
   }

@@ -173,6 +173,8 @@ const other& the_importer() {
 void exports(world& w, const arm_function& arm) {
   const other& importer = the_importer();
   memory* m = w.allocate(middle, 1);
+  memory* own = w.allocate(middle, 0);
+  w.write(all_of(own), 5);
   w.write(all_of(m), exported_first);
   w.launch_add(1, {m, 0, 100}, 0);
   arm();
@@ -190,37 +192,59 @@ void exports(world& w, const arm_function& arm) {
   if (!get(importer.from(), answer)) w.report("the importing process ended");
   if (answer == copied::wrongly) w.report("another process copied other bytes than were exported");
   if (answer == copied::not_at_all && !injected().fired()) w.report("another process could not copy");
+  const part to{own, 7, 2 * model_block};
+  w.call("hpeExportCopy of the own export",
+         [&] { return hpeExportCopy(to.of->data + to.begin, &asked.handle, 10, to.bytes); },
+         {{to, bytes_of({m, 10, to.bytes})}});
   w.call("hpeExportEnd", [&] { return hpeExportEnd(&asked.handle); });
   *ended = w.succeeded();
 }
 
-// Another process writes the memory and closes it before the export ends.
-void written_exports(world& w, const arm_function& arm) {
+// Exports memory that another process writes and closes before the export ends.
+void export_to_writer(world& w, memory* m) {
   const other& importer = the_importer();
   constexpr std::uint8_t written = 77;
+  question asked{{}, m->bytes, written, true};
+  w.call("hpeExportBegin", [&] { return hpeExportBegin(&asked.handle, m->data, m->bytes); });
+  if (!w.succeeded()) return;
+  put(importer.to(), asked);
+  copied answer{};
+  if (!get(importer.from(), answer)) w.report("the importing process ended");
+  if (answer == copied::wrongly) w.report("another process could not close the memory");
+  if (answer == copied::not_at_all && !injected().fired()) w.report("another process could not open the memory");
+  if (answer == copied::rightly) m->model = pattern(m->bytes, written);
+  // The test does not use w.call here, because w.call compares all copies after a failure, and the host's copy may be
+  // outdated until the export ends.
+  int failures = 0;
+  while (hpeExportEnd(&asked.handle) != HPE_SUCCESS && ++failures < 3) {
+  }
+  if (failures == 3 || (failures != 0 && !injected().fired())) w.report("hpeExportEnd failed");
+}
+
+void written_exports(world& w, const arm_function& arm) {
   memory* m = w.allocate(middle, 0);
   memory* small = w.allocate(1000, 0);
   w.write(all_of(m), exported_first);
   w.write(all_of(small), 3);
   arm();
   for (memory* each : {m, small}) {
-    question asked{{}, each->bytes, written, true};
-    w.call("hpeExportBegin", [&] { return hpeExportBegin(&asked.handle, each->data, each->bytes); });
-    if (!w.succeeded()) continue;
-    put(importer.to(), asked);
-    copied answer{};
-    if (!get(importer.from(), answer)) w.report("the importing process ended");
-    if (answer == copied::wrongly) w.report("another process could not close the memory");
-    if (answer == copied::not_at_all && !injected().fired()) w.report("another process could not open the memory");
-    if (answer == copied::rightly) each->model = pattern(each->bytes, written);
-    // The test does not use w.call here, because w.call compares all copies after a failure, and the host's copy may be
-    // outdated until the export ends.
-    int failures = 0;
-    while (hpeExportEnd(&asked.handle) != HPE_SUCCESS && ++failures < 3) {
-    }
-    if (failures == 3 || (failures != 0 && !injected().fired())) w.report("hpeExportEnd failed");
+    export_to_writer(w, each);
     w.read(all_of(each));
   }
+}
+
+// After the export, the device has no memory for all data, so the memory that the other process wrote is evicted.
+void evicted_exports(world& w, const arm_function& arm) {
+  memory* m = w.allocate(middle, 0);
+  memory* first = w.allocate(middle, 0);
+  memory* second = w.allocate(middle, 0);
+  w.write(all_of(m), exported_first);
+  arm();
+  export_to_writer(w, m);
+  w.launch_add(0, all_of(first), 1);
+  w.launch_add(0, all_of(second), 2);
+  w.launch_add(0, {m, 5, model_block}, 3);
+  w.read(all_of(m));
 }
 
 // Writes bytes to hpe memory like a call of read() or a receive.
@@ -288,6 +312,7 @@ std::vector<scenario> sharing_scenarios() {
       {"imports", "soft:2", {}, imports},
       {"exports", "soft:2", {}, exports},
       {"written_exports", "soft:2", {}, written_exports},
+      {"evicted_exports", "soft:2", {{"HPE_DEVICE_MEMORY", "6M"}}, evicted_exports},
       {"host_code", "soft:2", {}, host_code},
   };
 }

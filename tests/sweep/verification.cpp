@@ -51,8 +51,12 @@ world::view world::device_view(const memory& m) {
       const copy_parameters parameters{probe, m.data + at, bytes};
       const hpeAccess accesses[] = {{m.data + at, bytes, HPE_IN}, {probe, bytes, HPE_OUT}};
       constexpr hpeShape shape{{1, 1, 1}, {1, 1, 1}};
-      readable = hpeLaunch(home, copy_bytes_, &shape, &parameters, sizeof parameters, accesses, 2) == HPE_SUCCESS &&
-                 hpeMemcpy(result.bytes.data() + at, probe, bytes) == HPE_SUCCESS;
+      const auto copy = [&] {
+        return hpeLaunch(home, copy_bytes_, &shape, &parameters, sizeof parameters, accesses, 2) == HPE_SUCCESS &&
+               hpeMemcpy(result.bytes.data() + at, probe, bytes) == HPE_SUCCESS;
+      };
+      // If the copy of evicted bytes to the host failed late, the first work that needs the room gets the failure.
+      readable = copy() || (injected().armed_for() == failure::late && copy());
       if (!readable && !is_lost(home))
         report_(std::string("device ") + std::to_string(home) + " cannot read " + std::to_string(bytes) +
                 " bytes: " + hpeGetLastErrorMessage());

@@ -247,4 +247,6 @@ bool allocator::may_move(const region& r) const {
   return !r.single_copy() && r.layout.small == nullptr && !others_.holds(r, r.whole());
 }
 
+bool allocator::others_may_write(const region& r) const { return others_.may_be_written(r, r.whole()); }
+
 }  // namespace hpe::core

@@ -80,6 +80,8 @@ class allocator {
   void migrate(const void* p, unsigned device) { place(p, {static_cast<std::uint16_t>(device)}); }
   /// Whether a region can move to other homes: its kind allows a move, and no other process uses the region.
   [[nodiscard]] bool may_move(const coherence::region& r) const HPE_REQUIRES(r.mutex);
+  /// Whether other processes may have written bytes of a region that this process has not seen yet (work::sharing).
+  [[nodiscard]] bool others_may_write(const coherence::region& r) const HPE_REQUIRES(r.mutex);
   /// Moves a region to a device; the caller holds the region's mutex.
   void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex) {
     mover_.move(r, {static_cast<std::uint16_t>(device)});

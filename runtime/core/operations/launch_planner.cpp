@@ -174,9 +174,11 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   const bool on_host = r.blocks().off_device() == r.blocks().count();
   described& known = described_[&r];
   if (std::exchange(known.homes, r.homes_version()) != r.homes_version()) known.has_no_replica = false;
-  const bool is_replicated = replicas_.are_valid(r, list_);
+  // The writes of other processes change no contents_version, so hpe cannot tell whether a replica contains them.
+  const bool may_replicate = !known.has_no_replica && !memory_.others_may_write(r);
+  const bool is_replicated = may_replicate && replicas_.are_valid(r, list_);
   const std::uint64_t version = known.homes << 3U | (std::uint64_t{on_host} << 2U) |
-                                (std::uint64_t{is_replicated} << 1U) | std::uint64_t{known.has_no_replica};
+                                (std::uint64_t{is_replicated} << 1U) | std::uint64_t{may_replicate};
   if (known.version == version) return &known.what;
   known.version = version;
   spread::allocation& a = known.what;
@@ -185,7 +187,7 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   a.granule = memory_.may_move(r) ? granule_size : 0;
   a.is_empty = on_host;
   a.is_replicated = is_replicated;
-  a.may_replicate = !known.has_no_replica;
+  a.may_replicate = may_replicate;
   a.version = version;
   describe_homes(r, a);
   return &a;

@@ -183,7 +183,7 @@ void imports::copy(void* destination, const hpeExport& handle, std::size_t offse
   };
   if (const auto own = own_.find(*h)) {
     require_inside(own->bytes);
-    return copies_.copy(destination, own->base + offset, bytes);
+    return copy_here(destination, own->base + offset, bytes);
   }
   const auto from = others_.find(*h);
   const auto what = from != nullptr ? from->find(*h) : std::nullopt;
@@ -216,7 +216,7 @@ std::byte* imports::open(const hpeExport& handle) {
 }
 
 void imports::copy_in(void* destination, const imported_memory& from, std::uint64_t source, std::size_t bytes) {
-  if (from.on_host() != nullptr) return copies_.copy(destination, from.on_host() + source, bytes);
+  if (from.on_host() != nullptr) return copy_here(destination, from.on_host() + source, bytes);
   if (!space_.contains(destination)) {
     return copy_to_host(static_cast<std::byte*>(destination), from, source, bytes);
   }
@@ -225,6 +225,22 @@ void imports::copy_in(void* destination, const imported_memory& from, std::uint6
   if (!to.region->single_copy()) return copy_to_homes(to, begin, from, source, bytes);
   work::wait_for_users({to.region, {begin, begin + bytes}}, true, with_.devices);
   copy_to_host(space_.alias(destination), from, source, bytes);
+}
+
+// copier::copy returns as soon as a copy to hpe memory is queued. But other processes may write the source after
+// hpeExportCopy has returned, and this process cannot order their writes after the copy.
+void imports::copy_here(void* destination, const std::byte* source, std::size_t bytes) {
+  copies_.copy(destination, source, bytes);
+  if (bytes == 0 || !space_.contains(destination)) return;
+  region& r = *memory_.require(destination, bytes).region;
+  const std::uint64_t begin = r.offset_of(destination);
+  point_set writers;
+  {
+    const lock_guard lock(r.mutex);
+    r.order.before_read({begin, begin + bytes}, writers);
+  }
+  work::wait_for(writers.points(), with_.devices);
+  work::require_success(writers.points(), with_.devices);
 }
 
 void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from,

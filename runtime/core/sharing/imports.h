@@ -43,6 +43,8 @@ class imports {
 
   std::shared_ptr<const imported_memory> find(const node::handle& h, node::peer& from, std::uint64_t memory);
   void drop_ended();
+  /// Copies bytes that this process reads at `source`, and waits until the copy is complete.
+  void copy_here(void* destination, const std::byte* source, std::size_t bytes);
   void copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from, std::uint64_t source,
                      std::size_t bytes);
   void copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes);
