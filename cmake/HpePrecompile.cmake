@@ -49,10 +49,11 @@ function(hpe_precompile)
     if(target MATCHES "^hpe-precompiled-" OR NOT type MATCHES "LIBRARY|EXECUTABLE" OR type STREQUAL "INTERFACE_LIBRARY")
       continue()
     endif()
-    # A target's COMPILE_OPTIONS also contain the options of the whole project, which are removed here. -Wno options are
-    # removed too, because g++ accepts a precompiled header whatever warnings are off.
+    # A target's COMPILE_OPTIONS also contain the options of the whole project, which are removed here. -O1 and -Wno
+    # options are removed too, because g++ accepts a precompiled header at all levels of optimisation but -O0, and
+    # whatever warnings are off.
     get_property(common DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTY COMPILE_OPTIONS)
-    list(FILTER options EXCLUDE REGEX "NOTFOUND$|-Wno-[a-z-]+>?$")
+    list(FILTER options EXCLUDE REGEX "NOTFOUND$|-O1>?$|-Wno-[a-z-]+>?$")
     list(REMOVE_ITEM options ${common})
     if(options)
       continue()

@@ -135,7 +135,9 @@ struct scan_single_pass {
   uint64_t reciprocal;  ///< if a tile contains several problems: 2^32 / length, rounded up
   uint32_t inclusive;
   uint32_t launch;  ///< the mark of the launch: not 0, and different from the marks of earlier launches
-  uint32_t stream;  ///< soft devices: 1 if the results do not fit into the caches and are written past them
+  /// Soft devices: 1 if the kernel writes the results with stores that bypass the caches, because the results are too
+  /// large for the caches and do not replace the input.
+  uint32_t stream;
   scan_tickets* tickets;
   void* totals[scan_devices];  ///< for each device, one word for each tile; a word has twice the size of an element
   // With several GPUs, which pass the totals of chunks to each other:
@@ -164,12 +166,15 @@ template <class T>
 struct scan_three_stages {
   const T* input;  ///< element 0 of the share's first problem
   T* output;
-  T* sums;                    ///< the sums of the share's first problem
-  uint64_t sums_per_problem;  ///< distance from one row of sums to the next: the chunks of all shares
+  T* sums;  ///< the sums of the share's first problem
+  /// Distance from one row of sums to the next: the number of chunks of a problem in all shares.
+  uint64_t sums_per_problem;
   uint64_t first_sum;
   scan_share share;
   uint32_t inclusive;
-  uint32_t stream;  ///< soft devices: 1 if the results do not fit into the caches and are written past them
+  /// Soft devices: 1 if the kernel writes the results with stores that bypass the caches, because the results are too
+  /// large for the caches and do not replace the input.
+  uint32_t stream;
 };
 
 /// Kernel scan_fence does nothing; the accesses of its launch order other launches.

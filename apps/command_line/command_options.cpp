@@ -73,7 +73,9 @@ void refuse_empty_values(const std::vector<std::string>& words, const std::vecto
   }
 }
 
-/// Passes the values of the options to their setters, and returns the words that are not in the table.
+/// Passes the values of the options to their setters. If up_to_a_program, returns the program and its arguments (with
+/// the "--" before them, if there is one); otherwise returns nothing. Throws bad_input for other words that are not in
+/// the table.
 std::vector<std::string> parse(const std::vector<option>& table, int argc, char** argv, bool up_to_a_program) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   refuse_empty_values(words, table, up_to_a_program);

@@ -54,9 +54,9 @@ struct box {
 /// axis than the stencil's radius.
 [[nodiscard]] std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple& parts);
 
-/// Returns boxes of cut_grid, changed so that one memory holds the whole grid and all boxes share this memory. No box
-/// then has a rim. Throws bad_input unless the grid is cut into slabs, because a device can hold whole planes of that
-/// memory, but not parts of planes.
+/// Changes boxes that cut_grid has made, so that all boxes share one array that holds the whole grid, and returns them.
+/// No box then has a rim. Throws bad_input unless the grid is cut into slabs, because a device can hold whole planes of
+/// that array, but not parts of planes.
 [[nodiscard]] std::vector<box> in_one_memory(std::vector<box> boxes, const triple& cells);
 
 /// The cells of a box in disjoint ranges. `first` holds the cells for which neighbours wait, and `then` holds all other

@@ -1,7 +1,6 @@
 #pragma once
 
-/// The choice of the form of a transform and of the factors of its length. These functions only compute; they use no
-/// device.
+/// Chooses the form of a transform and the factors of its length. These functions only compute; they use no device.
 
 #include <cstdint>
 

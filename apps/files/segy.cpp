@@ -170,7 +170,7 @@ std::uint64_t revision_of(const header& h) {
   return h.little_endian && major == 0 ? minor : major;
 }
 
-/// Returns the length and format of traces that the file's header states. Throws bad_input for an invalid header.
+/// Returns the trace length and sample format that the file's header states. Throws bad_input for an invalid header.
 layout layout_of(const header& h, const std::string& path) {
   const std::uint64_t revision = revision_of(h);
   if (revision > 2)

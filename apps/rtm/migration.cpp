@@ -30,7 +30,8 @@ std::vector<float> scaled(std::vector<float> samples, const std::vector<float>& 
   return samples;
 }
 
-/// Makes the grid of a model. Throws bad_input if the time step is not stable on this grid.
+/// Makes the grid of a model, or this part's slab of the grid if the team has several parts. Throws bad_input for
+/// invalid settings, for example a time step that is not stable on this grid.
 grid checked_grid(const volume& model, double fastest, const migration_settings& s, const team& with) {
   const double limit = stable_step(model, s.density.get(), s.edges, fastest, s.order);
   if (!(s.time_step > 0) || s.time_step > limit)
@@ -55,7 +56,7 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
   // For 768^3 points, separate small launches for the rims cost GPUs more time than waiting for each other at the end
-  // of a step (bench/waves/rtm.cpp). docs/measurements.md shows a size for which the reverse is true.
+  // of a step (bench/waves/rtm.cpp). For 448^3 points, the reverse is true (docs/history/measurements-2026-11.md).
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   const neighbours beyond{with.part() > 0, with.part() + 1 < with.parts()};
   return decompose(g.layout, s.devices, sizeof(float),

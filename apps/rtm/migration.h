@@ -26,8 +26,8 @@ inline constexpr double highest_of_peak = 2.5;
 /// Returns the frequency at which the slowest wave has nine cells per wavelength.
 double default_frequency(double slowest, double longest_side);
 
-/// Throws bad_input for a frequency whose slowest wave has fewer than two cells per wavelength: no grid can represent
-/// it.
+/// Throws bad_input for a frequency at which the slowest wave has fewer than two cells per wavelength, because a grid
+/// cannot represent such a wave.
 void check_frequency(const volume& velocity, double frequency);
 
 /// Returns a record length in seconds: 1.25 times the time down and up the slowest column, plus the length of the
@@ -100,7 +100,7 @@ class simulation {
   /// or spacing of cells differs from that of the constructor's model.
   [[nodiscard]] medium<float> medium_of(const volume& velocity) const;
 
-  /// Reports the progress of the next `passes` passes as the progress of one shot.
+  /// Call this before the `passes` passes of a shot: these passes then report their progress as parts of this shot.
   void begin_shot(int passes);
 
   /// Returns sqrt(density) at cells of the model; wave fields times these factors are pressures. The factors are 1 if
@@ -111,7 +111,8 @@ class simulation {
   /// outside the model.
   [[nodiscard]] traces<float> receivers_of(const shot& s) const;
 
-  /// Returns the wavelet, divided by sqrt(density), at the place of the source.
+  /// Returns, for each cell of the source (with periodic ends, a line of cells along y), the wavelet divided by
+  /// sqrt(density) at this cell.
   [[nodiscard]] traces<float> source_of(const shot& s) const;
 
   /// Runs one pass forward in time: adds the source's wavelet, records the receivers, and fills the history unless it

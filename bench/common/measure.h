@@ -90,9 +90,10 @@ struct arguments {
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
                               const std::vector<command_line::option>& more = {});
 
-/// Prints the table and writes its JSON (apps/command_line/report.h), which scripts/measurements reads. Returns the
-/// exit status for main(): 1 if --enforce is given and a figure misses its target, else 0. If the JSON file cannot be
-/// written, ends the program with status 1.
+/// Prints the table unless --quiet or `--json -` is given, and writes the JSON that --json requests
+/// (apps/command_line/report.h); scripts/measurements reads the JSON. Returns the exit status for main(): 1 if
+/// --enforce is given and a figure misses its target, else 0. If the JSON file cannot be written, ends the program with
+/// status 1.
 [[nodiscard]] int report(const std::string& title, const std::vector<result>& results, const arguments& given);
 
 }  // namespace hpe::bench

@@ -98,8 +98,8 @@ void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_modul
                    ratio, "x", has_bar ? fmt::format(">= {}", program.bar) : "", !has_bar || ratio >= program.bar,
                    span(t)});
   if (runs > 0)
-    lines.push_back(
-        {fmt::format("  before the measurement, until hpe moved no more arrays: {} runs", runs), settling * 1e3, "ms"});
+    lines.push_back({fmt::format("  time of the {} runs before the measurement, until hpe moved no more arrays", runs),
+                     settling * 1e3, "ms"});
   one.fill();
   spread.fill();
   one.run();

@@ -1,7 +1,7 @@
 // Streams over arrays that are larger than device memory: a pass over an array launches a kernel for each part of the
-// array. The reference is double buffering as in a program without hpe: copies to buffers on the device and back are in
-// other streams than the kernels, and overlap with them. The reference copies every byte over the link to the device
-// and, in the stream that writes, every byte back. hpe leaves a part of the array on the device, because the passes
+// array. The reference is double buffering as in a program without hpe: copies to buffers on the device and back are
+// queued on other streams than the kernels, and overlap with them. The reference copies every byte over the link to the
+// device and, in a pass that writes, every byte back. hpe leaves a part of the array on the device, because the passes
 // repeat. Therefore, hpe's rate counts only the bytes that hpe copies to the device.
 //
 // The program also measures applications whose data is twice as large as device memory (larger_workloads.h), and two
@@ -155,9 +155,10 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   const auto together = hpe::bench::paired_timings(repeats, nothing, at_once, nothing, one_after_the_other);
   const auto add = [&](const char* what, const hpe::bench::pair_of_timings& both, bool has_bar) {
     const double value = both.second.median / both.first.median;
-    lines.push_back({fmt::format("two processes of 0.75 x the memory, {}: speed / speed in succession", what), value,
-                     "x", has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
-                     fmt::format("({:.2f} s, a phase takes {:.2f} s)", both.first.median, pass * passes)});
+    lines.push_back(
+        {fmt::format("two processes that each use 0.75 x the memory, {}: speed / speed one after the other", what),
+         value, "x", has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
+         fmt::format("({:.2f} s, a phase takes {:.2f} s)", both.first.median, pass * passes)});
   };
   add("phases in turn", alternate, true);
   add("both at once", together, false);

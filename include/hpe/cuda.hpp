@@ -227,9 +227,9 @@ requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Pa
 
 /// Queues a kernel on several devices, each of which runs one part of the grid, and returns how hpe cut the launch; see
 /// hpeLaunchOver. An empty list means all devices. hpe reads the kernel's PTX from the program's file
-/// (hpeKernelOfProgram) and derives the memory that the kernel uses from the PTX. If a kernel has no PTX or has to run
-/// on one device, hpe launches it on the first device, with the accesses that launch_on derives from the parameters.
-/// Soft devices can run the launch only if the kernel may run on several devices (hpeKernelGetObstacle).
+/// (hpeKernelOfProgram) and derives from it which memory the kernel uses. If a kernel has no PTX or has to run on one
+/// device, hpe launches it on the first device, with the accesses that launch_on derives from the parameters. Soft
+/// devices can run the launch only if the kernel may run on several devices (hpeKernelGetObstacle).
 template <class... Parameters, class... Arguments>
 requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
     launch_over(const std::vector<int>& devices, void (*kernel)(Parameters...), const cuda_shape& shape,

@@ -166,8 +166,8 @@ class look_back_over_chunks {
       known_ = 0;
       before_ = op_.identity();
     }
-    // Loads the totals of the tiles of the own chunk together with the totals of chunks, so that the warp waits for one
-    // latency instead of two.
+    // The loop loads the totals of the earlier tiles in this tile's chunk together with the totals of earlier chunks,
+    // so that the warp waits for one latency instead of two.
     bits_of<T> of_tile[each], of_chunk;
     unsigned count;
     bool all;

@@ -62,7 +62,7 @@ __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less le
     const bool there = at < high;
     T mine;
     if (there) mine = p.runs[run][at];
-    uint64_t least = at, most = at;  // bounds of the number of elements of the merged sequence that precede `mine`
+    uint64_t least = at, most = at;  // bounds on how many elements of the merged sequence precede `mine`
 #pragma unroll
     for (unsigned r = 0; r < sort_runs; ++r) {
       const unsigned looked = __popc(__ballot_sync(all_lanes, there) >> r * looks & of_run);

@@ -62,8 +62,8 @@ struct place {
   int64_t y, z;
   bool reads, writes;          // whether the thread reads its cells, and whether it computes them
   int64_t column;              // index of the thread's first cell in plane 0
-  int64_t rim_from[rim_each];  // indices in plane 0 of the rim's quads that the thread loads; below 0: zeros
-  int rim_to[rim_each];        // their indices in the plane in shared memory; below 0: no load
+  int64_t rim_from[rim_each];  // for each rim quad that the thread loads, its index in plane 0; below 0: zeros
+  int rim_to[rim_each];        // for each of these quads, its index in the plane in shared memory; below 0: no load
 
   template <class Layout>
   __device__ place(const Layout& layout, const march_range& range) {
@@ -97,8 +97,9 @@ struct place {
   }
 };
 
-/// The shared memory of a march: the loaded quads of `next`, of `speed` and of the plane `radius` planes ahead, and
-/// whole planes with their rims. Each quad except those in `planes` is read by the thread that loads it.
+/// The shared memory of a march. Each thread loads, and itself reads, a quad of the old values of `next` (`before`), a
+/// quad of `speed`, and a quad of `now` that is `radius` planes ahead (`ahead`). `planes` holds whole planes of `now`
+/// with their rims; all threads read them.
 template <int radius, int tile_z, int tile_y, int depth>
 struct march_memory {
   using my = place<radius, tile_z, tile_y>;

@@ -86,9 +86,9 @@ class region {
   /// closed. Set to false only under the mutex (close_to_host); may be read without the mutex.
   std::atomic<bool> open_to_host{true};
 
-  /// Turns the object into a new region. Its blocks are in state `initial`: fresh; device, if the shadow still contains
-  /// bytes of a freed allocation (the home then reads as zero); or host, if layout.open. At first the region has no
-  /// device memory (resident). Both windows are in bytes (HPE_PREFETCH_WINDOW, HPE_ROLLING_WINDOW).
+  /// Turns the object into a new region. All blocks begin in state `initial`: host if layout.open; device if the shadow
+  /// still contains bytes of a freed allocation (the home then reads as zero); otherwise fresh. At first the region has
+  /// no device memory (resident). Both windows are in bytes (HPE_PREFETCH_WINDOW, HPE_ROLLING_WINDOW).
   void begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
              block_state initial = block_state::fresh) HPE_REQUIRES(mutex);
   /// Changes the homes. The caller must have moved the bytes.

@@ -40,7 +40,7 @@ std::vector<double> shares_of_threads(const kernel_analysis& k) {
     double share = 1;
     if (k.walk->is_complete() && k.walk->flow().blocks()[b].is_reachable)
       for (const condition& c : k.walk->conditions_at(b))
-        // not multiplied for several flags, because they may have the same meaning
+        // The share is not multiplied for several flags, because the flags may have the same meaning.
         if (is_of_flag(table, c.predicate)) share = share_with_flag;
     shares.push_back(share);
   }
@@ -133,7 +133,8 @@ std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, 
   range bound = right->start;
   if (!start.lies_in(registers) || !bound.lies_in(registers)) return std::nullopt;
   const __int128 step = left->step;
-  __int128 way = 0;  // the distance from the start to a value for which the comparison is false
+  // An upper bound of the distance from the start to the next number for which the comparison is false.
+  __int128 way = 0;
   switch (how) {
     case relation::unequal:
       if (step == 1 && start.high <= bound.low)

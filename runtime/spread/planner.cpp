@@ -400,7 +400,7 @@ void planner::count_wait(known_kernel& k, double loss, const start_cost& start) 
   wants_start_ = k.waited >= start.kernel_seconds && waited_ >= start.process_seconds + start.kernel_seconds;
 }
 
-// Returns the decision for a launch without a plan whose kernel is not ready: one device.
+// Returns the decision for a launch that has no plan, while its kernel is not ready: one device.
 const decision& planner::wait_without_plan(known_kernel& k, account& a, const query& q, const start_cost& start) {
   if (!without_plan(a, q).is_spread()) return unplanned_;
   count_wait(k, a.gain, start);  // the gain of the last planned launch of about this size

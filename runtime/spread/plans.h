@@ -43,8 +43,8 @@ class comparison_of_plans {
   comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
                       const traffic& t, const machine& m, double launches_of_a_copy);
 
-  /// Returns the fastest of the plans that move or copy arrays, for several devices or for one device; null if there is
-  /// no such plan.
+  /// Returns the fastest plan that moves or copies arrays, among the plans for several devices if is_spread, otherwise
+  /// among those for one device; null if there is no such plan.
   [[nodiscard]] const plan* fastest_with_moves(bool is_spread) const;
   /// Returns the fastest of the plans that neither move nor copy arrays.
   [[nodiscard]] const plan& fastest_without_moves() const;

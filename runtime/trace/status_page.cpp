@@ -28,7 +28,7 @@ status_page* make_page() noexcept {
       page->version.store(status_page::current_version, std::memory_order_release);
       return page;
     }
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the process continues unpublished
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the process continues without a published page
   }
   static constinit status_page unpublished;
   return &unpublished;

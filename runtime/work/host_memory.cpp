@@ -8,8 +8,9 @@
 #include "runtime/trace/recorder.h"
 
 // A thread does not hold the region's mutex while it reads or writes the spill file. Each of these transfers has a
-// number. When the thread has locked the mutex again, it uses the transfer's result only if the granule still has this
-// number (host_granule::transfer) and still waits for the transfer.
+// number. After the thread has locked the mutex again, it ignores the transfer's result if the region has ended, or if
+// a later transfer of the granule has begun (host_granule::transfer). It ignores the result of a read also if the
+// granule is no longer `arriving`, because another thread has brought it into memory.
 
 namespace hpe::work {
 
@@ -216,7 +217,7 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
 
 void host_memory::bring_all(region& r) {
   if (r.on_host.empty()) return;
-  wait_for_transfers(r);  // the transfers need no region's mutex to end
+  wait_for_transfers(r);  // transfers end without locking a region's mutex
   for (std::uint64_t n = 0; n < r.on_host.size(); ++n) {
     host_granule& g = r.on_host[n];
     if (!g.counts()) {

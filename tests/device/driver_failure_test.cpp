@@ -87,7 +87,7 @@ std::vector<scenario> scenarios() {
 
 /// The result of a scenario.
 struct outcome {
-  // The driver function whose call failed; empty if the scenario made fewer calls than the number that was to fail.
+  // The driver function whose call failed; empty if the scenario made too few calls to reach the call that was to fail.
   std::string failed_entry;
   std::optional<hpe::error> thrown;
   timepoint point;

@@ -41,7 +41,7 @@ TEST(gather_model, different_blocks_are_those_of_the_sum) {
 TEST(gather_model, misses_of_case_one) {
   // All blocks fit into the cache: each block misses once.
   EXPECT_DOUBLE_EQ(uniform_misses(1000, 4, 100), distinct_blocks(1000, 4) / 1000);
-  // Half of the blocks fit: half of the accesses after the first accesses miss.
+  // Half of the blocks fit: the first access to each block misses, and half of the later accesses miss.
   const double e = distinct_blocks(1e6, 1000);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), (e + (e - 500) / e * (1e6 - e)) / 1e6, 1e-12);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), 0.5, 0.001);
@@ -59,8 +59,8 @@ TEST(gather_model, a_run_finds_cached_lines_of_the_run_before) {
   EXPECT_DOUBLE_EQ(run_misses(small, n, 1 << 22, line, 8), uniform_misses(n / 8, (1 << 19) / line, (1 << 20) / line));
 }
 
-/// The time of an access grows only from tables of 64 MiB on, as with remote memory and address translation. If the fit
-/// assumed that each level also costs time below its size, the errors at large sizes would be up to 0.19.
+/// The time of an access grows only for tables larger than 32 MiB, as with remote memory and address translation. If
+/// the fit assumed that each level also costs time below its size, the errors at large sizes would be up to 0.19.
 TEST(gather_model, a_fit_finds_levels_missed_by_large_tables_only) {
   std::vector<double> sizes, capacities, values;
   for (double bytes = 0x1p20; bytes <= 0x1p32; bytes *= 2) sizes.insert(sizes.end(), {bytes, 1.5 * bytes});

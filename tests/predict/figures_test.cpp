@@ -81,7 +81,7 @@ TEST(Figure2, TransferTimeRisesFromTheLimitOfMemoryUntilAllDataIsOnDisk) {
   EXPECT_DOUBLE_EQ(seconds(4.52e9), seconds(6e9));
 }
 
-/// Figure 3, line by line, with the rates of its test system.
+/// The code in the paper's figure 3, line by line, with the rates of the paper's test system.
 double frame_seconds(double i, double j) {
   const double pixel = 4, state = 13548, net = 125e6, pcie = 1350e6;
   const double rows = i * 1024 / j, columns = i * 768, data = rows * columns * pixel;

@@ -90,7 +90,7 @@ class kernel_text {
                            p.local == 0 ? "" : fmt::format(", at {}", words_.in_elements(p.local, a.element)),
                            neighbours(a, p));
       case address_class::irregular:
-        return fmt::format("irregular: depends on the block, but not by a factor: {}",
+        return fmt::format("irregular: depends on the block, but without a fixed step from block to block: {}",
                            words_.in_elements(p.local, a.element));
       case address_class::data_dependent: break;
     }

@@ -222,7 +222,7 @@ int report(int argc, char** argv) {
           command_line::lines_of_help(table)));
       return 0;
     }
-    if (page.empty()) throw command_line::bad_input("the page is missing; see `hpe report --help`");
+    if (page.empty()) throw command_line::bad_input("the argument PAGE is missing; see `hpe report --help`");
     const std::string place = fs::absolute(page);
     const fs::path folder = trace::folder_of_parts(place);
     const auto parts = read_parts(folder);

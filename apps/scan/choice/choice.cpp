@@ -44,7 +44,7 @@ split choose_split(const batch& what, const std::vector<device_traits>& devices,
   }
   reasons.push_back(work + (domains == 1
                                 ? ", which reach each other: MPS, so all devices share each problem (premise 4)"
-                                : ": fewer problems than link domains: MPS, so all devices share each problem"));
+                                : ", fewer problems than link domains: MPS, so all devices share each problem"));
   return split::mps;
 }
 

@@ -33,7 +33,7 @@ dlsym_function* find_finder() {
   for (const link_map* l = _r_debug.r_map; found == nullptr && l != nullptr; l = l->l_next)
     if (ends_with(l->l_name, "/libc.so.6"))
       found = reinterpret_cast<dlsym_function*>(interpose::defined_in(*l, "dlsym"));
-  if (found == nullptr) __builtin_trap();  // cannot happen: the C library has loaded the shim
+  if (found == nullptr) __builtin_trap();  // cannot happen: the shim is linked with the C library
   finder.store(found, std::memory_order_release);
   return found;
 }

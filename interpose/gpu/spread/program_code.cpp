@@ -14,7 +14,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-/// Returns the PTX texts in code that begins at an address. The code's own header states the size of the code.
+/// Returns the PTX texts in code that begins at an address. The header of a fat binary states its size; PTX text ends
+/// with a null character.
 std::vector<std::string> texts_in(const void* code) {
   const auto* const text = static_cast<const char*>(code);
   if (ptx::begins_with_fat_binary(text)) return {ptx::choose_ptx(ptx::read_fat_binary_in_memory(code)).text};

@@ -24,8 +24,9 @@ void require_root(MPI_Comm comm, int root) {
   if (root < 0 || root >= members(comm)) throw left_to_mpi{};
 }
 
-// Carries out a blocking call by messages if the ranks agree on this. make() returns the plan of this rank. Returns
-// nullopt in all ranks if they do not agree, or if hpe cannot interpret the arguments of one rank.
+// Carries out a blocking collective operation by an exchange of messages if all ranks agree to do so. make() returns
+// the plan of this rank. Returns nullopt in all ranks if they do not agree, or if hpe cannot interpret the arguments of
+// one rank.
 template <class Make>
 taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   near_group* const ranks = near_group::of(comm);
@@ -44,8 +45,8 @@ taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   return call.finish(comm);
 }
 
-// Begins a non-blocking call by messages, for any kind of memory. The call of memory() only checks the arguments, and
-// throws left_to_mpi if they are invalid.
+// Begins a non-blocking collective operation that exchanges messages, for any kind of memory. The call of memory() only
+// checks the arguments, and throws left_to_mpi if they are invalid.
 template <class Make>
 taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   near_group* const ranks = near_group::of_background(comm);

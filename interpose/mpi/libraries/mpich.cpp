@@ -36,7 +36,8 @@ bool stands_for_many(MPI_Request request) noexcept { return static_cast<unsigned
 bool status_is_silent() noexcept { return false; }
 bool shows_added_strings() noexcept { return false; }
 
-// MPICH has no means to call a function of another library while it waits.
+// Only newer versions of MPICH can call another library's function while an MPI call waits (MPIX_Async_start). hpe does
+// not use MPIX_Async_start.
 progress_function call_in_progress(int (*)()) { return nullptr; }
 
 namespace {
@@ -46,8 +47,8 @@ bool has_large_counts() {
   return has;
 }
 
-// Copies each argument of type MPI_Count to one of two lists, as the constructors with int have them: to `addresses` if
-// it is a number of bytes, otherwise to `integers`.
+// Copies each argument of type MPI_Count to the list in which the constructor with int arguments has this argument: to
+// `addresses` if it is a number of bytes, otherwise to `integers`.
 void put_in_order(type_contents& of, const std::vector<MPI_Count>& counts) {
   const auto split = [&](std::size_t integers) {
     const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(integers);

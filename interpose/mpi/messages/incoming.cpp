@@ -361,10 +361,10 @@ bool incoming::copy(const box_copy& shape, asking may_ask, const transfer_over& 
   return copy_directly(now.to, now.head.offered()->device, shape, queued_, then);
 }
 
-// Asks the sender to copy if the sender can write to the receive buffer and will probably begin the copy soon: its
-// thread waits in MPI, or several messages are in progress, so that the sender probably calls MPI to send further
-// messages. If both ranks use the same device, the lower rank makes the copies of both, because processes take turns on
-// a device.
+// Asks the sender to copy if the sender can write to the receive buffer and will probably begin the copy soon. hpe
+// assumes this if a thread of the sender waits in MPI, or if this rank has several operations in progress, because the
+// sender then probably calls MPI again. If both ranks use the same device, the lower rank makes the copies of both,
+// because without MPS processes take turns on a device.
 bool incoming::ask_for_push(const box_copy& shape) {
   offer_board* const board = offer_board::current();
   fetching& now = in<fetching>();

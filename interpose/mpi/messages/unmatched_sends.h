@@ -43,8 +43,8 @@ class unmatched_sends {
   /// Records that a receive has matched the message. Receives have then matched all earlier messages with the same
   /// address, too.
   void matched(std::uint64_t number);
-  /// Records that the sender copies the message to a receive that MPI will match with the message. is_next() of later
-  /// messages then treats this message as matched.
+  /// Records that the sender copies the message to the buffer of a receive before MPI has matched the two. is_next() of
+  /// later messages then treats this message as matched.
   void placed(std::uint64_t number);
   /// Whether all earlier messages with the same address are matched, or are marked by placed().
   [[nodiscard]] bool is_next(std::uint64_t number);

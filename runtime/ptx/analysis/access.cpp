@@ -357,7 +357,8 @@ class access_finder {
   }
 
   // Returns the term of the address that is a pointer: a variable, or a parameter that the kernel uses as a pointer. If
-  // the address has neither, returns its only 64-bit parameter or constant.
+  // the address has neither, returns its only 64-bit term that is a parameter, or an instruction's result that is the
+  // same in all threads of the grid during the whole launch.
   [[nodiscard]] std::optional<quantity_id> base_of(expression_id address) const {
     std::vector<quantity_id> sure, possible;
     for (const term& t : table_.at(address)) {

@@ -116,8 +116,8 @@ class wait_search {
 
   // Whether an instruction of the loop reads a value that another block writes, and thereby waits. A waiting thread
   // reads the same address in each iteration. Therefore an atomic operation whose address changes, and whose value
-  // reaches the end of the loop only through memory, is not a wait. For example, a search may mark one node of a graph
-  // after the other.
+  // reaches the end of the loop only through memory, is not a wait. For example, a search may mark the nodes of a
+  // graph, one after the other, by atomic operations.
   [[nodiscard]] bool waits_at(std::uint32_t position) {
     const instruction& i = function_.code[position];
     if (is_shared(i)) return false;
@@ -414,8 +414,9 @@ class wait_search {
            -*bytes < std::int64_t{l.vector} * bytes_of(l.types[0]);
   }
 
-  // Whether two addresses are certainly in different memory: in different arrays, or `one` in a shared or local
-  // variable and `other` not derived from this variable.
+  // Whether two addresses are certainly in different memory: in different arrays or in disjoint parts of an array;
+  // `one` in a shared variable or in local memory, and `other` in an array; or `one` in local memory that does not
+  // escape, and `other` not derived from the address of this memory.
   [[nodiscard]] bool are_apart(const location& one, const location& other) {
     const bool is_other_global = other.known != nullptr && is_in_arrays(*other.known);
     if (is_other_global && one.known != nullptr)

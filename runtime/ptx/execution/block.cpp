@@ -37,7 +37,7 @@ const char* sentence_of(trap::reason why) {
     case trap::reason::deadlock: return "waits for threads that will never arrive";
     case trap::reason::bad_function: return "called an address that is not a function";
     case trap::reason::surface: return "left a surface";
-    default: return "violated a rule of its instructions";
+    default: return "executed an invalid operation";
   }
 }
 

@@ -26,7 +26,7 @@ std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   for (std::uint32_t b = 0; b < end; ++b)
     for (const std::uint32_t to : successors(b)) before[to].push_back(b);
 
-  // `order` is the postorder of the reversed graph, from the end.
+  // `order` is the postorder of a depth-first search of the reversed graph, starting at `end`.
   std::vector<std::uint32_t> order, place(blocks.size() + 1, none);
   std::vector<bool> is_seen(blocks.size() + 1);
   std::vector<std::pair<std::uint32_t, std::size_t>> path{{end, 0}};
@@ -128,7 +128,8 @@ class block_values {
   }
 
   // After a branch on values that differ between threads, marks the blocks that only some of the threads may reach.
-  // Returns false if such a block contains a meeting or ends threads.
+  // Returns false if such a block contains a meeting or ends threads, if the branch itself is a meeting or ends
+  // threads, or if its paths do not join.
   bool note_ways(std::uint32_t branch) {
     std::vector<std::uint32_t> open = flow_.blocks()[branch].successors;
     const instruction& leaves = code_[flow_.blocks()[branch].last - 1];
@@ -153,8 +154,8 @@ class block_values {
   const control_flow& flow_;
   const std::vector<std::uint32_t> joins_;
   std::vector<bool> differs_;      // by register: the values may differ between threads
-  std::vector<bool> is_optional_;  // by block: whether perhaps only some threads reach it
-  std::set<std::uint32_t> parts_;  // blocks that end with a branch on values that differ
+  std::vector<bool> is_optional_;  // by block: whether possibly only some threads reach the block
+  std::set<std::uint32_t> parts_;  // blocks that end with a branch on values that differ between threads
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The patch replaces single tokens of a statement, and leaves all other tokens and the white space unchanged. Some code
-// must run before a statement, such as loads of addresses and stores of arguments. The patch inserts this code between
-// the statement's label and the statement.
+// The patch replaces single tokens of a statement, and leaves all other tokens and the white space unchanged. Some
+// code, such as loads of addresses and stores of arguments, must run before a statement. The patch inserts this code
+// between the statement's label and the statement.
 
 #include "runtime/ptx/patch/body_patch.h"
 

@@ -1,6 +1,6 @@
-// Two invariants. One CPU thread runs all threads of a cluster, so barriers in shared memory need no atomic operations.
-// Compiled code may call these functions, and stopping a kernel runs no destructors, so no object with a destructor may
-// exist where a function stops the kernel.
+// One CPU thread runs all threads of a cluster, so barriers in shared memory need no atomic operations. Compiled code
+// may call these functions. Stopping a kernel runs no destructors, so no object with a destructor may exist where a
+// function stops the kernel.
 
 #include "runtime/ptx/program/routine.h"
 

@@ -85,10 +85,10 @@ TEST(Run, AFileThatIsNoLibraryIsNoDriver) {
   const std::string place = folder;
   std::ofstream(place + "/libcuda.so.1") << "not a library";
   const std::string show = hpe + " run -- sh -c 'echo $LD_PRELOAD'";
-  // The machine may have a driver elsewhere, so the tests name the only driver to use.
+  // HPE_CUDA_DRIVER names the file, so that hpe does not find another driver of the machine.
   const outcome named = shell("HPE_CUDA_DRIVER=" + place + "/libcuda.so.1 " + show);
   EXPECT_EQ(named.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << named.text;
-  // If the folder contains a real driver, it is used.
+  // hpe uses a driver that the dynamic linker finds in the folder.
   std::filesystem::copy_file(HPE_TEST_STAND_IN, place + "/libcuda.so.1",
                              std::filesystem::copy_options::overwrite_existing);
   const outcome found = shell("LD_LIBRARY_PATH=" + place + " " + show);

@@ -81,7 +81,8 @@ class program {
 
   /// Makes any other call of the driver. Returns false if the call failed.
   bool call(const char* name, const std::function<CUresult()>& function);
-  /// Repeats a call until it succeeds. Reports an error if the third call fails, unless the device is lost.
+  /// Repeats a call until it succeeds. Reports an error if the third call fails, unless the device is lost or
+  /// is_given_up().
   void repeat(const char* name, const std::function<CUresult()>& function);
   /// The same as call() for hpe's C++ interface, which may throw.
   bool call_or_throw(const char* name, const std::function<void()>& function);

@@ -64,7 +64,8 @@ class record_operation final : public operation {
   std::shared_ptr<event> event_;
 };
 
-/// Waits for the last recording of an event before the launch of the graph.
+/// Waits for the event's latest recording: that of an earlier node of the same launch if there is one, otherwise the
+/// last recording before the graph was launched.
 class wait_operation final : public operation {
  public:
   wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}

@@ -33,7 +33,7 @@ class feeder {
 
  private:
   void run();
-  /// Sleeps until half of the ring of a stream in still_hungry_ is free, or until another stream is added.
+  /// Sleeps until a stream in still_hungry_ has a half-free ring, or until another stream is added.
   void sleep();
 
   std::unique_ptr<gate> gate_;

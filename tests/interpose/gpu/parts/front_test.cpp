@@ -14,6 +14,10 @@
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "tests/interpose/gpu/driver_under_test.h"
 
+// This program and libhpe.so both contain some variables of interpose/gpu, because the linker adds whole object files.
+// AddressSanitizer reads this function's result before the program starts.
+extern "C" const char* __asan_default_options() { return "detect_odr_violation=0"; }  // NOLINT(*reserved-identifier*)
+
 namespace {
 
 using namespace hpe::cuda_hooks;

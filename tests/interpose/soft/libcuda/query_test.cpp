@@ -1,5 +1,5 @@
-// Devices, contexts, kernels and words in hpe's libcuda.so.1: what queries return after each operation, and which
-// arguments are refused.
+// Devices, contexts, kernels, and words that streams write or wait for, in hpe's libcuda.so.1: what queries return
+// after each operation, and which arguments are refused.
 #include <cuda.h>
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@ TEST(Nvrtc, GivesPtxInPlaceOfMachineCode) {
             "NVRTC_ERROR_INVALID_OPTION\ndestroyed: 1\n");
 }
 
-// By the compute capability, programs choose the GPU for which they compile, or the kernels that they run.
+// Programs use the compute capability to choose the GPU for which they compile, or the kernels that they run.
 TEST(Capability, IsTheOneThatTheUserNames) {
   EXPECT_EQ(soft_run("env HPE_CUDA_CAPABILITY=8.6 " + cuda_program("driver-only")).text, "driver: 2 devices of 8.6\n");
   EXPECT_EQ(soft_run("env HPE_CUDA_CAPABILITY=7.5 " + cuda_program("small-shared")).text, "small: right\n");
@@ -50,8 +50,8 @@ TEST(Ptxas, KeepsPtx) {
   EXPECT_NE(of_nothing.text.find("no file of PTX"), std::string::npos) << of_nothing.text;
 }
 
-// Triton 3.9 uses ptxas-blackwell for compute capability 9.0 and later; earlier versions of Triton use it for 10.0 and
-// later.
+// For newer compute capabilities, Triton calls the program that TRITON_PTXAS_BLACKWELL_PATH names. Both variables must
+// name hpe's ptxas.
 TEST(Ptxas, IsBothOfTritons) {
   const outcome o =
       soft_run("sh -c 'test -x \"$TRITON_PTXAS_PATH\" && cmp $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH'");
