@@ -1,6 +1,7 @@
 #include "runtime/core/memory/backing.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/error.h"

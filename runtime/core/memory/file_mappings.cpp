@@ -5,6 +5,8 @@
 
 #include <sys/stat.h>
 
+#include <iterator>
+
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 

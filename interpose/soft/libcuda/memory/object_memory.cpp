@@ -30,7 +30,6 @@ namespace hpe::libcuda {
 using cudart::check;
 using cudart::failure;
 using cudart::process;
-using cudart::require;
 
 namespace {
 
@@ -172,7 +171,8 @@ object_memory::object_memory(int descriptor) {
   size_ = of.size;
   properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, {of.device}};
+  properties_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties_.location.id = of.device;
   properties_.allocFlags.usage = static_cast<unsigned short>(of.usage);
   properties_.allocFlags.gpuDirectRDMACapable = static_cast<unsigned char>(of.is_rdma_capable);
   file_ = std::make_unique<shared_file>(copy_of(descriptor));

@@ -74,10 +74,17 @@ bool receive(int from, T& message, int& descriptor) {
   return true;
 }
 
+inline CUmemLocation on_device(int device) {
+  CUmemLocation made{};
+  made.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  made.id = device;
+  return made;
+}
+
 inline CUmemAllocationProp shareable(int device) {
   CUmemAllocationProp made{};
   made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  made.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  made.location = on_device(device);
   made.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return made;
 }
@@ -91,7 +98,7 @@ inline CUresult open_memory(CUmemGenericAllocationHandle* memory, int descriptor
 inline CUresult map_memory(CUdeviceptr* address, CUmemGenericAllocationHandle memory, int device) {
   if (const CUresult failed = cuMemAddressReserve(address, piece, 0, 0, 0); failed != CUDA_SUCCESS) return failed;
   if (const CUresult failed = cuMemMap(*address, piece, 0, memory, 0); failed != CUDA_SUCCESS) return failed;
-  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {device}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const CUmemAccessDesc access{on_device(device), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   return cuMemSetAccess(*address, piece, &access, 1);
 }
 
