@@ -171,9 +171,9 @@ HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistrib
 HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
 
 /* Waits until the work that uses an allocation has finished, and frees the allocation. pointer is the address that
- * hpeMalloc, a variant of it or hpeExportOpen returned. Does nothing if pointer is NULL. Errors: HPE_ERROR_NOT_A_REGION
- * for any other address, including an address inside an allocation; HPE_ERROR_INVALID_ARGUMENT while bytes of the
- * allocation are exported (<hpe/node.h>). */
+ * hpeMalloc, a variant of it, hpeExportOpen or hpeReserve returned. Does nothing if pointer is NULL. Errors:
+ * HPE_ERROR_NOT_A_REGION for any other address, including an address inside an allocation; HPE_ERROR_INVALID_ARGUMENT
+ * while bytes of the allocation are exported (<hpe/node.h>). */
 HPE_API hpeStatus hpeFree(void* pointer);
 
 /* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges must not

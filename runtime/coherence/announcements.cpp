@@ -12,6 +12,7 @@ namespace hpe::coherence {
 namespace {
 
 std::uint64_t homes_in(const region& r, byte_range range) {
+  if (r.layout.mapped) return ~std::uint64_t{0};  // kernels of every device may use mapped files
   std::uint64_t homes = 0;
   for (std::uint64_t at = range.begin; at < range.end; at = r.end_of_home(at, range.end))
     homes |= std::uint64_t{1} << r.home_of(at);
@@ -46,7 +47,7 @@ bool announcements::remove(announcement_number number) {
 }
 
 announcement_number announcements::in_the_way(const region& r, byte_range range, bool write, bool watch) {
-  if (!any() || r.single_copy()) return 0;
+  if (!any() || r.ordered_by_program()) return 0;
   const std::uint64_t homes = homes_in(r, range);
   const auto meets = [&](const announced_use& its) {
     return its.region == r.id && (write || its.write) && overlap(its.range, range);

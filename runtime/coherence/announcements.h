@@ -33,7 +33,7 @@ class announcements {
   };
 
   /// Adds work that may use the ranges in `uses` and all memory with one of these homes (a bit for each home), except
-  /// host memory.
+  /// host memory. If `homes` is not 0, the work may also use all mapped files.
   announcement_number add(std::uint64_t homes, std::vector<announced_use> uses);
   /// Removes work that has finished. Returns true if in_the_way has returned this number in a call with `watch`. The
   /// caller must then make the lanes check their waiting requests.

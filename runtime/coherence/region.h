@@ -40,6 +40,9 @@ enum class region_kind : std::uint8_t {
 struct region_layout {
   region_kind kind = region_kind::device;
   bool open = false;  ///< host memory whose views are always open (hpeMallocOpen)
+  /// Host memory into which the program maps files (hpeMapFile). The granule table names the region only at the
+  /// granules where a file is mapped.
+  bool mapped = false;
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;                 ///< the end of the allocation: `first` + the requested size
   std::uint64_t extent = 0;                ///< mapped bytes: `bytes` rounded up to pages
@@ -157,6 +160,9 @@ class region {
   [[nodiscard]] std::uint64_t home_set() const noexcept { return home_set_; }
   /// Whether CPU code and device work use the same single copy.
   [[nodiscard]] bool single_copy() const noexcept { return layout.kind == region_kind::host; }
+  /// Whether the program itself orders CPU code and work that is announced or concurrent: it does so for host memory.
+  /// Mapped files are ordered like device memory.
+  [[nodiscard]] bool ordered_by_program() const noexcept { return single_copy() && !layout.mapped; }
 
   /// A lane calls this function before it checks whether announcements allow the lane to open a view.
   void open_soon() noexcept {

@@ -18,7 +18,7 @@ enum class segment_kind : std::uint8_t {
   host,     ///< regions whose home is the host
   striped,  ///< regions whose granules have different homes
   runtime,  ///< the runtime's own buffers; only their alias is used
-  foreign   ///< memory of other processes
+  foreign   ///< memory of other processes, and files that the program maps
 };
 
 struct segment {
@@ -82,8 +82,8 @@ class uvas {
   /// logged); the addresses must then not be used again.
   [[nodiscard]] bool unmap_view(void* p, std::size_t bytes) noexcept;
 
-  /// Maps a file of another process into the view and into the alias, in place of the shadow. The view is closed. If
-  /// map_foreign throws, a part of the range may be mapped; call unmap_foreign to unmap this part.
+  /// Maps a file of another process or of the program into the view and into the alias, in place of the shadow. The
+  /// view is closed. If map_foreign throws, a part of the range may be mapped; call unmap_foreign to unmap this part.
   void map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset);
   /// Unmaps the view, and maps the shadow into the alias again. Returns false in the same cases as unmap_view.
   [[nodiscard]] bool unmap_foreign(void* p, std::size_t bytes) noexcept;

@@ -135,11 +135,11 @@ point_set users_of_shadow(const coherence::region& r, byte_range bytes) {
   // Uploads are recorded as writers of the home. So is a launch that made a fetch useless; the launch waits for that
   // fetch. In a degraded region, such a fetch consisted of copies from several homes, and the launch may have waited
   // for only one of these copies. An eviction's copy also writes the shadow; it is recorded as a reader of the home. In
-  // a region with a single copy, kernels read the shadow itself.
+  // a region with a single copy, kernels read and write the shadow itself.
   point_set users;
-  if (r.single_copy()) {
+  if (r.ordered_by_program()) {
     r.order.before_concurrent(bytes, users);  // the host counts as concurrent work (submission::release)
-  } else if (r.degraded || r.resident.copied_out(bytes)) {
+  } else if (r.single_copy() || r.degraded || r.resident.copied_out(bytes)) {
     r.order.before_write(bytes, users);
   } else {
     r.order.before_read(bytes, users);

@@ -112,7 +112,7 @@ void submission::release(const device_access& access) {
   if (r.blocks().off_device() == 0) return;
   // Host memory has one copy. The program itself orders CPU code and concurrent work on this copy; for open memory, it
   // orders CPU code and all work.
-  if ((access.concurrent || r.layout.open) && r.single_copy()) return;
+  if ((access.concurrent || r.layout.open) && r.ordered_by_program()) return;
   r.writer.released();
 
   const block_run run = r.blocks_of(access.range);

@@ -46,7 +46,8 @@ allocator::allocator(const options& option, const work::resources& with, memory:
       regions_(regions),
       others_(others),
       maker_(option, with, space, granules, regions, faults, count, others, foreign),
-      mover_(with, space, granules, count, maker_.homes(), maker_.spare_addresses(), others, maker_.oversubscribes()) {
+      mover_(with, space, granules, count, maker_.homes(), maker_.spare_addresses(), others, maker_.oversubscribes()),
+      files_(with, granules, maker_) {
   const auto add_pool = [&](region_layout slab) {
     pools_.push_back(std::make_unique<pool>());
     slab.small = &pools_.back()->objects;
@@ -82,6 +83,7 @@ std::byte* allocator::allocate_striped(std::size_t bytes, std::vector<std::uint1
 }
 
 void allocator::free(void* pointer) {
+  if (files_.free(pointer)) return;
   const allocation found = require(pointer);
   HPE_REQUIRE(found.base == pointer, HPE_ERROR_NOT_A_REGION,
               "{} lies {} bytes inside the allocation of {} bytes at {}; free the first address of the allocation",

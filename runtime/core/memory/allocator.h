@@ -9,6 +9,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region_table.h"
+#include "runtime/core/memory/file_mappings.h"
 #include "runtime/core/memory/mover.h"
 #include "runtime/core/memory/region_maker.h"
 #include "runtime/fault/service.h"
@@ -30,7 +31,7 @@ struct allocation {
 /// Allocates, finds, moves and frees the program's memory. Thread-safe.
 class allocator {
  public:
-  /// foreign: the segment for memory that other processes export.
+  /// foreign: the segment for memory that other processes export, and for files that the program maps.
   allocator(const options& option, const work::resources& with, memory::uvas& space, memory::granule_table& granules,
             coherence::region_table& regions, fault::service& faults, counters& count, work::sharing& others,
             memory::segment_allocator& foreign);
@@ -48,8 +49,12 @@ class allocator {
     return maker_.adopt(parts, first, bytes, std::move(lease));
   }
 
-  /// Waits for the work that uses an allocation, and frees the allocation. Throws HPE_ERROR_NOT_A_REGION unless an
-  /// allocation starts at pointer, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
+  /// The ranges of addresses into which the program maps files.
+  [[nodiscard]] file_mappings& files() noexcept { return files_; }
+
+  /// Waits for the work that uses an allocation, and frees the allocation; a range of files() is also an allocation.
+  /// Throws HPE_ERROR_NOT_A_REGION unless an allocation starts at pointer, and HPE_ERROR_INVALID_ARGUMENT while bytes
+  /// of it are exported.
   void free(void* pointer);
 
   /// Waits for the work queued so far that uses an allocation.
@@ -115,6 +120,7 @@ class allocator {
   work::sharing& others_;
   region_maker maker_;
   mover mover_;
+  file_mappings files_;
   std::vector<std::unique_ptr<pool>>
       pools_;  // one for each device, then one for host memory, then one for open host memory
 };

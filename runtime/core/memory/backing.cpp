@@ -1,6 +1,7 @@
 #include "runtime/core/memory/backing.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -88,46 +89,111 @@ void backing::take(const region_layout& what, const parts& mapped) noexcept {
   }
 }
 
-region_layout opened_memory::open(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
-                                  std::uint64_t block_size, std::shared_ptr<const void> lease) {
+region_layout opened_memory::new_layout(std::uint64_t first, std::uint64_t bytes, std::uint64_t extent,
+                                        std::uint64_t block_size) {
   region_layout what;
   what.kind = region_kind::host;
   what.homes = {memory::host_home};
   what.first = first;
   what.bytes = first + bytes;
-  what.block_size = coherence::choose_block_size(bytes, block_size);
-  for (const device::shared_part& part : parts) what.extent += part.bytes;
-  what.base = addresses_.allocate(granules_for(what.extent));
+  what.block_size = block_size;
+  what.extent = extent;
+  what.base = addresses_.allocate(granules_for(extent));
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
-              "no address space is left for {} bytes of memory of other processes (HPE_SEGMENT_SIZE)", what.extent);
-  std::vector<std::uint64_t> done;
+              "no address space is left for {} bytes of mapped files or memory of other processes (HPE_SEGMENT_SIZE)",
+              extent);
   try {
-    done.reserve(parts.size());
-    std::byte* at = what.base;
-    for (const device::shared_part& part : parts) {
-      devices_.register_host(at, part.bytes, part.file, static_cast<std::int64_t>(part.offset));
-      done.push_back(part.bytes);
-      space_.map_foreign(at, part.bytes, part.file, part.offset);
-      at += part.bytes;
-    }
     const lock_guard lock(mutex_);
-    open_[what.base] = {done, std::move(lease)};
+    open_[what.base];
   } catch (...) {
-    unmap(what, done);
+    addresses_.free(what.base, granules_for(extent));
     throw;
   }
   return what;
 }
 
-void opened_memory::unmap(const region_layout& what, std::span<const std::uint64_t> sizes) noexcept {
-  bool unmapped = true;
-  std::byte* at = what.base;
-  for (const std::uint64_t bytes : sizes) {
-    devices_.unregister_host(at, bytes);
-    unmapped = space_.unmap_foreign(at, bytes) && unmapped;
-    at += bytes;
+void opened_memory::map(std::byte* address, std::uint64_t bytes, int file, std::uint64_t offset) {
+  devices_.register_host(address, bytes, file, static_cast<std::int64_t>(offset));
+  try {
+    space_.map_foreign(address, bytes, file, offset);
+  } catch (...) {
+    unmap(address, bytes);
+    throw;
   }
-  if (unmapped) addresses_.free(what.base, granules_for(what.extent));
+}
+
+bool opened_memory::unmap(std::byte* address, std::uint64_t bytes) noexcept {
+  devices_.unregister_host(address, bytes);
+  return space_.unmap_foreign(address, bytes);
+}
+
+region_layout opened_memory::open(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
+                                  std::uint64_t block_size, std::shared_ptr<const void> lease) {
+  std::uint64_t extent = 0;
+  for (const device::shared_part& part : parts) extent += part.bytes;
+  region_layout what = new_layout(first, bytes, extent, coherence::choose_block_size(bytes, block_size));
+  try {
+    std::uint64_t at = 0;
+    for (const device::shared_part& part : parts) {
+      add(what, {at, at + part.bytes}, part.file, part.offset);
+      at += part.bytes;
+    }
+  } catch (...) {
+    close(what);
+    throw;
+  }
+  const lock_guard lock(mutex_);
+  open_.at(what.base).lease = std::move(lease);
+  return what;
+}
+
+region_layout opened_memory::reserve(std::uint64_t bytes) {
+  region_layout what = new_layout(0, bytes, bytes, granule_size);
+  what.mapped = true;
+  return what;
+}
+
+void opened_memory::add(const region_layout& to, coherence::byte_range range, int file, std::uint64_t offset) {
+  const lock_guard lock(mutex_);
+  std::map<std::uint64_t, std::uint64_t>& mapped = open_.at(to.base).parts;
+  const auto after = mapped.lower_bound(range.begin);
+  const bool is_free = (after == mapped.end() || after->first >= range.end) &&
+                       (after == mapped.begin() || std::prev(after)->first + std::prev(after)->second <= range.begin);
+  HPE_REQUIRE(is_free, HPE_ERROR_INVALID_ARGUMENT,
+              "a file is to be mapped to the {} bytes at {}, but a file is mapped in this range already", range.size(),
+              static_cast<void*>(to.base + range.begin));
+  const auto made = mapped.emplace(range.begin, range.size()).first;
+  try {
+    map(to.base + range.begin, range.size(), file, offset);
+  } catch (...) {
+    mapped.erase(made);
+    throw;
+  }
+}
+
+void opened_memory::require_whole(const opened& memory, coherence::byte_range range) {
+  for (std::uint64_t at = range.begin; at < range.end;) {
+    const auto part = memory.parts.find(at);
+    HPE_REQUIRE(part != memory.parts.end() && part->second <= range.end - at, HPE_ERROR_INVALID_ARGUMENT,
+                "files are to be unmapped from {} bytes, but these bytes do not consist of whole mappings",
+                range.size());
+    at += part->second;
+  }
+}
+
+void opened_memory::require_whole(const region_layout& what, coherence::byte_range range) const {
+  const lock_guard lock(mutex_);
+  require_whole(open_.at(what.base), range);
+}
+
+void opened_memory::remove(const region_layout& from, coherence::byte_range range) {
+  const lock_guard lock(mutex_);
+  opened& memory = open_.at(from.base);
+  require_whole(memory, range);
+  for (auto part = memory.parts.find(range.begin); part != memory.parts.end() && part->first < range.end;) {
+    if (!unmap(from.base + part->first, part->second)) memory.leaks = true;
+    part = memory.parts.erase(part);
+  }
 }
 
 void opened_memory::close(const region_layout& what) noexcept {
@@ -136,7 +202,9 @@ void opened_memory::close(const region_layout& what) noexcept {
     const lock_guard lock(mutex_);
     closed = open_.extract(what.base);
   }
-  unmap(what, closed.mapped().sizes);
+  bool released = !closed.mapped().leaks;
+  for (const auto& [offset, bytes] : closed.mapped().parts) released = unmap(what.base + offset, bytes) && released;
+  if (released) addresses_.free(what.base, granules_for(what.extent));
 }
 
 }  // namespace hpe::core

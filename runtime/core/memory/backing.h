@@ -50,12 +50,12 @@ class backing {
   work::host_memory& host_;
 };
 
-/// Memory that other processes have exported and that this process has opened (hpeExportOpen). Opened memory is mapped
-/// like host memory: in the view, in the alias, and for all devices, at an address of the UVAS. The files of the other
-/// process are mapped in place of the shadow. Only soft devices support opened memory. Thread-safe.
+/// Regions of files: memory that other processes have exported and that this process has opened (hpeExportOpen), and
+/// files that the program maps (hpeMapFile). The files are mapped like host memory, but in place of the shadow: in the
+/// view, in the alias, and for all devices, at an address of the UVAS. Only soft devices support this. Thread-safe.
 class opened_memory {
  public:
-  /// addresses: the segment for memory of other processes.
+  /// addresses: the segment for these regions.
   opened_memory(device::device_set& devices, memory::uvas& space, memory::segment_allocator& addresses)
       : devices_(devices), space_(space), addresses_(addresses) {}
 
@@ -65,23 +65,42 @@ class opened_memory {
   coherence::region_layout open(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                 std::uint64_t block_size, std::shared_ptr<const void> lease);
 
+  /// Reserves the addresses of a region without memory. `bytes` is a multiple of the granule.
+  coherence::region_layout reserve(std::uint64_t bytes);
+  /// Maps a part of a file into a region. The range consists of whole pages. Throws HPE_ERROR_INVALID_ARGUMENT if a
+  /// file is mapped in a part of the range already. If add throws, nothing is mapped.
+  void add(const coherence::region_layout& to, coherence::byte_range range, int file, std::uint64_t offset);
+  /// Undoes calls of add(). No queued work may use the memory. Throws HPE_ERROR_INVALID_ARGUMENT, and unmaps nothing,
+  /// if the range does not consist of whole ranges of these calls.
+  void remove(const coherence::region_layout& from, coherence::byte_range range);
+  /// Throws the errors of remove().
+  void require_whole(const coherence::region_layout& what, coherence::byte_range range) const;
+
   /// Unmaps the memory of a region; no queued work may use it. If the system does not release the addresses, they are
   /// not reused.
   void close(const coherence::region_layout& what) noexcept;
 
  private:
   struct opened {
-    std::vector<std::uint64_t> sizes;  // the sizes of the parts, as registered with the devices
+    // The offset and the size of each part, as registered with the devices.
+    std::map<std::uint64_t, std::uint64_t> parts;
+    bool leaks = false;  // the system has not released some addresses
     std::shared_ptr<const void> lease;
   };
 
-  /// Unmaps the parts and frees the addresses.
-  void unmap(const coherence::region_layout& what, std::span<const std::uint64_t> sizes) noexcept;
+  /// Reserves addresses for a region without memory.
+  coherence::region_layout new_layout(std::uint64_t first, std::uint64_t bytes, std::uint64_t extent,
+                                      std::uint64_t block_size);
+  /// Maps one part. If map throws, nothing is mapped.
+  void map(std::byte* address, std::uint64_t bytes, int file, std::uint64_t offset);
+  /// Unmaps one part. Returns false if the system does not release its addresses.
+  bool unmap(std::byte* address, std::uint64_t bytes) noexcept;
+  static void require_whole(const opened& memory, coherence::byte_range range);
 
   device::device_set& devices_;
   memory::uvas& space_;
   memory::segment_allocator& addresses_;
-  mutex mutex_;
+  mutable mutex mutex_;
   std::map<std::byte*, opened> open_ HPE_GUARDED_BY(mutex_);  // memory by the base of its region
 };
 

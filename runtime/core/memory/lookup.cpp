@@ -39,6 +39,7 @@ allocation allocator::require(const void* p, std::size_t bytes) const {
   HPE_REQUIRE(bytes <= found.bytes - offset, HPE_ERROR_NOT_A_REGION,
               "{} bytes at {} reach {} bytes past the end of the allocation of {} bytes at {}", bytes, p,
               bytes - (found.bytes - offset), found.bytes, static_cast<void*>(found.base));
+  if (found.region->layout.mapped) files_.require_mapped(*found.region, {offset, offset + bytes});
   return found;
 }
 

@@ -162,7 +162,7 @@ backing::parts region_maker::give_memory(const region_layout& what) {
   return {};
 }
 
-void region_maker::publish(const region_layout& what, const backing::parts& mapped, bool at_home) {
+region& region_maker::publish(const region_layout& what, const backing::parts& mapped, bool at_home) {
   std::uint64_t ahead = option_.prefetch_window;
   if (what.kind != region_kind::host) ahead = std::min(ahead, with_.devices.at(what.homes[0]).info().most_ahead);
   region& r = regions_.take(what.homes[0]);
@@ -184,10 +184,12 @@ void region_maker::publish(const region_layout& what, const backing::parts& mapp
     regions_.give_back(r);
     throw;
   }
+  if (what.mapped) return r;
   granules_.assign(what.base, granules_for(what.bytes), {r.id, what.homes[0]});
   if (what.homes.size() > 1)
     for (std::size_t g = 0; g < what.homes.size(); ++g)
       granules_.set_home(what.base + g * granule_size, 1, what.homes[g]);
+  return r;
 }
 
 std::byte* region_maker::adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
@@ -200,6 +202,17 @@ std::byte* region_maker::adopt(std::span<const device::shared_part> parts, std::
     throw;
   }
   return what.base + first;
+}
+
+region& region_maker::reserve(std::size_t bytes) {
+  require_size(bytes);
+  const region_layout what = opened_.reserve(bytes);
+  try {
+    return publish(what, {}, false);
+  } catch (...) {
+    opened_.close(what);
+    throw;
+  }
 }
 
 void region_maker::require_unexported(const region& r, byte_range bytes) {

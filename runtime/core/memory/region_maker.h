@@ -23,7 +23,7 @@ namespace hpe::core {
 /// Creates regions (allocates their addresses and their memory) and removes them. Thread-safe.
 class region_maker {
  public:
-  /// foreign: the segment for memory that other processes export.
+  /// foreign: the segment for memory that other processes export, and for files that the program maps.
   region_maker(const options& option, const work::resources& with, memory::uvas& space, memory::granule_table& granules,
                coherence::region_table& regions, fault::service& faults, counters& count, work::sharing& others,
                memory::segment_allocator& foreign);
@@ -39,6 +39,10 @@ class region_maker {
   /// opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                  std::shared_ptr<const void> lease);
+  /// Creates a region without memory, which files() can map; see opened_memory::reserve. The caller enters the granules
+  /// with memory in the granule table.
+  [[nodiscard]] coherence::region& reserve(std::size_t bytes);
+  [[nodiscard]] opened_memory& files() noexcept { return opened_; }
 
   /// Waits for the work that uses a region, and removes the region. Throws HPE_ERROR_NOT_A_REGION if another thread has
   /// removed it, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
@@ -70,7 +74,7 @@ class region_maker {
   /// Maps the device memory of a new region. Returns no ranges if device memory is short and allocations may exceed
   /// device memory. In this case, device memory is mapped when device work uses the region.
   [[nodiscard]] backing::parts give_memory(const coherence::region_layout& what);
-  void publish(const coherence::region_layout& what, const backing::parts& mapped, bool at_home);
+  coherence::region& publish(const coherence::region_layout& what, const backing::parts& mapped, bool at_home);
   void give_back_memory(const coherence::region_layout& what, const backing::parts& mapped, bool shadow_used) noexcept;
   memory::segment_allocator& segment_for(const coherence::region_layout& made);
   memory::segment_allocator& segment_of(const std::byte* address);

@@ -28,7 +28,7 @@ std::vector<announcer::announced_use> announcer::resolve(std::span<const hpeAcce
                 "access mode {} is none of HPE_IN (1), HPE_OUT (2) and HPE_INOUT (3)", static_cast<int>(a.mode));
     if (!space_.contains(a.address)) continue;
     const allocation found = memory_.require(a.address, a.size);
-    if (found.region->single_copy()) continue;
+    if (found.region->ordered_by_program()) continue;
     const std::uint64_t begin = found.region->offset_of(a.address);
     const std::uint64_t end = a.size != 0 ? begin + a.size : found.region->offset_of(found.base) + found.bytes;
     uses.push_back({found.region->id, {begin, end}, a.mode != HPE_IN});
@@ -42,9 +42,10 @@ void announcer::release(std::uint64_t homes, std::span<const announced_use> uses
     region& r = regions_.at(number);
     if (!r.open_to_host) continue;
     const lock_guard lock(r.mutex);
-    if (!r.alive || r.single_copy()) continue;
+    if (!r.alive || r.ordered_by_program()) continue;
     r.close_to_host();
-    if (r.open_to_host && (r.home_set() & homes) != 0) accesses.push_back({&r, r.whole(), HPE_INOUT, true});
+    if (r.open_to_host && (r.layout.mapped || (r.home_set() & homes) != 0))
+      accesses.push_back({&r, r.whole(), HPE_INOUT, true});
   }
   // Upload the host's bytes even if the work overwrites them: earlier work may still read them.
   for (const announced_use& each : uses) {

@@ -38,6 +38,9 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
               "an export of 0 bytes at {} was asked for; the smallest has 1 byte", p);
   const allocation found = memory_.require(p, bytes);
   region& r = *found.region;
+  HPE_REQUIRE(!r.layout.mapped, HPE_ERROR_NOT_SUPPORTED,
+              "{} is in a mapped file, which cannot be exported; send the descriptor of the file to the other process",
+              p);
   HPE_REQUIRE(space_.segment_of(p).kind != memory::segment_kind::foreign, HPE_ERROR_NOT_SUPPORTED,
               "{} is memory of another process, opened here; the process that allocated it can export it", p);
   const byte_range range{r.offset_of(p), r.offset_of(p) + bytes};

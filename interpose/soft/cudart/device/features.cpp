@@ -14,9 +14,6 @@ struct feature {
 constexpr const char* green_contexts = "soft devices have no green contexts, which divide a GPU's multiprocessors";
 constexpr const char* external = "soft devices have no external memory and semaphores";
 constexpr const char* graphics = "soft devices have no graphics (OpenGL, Direct3D, EGL, VDPAU)";
-constexpr const char* not_shared =
-    "soft devices have no mapped memory that several processes share; cuIpcGetMemHandle and "
-    "cuMemPoolExportToShareableHandle share memory of cuMemAlloc and of pools";
 constexpr const char* sparse = "soft devices have no sparse arrays";
 
 constexpr std::array features{
@@ -31,9 +28,8 @@ constexpr std::array features{
     feature{"TensorMap",
             "soft devices have no tensor maps, by which GPUs of compute capability 9.0 and later copy tiles"},
     feature{"Multicast", "soft devices have no multicast memory, which is a part of NVLink switches"},
-    feature{"MemExportToShareableHandle", not_shared},
-    feature{"MemImportFromShareableHandle", not_shared},
-    feature{"MemGetHandleForAddressRange", not_shared},
+    feature{"MemGetHandleForAddressRange",
+            "soft devices have no dma-buf handles, by which other drivers use a GPU's memory"},
     feature{"ImportExternal", external},
     feature{"ExternalMemory", external},
     feature{"DestroyExternal", external},

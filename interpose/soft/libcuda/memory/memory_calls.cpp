@@ -11,6 +11,7 @@
 #include "interpose/soft/cudart/memory/memory_table.h"
 #include "interpose/soft/libcuda/call.h"
 #include "interpose/soft/libcuda/contexts.h"
+#include "interpose/soft/libcuda/memory/virtual_memory_management.h"
 
 using namespace hpe::libcuda;
 using hpe::cudart::allocation;
@@ -74,6 +75,9 @@ void tell_attribute(void* data, CUpointer_attribute attribute, const void* point
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return tell(data, of.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return tell(data, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return tell(data, of.kind == memory_kind::mapped
+                            ? unsigned{virtual_memory::of_process().handle_types(address_of(pointer))}
+                            : 0U);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return tell(data, 0U);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return tell(data, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {

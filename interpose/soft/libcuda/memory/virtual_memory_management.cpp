@@ -6,12 +6,13 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "hpe/hpe.h"
+#include "hpe/map.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
-#include "interpose/soft/cudart/device/features.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
 #include "interpose/soft/libcuda/call.h"
 
@@ -26,6 +27,21 @@ namespace {
 
 bool is_whole(std::size_t bytes) { return bytes > 0 && bytes % virtual_memory::granularity == 0; }
 
+[[noreturn]] void refuse_handle_type() {
+  throw failure(
+      cudaErrorNotSupported,
+      "soft devices export mapped memory only as file descriptors (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)");
+}
+
+/// Throws cudaErrorInvalidValue for a value that is no type of handles, and cudaErrorNotSupported for a type that soft
+/// devices do not have.
+void require_descriptors(CUmemAllocationHandleType type) {
+  if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return;
+  require(type == CU_MEM_HANDLE_TYPE_WIN32 || type == CU_MEM_HANDLE_TYPE_WIN32_KMT || type == CU_MEM_HANDLE_TYPE_FABRIC,
+          cudaErrorInvalidValue);
+  refuse_handle_type();
+}
+
 void require_device(const CUmemLocation& location) {
   // Soft devices do not support mapped memory on the host.
   require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, cudaErrorNotSupported);
@@ -34,18 +50,18 @@ void require_device(const CUmemLocation& location) {
 
 }  // namespace
 
-virtual_memory::object::~object() {
-  if (kept != nullptr) ::hpeFree(kept);
+virtual_memory& virtual_memory::of_process() {
+  static auto* const only = new virtual_memory;
+  return *only;
 }
 
 CUdeviceptr virtual_memory::reserve(std::size_t bytes, std::size_t alignment) {
   const std::size_t aligned = std::max(alignment, granularity);
-  require(is_whole(bytes) && (aligned & (aligned - 1)) == 0, cudaErrorInvalidValue);
+  require(is_whole(bytes) && (aligned & (aligned - 1)) == 0 && bytes <= SIZE_MAX - aligned, cudaErrorInvalidValue);
   reservation made;
   made.size = bytes;
-  made.device = process().current_device();
-  check(::hpeMallocOn(&made.memory, bytes + aligned, made.device));
-  const auto base = (reinterpret_cast<CUdeviceptr>(made.memory) + aligned - 1) / aligned * aligned;
+  check(::hpeReserve(&made.addresses, bytes + (aligned - granularity)));
+  const auto base = (reinterpret_cast<CUdeviceptr>(made.addresses) + aligned - 1) / aligned * aligned;
   const std::scoped_lock lock(mutex_);
   reservations_.emplace(base, std::move(made));
   return base;
@@ -56,21 +72,30 @@ void virtual_memory::free(CUdeviceptr base, std::size_t bytes) {
   const auto found = reservations_.find(base);
   require(found != reservations_.end() && found->second.size == bytes && found->second.mappings.empty(),
           cudaErrorInvalidValue);
-  check(::hpeFree(found->second.memory));
+  check(::hpeFree(found->second.addresses));
   reservations_.erase(found);
 }
 
 CUmemGenericAllocationHandle virtual_memory::create(std::size_t bytes, const CUmemAllocationProp& properties) {
   require(is_whole(bytes) && properties.type == CU_MEM_ALLOCATION_TYPE_PINNED, cudaErrorInvalidValue);
-  if (properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
-    throw failure(cudaErrorNotSupported, cudart::missing_feature("cuMemExportToShareableHandle"));
+  if ((properties.requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) refuse_handle_type();
   require_device(properties.location);
-  auto made = std::make_shared<object>();
-  made->size = bytes;
-  made->properties = properties;
+  return enter(std::make_shared<object>(bytes, properties));
+}
+
+CUmemGenericAllocationHandle virtual_memory::open(int descriptor) {
+  return enter(std::make_shared<object>(descriptor));
+}
+
+CUmemGenericAllocationHandle virtual_memory::enter(pointer made) {
   const std::scoped_lock lock(mutex_);
   objects_.emplace(++made_, std::move(made));
   return made_;
+}
+
+int virtual_memory::descriptor(CUmemGenericAllocationHandle handle) {
+  const std::scoped_lock lock(mutex_);
+  return find(handle)->memory.descriptor();
 }
 
 virtual_memory::pointer virtual_memory::find(CUmemGenericAllocationHandle handle) {
@@ -99,7 +124,7 @@ CUmemGenericAllocationHandle virtual_memory::retain(CUdeviceptr address) {
 
 CUmemAllocationProp virtual_memory::properties(CUmemGenericAllocationHandle handle) {
   const std::scoped_lock lock(mutex_);
-  return find(handle)->properties;
+  return find(handle)->memory.properties();
 }
 
 std::pair<const CUdeviceptr, virtual_memory::reservation>& virtual_memory::around(CUdeviceptr address,
@@ -147,7 +172,7 @@ void virtual_memory::enter_again(reservation& changed) {
       process().memory().add({.base = base,
                               .size = end - first->first,
                               .kind = cudart::memory_kind::mapped,
-                              .device = first->second.what->properties.location.id,
+                              .device = first->second.what->memory.properties().location.id,
                               .flags = first->second.devices});
       changed.entered.push_back(base);
     }
@@ -159,18 +184,13 @@ void virtual_memory::map(CUdeviceptr address, std::size_t bytes, CUmemGenericAll
   const std::scoped_lock lock(mutex_);
   reservation& in = around(address, bytes).second;
   const pointer what = find(handle);
-  require(is_whole(bytes) && bytes <= what->size && address % granularity == 0, cudaErrorInvalidValue);
+  require(is_whole(bytes) && bytes <= what->memory.size() && address % granularity == 0, cudaErrorInvalidValue);
   const auto after = in.mappings.lower_bound(address);
   const bool is_free =
       (after == in.mappings.end() || after->first >= address + bytes) &&
       (after == in.mappings.begin() || std::prev(after)->first + std::prev(after)->second.size <= address);
   require(is_free, cudaErrorInvalidValue);
-  require(!what->is_mapped, cudaErrorNotSupported);
-  if (what->kept != nullptr) {
-    check(::hpeMemcpy(pointer_of(address), what->kept, bytes));
-    check(::hpeFree(std::exchange(what->kept, nullptr)));
-  }
-  what->is_mapped = true;
+  what->memory.map(address, bytes);
   in.mappings[address] = {bytes, what, 0};
 }
 
@@ -178,16 +198,13 @@ void virtual_memory::unmap(CUdeviceptr address, std::size_t bytes) {
   process().finish_work();
   const std::scoped_lock lock(mutex_);
   reservation& in = around(address, bytes).second;
+  std::vector<pointer> unmapped;  // destroyed after their memory has been unmapped
   for (const auto each : whole_mappings(in, address, bytes)) {
-    object& what = *each->second.what;
-    if (what.handles > 0) {
-      check(::hpeMallocOn(&what.kept, what.size, what.properties.location.id));
-      check(::hpeMemcpy(what.kept, pointer_of(each->first), each->second.size));
-    }
-    what.is_mapped = false;
+    unmapped.push_back(std::move(each->second.what));
     in.mappings.erase(each);
   }
   enter_again(in);
+  if (bytes != 0) check(::hpeUnmapFile(pointer_of(address), bytes));
 }
 
 void virtual_memory::set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc& who) {
@@ -207,6 +224,11 @@ bool virtual_memory::may_access(CUdeviceptr address, int device) {
   return (mapping_at(address).devices >> device & 1U) != 0;
 }
 
+CUmemAllocationHandleType virtual_memory::handle_types(CUdeviceptr address) {
+  const std::scoped_lock lock(mutex_);
+  return mapping_at(address).what->memory.properties().requestedHandleTypes;
+}
+
 }  // namespace hpe::libcuda
 
 using namespace hpe::libcuda;
@@ -214,10 +236,7 @@ using hpe::cudart::require;
 
 namespace {
 
-virtual_memory& mapped() {
-  static auto* const only = new virtual_memory;
-  return *only;
-}
+virtual_memory& mapped() { return virtual_memory::of_process(); }
 
 }  // namespace
 
@@ -264,6 +283,26 @@ CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handl
 CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
                                                         CUmemGenericAllocationHandle handle) {
   return call("cuMemGetAllocationPropertiesFromHandle", [&] { given(properties) = mapped().properties(handle); });
+}
+
+/// Writes an int to `handle`: a descriptor, which the program owns.
+CUresult CUDAAPI cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHandle memory,
+                                              CUmemAllocationHandleType type, unsigned long long flags) {
+  return call("cuMemExportToShareableHandle", [&] {
+    require(handle != nullptr && flags == 0, cudaErrorInvalidValue);
+    require_descriptors(type);
+    *static_cast<int*>(handle) = mapped().descriptor(memory);
+  });
+}
+
+/// `handle` is a descriptor, converted to a pointer. After the call, the program may close the descriptor.
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* memory, void* handle,
+                                                CUmemAllocationHandleType type) {
+  return call("cuMemImportFromShareableHandle", [&] {
+    require(memory != nullptr, cudaErrorInvalidValue);
+    require_descriptors(type);
+    *memory = mapped().open(static_cast<int>(reinterpret_cast<std::intptr_t>(handle)));
+  });
 }
 
 CUresult CUDAAPI cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset,

@@ -12,14 +12,13 @@
 #include <mutex>
 #include <vector>
 
+#include "interpose/soft/libcuda/memory/object_memory.h"
+
 namespace hpe::libcuda {
 
-/// On soft devices, there is no memory without an address. So a reserved range is an allocation of hpe, whose pages are
-/// allocated when they are first touched, and a mapped memory object uses the memory of the range. If the program
-/// unmaps an object but keeps its handle, hpe keeps the object's bytes in another allocation until the program maps the
-/// object again. An object can be mapped only once at a time. Unlike GPUs, soft devices do not refuse copies to a part
-/// of a reserved range that is not mapped. Thread-safe. The functions throw `failure`, mostly with
-/// cudaErrorInvalidValue, and hpe::error.
+/// A reserved range is a range of hpeReserve, and a memory object is a part of a file, which hpeMapFile maps. The
+/// program can map an object to several addresses, and can share it with other processes by a file descriptor.
+/// Thread-safe. The functions throw `failure`, mostly with cudaErrorInvalidValue, and hpe::error.
 class virtual_memory {
  public:
   static constexpr std::size_t granularity = std::size_t{2} << 20;  // as on GPUs
@@ -32,6 +31,10 @@ class virtual_memory {
   /// Returns a handle of the object that is mapped at the address.
   CUmemGenericAllocationHandle retain(CUdeviceptr address);
   CUmemAllocationProp properties(CUmemGenericAllocationHandle handle);
+  /// Returns a file descriptor of an object (object_memory::descriptor).
+  int descriptor(CUmemGenericAllocationHandle handle);
+  /// Returns a handle of the object with this file descriptor, which any process may have returned.
+  CUmemGenericAllocationHandle open(int descriptor);
 
   void map(CUdeviceptr address, std::size_t bytes, CUmemGenericAllocationHandle handle);
   void unmap(CUdeviceptr address, std::size_t bytes);  ///< the range must consist of whole mappings; waits for all work
@@ -40,15 +43,18 @@ class virtual_memory {
   /// can also write it.
   void set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc& who);
   bool may_access(CUdeviceptr address, int device);
+  /// Returns the types of handles by which the program can export the object that is mapped at the address.
+  CUmemAllocationHandleType handle_types(CUdeviceptr address);
+
+  /// Returns the only object of this class in the process, which is never destroyed.
+  static virtual_memory& of_process();
 
  private:
   struct object {
-    std::size_t size = 0;
-    CUmemAllocationProp properties{};
+    object_memory memory;
     int handles = 1;  // the number of references that the program owns
-    bool is_mapped = false;
-    void* kept = nullptr;  // the bytes of an object that was unmapped; null if it is mapped or has never been mapped
-    ~object();
+    template <class... From>
+    explicit object(const From&... from) : memory(from...) {}
   };
   using pointer = std::shared_ptr<object>;
   struct mapping {
@@ -57,9 +63,8 @@ class virtual_memory {
     unsigned devices = 0;  // contains a bit for each device that may use the mapping
   };
   struct reservation {
-    void* memory = nullptr;  // the allocation of hpe that contains the aligned range
+    void* addresses = nullptr;  // the range of hpeReserve that contains the aligned range
     std::size_t size = 0;
-    int device = 0;
     std::map<CUdeviceptr, mapping> mappings;
     std::vector<void*> entered;  // the mappings that were added to the memory table
   };
@@ -70,6 +75,7 @@ class virtual_memory {
   std::vector<std::map<CUdeviceptr, mapping>::iterator> whole_mappings(reservation& in, CUdeviceptr address,
                                                                        std::size_t bytes);
   pointer find(CUmemGenericAllocationHandle handle);
+  CUmemGenericAllocationHandle enter(pointer made);
   static void enter_again(reservation& changed);
 
   std::mutex mutex_;

@@ -133,15 +133,16 @@ TEST_F(Driver, NamesTheFeaturesThatSoftDevicesLack) {
   };
   int file = 0;
   CUmemGenericAllocationHandle memory = 0;
-  CUmemAllocationProp shareable{};
-  shareable.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  shareable.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  shareable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  const std::string of_export =
-      told_by([&] { return cuMemExportToShareableHandle(&file, 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0); });
-  EXPECT_NE(of_export.find("no mapped memory that several processes share"), std::string::npos) << of_export;
-  const std::string of_create = told_by([&] { return cuMemCreate(&memory, std::size_t{2} << 20, &shareable, 0); });
-  EXPECT_NE(of_create.find("no mapped memory that several processes share"), std::string::npos) << of_create;
+  CUmemAllocationProp of_fabric{};
+  of_fabric.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  of_fabric.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  of_fabric.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+  const std::string of_create = told_by([&] { return cuMemCreate(&memory, std::size_t{2} << 20, &of_fabric, 0); });
+  EXPECT_NE(of_create.find("export mapped memory only as file descriptors"), std::string::npos) << of_create;
+  const std::string of_range = told_by([&] {
+    return cuMemGetHandleForAddressRange(&file, 0, std::size_t{2} << 20, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  });
+  EXPECT_NE(of_range.find("no dma-buf handles"), std::string::npos) << of_range;
   const std::string of_map = told_by([] { return cuTensorMapReplaceAddress(nullptr, nullptr); });
   EXPECT_NE(of_map.find("no tensor maps"), std::string::npos) << of_map;
 }
@@ -241,9 +242,16 @@ TEST_F(Mapped, BytesMoveWithTheirMemory) {
   EXPECT_EQ(bytes, std::vector<unsigned char>(unit_, 77));
 }
 
-TEST_F(Mapped, MemoryHasOneAddressAtATime) {
+TEST_F(Mapped, MemoryMayHaveSeveralAddresses) {
   EXPECT_EQ(cuMemMap(base_, unit_, 0, memory_, 0), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemMap(base_ + unit_, unit_, 0, memory_, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemMap(base_ + unit_, unit_, 0, memory_, 0), CUDA_SUCCESS);
+  open(base_);
+  open(base_ + unit_);
+  EXPECT_EQ(cuMemsetD8(base_, 55, unit_), CUDA_SUCCESS);
+  unsigned char last = 0;
+  EXPECT_EQ(cuMemcpyDtoH(&last, base_ + 2 * unit_ - 1, 1), CUDA_SUCCESS);
+  EXPECT_EQ(last, 55);
+  EXPECT_EQ(cuMemUnmap(base_ + unit_, unit_), CUDA_SUCCESS);
   EXPECT_EQ(cuMemMap(base_, unit_, 0, memory_, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAddressFree(base_, 2 * unit_), CUDA_ERROR_INVALID_VALUE);
   CUmemGenericAllocationHandle again = 0;
