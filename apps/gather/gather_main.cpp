@@ -32,6 +32,20 @@ std::size_t bytes_of(const std::string& type) {
 /// Returns a type for elements of `bytes` bytes.
 std::string type_for(std::size_t bytes) { return bytes == 4 ? "u32" : bytes == 8 ? "u64" : "u64_u64"; }
 
+/// Reads the indices of a file. Throws bad_input, before reading, if host memory is too short for a .npy file. (The
+/// number of indices of a .json file has a limit.)
+std::vector<std::uint64_t> indices_in(const std::string& path, std::uint64_t pattern) {
+  if (files::is_npy(path)) {
+    // While read_indices runs, host memory contains each index twice: as in the file, and as a 64-bit number.
+    const files::description file = files::describe(path);
+    const std::uint64_t count = file.bytes / bytes_of(file.type);
+    command_line::check_room(
+        fmt::format("{} indices in {}", count, path),
+        {.on_host = static_cast<double>(file.bytes) + static_cast<double>(count) * sizeof(std::uint64_t)}, 0);
+  }
+  return read_indices(path, pattern);
+}
+
 struct devices_and_choice {
   std::vector<int> devices;
   choice how;
@@ -92,9 +106,11 @@ devices_and_choice choose(const request& r, const problem& what) {
   } else if (r.host) {
     if (result.devices.size() > 1) throw bad_input("--host with several devices needs --method");
     result.how = {method::staged, 1};
-    // A chunk takes at most half of the free memory.
+    // A chunk takes at most half of the free memory, unless the table is so large that run() refuses it.
     const double table = static_cast<double>(what.table) * static_cast<double>(what.element);
-    while (2 * table / result.how.chunks > static_cast<double>(device_info(0).memory_free)) result.how.chunks *= 2;
+    while (2 * table / result.how.chunks > static_cast<double>(device_info(0).memory_free) &&
+           result.how.chunks < chunks_limit)
+      result.how.chunks *= 2;
     result.why = "the table is in host memory: its chunks are copied to the device one after the other\n";
   } else if (result.devices.size() > 1) {
     choose_for_several(result, what);
@@ -124,7 +140,7 @@ class command {
     what_.element = r.element;
     what_.equal = r.equal;
     what_.beyond = r.beyond;
-    if (!r.indices.empty()) given_ = read_indices(r.indices, r.pattern);
+    if (!r.indices.empty()) given_ = indices_in(r.indices, r.pattern);
     what_.count = given_.empty() ? r.count : given_.size();
     if (!r.data.empty()) {
       file_ = files::describe(r.data);
@@ -135,6 +151,12 @@ class command {
     if (!r.data.empty() && !gathers_ && in_file != what_.count)
       throw bad_input(fmt::format("{} has {} values for {} indices", r.data, in_file, what_.count));
     const std::uint64_t greatest = given_.empty() ? r.count - 1 : *std::max_element(given_.begin(), given_.end());
+    const bool table_follows = r.table == 0 && (!gathers_ || in_file == 0);
+    if (table_follows && !given_.empty() && greatest > largest_index)
+      throw bad_input(
+          fmt::format("{} contains the index {}, and the table must be larger than its indices; without --table, the "
+                      "largest possible index is {}",
+                      r.indices, greatest, largest_index));
     what_.table = r.table != 0 ? r.table : gathers_ && in_file != 0 ? in_file : greatest + 1;
     if (gathers_ && in_file != 0 && what_.table != in_file)
       throw bad_input(fmt::format("{} has {} elements, but --table states {}", r.data, in_file, what_.table));

@@ -41,7 +41,7 @@ std::vector<command_line::option> options_of(request& r, way direction) {
                                {"partitioned", wish::partitioned},
                                {"staged", wish::staged}})},
       {"--chunks", "C", "number of chunks of the table, for methods that divide it (16)",
-       to_whole(r.chunks, 1, 1 << 20)},
+       to_whole(r.chunks, 1, chunks_limit)},
       {"--host", "", "keep the table in host memory, which devices reach over their links", to_flag(r.host)},
       {"--out-of-range", "WHAT", "refuse an index beyond the table, or skip its element (refuse)",
        to_one_of<out_of_range>(r.beyond, {{"refuse", out_of_range::refuse}, {"skip", out_of_range::skip}})}};

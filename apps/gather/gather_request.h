@@ -12,6 +12,9 @@ namespace hpe::gather {
 /// The method that the command line names; `automatic` lets the model choose.
 enum class wish { automatic, single_pass, multi_pass, partitioned, staged };
 
+/// The largest number of chunks of a table.
+inline constexpr std::uint32_t chunks_limit = 1U << 20;
+
 /// The values of the command line.
 struct request {
   bool help = false, quiet = false, explain = false, measure = false, no_check = false, host = false;

@@ -20,8 +20,6 @@ namespace {
 using json = nlohmann::json;
 using list = std::vector<std::uint64_t>;
 
-constexpr std::uint64_t largest_index = std::uint64_t{1} << 55;
-
 std::uint64_t number_in(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -15,6 +15,8 @@ using command_line::bad_input;
 
 /// The largest number of indices that a pattern may have.
 inline constexpr std::uint64_t most_indices = std::uint64_t{1} << 30;
+/// The largest index of a pattern, and of a table whose size follows from its indices.
+inline constexpr std::uint64_t largest_index = std::uint64_t{1} << 55;
 
 /// Reads a file; `pattern` is the number of a pattern in a .json file, from 0. Throws bad_input with the reason if the
 /// file cannot be read, an index is negative, or a pattern has more than most_indices indices.

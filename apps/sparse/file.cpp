@@ -105,6 +105,21 @@ std::uint64_t most_rows(std::string_view text) {
 /// Returns the largest possible number of elements: the shortest element is "1 1" and the end of the line.
 std::uint64_t most_elements(std::string_view text) { return text.size() / 4 + 1; }
 
+/// Sorts elements by row and column, and replaces those with the same row and column by one element with their sum.
+/// Adds them in their order in the list.
+void add_equal(std::vector<element>& all) {
+  const auto place = [](const element& e) { return std::uint64_t{e.row} << 32 | e.column; };
+  std::ranges::stable_sort(all, {}, place);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (kept > 0 && place(all[kept - 1]) == place(all[i]))
+      all[kept - 1].value += all[i].value;
+    else
+      all[kept++] = all[i];
+  }
+  all.resize(kept);
+}
+
 }  // namespace
 
 contents matrix_of(std::string_view text, const std::string& name) {
@@ -143,6 +158,7 @@ contents matrix_of(std::string_view text, const std::string& name) {
     if (mirrored && row != column) c.elements.push_back({column, row, symmetry == "symmetric" ? value : -value});
   }
   w.end();
+  add_equal(c.elements);
   return c;
 }
 

@@ -18,8 +18,8 @@ struct element {
   double value;
 };
 
-/// A matrix as a list of its elements, in the order of the file. An edge of a graph from a to b is an element in row a
-/// and column b.
+/// A matrix as a list of its elements, at most one for each row and column; or a graph as a list of its edges. An edge
+/// from a to b is an element in row a and column b; several edges may lead from a to b.
 struct contents {
   std::uint64_t rows = 0, columns = 0;
   std::vector<element> elements;
@@ -31,7 +31,9 @@ struct contents {
 [[nodiscard]] contents read_file(const std::string& path);
 
 /// Parses a Matrix Market file of coordinates, in general, symmetric or skew-symmetric form. Values are real numbers or
-/// integers; if the file has no values, all values are 1. Throws bad_input for dense and complex matrices.
+/// integers; if the file has no values, all values are 1. Adds the values that the file has for the same row and
+/// column. The elements are in ascending order of rows, and in each row of columns. Throws bad_input for dense and
+/// complex matrices.
 [[nodiscard]] contents matrix_of(std::string_view text, const std::string& name);
 
 /// Parses a graph in the format of Rodinia's programs: the number of vertices; for each vertex, the index of its first

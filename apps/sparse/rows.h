@@ -30,8 +30,7 @@ struct random_shape {
   std::uint64_t seed = 1;
 };
 
-/// Stores the matrix of a file on a device. Elements with the same row and column stay separate elements; a product
-/// adds them. Throws hpe::error.
+/// Stores the matrix or graph of a file on a device. Throws hpe::error.
 template <class T>
 [[nodiscard]] compressed_rows<T> compress(const contents& file, int device);
 

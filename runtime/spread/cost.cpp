@@ -106,7 +106,10 @@ std::vector<double> weights_of(const traffic& t, const cut& c) {
 cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m) {
   sum_of_traffic sum(m);
   const std::vector<double> weights = weights_of(t, c);
-  const std::vector<home_run> nowhere{{0, std::numeric_limits<std::uint64_t>::max(), host}};
+  const std::vector<home_run> on_host{{0, std::numeric_limits<std::uint64_t>::max(), host}};
+  const auto homes_of = [&](const array_place& place) -> const std::vector<home_run>& {
+    return place.homes != nullptr ? *place.homes : on_host;
+  };
   for (std::size_t n = 0; n < t.blocks.size(); ++n) {
     const block_traffic& b = t.blocks[n];
     const std::size_t device = part_of(c, b.block);
@@ -119,7 +122,7 @@ cost predict(const traffic& t, const cut& c, std::span<const array_place> places
         sum.add(device, static_cast<device_number>(device), false, touched.bytes * weights[n]);
         continue;
       }
-      const std::vector<home_run>& homes = place.homes != nullptr ? *place.homes : nowhere;
+      const std::vector<home_run>& homes = homes_of(place);
       if (&homes != runs || at >= homes.size() || touched.offset < homes[at].first) {
         runs = &homes;
         const auto found = std::upper_bound(homes.begin(), homes.end(), touched.offset,
@@ -131,11 +134,11 @@ cost predict(const traffic& t, const cut& c, std::span<const array_place> places
     }
     for (const scattered_touches& s : b.scattered) {
       const double bytes = s.bytes * weights[n];
-      const bool known = s.pointer < places.size() && places[s.pointer].homes != nullptr;
-      if (known && places[s.pointer].is_replicated && !s.writes) {
+      const bool has_pointer = s.pointer < places.size();
+      if (has_pointer && places[s.pointer].is_replicated && !s.writes) {
         sum.add(device, static_cast<device_number>(device), false, bytes);
-      } else if (known) {
-        const std::vector<home_run>& homes = *places[s.pointer].homes;
+      } else if (has_pointer) {
+        const std::vector<home_run>& homes = homes_of(places[s.pointer]);
         const double all = homes.empty() ? 1 : static_cast<double>(homes.back().last);
         for (const home_run& run : homes)
           sum.add(device, run.home, s.writes, bytes * static_cast<double>(run.last - run.first) / all);

@@ -12,10 +12,8 @@ namespace hpe::spread {
 
 /// The memory that contains an array during the launch.
 struct array_place {
-  const std::vector<home_run>* homes =
-      nullptr;  // null if the memory is unknown; the prediction then assumes host memory for touches, and an even
-                // distribution over the devices for scattered touches
-  bool is_replicated = false;  // if true, every device reads its own replica
+  const std::vector<home_run>* homes = nullptr;  // null for memory in no allocation that hpe knows: host memory
+  bool is_replicated = false;                    // if true, every device reads its own replica
 };
 
 struct cost {
@@ -36,6 +34,7 @@ struct cost {
 [[nodiscard]] std::size_t part_of(const cut& c, const dimension& block);
 
 /// Predicts the cost of a launch. `places` has one element for each pointer of the kernel (kernel_model::pointers).
+/// Assumes that touches of an unknown allocation are distributed evenly over the devices.
 [[nodiscard]] cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m);
 
 }  // namespace hpe::spread

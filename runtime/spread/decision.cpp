@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "runtime/ptx/program/ptx_program.h"
 
@@ -26,6 +28,13 @@ std::string words_of_bytes(std::uint64_t bytes) {
 }
 
 }  // namespace
+
+std::uint64_t launch::pointer_at(std::uint32_t offset) const {
+  std::uint64_t pointer = 0;
+  if (offset + sizeof pointer <= parameter_bytes)
+    std::memcpy(&pointer, static_cast<const std::byte*>(parameters) + offset, sizeof pointer);
+  return pointer;
+}
 
 bool launch::is_possible() const {
   for (std::size_t a = 0; a < grid.size(); ++a)

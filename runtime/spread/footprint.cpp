@@ -32,6 +32,7 @@ footprint::footprint(const kernel_model& kernel, const launch& l, std::span<cons
 // pointer, and the rest of the address depends on data, the access may be to any memory.
 std::string footprint::find_obstacle() const {
   constexpr const char* unknown = "it reads pointers from memory, or makes accesses that hpe cannot analyse";
+  if (!kernel_.analysis().left_out.empty()) return "it has code that hpe does not know: " + kernel_.analysis().left_out;
   if (!kernel_.analysis().walk->is_complete()) return "it has control flow that hpe cannot analyse";
   if (kernel_.analysis().uses_other_memory) return "it uses textures or surfaces, or launches kernels itself";
   if (kernel_.finds_pointers()) return unknown;

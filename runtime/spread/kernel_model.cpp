@@ -50,7 +50,7 @@ std::size_t kernel_model::parameter_at(std::uint32_t offset) const {
 
 void kernel_model::find_pointers() {
   const expressions& table = analysis_.walk->table();
-  finds_pointers_ = writes_anywhere_ = !analysis_.kernel->left_out.empty();
+  finds_pointers_ = writes_anywhere_ = !analysis_.left_out.empty();
   for (const access& a : analysis_.accesses) {
     const bool writes = a.what != access_kind::read, reads = a.what != access_kind::write;
     const auto is_unknown = [&] {

@@ -43,11 +43,11 @@ class kernel_model {
   [[nodiscard]] const std::vector<bytes>& decisive_parameters() const { return decisive_; }
 
   /// Returns whether an access uses a pointer that is neither a parameter nor the address of a variable: a pointer in
-  /// memory, or a pointer that hpe cannot follow. Also true if hpe has removed the code of the kernel
-  /// (function::left_out).
+  /// memory, or a pointer that hpe cannot follow. Also true if hpe does not know the code of the kernel or of a
+  /// function that the kernel calls (kernel_analysis::left_out).
   [[nodiscard]] bool finds_pointers() const { return finds_pointers_; }
   /// Returns whether a store or atomic operation may write to any memory, because the base of its address is unknown or
-  /// hpe has removed the code of the kernel.
+  /// hpe does not know the code.
   [[nodiscard]] bool writes_anywhere() const { return writes_anywhere_; }
   /// Returns the number, counted from 1, of the parameter at `offset` bytes.
   [[nodiscard]] std::size_t parameter_at(std::uint32_t offset) const;

@@ -46,6 +46,8 @@ struct launch {
   const void* parameters = nullptr;
   std::uint64_t parameter_bytes = 0;
 
+  /// Returns the pointer at an offset in the parameters; 0 if the launch has fewer parameters.
+  [[nodiscard]] std::uint64_t pointer_at(std::uint32_t offset) const;
   /// Returns whether the sizes along each axis are within CUDA's limits. Does not limit the number of threads of a
   /// block.
   [[nodiscard]] bool is_possible() const;

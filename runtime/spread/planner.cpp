@@ -110,10 +110,15 @@ struct planner::account {
 struct planner::known_case {
   struct array {
     std::uint64_t address = 0, version = 0, offset = 0;
+    bool is_null = false;
     bool operator==(const array&) const = default;
   };
+  static array array_of(const query& q, std::size_t n) {
+    if (q.arrays[n] == nullptr) return {.is_null = q.pointer(n) == 0};
+    return {q.arrays[n]->address, q.arrays[n]->version, q.offset_of(n)};
+  }
   dimension grid{}, block{};
-  std::vector<array> arrays;  // by pointer; zeros for a pointer without an allocation
+  std::vector<array> arrays;  // by pointer; for a pointer without an allocation, only is_null is set
   account* of = nullptr;
   outlook* now = nullptr;  // null if there was no time to compute a plan
   bool stays = false;      // true if a move has failed, so that hpe asks for no more moves
@@ -154,13 +159,8 @@ planner::known_kernel& planner::known(const kernel_model& kernel) {
 planner::known_case* planner::find_case(known_kernel& kernel, const query& q) {
   const auto is_it = [&](const known_case& c) {
     if (!is_same(c.grid, q.l.grid) || !is_same(c.block, q.l.block)) return false;
-    for (std::size_t n = 0; n < q.arrays.size(); ++n) {
-      const known_case::array& a = c.arrays[n];
-      if (q.arrays[n] == nullptr
-              ? a.address != 0
-              : a.address != q.arrays[n]->address || a.version != q.arrays[n]->version || a.offset != q.offset_of(n))
-        return false;
-    }
+    for (std::size_t n = 0; n < q.arrays.size(); ++n)
+      if (c.arrays[n] != known_case::array_of(q, n)) return false;
     return true;
   };
   if (kernel.latest != nullptr && is_it(*kernel.latest)) return kernel.latest;
@@ -173,10 +173,7 @@ planner::known_case& planner::add_case(known_kernel& kernel, const query& q) {
   auto made = std::make_unique<known_case>();
   made->grid = q.l.grid;
   made->block = q.l.block;
-  for (std::size_t n = 0; n < q.arrays.size(); ++n)
-    made->arrays.push_back(q.arrays[n] == nullptr
-                               ? known_case::array{}
-                               : known_case::array{q.arrays[n]->address, q.arrays[n]->version, q.offset_of(n)});
+  for (std::size_t n = 0; n < q.arrays.size(); ++n) made->arrays.push_back(known_case::array_of(q, n));
   made->of = &account_of(kernel, q);
   if (kernel.cases.size() < most_cases) {
     kernel.latest = kernel.cases.emplace_back(std::move(made)).get();

@@ -13,6 +13,7 @@ using namespace ptx::analysis;
 namespace {
 
 constexpr std::uint64_t sector = 32, sectors_of_page = 4096 / sector;
+constexpr std::uint64_t all_addresses = std::uint64_t{1} << 56;  // the end of the address space of a Linux process
 
 dimension index_in(const dimension& size, std::uint64_t n) {
   return {static_cast<std::uint32_t>(n % size[0]), static_cast<std::uint32_t>(n / size[0] % size[1]),
@@ -227,9 +228,12 @@ class sampler {
   }
 
   void add(const access& a, std::uint32_t pointer, const evaluator::number& address, double weight) {
-    if (pointer == none() || arrays_[pointer] == nullptr || !address) return add_somewhere(pointer, a, weight);
-    const std::uint64_t offset = static_cast<std::uint64_t>(*address) - arrays_[pointer]->address;
-    if (offset >= arrays_[pointer]->bytes) return;  // the kernel does not execute this access, or leaves the array
+    const allocation* const array = pointer == none() ? nullptr : arrays_[pointer];
+    if (pointer != none() && array == nullptr && launch_.pointer_at(kernel_.pointers()[pointer].offset) == 0) return;
+    if (pointer == none() || !address) return add_somewhere(pointer, a, weight);
+    const std::uint64_t offset = static_cast<std::uint64_t>(*address) - (array != nullptr ? array->address : 0);
+    // The kernel does not execute this access, or leaves the array.
+    if (offset >= (array != nullptr ? array->bytes : all_addresses)) return;
     const std::uint64_t last = offset + std::max<std::uint64_t>(a.bytes, 1) - 1;
     for (std::uint64_t s = offset / sector; s <= last / sector; ++s) {
       double& known = sectors_[key(pointer, a.what != access_kind::read, s)];
@@ -400,7 +404,10 @@ std::string asked_launch::key_of_traffic() const {
   append(key, l.block);
   for (std::size_t n = 0; n < arrays.size(); ++n) {
     append(key, static_cast<std::uint32_t>(first_of(arrays, n)));
-    if (arrays[n] == nullptr) continue;
+    if (arrays[n] == nullptr) {
+      append(key, pointer(n) == 0);
+      continue;
+    }
     append(key, arrays[n]->bytes);
     append(key, offset_of(n));
   }

@@ -5,8 +5,10 @@
 /// The unit of traffic is a sector of 32 bytes. Each sector counts once for each block that reads it and once for each
 /// block that writes it, as if a block's cache missed each sector once. Accesses with unknown offsets count one sector
 /// each. If the memory is remote, the sectors cross a link.
+///
+/// If a pointer of the launch is in no allocation that hpe knows, the memory is host memory, and offsets in it are
+/// addresses. A null pointer has no traffic: the kernel does not access memory through it.
 
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +22,7 @@ namespace hpe::spread {
 struct touch {
   std::uint32_t pointer = 0;
   bool writes = false;
-  std::uint64_t offset = 0;  // offset of the first byte in the allocation
+  std::uint64_t offset = 0;  // offset of the first byte in the allocation; its address if the allocation is not known
   double bytes = 0;
 };
 
@@ -64,7 +66,9 @@ struct traffic {
   std::vector<stride> strides;
 };
 
-/// Computes the traffic of a launch. The sample includes the first and last blocks of the parts of `cuts`.
+/// Computes the traffic of a launch. `arrays` has the allocation of each pointer (kernel_model::pointers), or null for
+/// a pointer that is in no allocation that hpe knows. The sample includes the first and last blocks of the parts of
+/// `cuts`.
 [[nodiscard]] traffic sample_traffic(const kernel_model& kernel, const launch& l,
                                      std::span<const allocation* const> arrays, std::span<const cut> cuts,
                                      const sample_size& size);
@@ -75,20 +79,15 @@ struct asked_launch {
   const launch& l;
   std::span<const allocation* const> arrays;
 
+  [[nodiscard]] std::uint64_t pointer(std::size_t n) const { return l.pointer_at(kernel.pointers()[n].offset); }
   /// Returns the offset of pointer n in its allocation. arrays[n] must not be null.
-  [[nodiscard]] std::uint64_t offset_of(std::size_t n) const {
-    std::uint64_t pointer = 0;
-    const std::uint32_t at = kernel.pointers()[n].offset;
-    if (at + sizeof pointer <= l.parameter_bytes)
-      std::memcpy(&pointer, static_cast<const std::byte*>(l.parameters) + at, sizeof pointer);
-    return pointer - arrays[n]->address;
-  }
+  [[nodiscard]] std::uint64_t offset_of(std::size_t n) const { return pointer(n) - arrays[n]->address; }
   /// Returns the bytes of the parameters, other than pointers, on which the accesses depend (kernel_model::bytes).
   [[nodiscard]] std::string scalars() const;
   /// Returns whether scalars() would return these bytes.
   [[nodiscard]] bool has_scalars(const std::string& known) const;
   /// Returns a key of all other inputs of the sample for this kernel: the shape, the sizes of the arrays, the offsets
-  /// of the pointers, and which pointers point into the same allocation.
+  /// of the pointers, which pointers point into the same allocation, and which pointers are null.
   [[nodiscard]] std::string key_of_traffic() const;
 };
 

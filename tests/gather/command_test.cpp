@@ -2,6 +2,7 @@
 
 #include "tests/command.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -114,6 +115,27 @@ TEST_F(gather_command, hostile_files_are_refused) {
   EXPECT_TRUE(contains(run({"gather", "--help"}).out, "Usage: hpe gather"));
   EXPECT_FALSE(contains(run({"gather", "--help"}).out, "--duplicates"));
   EXPECT_TRUE(contains(run({"scatter", "--help"}).out, "--duplicates"));
+}
+
+TEST_F(gather_command, indices_that_need_too_much_memory_are_refused) {
+  constexpr std::uint64_t last = ~std::uint64_t{0};
+  write<std::uint64_t>("last.npy", "u64", {1, last});
+  write<std::uint64_t>("far.npy", "u64", {1, hpe::gather::largest_index});
+  refused({"gather", path("last.npy")}, "contains the index 18446744073709551615");
+  refused({"scatter", path("last.npy")}, "without --table, the largest possible index is 36028797018963968");
+  refused({"gather", path("last.npy"), "--table=10"}, "index 18446744073709551615 at place 1 is out of range");
+  EXPECT_EQ(run({"gather", path("last.npy"), "--table=10", "--out-of-range=skip", "--no-check"}).status, 0);
+  refused({"gather", path("far.npy")}, "where");
+  refused({"gather", path("far.npy"), "--table", "2^62", "--bytes=32", "--host", "--devices=1"}, "where");
+
+  // The file system stores only the header of this file; the rest is a hole.
+  constexpr std::uint64_t bytes = std::uint64_t{4} << 40, header = 128;
+  std::string head("\x93NUMPY\x01\0\x76\0", 10);
+  head += fmt::format("{{'descr': '<u4', 'fortran_order': False, 'shape': ({},), }}", bytes / sizeof(std::uint32_t));
+  head.resize(header - 1, ' ');
+  write("hole.npy", head + "\n");
+  std::filesystem::resize_file(path("hole.npy"), header + bytes);
+  refused({"gather", path("hole.npy")}, "1099511627776 indices in ");
 }
 
 TEST(spatter, patterns_are_those_of_its_manual) {

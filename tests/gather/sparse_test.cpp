@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "apps/files/element_file.h"
 #include "apps/gather/gather_plan.h"
@@ -98,7 +99,7 @@ TEST_F(sparse_command, a_matrix_and_a_vector_of_files_give_the_product) {
                                    "%%MatrixMarket matrix coordinate real general\n% a comment\n3 4 4\n"
                                    "1 1 2\n3 4 -1.5e0\n1 3 1\n1 1 0.5\n");
   const std::string x = write<double>("x.npy", "f64", {1, 2, 3, 4});
-  succeeds({"spmv", matrix, "--x", x, "--output", path("y.npy"), "--repeats=1"}, "3 x 4 with 4 elements");
+  succeeds({"spmv", matrix, "--x", x, "--output", path("y.npy"), "--repeats=1"}, "3 x 4 with 3 elements");
   EXPECT_EQ(read<double>("y.npy"), (std::vector<double>{5.5, 0, -6}));
   const std::string mirrored = write("s.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 2\n2 1\n3 3\n");
   succeeds({"spmv", mirrored, "--x", x, "--output", path("y.npy"), "--repeats=1"}, "with 3 elements");
@@ -107,6 +108,30 @@ TEST_F(sparse_command, a_matrix_and_a_vector_of_files_give_the_product) {
           "has 1 elements, but the matrix has 4 columns");
   refused({"spmv", matrix, "--x", x, "--type=f32"}, "f64");
   refused({"spmv", path("absent.mtx")}, "cannot be opened");
+}
+
+TEST(sparse, a_matrix_has_the_sum_of_the_values_of_an_element) {
+  using place = std::tuple<std::uint32_t, std::uint32_t, double>;
+  const auto read = [](const std::string& kind, const std::string& text) {
+    std::vector<place> all;
+    for (const element& e : matrix_of("%%MatrixMarket matrix coordinate " + kind + "\n" + text, "m").elements)
+      all.emplace_back(e.row, e.column, e.value);
+    return all;
+  };
+  EXPECT_EQ(read("real general", "3 3 6\n3 1 8\n1 2 0.5\n3 1 -2\n1 1 4\n1 2 1\n1 2 2\n"),
+            (std::vector<place>{{0, 0, 4}, {0, 1, 3.5}, {2, 0, 6}}));
+  EXPECT_EQ(read("integer symmetric", "2 2 4\n2 1 3\n2 2 1\n1 2 4\n2 2 -1\n"),
+            (std::vector<place>{{0, 1, 7}, {1, 0, 7}, {1, 1, 0}}));
+  EXPECT_EQ(read("real skew-symmetric", "2 2 2\n2 1 3\n2 1 4\n"), (std::vector<place>{{0, 1, -7}, {1, 0, 7}}));
+  EXPECT_EQ(read("pattern general", "2 2 2\n2 2\n2 2\n"), (std::vector<place>{{1, 1, 2}}));
+  EXPECT_TRUE(read("real general", "2 2 0\n").empty());
+  EXPECT_EQ(graph_of("2\n0 2\n0 0\n0\n2\n1 5\n1 7\n", "g").elements.size(), 2U) << "edges of a graph stay separate";
+  const auto rows = compress<float>(matrix_of("%%MatrixMarket matrix coordinate real general\n3 2 3\n"
+                                              "3 1 1\n1 2 2\n3 1 4\n",
+                                              "m"),
+                                    0);
+  EXPECT_EQ(std::vector<std::uint32_t>(rows.first.begin(), rows.first.end()), (std::vector<std::uint32_t>{0, 1, 1, 2}));
+  EXPECT_EQ(std::vector<float>(rows.values.begin(), rows.values.end()), (std::vector<float>{2, 5}));
 }
 
 TEST_F(sparse_command, searches_find_the_shortest_ways) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <random>
 
@@ -311,6 +312,25 @@ TEST(CutInTime, TellsWhyALaunchCannotBeCut) {
   EXPECT_EQ(cut_of(each, 2048, "it is in the way").parts.size(), 1U);  // the grid fits, so it is not cut
   const std::string chases = "ld.global.u64 %w, [%base];\nld.global.u32 %t3, [%w];\n";
   EXPECT_EQ(cut_of(chases, 1024).obstacle, "it reads pointers from memory, or makes accesses that hpe cannot analyse");
+}
+
+// A kernel, and a function that a kernel calls, with an instruction that hpe does not know.
+TEST(CutInTime, TellsThatCodeIsNotKnown) {
+  const std::string unknown = "unheard.of.u32 %t3, %x;\n";
+  const std::string calling = ".version 8.0\n.target sm_80\n.address_size 64\n.func f() {\n.reg .b32 %x, %t3;\n" +
+                              unknown +
+                              "ret;\n}\n.visible .entry k(.param .u64 array, .param .u32 n) {\ncall f;\nret;\n}\n";
+  for (const std::string& text : {kernel_of(unknown), calling}) {
+    SCOPED_TRACE(text);
+    const kernel_model model(ptx::parse({text}, ptx::warp_order::independent, ptx::unknown_code::left_out), "k");
+    EXPECT_TRUE(model.finds_pointers());
+    EXPECT_TRUE(model.writes_anywhere());
+    EXPECT_EQ(model.obstacle().find("hpe does not know its code: PTX line "), 0U) << model.obstacle();
+    const std::array<std::uint64_t, 2> values{};
+    const std::vector<const allocation*> arrays(model.pointers().size());
+    const footprint touched(model, {{16, 1, 1}, {32, 1, 1}, values.data(), sizeof values}, arrays);
+    EXPECT_EQ(touched.obstacle().find("it has code that hpe does not know: PTX line "), 0U) << touched.obstacle();
+  }
 }
 
 }  // namespace

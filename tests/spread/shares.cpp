@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -132,6 +133,57 @@ TEST(Shares, ArePredictedAsTheInterpreterCountsThem) {
   std::uint64_t remote = 0;
   for (unsigned seed = 1; seed <= 150 && !HasFailure(); ++seed) remote += test_one(seed);
   EXPECT_GT(remote, 0U);
+}
+
+// The kernel reads an element of array1, and an element of array2 if that of array1 is not 0, and writes to array0.
+const std::string reads_optional_array =
+    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 array0, .param .u64 array1, "
+    ".param .u64 array2) {\n.reg .b32 %x, %n<3>, %t<3>;\n.reg .pred %p;\n.reg .b64 %base<3>, %raw<3>, %w;\n"
+    "ld.param.u64 %raw0, [array0];\nld.param.u64 %raw1, [array1];\nld.param.u64 %raw2, [array2];\n"
+    "mov.u32 %n0, %ctaid.x;\nmov.u32 %n1, %ntid.x;\nmov.u32 %n2, %tid.x;\nmad.lo.s32 %x, %n0, %n1, %n2;\n"
+    "mul.wide.s32 %w, %x, 4;\nadd.s64 %base0, %raw0, %w;\nadd.s64 %base1, %raw1, %w;\nadd.s64 %base2, %raw2, %w;\n"
+    "ld.global.u32 %t0, [%base1];\nsetp.eq.s32 %p, %t0, 0;\n@%p bra STORE;\n"
+    "ld.global.u32 %t1, [%base2];\nld.global.u32 %t2, [%base2];\nadd.u32 %t0, %t0, %t1;\n"
+    "STORE:\nst.global.u32 [%base0], %t0;\nret;\n}\n";
+
+TEST(Shares, OfPointersWithoutAnAllocation) {
+  const kernel_model model(ptx::parse({reads_optional_array}), "k");
+  constexpr std::uint64_t blocks = 8, threads = 64, bytes = blocks * threads * 4;
+  allocation array;
+  array.address = gib;
+  array.bytes = bytes;
+  array.homes = {{0, bytes, 0}};
+  const std::vector<const allocation*> arrays{&array, &array, nullptr};
+  const std::vector<array_place> places{{&array.homes}, {&array.homes}, {}};
+  const auto cost_with = [&](std::uint64_t pointer) {
+    const std::array<std::uint64_t, 3> parameters{array.address, array.address, pointer};
+    const launch l{{blocks, 1, 1}, {threads, 1, 1}, parameters.data(), sizeof parameters};
+    const traffic t = sample_traffic(model, l, arrays, {}, sample_size::all());
+    return predict(t, whole_grid(l.grid, 2, 0), places, program_on::machine_of(2));
+  };
+  const cost without = cost_with(0);
+  EXPECT_EQ(without.local_bytes, 2 * bytes);
+  EXPECT_EQ(without.remote_bytes, 0) << "a null pointer has no traffic";
+  EXPECT_EQ(without.host_bytes, 0);
+  const cost with = cost_with(0x7f0000001000);
+  EXPECT_EQ(with.local_bytes, 2 * bytes);
+  EXPECT_EQ(with.remote_bytes, 0) << "other memory is host memory";
+  EXPECT_GT(with.host_bytes, 0);
+  EXPECT_LE(with.host_bytes, bytes) << "each sector counts once";
+}
+
+TEST(Shares, ArePlannedAgainIfAPointerBecomesNull) {
+  const kernel_model model(ptx::parse({reads_optional_array}), "k");
+  program_on on(2);
+  const allocation& array = on.allocate(64 * mib, true);
+  const auto seconds_with = [&](std::uint64_t pointer) {
+    program_on::arguments arguments(*model.analysis().kernel);
+    arguments << array << array << pointer;
+    return on.decide(model, {1U << 16U, 1, 1}, {256, 1, 1}, arguments).seconds;
+  };
+  const double without = seconds_with(0), with = seconds_with(0x7f0000001000);
+  EXPECT_GT(with, 2 * without) << "host memory is slower";
+  EXPECT_EQ(seconds_with(0), without);
 }
 
 }  // namespace

@@ -5,32 +5,23 @@
 #include <exception>
 #include <new>
 
-#include "runtime/base/error.h"
+#include "interpose/gpu/oversubscribed/driver_result.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
 
 /// Returns the error code for a driver call of the program in which hpe has thrown an exception. To be called in an
-/// exception handler. Logs hpe::error. Does not log other exceptions, because std::bad_alloc may occur thousands of
-/// times.
+/// exception handler. Logs what happened, except std::bad_alloc, which may occur thousands of times.
 inline CUresult result_of_current_exception() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
-  } catch (const error& e) {
-    try {
-      log(log_level::warn, "a call of the CUDA driver fails: {}", e.what());
-    } catch (...) {  // there is not enough memory for the message
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    switch (e.status()) {
-      case HPE_ERROR_OUT_OF_MEMORY: return CUDA_ERROR_OUT_OF_MEMORY;
-      case HPE_ERROR_DEVICE_LOST: return CUDA_ERROR_LAUNCH_FAILED;
-      case HPE_ERROR_NOT_A_REGION: return CUDA_ERROR_INVALID_VALUE;
-      default: return CUDA_ERROR_UNKNOWN;
-    }
+  } catch (const std::exception& e) {
+    log(log_level::warn, "a call of the CUDA driver fails: {}", e.what());
+    return result_of(e);
   } catch (...) {
+    log(log_level::warn, "a call of the CUDA driver fails: an exception of an unknown type was thrown");
     return CUDA_ERROR_UNKNOWN;
   }
 }

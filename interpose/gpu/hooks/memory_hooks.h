@@ -3,6 +3,8 @@
 /// The hooks for allocations, for queries about memory, and for calls that load code. Only hook_table.cpp includes this
 /// file. If no kind of memory is registered, a hook costs one comparison and then calls the driver.
 
+#include <algorithm>
+
 #include "interpose/gpu/hooks/guarded.h"
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
@@ -109,17 +111,25 @@ CUresult CUDAAPI pointer_attribute(void* value, CUpointer_attribute attribute, C
   return elsewhere ? *elsewhere : (real.*Entry)(value, attribute, address);
 }
 
-/// If hpe memory does not have one of the attributes, leaves the value of this attribute unchanged; the host pointer
-/// becomes null, as the driver does it.
+/// The driver itself refuses calls with null pointers, and gives the values of all attributes that a kind of memory
+/// does not answer, because only the driver knows the sizes of the values of attributes that are newer than hpe. For
+/// memory without a host pointer, this value becomes null, as the driver does it.
 template <auto Entry>
 CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                     CUdeviceptr address) {
   const auto elsewhere = memory_kinds::first([&](memory_kind& kind) -> std::optional<CUresult> {
-    if (attributes == nullptr || values == nullptr || !kind.range_at(address)) return std::nullopt;
-    for (unsigned n = 0; n < count; ++n)
-      if (kind.attribute(values[n], attributes[n], address) != CUDA_SUCCESS &&
-          attributes[n] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+    if (count == 0 || attributes == nullptr || values == nullptr ||
+        std::find(values, values + count, nullptr) != values + count || !kind.range_at(address))
+      return std::nullopt;
+    for (unsigned n = 0; n < count; ++n) {
+      std::optional<CUresult> result = kind.attribute(values[n], attributes[n], address);
+      if (!result) result = (real.*Entry)(1, attributes + n, values + n, address);
+      if (*result != CUDA_SUCCESS && attributes[n] == CU_POINTER_ATTRIBUTE_HOST_POINTER) {
         *static_cast<void**>(values[n]) = nullptr;
+      } else if (*result != CUDA_SUCCESS) {
+        return result;
+      }
+    }
     return CUDA_SUCCESS;
   });
   return elsewhere ? *elsewhere : (real.*Entry)(count, attributes, values, address);

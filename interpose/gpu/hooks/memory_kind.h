@@ -95,7 +95,8 @@ class memory_kind {
     std::size_t bytes = 0;
   };
   [[nodiscard]] virtual std::optional<allocation_range> range_at(CUdeviceptr /*address*/) { return std::nullopt; }
-  /// Like cuPointerGetAttribute. `value` must not be null.
+  /// Like cuPointerGetAttribute; also returns nullopt for an attribute whose value the driver must give. `value` must
+  /// not be null.
   [[nodiscard]] virtual std::optional<CUresult> attribute(void* /*value*/, CUpointer_attribute /*attribute*/,
                                                           CUdeviceptr /*address*/) {
     return std::nullopt;

@@ -86,7 +86,7 @@ class memory_of_hpe final : public memory_kind {
   std::optional<CUresult> attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) override {
     const auto object = object_at(address);
     if (!object) return std::nullopt;
-    return describe(*object, address, attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return describe(*object, address, attribute, value);
   }
   std::optional<amounts> memory() override {
     const auto found = with<oversubscribed>([](oversubscribed& all) { return all.memory(); });
@@ -151,32 +151,37 @@ class memory_of_hpe final : public memory_kind {
   static std::optional<movable_object> object_at(CUdeviceptr address) {
     return with<oversubscribed>([&](oversubscribed& all) { return all.objects().find(address); });
   }
-  /// Sets `value` as the driver does for its own allocations. Returns false if an allocation of the driver would not
-  /// have the attribute.
-  static bool describe(const movable_object& object, CUdeviceptr address, CUpointer_attribute attribute, void* value) {
+  /// Sets `value` as the driver does for its own allocations. Returns nullopt for attributes of the mapping at an
+  /// address, which the driver knows.
+  static std::optional<CUresult> describe(const movable_object& object, CUdeviceptr address,
+                                          CUpointer_attribute attribute, void* value) {
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
         *static_cast<CUcontext*>(value) =
             with<oversubscribed>([&](oversubscribed& all) { return all.context_of(object); });
-        return true;
-      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *static_cast<unsigned*>(value) = CU_MEMORYTYPE_DEVICE; return true;
-      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(value) = address; return true;
-      case CU_POINTER_ATTRIBUTE_BUFFER_ID: *static_cast<unsigned long long*>(value) = object.number; return true;
-      case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(value) = 0; return true;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *static_cast<unsigned*>(value) = CU_MEMORYTYPE_DEVICE; return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_HOST_POINTER: return CUDA_ERROR_INVALID_VALUE;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(value) = address; return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *static_cast<unsigned long long*>(value) = object.number;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(value) = 0; return CUDA_SUCCESS;
       case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *static_cast<int*>(value) = static_cast<int>(object.device);
-        return true;
-      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(value) = object.base; return true;
-      case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<std::size_t*>(value) = object.bytes; return true;
-      case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = 1; return true;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(value) = object.base; return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<std::size_t*>(value) = object.bytes; return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = 1; return CUDA_SUCCESS;
       case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *static_cast<unsigned*>(value) = 0; return true;
-      case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *static_cast<std::uint64_t*>(value) = 0; return true;
+      case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:  // hpe may move the memory
+      case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *static_cast<unsigned*>(value) = 0; return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *static_cast<std::uint64_t*>(value) = 0; return CUDA_SUCCESS;
       case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         *static_cast<unsigned*>(value) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-        return true;
-      case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *static_cast<CUmemoryPool*>(value) = nullptr; return true;
-      default: return false;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *static_cast<CUmemoryPool*>(value) = nullptr; return CUDA_SUCCESS;
+      default: return std::nullopt;
     }
   }
   static std::vector<oversubscribed::accessed_range> ranges_of(const memory_uses& uses) {

@@ -54,8 +54,10 @@ void beside_streams::ends(CUcontext context) noexcept {
   events_.erase(context);
 }
 
-CUresult beside_streams::take(CUcontext context, CUevent& event) {
-  {
+// Throws nothing, because work may have been queued already. If host memory is too short for the list of the context,
+// give_back() destroys the event.
+CUresult beside_streams::take(CUcontext context, CUevent& event) noexcept {
+  try {
     const lock_guard lock(mutex_);
     std::vector<CUevent>& idle = events_[context];
     if (!idle.empty()) {
@@ -63,6 +65,7 @@ CUresult beside_streams::take(CUcontext context, CUevent& event) {
       idle.pop_back();
       return CUDA_SUCCESS;
     }
+  } catch (const std::bad_alloc&) {
   }
   return cu_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 }

@@ -47,7 +47,7 @@ class beside_streams {
  private:
   static constexpr std::size_t most_streams = 32;  // limit for each pair of device and `is_own`
   [[nodiscard]] stand_in* choose(unsigned device, bool is_own) HPE_REQUIRES(mutex_);
-  CUresult take(CUcontext context, CUevent& event);
+  CUresult take(CUcontext context, CUevent& event) noexcept;
   void give_back(CUcontext context, CUevent event) noexcept;
 
   const device::cuda::driver& cu_;

@@ -393,17 +393,14 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
 }
 
 CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                                   const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
-                                   bool& is_begun) {
+                                   const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
   const std::shared_lock whole(sequences_.at(where.device));
-  return queue_parts(where, stream, others, use, queue, is_begun);
+  return queue_parts(where, stream, others, use, queue);
 }
 
 CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
-                                     bool& is_begun) {
+                                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
   CUresult result = CUDA_SUCCESS;
-  is_begun = false;
   try {
     std::vector<core::beside_part> parts;
     for (const unsigned n : others) parts.push_back({gpus_[n], beside_.of(gpus_[n], stream, false).stream});
@@ -434,7 +431,6 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
       auto* const own = static_cast<CUstream>(hpe_stream);
       result = n < others.size() ? queue_on_other(others[n], own)
                                  : between_streams(beside, own, waits, stream, where.context, queue_own);
-      is_begun |= result == CUDA_SUCCESS;
       return static_cast<int>(result);
     };
     hpe_.kernels().enqueue_parts_beside(parts, work, {.accesses = use.accesses, .concurrent = true});

@@ -131,10 +131,10 @@ class oversubscribed {
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
   /// be in a capture. queue(n, stream) queues the part for GPU n of spread_over(): first for each GPU in `others`, on a
   /// stream of hpe, and finally for GPU 0, on the program's stream. All parts run after the earlier work and before the
-  /// later work on the program's stream. Sets is_begun to whether any part has been queued and may run. Returns the
-  /// driver's error if the driver refuses a part; throws hpe::error if hpe itself cannot submit the parts.
+  /// later work on the program's stream. Returns the driver's error if the driver refuses a part; throws hpe::error or
+  /// std::bad_alloc if hpe itself cannot submit the parts. The earlier parts are then already queued.
   CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
+                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue);
 
   /// Lets a thread queue work on a device in several parts: while the object exists, all other threads that queue work
   /// with hpe memory on this device wait.
@@ -143,8 +143,8 @@ class oversubscribed {
     sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {}
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun) {
-      return of_.queue_parts(where, stream, others, use, queue, is_begun);
+                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
+      return of_.queue_parts(where, stream, others, use, queue);
     }
 
    private:
@@ -212,7 +212,7 @@ class oversubscribed {
                     function_ref<CUresult(std::size_t, std::size_t)> part);
   CUresult run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
   CUresult queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue, bool& is_begun);
+                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue);
   enum class memory_type : std::uint8_t { device, pinned, pageable };
   /// Finds the type of the memory at an address outside hpe memory.
   CUresult find_type(CUdeviceptr address, memory_type& found) const;

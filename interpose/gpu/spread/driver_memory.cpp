@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/base/error.h"
+
 namespace hpe::cuda_hooks {
 
-std::optional<spread::allocation> driver_memory::describe(CUdeviceptr address, std::string& obstacle) {
+std::optional<driver_memory::found> driver_memory::describe(CUdeviceptr address, std::string& obstacle) {
   if (address == 0) return std::nullopt;
   {
     const lock_guard lock(mutex_);
-    if (const auto known = known_.upper_bound(address); known != known_.end() && address >= known->second.address)
+    if (const auto known = known_.upper_bound(address); known != known_.end() && address >= known->second.what.address)
       return known->second;
   }
   unsigned type = 0, managed = 0;
@@ -35,23 +37,41 @@ std::optional<spread::allocation> driver_memory::describe(CUdeviceptr address, s
     return std::nullopt;
   }
   if (type == CU_MEMORYTYPE_HOST) return std::nullopt;
-  CUmemoryPool reachable = nullptr;
-  if (cu_.cuDeviceGetDefaultMemPool != nullptr) (void)cu_.cuDeviceGetDefaultMemPool(&reachable, gpus_.device(0));
   const bool is_plain = pool == nullptr && context == gpus_.context(0);
-  if (!is_plain && (pool == nullptr || pool != reachable)) {
+  if (!is_plain && (pool == nullptr || pool != default_pool())) {
     obstacle =
         "it uses memory that belongs to another context, is from a pool of the program, or was mapped by the program; "
         "other GPUs may not reach this memory";
     return std::nullopt;
   }
-  spread::allocation a;
+  found result;
+  result.of_pool = !is_plain;
+  spread::allocation& a = result.what;
   a.address = base != 0 ? base : address;
   a.bytes = bytes;
   a.homes = {{0, bytes, 0}};
   a.may_replicate = false;
   a.version = number;
   const lock_guard lock(mutex_);
-  return known_[a.address + std::max<std::size_t>(bytes, 1)] = std::move(a);
+  return known_[a.address + std::max<std::size_t>(bytes, 1)] = std::move(result);
+}
+
+CUmemoryPool driver_memory::default_pool() const {
+  CUmemoryPool pool = nullptr;
+  if (cu_.cuDeviceGetDefaultMemPool == nullptr || cu_.cuDeviceGetDefaultMemPool(&pool, gpus_.device(0)) != CUDA_SUCCESS)
+    return nullptr;
+  return pool;
+}
+
+std::string driver_memory::share_pool() {
+  if (shares_pool_.load(std::memory_order_acquire)) return {};
+  try {
+    if (const CUmemoryPool pool = default_pool(); pool != nullptr) gpus_.share_pool(pool);
+  } catch (const error& e) {
+    return fmt::format("it may use memory of the driver's default pool, which other GPUs cannot use: {}", e.what());
+  }
+  shares_pool_.store(true, std::memory_order_release);
+  return {};
 }
 
 void driver_memory::forget() {

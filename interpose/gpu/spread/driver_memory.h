@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,17 +17,28 @@ class driver_memory {
  public:
   driver_memory(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
+  struct found {
+    spread::allocation what;
+    bool of_pool = false;  // whether the memory is of the default pool: other GPUs can use it only after share_pool()
+  };
   /// Returns the allocation that contains an address; nullopt for host memory. If other GPUs may be unable to use the
   /// memory, also returns nullopt, and sets `obstacle` to the reason.
-  [[nodiscard]] std::optional<spread::allocation> describe(CUdeviceptr address, std::string& obstacle);
+  [[nodiscard]] std::optional<found> describe(CUdeviceptr address, std::string& obstacle);
+  /// Lets the other GPUs use the memory of the default pool. If the driver refuses, returns the reason why a launch
+  /// with this memory must run on one GPU, as a clause that begins with "it"; otherwise an empty string.
+  [[nodiscard]] std::string share_pool();
   /// To be called when the program frees memory that the driver allocated. Discards all descriptions.
   void forget();
 
  private:
+  /// Returns the default pool of GPU 0; null if the driver has none.
+  [[nodiscard]] CUmemoryPool default_pool() const;
+
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;
+  std::atomic<bool> shares_pool_{false};
   mutex mutex_;
-  std::map<CUdeviceptr, spread::allocation> known_ HPE_GUARDED_BY(mutex_);  // the key is the end of the allocation
+  std::map<CUdeviceptr, found> known_ HPE_GUARDED_BY(mutex_);  // the key is the end of the allocation
 };
 
 }  // namespace hpe::cuda_hooks

@@ -24,10 +24,6 @@ joined_gpus::joined_gpus(const device::cuda::driver& cu) : cu_(cu) {
       devices_.push_back(device);
   }
   for (const CUdevice d : devices_) {
-    CUmemAccessDesc& access = access_.emplace_back();
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = d;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     for (const CUdevice other : devices_) {
       int atomics = 0;
       if (d == other) continue;
@@ -63,12 +59,20 @@ void joined_gpus::share_driver_memory() const {
       const CUresult result = cu_.cuCtxEnablePeerAccess(contexts_[other], 0);
       if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cu_.check(result, "letting GPUs use each other's memory");
     }
-    // A failure of cuMemPoolSetAccess is ignored.
-    CUmemoryPool pool = nullptr;
-    if (count() > 1 && cu_.cuDeviceGetDefaultMemPool != nullptr && cu_.cuMemPoolSetAccess != nullptr &&
-        cu_.cuDeviceGetDefaultMemPool(&pool, devices_[n]) == CUDA_SUCCESS)
-      (void)cu_.cuMemPoolSetAccess(pool, access_.data(), access_.size());
   }
+}
+
+void joined_gpus::share_pool(CUmemoryPool pool) const {
+  HPE_REQUIRE(cu_.cuMemPoolSetAccess != nullptr, HPE_ERROR_NOT_SUPPORTED, "this CUDA driver has no cuMemPoolSetAccess");
+  const device::cuda::uncaptured of_no_stream(cu_);
+  std::vector<CUmemAccessDesc> others;
+  for (unsigned n = 1; n < count(); ++n) {
+    CUmemAccessDesc& access = others.emplace_back();
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = devices_[n];
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  cu_.check(cu_.cuMemPoolSetAccess(pool, others.data(), others.size()), "letting GPUs use the memory of a pool");
 }
 
 }  // namespace hpe::cuda_hooks

@@ -21,11 +21,13 @@ class joined_gpus {
 
   /// Retains the primary contexts until the process ends. Throws hpe::error if the driver refuses.
   void enter();
-  /// Lets each GPU access the memory that the driver has allocated on the other GPUs, including the memory of default
-  /// pools; for hpe memory, this call is not necessary. Later allocations take longer, because the driver maps each
-  /// allocation for all GPUs. Throws hpe::error if the driver refuses access between GPUs; ignores a failure for a
-  /// pool.
+  /// Lets each GPU access the memory that the driver has allocated on the other GPUs, except the memory of pools; for
+  /// hpe memory, this call is not necessary. Later allocations take longer, because the driver maps each allocation for
+  /// all GPUs. Throws hpe::error if the driver refuses access between GPUs.
   void share_driver_memory() const;
+  /// Lets the other GPUs access the memory of a pool of GPU 0, also memory that is allocated later. Throws hpe::error
+  /// if the driver refuses.
+  void share_pool(CUmemoryPool pool) const;
   /// Returns the primary context of a GPU. To be called after enter().
   [[nodiscard]] CUcontext context(unsigned n) const { return contexts_[n]; }
 
@@ -38,7 +40,6 @@ class joined_gpus {
   const device::cuda::driver& cu_;
   std::vector<CUdevice> devices_;
   std::vector<CUcontext> contexts_;
-  std::vector<CUmemAccessDesc> access_;
   bool atomics_ = true;
 };
 

@@ -12,9 +12,6 @@ using device::cuda::entered;
 
 namespace {
 
-// Bytes of dynamic shared memory that a launch may request without an attribute.
-constexpr unsigned shared_of_any_kernel = 48U << 10;
-
 bool has_atomics(const spread::kernel_model& model) {
   return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });
 }
@@ -171,7 +168,8 @@ std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfu
     const entered here(cu_, gpus_.context(n));
     cu_.check(cu_.cuModuleGetFunction(&parts[n], module.of_gpus[n], kernel.name.c_str()),
               "finding a kernel that runs a part of its grid");
-    if (shared > shared_of_any_kernel)
+    // Without this request, the limit of dynamic shared memory depends on the kernel's other shared memory.
+    if (shared > 0)
       cu_.check(
           cu_.cuFuncSetAttribute(parts[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)),
           "setting the shared memory of a kernel that runs a part of its grid");
@@ -211,7 +209,7 @@ std::vector<CUfunction> part_kernels::load(const std::shared_ptr<const part_kern
   const lock_guard lock(mutex_);
   ready_kernel& entry = kernels_[handle];
   if (entry.kernel != kernel) entry = {kernel, {}, 0};  // the program has unloaded a module in the meantime
-  if (!entry.parts.empty() && shared <= std::max(entry.most_shared, shared_of_any_kernel)) return entry.parts;
+  if (!entry.parts.empty() && shared <= entry.most_shared) return entry.parts;
   try {
     entry.parts = find_parts(*kernel, handle, shared);
     entry.most_shared = shared;

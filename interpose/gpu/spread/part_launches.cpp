@@ -32,15 +32,29 @@ std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_l
   return all;
 }
 
+namespace {
+
+// Does not return OUT_OF_MEMORY: the program could conclude that nothing has run, and repeat the launch.
+CUresult incomplete(const part_kernel& kernel, std::size_t queued, std::size_t parts, const std::string& why) {
+  trace::refusals::add();
+  log(log_level::error, "kernel {}: {} of {} parts of a launch were queued, and the launch cannot be completed: {}",
+      kernel.name, queued, parts, why);
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+}  // namespace
+
 bool part_launches::queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result,
                           run_parts run) {
   const std::uint64_t written = writes_elsewhere_.load(std::memory_order_acquire);
   std::vector<std::vector<std::byte>> bytes;
   std::vector<unsigned> others;
+  std::size_t parts = 0, queued = 0;
   for (unsigned n = 0; n < gpus_.count(); ++n) {
     std::vector<std::byte>& own = bytes.emplace_back(
         ptx::patch::with_part(how.kernel.code->patched, how.parameters, {how.blocks[n].first, what.grid}));
     if (how.blocks[n].blocks() == 0) continue;
+    ++parts;
     if (n > 0) others.push_back(n);
     if (how.replacing.empty()) continue;
     for (const core::launch_planner::replaced_pointer& copy : how.replacing[n]) {
@@ -55,19 +69,28 @@ bool part_launches::queue(const spread_launch& what, const cut_launch& how, mova
     std::size_t size = bytes[n].size();
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes[n].data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      CU_LAUNCH_PARAM_END};
-    return cu_.cuLaunchKernel(how.functions[n], part.count[0], part.count[1], part.count[2], what.block[0],
-                              what.block[1], what.block[2], what.shared_bytes, stream, nullptr, extra);
+    const CUresult launched =
+        cu_.cuLaunchKernel(how.functions[n], part.count[0], part.count[1], part.count[2], what.block[0], what.block[1],
+                           what.block[2], what.shared_bytes, stream, nullptr, extra);
+    if (launched == CUDA_SUCCESS) ++queued;
+    return launched;
   };
-  bool is_begun = false;
-  result = run(others, use, queue, is_begun);
-  return is_begun || result == CUDA_SUCCESS;
+  try {
+    result = run(others, use, queue);
+  } catch (const std::exception& e) {
+    if (queued == 0) throw;
+    result = incomplete(how.kernel, queued, parts, e.what());
+    return true;
+  }
+  if (result != CUDA_SUCCESS && queued > 0) result = incomplete(how.kernel, queued, parts, cu_.words_for(result));
+  return queued > 0 || result == CUDA_SUCCESS;
 }
 
 bool part_launches::queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
                           movable_use use, CUresult& result) {
   const auto run = [&](std::span<const unsigned> others, const movable_use& memory,
-                       function_ref<CUresult(unsigned, CUstream)> part, bool& is_begun) {
-    return memory_.run_parts(where, what.stream, others, memory, part, is_begun);
+                       function_ref<CUresult(unsigned, CUstream)> part) {
+    return memory_.run_parts(where, what.stream, others, memory, part);
   };
   return queue(what, how, std::move(use), result, run);
 }
@@ -154,20 +177,19 @@ CUresult part_launches::queue_in_time(const spread_launch& what, const oversubsc
   try {
     for (const core::part_in_time& part : parts) {
       const auto run = [&](std::span<const unsigned> others, const movable_use& memory,
-                           function_ref<CUresult(unsigned, CUstream)> own,
-                           bool& is_begun) { return all.run_parts(where, what.stream, others, memory, own, is_begun); };
+                           function_ref<CUresult(unsigned, CUstream)> own) {
+        return all.run_parts(where, what.stream, others, memory, own);
+      };
       CUresult result = CUDA_SUCCESS;
-      queue(what, {*kernel, functions, parameters, part.blocks, {}}, {false, part.accesses}, result, run);
-      if (result != CUDA_SUCCESS) return result;
+      const bool is_begun =
+          queue(what, {*kernel, functions, parameters, part.blocks, {}}, {false, part.accesses}, result, run);
+      if (result != CUDA_SUCCESS)
+        return is_begun || queued == 0 ? result : incomplete(*kernel, queued, parts.size(), cu_.words_for(result));
       ++queued;
     }
-  } catch (const error& e) {
+  } catch (const std::exception& e) {
     if (queued == 0) throw;
-    // Do not return OUT_OF_MEMORY: the program could conclude that nothing has run, and repeat the launch.
-    trace::refusals::add();
-    log(log_level::error, "kernel {}: {} of {} parts of a launch were queued, and the next part cannot be: {}",
-        kernel->name, queued, parts.size(), e.what());
-    return CUDA_ERROR_LAUNCH_FAILED;
+    return incomplete(*kernel, queued, parts.size(), e.what());
   }
   return CUDA_SUCCESS;
 }

@@ -72,8 +72,9 @@ class part_launches {
     std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;
   };
   /// Queues the parts of a launch, which run at the same time, and sets `result` to the driver's result. `use` is the
-  /// memory that the parts use, without the copies of arrays in how.replacing. If no part has been queued, throws
-  /// hpe::error or returns false.
+  /// memory that the parts use, without the copies of arrays in how.replacing. If no part can be queued, throws
+  /// hpe::error or std::bad_alloc, or returns false; then the caller may queue the launch in another way. If only some
+  /// of the parts can be queued, logs an error and sets `result` to CUDA_ERROR_LAUNCH_FAILED.
   bool queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
              movable_use use, CUresult& result);
 
@@ -87,8 +88,8 @@ class part_launches {
 
  private:
   void share_memory();
-  using run_parts = function_ref<CUresult(std::span<const unsigned>, const movable_use&,
-                                          function_ref<CUresult(unsigned, CUstream)>, bool&)>;
+  using run_parts =
+      function_ref<CUresult(std::span<const unsigned>, const movable_use&, function_ref<CUresult(unsigned, CUstream)>)>;
   bool queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result, run_parts run);
 
   const device::cuda::driver& cu_;

@@ -158,7 +158,8 @@ std::string spreading::find_arrays(decided& how, driver_arrays& others) {
     if (const auto object = memory_.objects().find(address)) {
       how.use.accesses.push_back(use_of(*object, p.is_written ? HPE_INOUT : HPE_IN));
     } else if (auto found = others_.describe(address, unreachable)) {
-      others.emplace(address, std::move(*found));
+      how.may_use_pool |= found->of_pool;
+      others.emplace(address, std::move(found->what));
     }
   }
   return unreachable;
@@ -216,6 +217,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
     return how;
   }
   driver_arrays others;
+  how.may_use_pool = model.finds_pointers();
   how.unreachable = find_arrays(how, others);
   if (reason.empty()) reason = how.unreachable;
   if (reason.empty()) reason = launches_.obstacle();
@@ -253,11 +255,13 @@ void spreading::stays_alone(decided& how, const std::string& reason) {
   how.plan.parts.clear();
 }
 
-// To be called before the measurement of the launch begins, because loading code takes a long time.
+// To be called before the measurement of the launch begins, because loading code and sharing a pool take a long time.
 void spreading::load(const spread_launch& what, decided& how) {
   if (how.plan.parts.empty()) return;
   try {
     how.functions = launches_.load(how.kernel, what);
+    if (const std::string refusal = how.may_use_pool ? others_.share_pool() : std::string(); !refusal.empty())
+      stays_alone(how, refusal);
   } catch (const error& e) {
     stays_alone(how, e.what());
   }
@@ -282,6 +286,7 @@ CUresult spreading::launch_decided(const spread_launch& what, const oversubscrib
     return memory_.try_run(where, what.stream, how.use, alone);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    if (how.may_use_pool && how.unreachable.empty()) how.unreachable = others_.share_pool();
     return launches_.queue_in_time(what, where, e.what(), how.unreachable, alone);
   }
 }

@@ -70,6 +70,7 @@ class spreading {
     core::launch_planner::plan plan;    // if the plan has no parts, the launch runs unchanged
     std::vector<CUfunction> functions;  // the functions of the parts
     movable_use use;                    // does not include the memory of textures until describe_uses() adds it
+    bool may_use_pool = false;          // whether it may use memory of the driver's default pool
     std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
   };
@@ -94,7 +95,8 @@ class spreading {
   /// Logs how much time spreading has saved or cost, if this is more than 2 % of the time since the first launch.
   void tell_gain() noexcept;
   static void stays_alone(decided& how, const std::string& reason);
-  /// Loads the code for a launch in parts. If the driver refuses the code, the launch stays on one GPU.
+  /// Loads the code for a launch in parts, and lets the other GPUs use the pool whose memory the launch uses. If the
+  /// driver refuses, the launch stays on one GPU.
   void load(const spread_launch& what, decided& how);
   [[nodiscard]] CUresult launch_decided(const spread_launch& what, const oversubscribed::stream_place& where,
                                         decided& how, function_ref<CUresult()> alone);

@@ -14,10 +14,9 @@ namespace {
 // Whether a block has fewer than 4096 bytes, so that MPI's own function is faster than messages between devices.
 bool is_small(int count, MPI_Datatype type) { return is_smaller(4096, count, type); }
 
-// Throws left_to_mpi if all blocks are small. All ranks have the same `counts`, so all ranks then call MPI's own
-// non-blocking function.
-void require_large(const int* counts, MPI_Datatype type, MPI_Comm comm) {
-  if (counts == nullptr || is_small(*std::max_element(counts, counts + members(comm)), type)) throw left_to_mpi{};
+// Whether all blocks of the ranks of an intracommunicator are small.
+bool are_small(const int* counts, MPI_Datatype type, MPI_Comm comm) {
+  return counts == nullptr || is_small(*std::max_element(counts, counts + members(comm)), type);
 }
 
 void require_root(MPI_Comm comm, int root) {
@@ -125,8 +124,8 @@ taken direct_allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype
 
 taken direct_allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
                         const int* displs, MPI_Datatype recvtype, MPI_Comm comm, call_form form) {
+  if (!is_intra(comm) || are_small(recvcounts, recvtype, comm)) return std::nullopt;
   return carry(comm, form, [&] {
-    if (form.request != nullptr) require_large(recvcounts, recvtype, comm);
     return gathering_in_all(sendbuf, sendcount, sendtype, blocks::listed(recvbuf, recvcounts, displs, recvtype), comm);
   });
 }

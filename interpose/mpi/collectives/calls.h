@@ -5,8 +5,8 @@
 /// call MPI's own function, the function returns nullopt in all ranks, without effect.
 ///
 /// If all ranks know the sizes of the blocks, and all blocks have fewer than 4096 bytes, the ranks call MPI's own
-/// function, except in a blocking MPI_Allgatherv. For such blocks, MPI's own function is faster if the blocks are in
-/// ordinary memory, and nearly as fast if they are in device memory.
+/// function. For such blocks, MPI's own function is faster if the blocks are in ordinary memory, and nearly as fast if
+/// they are in device memory.
 
 #include "interpose/mpi/messages/point_to_point.h"
 

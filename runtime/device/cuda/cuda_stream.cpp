@@ -37,10 +37,6 @@ CUresult launch_kernel(const driver& cu, const kernel_table::kernel_on_device& k
   how.hStream = stream;
   HPE_REQUIRE(!shape.cooperative, HPE_ERROR_NOT_SUPPORTED,
               "hpe queues no cooperative launches on GPUs; use CUDA directly for such launches");
-  constexpr unsigned without_asking = 48 * 1024;
-  if (shape.shared_bytes != 0 && how.sharedMemBytes > without_asking)
-    cu.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                          static_cast<int>(how.sharedMemBytes));
   if (!shape.asks_for_cluster())
     return cu.cuLaunchKernel(kernel.function, how.gridDimX, how.gridDimY, how.gridDimZ, how.blockDimX, how.blockDimY,
                              how.blockDimZ, how.sharedMemBytes, stream, nullptr, parameters);
@@ -265,6 +261,8 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
   return submit({observed_command::kind::launch, 0, 0, 0, kernel.function}, [&](std::size_t& /*commands*/) {
+    if (shape.shared_bytes != 0)
+      set_.kernels().allow_shared_memory(kernel, device_.index(), found.shared_bytes + shape.shared_bytes);
     const CUresult result = launch_kernel(cu_, found, shape, size == 0 ? nullptr : extra, stream_);
     if (result != CUDA_SUCCESS && !kills_context(result))
       HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,

@@ -116,7 +116,7 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
     const CUresult result = cu_.cuModuleGetFunction(&made.on[d].function, from.on[d], name.c_str());
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "{} has no CUDA kernel \"{}\": {}", from.path, name,
                 cu_.words_for(result));
-    made.on[d].shared_bytes = give_shared_memory(from.on[d], name, made.on[d].function);
+    made.on[d].shared_bytes = made.on[d].allowed_bytes = give_shared_memory(from.on[d], name, made.on[d].function);
   }
   kernels_.push_back(std::move(made));
   return {number, static_cast<std::uint32_t>(kernels_.size() - 1)};
@@ -136,6 +136,17 @@ unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name
   HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED, "kernel \"{}\" gets no {} bytes of shared memory: {}",
               name, bytes, cu_.words_for(result));
   return bytes;
+}
+
+// hpe does not know how much the driver allows without a request, because this depends on the kernel's other shared
+// memory. A request may lower the limit, so hpe never requests less than before.
+void kernel_table::allow_shared_memory(kernel_id id, unsigned device, unsigned bytes) {
+  if (at(id, device).allowed_bytes >= bytes) return;
+  const lock_guard lock(mutex_);
+  kernel_on_device& it = kernels_[id.function].on[device];
+  if (it.allowed_bytes < bytes && cu_.cuFuncSetAttribute(it.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                         static_cast<int>(bytes)) == CUDA_SUCCESS)
+    it.allowed_bytes = bytes;
 }
 
 kernel_table::kernel_on_device kernel_table::at(kernel_id id, unsigned device) const {

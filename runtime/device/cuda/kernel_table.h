@@ -37,8 +37,12 @@ class kernel_table {
   struct kernel_on_device {
     CUfunction function = nullptr;
     unsigned shared_bytes = 0;
+    unsigned allowed_bytes = 0;  // the dynamic shared memory that hpe has requested for the kernel's launches
   };
   [[nodiscard]] kernel_on_device at(kernel_id kernel, unsigned device) const;
+  /// Lets launches of the kernel on the device use `bytes` bytes of dynamic shared memory. If the driver refuses, it
+  /// also refuses the launch. The device's context must be current.
+  void allow_shared_memory(kernel_id kernel, unsigned device, unsigned bytes);
   [[nodiscard]] std::string name(std::uint32_t function) const;
 
  private:

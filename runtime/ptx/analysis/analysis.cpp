@@ -32,7 +32,7 @@ std::vector<const function*> functions_of(const program& p, const function& kern
 }
 
 bool uses_other_memory(const program& p, const function& f) {
-  return !f.left_out.empty() || std::ranges::any_of(f.code, [&](const instruction& i) {
+  return std::ranges::any_of(f.code, [&](const instruction& i) {
     return i.kind == kind::texture ||
            (i.kind == kind::call && i.sources.empty() && p.functions[i.callee]->system_call == builtin::device_runtime);
   });
@@ -179,8 +179,11 @@ kernel_analysis analyse(const program& p, const function& kernel) {
   for (std::size_t n = 0; n < functions.size(); ++n) analysed.push_back({functions[n], walks[n].get(), &accesses[n]});
   result.verdict = judge(p, analysed);
   result.axes = axes_of(functions);
-  result.uses_other_memory =
-      std::ranges::any_of(functions, [&](const function* f) { return uses_other_memory(p, *f); });
+  for (const function* const f : functions)
+    if (result.left_out.empty()) result.left_out = f->left_out;
+  result.uses_other_memory = !result.left_out.empty() || std::ranges::any_of(functions, [&](const function* f) {
+    return uses_other_memory(p, *f);
+  });
   for (std::size_t n = 0; n < functions.size(); ++n) {
     for (access& a : accesses[n]) {
       if (n > 0) {

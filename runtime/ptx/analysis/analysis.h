@@ -52,7 +52,10 @@ struct kernel_analysis {
   std::unique_ptr<kernel_walk> walk;
   std::unique_ptr<dependences> known;
   std::vector<access> accesses;  // for accesses in called functions, only access::what is known
-  // Whether the kernel uses textures or surfaces, launches kernels, or contains code that hpe does not support.
+  // Why hpe does not know the code of the kernel or of a function that the kernel calls (function::left_out); empty if
+  // hpe knows all of the code.
+  std::string left_out;
+  // Whether the kernel uses textures or surfaces, launches kernels, or contains code that hpe does not know.
   bool uses_other_memory = false;
   std::vector<array_use> arrays;
   std::vector<loop_use> loops;

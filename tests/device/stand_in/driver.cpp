@@ -1,6 +1,8 @@
 // A CUDA driver for tests of hpe's messages. STAND_IN_DRIVER selects the behaviour: a driver without devices, a driver
 // that is too old, and others. The driver has at most one GPU, and allocations on it fail. With "working", allocations
-// succeed: host memory is the GPU's memory, copies and fills run at once, and kernels do not run.
+// succeed: host memory is the GPU's memory, copies and fills run at once, and kernels do not run. A launch with more
+// dynamic shared memory than its kernel may use fails. The kernel "with_tile" has a tile of 20 KiB (the variable
+// with_tile_shared_bytes), and the kernel "with_array" an array of 20 KiB in shared memory.
 #include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +23,17 @@ int stream_object = 0;
 
 constexpr std::size_t total_memory = std::size_t{8} << 30;
 constexpr std::size_t free_memory = std::size_t{3} << 20;
+
+constexpr unsigned shared_of_block = 227U << 10, shared_by_default = 48U << 10, shared_of_kernel = 20U << 10;
+unsigned tile = shared_of_kernel;
+
+struct kernel {
+  unsigned array = 0;  // bytes of arrays in shared memory
+  unsigned most_dynamic = shared_by_default - array;
+};
+kernel any, with_tile, with_array{shared_of_kernel};
+
+kernel& kernel_of(CUfunction function) { return *reinterpret_cast<kernel*>(function); }
 
 }  // namespace
 
@@ -162,12 +175,33 @@ CUresult cuModuleLoadData(CUmodule* module, const void* /*image*/) {
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule /*module*/) { return CUDA_SUCCESS; }
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule /*module*/, const char* /*name*/) {
-  *function = reinterpret_cast<CUfunction>(&context_object);
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule /*module*/, const char* name) {
+  kernel& found = std::strcmp(name, "with_tile") == 0    ? with_tile
+                  : std::strcmp(name, "with_array") == 0 ? with_array
+                                                         : any;
+  *function = reinterpret_cast<CUfunction>(&found);
   return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernel(CUfunction /*function*/, unsigned /*grid*/, unsigned /*grid*/, unsigned /*grid*/,
-                        unsigned /*block*/, unsigned /*block*/, unsigned /*block*/, unsigned /*shared*/,
-                        CUstream /*stream*/, void** /*parameters*/, void** /*extra*/) {
+CUresult cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule /*module*/, const char* name) {
+  if (std::strcmp(name, "with_tile_shared_bytes") != 0) return CUDA_ERROR_NOT_FOUND;
+  *address = reinterpret_cast<CUdeviceptr>(&tile);
+  *bytes = sizeof tile;
   return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);  // NOLINT(performance-no-int-to-ptr): an integer address
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
+  kernel& it = kernel_of(function);
+  if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+      static_cast<unsigned>(value) > shared_of_block - it.array)
+    return CUDA_ERROR_INVALID_VALUE;
+  it.most_dynamic = static_cast<unsigned>(value);
+  return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned /*grid*/, unsigned /*grid*/, unsigned /*grid*/,
+                        unsigned /*block*/, unsigned /*block*/, unsigned /*block*/, unsigned shared,
+                        CUstream /*stream*/, void** /*parameters*/, void** /*extra*/) {
+  return shared > kernel_of(function).most_dynamic ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -113,6 +113,26 @@ TEST(stand_in, memory_that_is_not_there_is_refused_with_sizes) {
     EXPECT_NE(words.find(part_of_it), std::string::npos) << part_of_it << " in: " << words;
 }
 
+TEST(stand_in, kernels_get_the_dynamic_shared_memory_of_their_launches) {
+  const playing part("working");
+  const auto set = hpe::device::open_devices("cuda", layout_for(4));
+  const std::uint32_t module = set->load_module(file_of_kernels());
+  hpe::device::stream& stream = set->at(0).create_stream(hpe::device::priority::launch);
+  constexpr std::uint32_t kib = 1024;
+  for (const char* const name : {"with_tile", "with_array", "empty"}) {
+    const hpe::device::kernel_id kernel = set->find_kernel(module, name);
+    const auto launch = [&](std::uint32_t shared) {
+      hpe::device::shape shape;
+      shape.shared_bytes = shared;
+      stream.launch(kernel, shape, {});
+    };
+    for (const std::uint32_t bytes : {0U, 4 * kib, 40 * kib, 8 * kib, 200 * kib, 0U, 60 * kib})
+      EXPECT_NO_THROW(launch(bytes)) << name << ", " << bytes << " bytes";
+    EXPECT_THROW(launch(230 * kib), hpe::error) << name;
+    EXPECT_NO_THROW(launch(200 * kib)) << name;
+  }
+}
+
 TEST(stand_in, where_the_driver_cannot_be_used_the_default_is_soft) {
   const playing part("old");
   EXPECT_FALSE(hpe::device::cuda::present());

@@ -333,6 +333,20 @@ void questions() {
                                  CU_POINTER_ATTRIBUTE_HOST_POINTER};
   void* values[] = {&context, &device, &host};
   MUST(cuPointerGetAttributes(3, names, values, b));
+  // The driver gives the values of attributes that hpe does not know, and refuses calls that are not possible.
+  unsigned capable = 99, narrow[] = {99, 99};
+  std::size_t mapping = 99;
+  CUpointer_attribute more[] = {CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
+                                CU_POINTER_ATTRIBUTE_MAPPED};
+  void* more_values[] = {&capable, &mapping, narrow};
+  MUST(cuPointerGetAttributes(3, more, more_values, b));
+  std::printf("capable %u, mapping %d, mapped %u, beside %u\n", capable, mapping != 99, narrow[0], narrow[1]);
+  CUpointer_attribute unknown[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, static_cast<CUpointer_attribute>(999)};
+  const int not_known = cuPointerGetAttributes(2, unknown, more_values, b);
+  const int of_none = cuPointerGetAttributes(0, more, more_values, b);
+  more_values[1] = nullptr;
+  std::printf("not known %d, none %d, null %d\n", not_known, of_none,
+              static_cast<int>(cuPointerGetAttributes(2, more, more_values, b)));
   MUST(cuCtxGetCurrent(&current));
   std::printf("type %u, device %d, context %d, host %d\n", type, device, context == current, host == nullptr);
   const std::pair<CUpointer_attribute, unsigned long long> attributes[] = {

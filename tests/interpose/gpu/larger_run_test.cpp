@@ -122,7 +122,8 @@ TEST(LargerRun, MemoryLooksLikeTheDrivers) {
   const outcome told = shell(little + "--scope args" + program + "ask");
   EXPECT_EQ(exit_status(told), 0) << told.text;
   for (const std::string line :
-       {"memory 0 of 16, base 1, bytes 20971520\n", "type 2, device 0, context 1, host 1\n", "ipc 801\n",
+       {"memory 0 of 16, base 1, bytes 20971520\n", "type 2, device 0, context 1, host 1\n",
+        "capable 0, mapping 1, mapped 1, beside 99\n", "not known 1, none 1, null 1\n", "ipc 801\n",
         "ipc of little 0\n", "nowhere 1\n", "freed twice 1\n", "pitch 5120\n", "after the reset 16 of 16\n"})
     EXPECT_NE(told.text.find(line), std::string::npos) << line << "is not in\n" << told.text;
   EXPECT_NE(told.text.find("other processes cannot get it"), std::string::npos) << told.text;

@@ -62,6 +62,17 @@ TEST(SpreadCode, EndsWithItsModule) {
   ASSERT_EQ(add->obstacle, "");
   ASSERT_EQ(kernels.load(add, function, 0).size(), 2U);
 
+  // The driver's default limit of dynamic shared memory is lower for kernels with other shared memory.
+  const auto requests_for = [&](unsigned shared) {
+    const unsigned before = stand_in::calls("cuFuncSetAttribute");
+    EXPECT_EQ(kernels.load(add, function, shared).size(), 2U);
+    return stand_in::calls("cuFuncSetAttribute") - before;
+  };
+  EXPECT_EQ(requests_for(0), 0U);
+  EXPECT_EQ(requests_for(40 << 10), 2U) << "a request for each GPU";
+  EXPECT_EQ(requests_for(30 << 10), 0U);
+  EXPECT_EQ(requests_for(60 << 10), 2U);
+
   std::set<const hpe::spread::kernel_model*> gone;
   const auto note = [&](const hpe::spread::kernel_model& model) { gone.insert(&model); };
   const unsigned unloaded = stand_in::calls("cuModuleUnload");

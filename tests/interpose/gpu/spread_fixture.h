@@ -133,10 +133,14 @@ class Spread : public testing::Test {
     ASSERT_EQ(device_of(array_ + bytes - 4), 0) << "a new array is on the program's device";
     ASSERT_EQ(cuMemAlloc(&sums_, threads * sizeof(unsigned)), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&flags_, threads * sizeof(unsigned)), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(set_flags());
+    ASSERT_NO_FATAL_FAILURE(deal_out());
+  }
+  // Sets the flags of the first and the last thread.
+  void set_flags() const {
     ASSERT_EQ(cuMemsetD32(flags_, 0, threads), CUDA_SUCCESS);
     for (const unsigned thread : {0U, threads - 1})
       ASSERT_EQ(cuMemsetD32(flags_ + thread * sizeof(unsigned), 1, 1), CUDA_SUCCESS);
-    ASSERT_NO_FATAL_FAILURE(deal_out());
   }
   // Launches `deals` until the array is distributed. The planner counts the time that is lost on one device from the
   // third launch on, and moves the array when the launches have lost as much time as the move takes.

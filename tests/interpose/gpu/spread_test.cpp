@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/interpose/gpu/failing_memory.h"
 #include "tests/interpose/gpu/spread_fixture.h"
 #include "tests/shell.h"
 
@@ -255,6 +256,68 @@ TEST_F(Spread, ALaunchWhosePartsAreRefusedRunsOnOneDevice) {
   EXPECT_EQ(stand_in::calls("launches on 0"), on_first + 1);
   limit(0);
   expect_sums(added_up, added_up);
+}
+
+// After the driver has queued a part, a call of the driver or an allocation of host memory fails. The launch must not
+// be repeated, and the error must not suggest that nothing has run.
+TEST_F(Spread, ALaunchThatCannotBeCompletedIsNotRepeated) {
+  auto* const fail = stand_in::find<stand_in::fail_function>("stand_in_fail");
+  unsigned added = added_up;
+  void* parameters[] = {&flags_, &array_, &sums_, &added};
+  unsigned failures = 0;
+  const auto launch_with = [&](const std::string& what, const std::function<void()>& arm) {
+    SCOPED_TRACE(what);
+    const unsigned on_first = stand_in::calls("launches on 0"), on_other = stand_in::calls("launches on 1");
+    std::function<void()> meanwhile = arm;
+    stand_in::meanwhile("cuLaunchKernel", meanwhile);
+    testing::internal::CaptureStderr();
+    const CUresult result = cuLaunchKernel(adds_up_, threads / 64, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr);
+    (void)failing_memory::disarm();
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(stand_in::calls("launches on 1"), on_other + 1);
+    EXPECT_LE(stand_in::calls("launches on 0"), on_first + 1);
+    if (result == CUDA_SUCCESS) {
+      EXPECT_EQ(stand_in::calls("launches on 0"), on_first + 1);
+    } else {
+      ++failures;
+      EXPECT_EQ(result, CUDA_ERROR_LAUNCH_FAILED);
+      EXPECT_NE(told.find("kernel adds_up: "), std::string::npos) << told;
+      EXPECT_NE(told.find(" of 2 parts of a launch were queued, and the launch cannot be completed: "),
+                std::string::npos)
+          << told;
+    }
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  };
+  launch_with("nothing fails", [] {});
+  ASSERT_EQ(failures, 0U);
+  for (unsigned n = 0; n < 4; ++n) {
+    for (const char* const entry : {"cuStreamWaitEvent", "cuEventRecord", "cuEventCreate"}) {
+      launch_with(entry + std::to_string(n), [=] { fail(entry, n, CUDA_ERROR_OUT_OF_MEMORY); });
+      fail(entry, 0, CUDA_SUCCESS);
+    }
+    launch_with("memory " + std::to_string(n), [=] { failing_memory::arm(n + 1); });
+  }
+  EXPECT_GT(failures, 2U) << "the test must let launches fail";
+  ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
+  expect_sums(added_up, added_up);
+}
+
+// The test exchanges the flags for memory of the driver's pool. The other GPU cannot use this memory if the driver
+// refuses access to the pool.
+TEST_F(Spread, ALaunchWithMemoryOfAPoolThatOtherGpusCannotUseRunsOnOneDevice) {
+  ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(flags_), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&flags_, threads * sizeof(unsigned), nullptr), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(set_flags());
+  const unsigned asked = stand_in::calls("cuMemPoolSetAccess"), on_other = stand_in::calls("launches on 1");
+  stand_in::fail("cuMemPoolSetAccess", CUDA_ERROR_INVALID_VALUE);
+  unsigned added = added_up;
+  void* parameters[] = {&flags_, &array_, &sums_, &added};
+  EXPECT_EQ(cuLaunchKernel(adds_up_, threads / 64, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(stand_in::calls("cuMemPoolSetAccess"), asked + 1);
+  EXPECT_EQ(stand_in::calls("launches on 1"), on_other);
+  expect_sums(added_up, added_up);
+  EXPECT_EQ(stand_in::calls("cuMemPoolSetAccess"), asked + 2);
 }
 
 TEST_F(Spread, LargeCopiesOfPageableMemoryAreStaged) {

@@ -76,6 +76,25 @@ void exchanges() {
   MPI_Comm_free(&comm);
 }
 
+// If all blocks are small, the ranks leave MPI_Allgatherv to MPI, and do not map memory of the other rank.
+void small_blocks() {
+  constexpr int count = 1000;
+  const std::vector<int> counts{count, count};
+  const std::vector<int> places{0, count};
+  const device_bytes out(random_bytes(count, seed_of(rank, 20)));
+  const device_bytes in(2 * count);
+  const int mapped = mapped_by([&] {
+    for (int n = 0; n < 4; ++n)
+      MPI_Allgatherv(out.data(), count, MPI_BYTE, in.data(), counts.data(), places.data(), MPI_BYTE, world);
+  });
+  EXPECT(mapped == 0);
+  const bytes got = in.get();
+  for (int r = 0; r < 2; ++r) {
+    const bytes sent = random_bytes(count, seed_of(r, 20));
+    EXPECT(std::equal(sent.begin(), sent.end(), got.begin() + r * count));
+  }
+}
+
 // A rank sends more bytes than the root's buffer has. The root's call must return an error, the other rank's call must
 // not. Open MPI's own functions may not return in this case, so this test runs only if hpe copies from device to
 // device.
@@ -126,6 +145,7 @@ void reductions(MPI_Datatype type) {
 
 void collective_calls() {
   exchanges();
+  small_blocks();
   too_much();
   reductions<float>(MPI_FLOAT);
   reductions<double>(MPI_DOUBLE);

@@ -43,11 +43,12 @@ const description& describe(cudaError_t code) noexcept {
 
 /// Returns the log level for a failure. Programs often continue after a lack of memory (with null pointers), after an
 /// unsupported call (without the feature), or after a refused image (with another form of the module). So the default
-/// log shows the first lack of memory and, for each function, the first unsupported call and the first image that the
-/// function refuses with a reason.
+/// log shows the first lack of memory and, for each function, the first unsupported call, the first image that the
+/// function refuses with a reason, and the first error of hpe itself.
 log_level level_of(const char* function, cudaError_t code, bool has_reason) {
   const bool is_image = (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidKernelImage) && has_reason;
-  if (code != cudaErrorMemoryAllocation && code != cudaErrorNotSupported && !is_image) return log_level::info;
+  if (code != cudaErrorMemoryAllocation && code != cudaErrorNotSupported && code != cudaErrorUnknown && !is_image)
+    return log_level::info;
   static std::mutex mutex;
   static std::set<std::pair<cudaError_t, std::string>> told;
   const std::scoped_lock lock(mutex);
@@ -134,7 +135,11 @@ cudaError_t code_of_current_exception(const char* function) noexcept {
     return code;
   } catch (const std::bad_alloc&) {
     return cudaErrorMemoryAllocation;
+  } catch (const std::exception& caught) {
+    log_failure(function, cudaErrorUnknown, caught.what());
+    return cudaErrorUnknown;
   } catch (...) {
+    log_failure(function, cudaErrorUnknown, "an exception of an unknown type was thrown");
     return cudaErrorUnknown;
   }
 }

@@ -43,9 +43,9 @@ class sticky_error {
   std::atomic<cudaError_t> code_{cudaSuccess};
 };
 
-/// Returns the error code for the exception that is being handled. Logs the message of `failure` or hpe::error,
-/// normally at level info; other exceptions are not logged. The level is warn for the first lack of memory in the
-/// process and, for each function, for the first unsupported call and for the first image that cannot be loaded. To be
+/// Returns the error code for the exception that is being handled. Logs what happened, except std::bad_alloc, normally
+/// at level info. The level is warn for the first lack of memory in the process and, for each function, for the first
+/// unsupported call, the first image that cannot be loaded, and the first error of hpe itself (cudaErrorUnknown). To be
 /// called only inside a catch block.
 [[nodiscard]] cudaError_t code_of_current_exception(const char* function) noexcept;
 

@@ -35,7 +35,7 @@ void tell(void* data, T value) {
 }
 
 /// Returns the number of bytes of an attribute's value; for addresses outside all allocations, hpe sets these bytes to
-/// 0.
+/// 0. Throws cudaErrorInvalidValue for attributes that hpe does not know.
 std::size_t bytes_of(CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -46,8 +46,19 @@ std::size_t bytes_of(CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return sizeof(unsigned);
-    default: return sizeof(void*);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return sizeof(void*);
+    default: throw hpe::cudart::failure(cudaErrorInvalidValue);
   }
 }
 
@@ -67,17 +78,21 @@ void tell_attribute(void* data, CUpointer_attribute attribute, const void* point
       require(!of.is_on_device() || of.is_managed(), cudaErrorInvalidValue);
       return tell(data, pointer);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return tell(data, 0U);
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return tell(data, of.id);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return tell(data, of.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return tell(data, of.is_managed() ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return tell(data, of.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return tell(data, of.kind == memory_kind::device ? 1U : 0U);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return tell(data, address_of(of.device_base));
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return tell(data, of.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return tell(data, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return tell(data, of.kind == memory_kind::mapped
                             ? unsigned{virtual_memory::of_process().handle_types(address_of(pointer))}
                             : 0U);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return tell(data, 0U);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return tell(data, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {

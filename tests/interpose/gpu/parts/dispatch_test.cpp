@@ -5,6 +5,7 @@
 
 #include <array>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 
 using namespace hpe::cuda_hooks;
 
-enum class thrown { nothing, bad_alloc, out_of_memory, lost, no_region, other_error, foreign };
+enum class thrown { nothing, bad_alloc, out_of_memory, lost, no_region, other_error, of_library, foreign };
 
 CUresult CUDAAPI hook(thrown what, int returned) {
   switch (what) {
@@ -26,6 +27,7 @@ CUresult CUDAAPI hook(thrown what, int returned) {
     case thrown::lost: throw hpe::error(HPE_ERROR_DEVICE_LOST, "lost");
     case thrown::no_region: throw hpe::error(HPE_ERROR_NOT_A_REGION, "no memory");
     case thrown::other_error: throw hpe::error(HPE_ERROR_NOT_SUPPORTED, "other");
+    case thrown::of_library: throw std::out_of_range("no such entry");
     case thrown::foreign: throw 7;
   }
   return static_cast<CUresult>(returned);
@@ -40,9 +42,12 @@ TEST(Dispatch, NoExceptionLeavesAHook) {
   EXPECT_EQ(call(thrown::lost, 0), CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_EQ(call(thrown::no_region, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(call(thrown::other_error, 0), CUDA_ERROR_UNKNOWN);
-  const std::string told = testing::internal::GetCapturedStderr();
-  EXPECT_NE(told.find("no room"), std::string::npos) << told;
+  EXPECT_EQ(call(thrown::of_library, 0), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(call(thrown::foreign, 0), CUDA_ERROR_UNKNOWN);
+  const std::string told = testing::internal::GetCapturedStderr();
+  for (const char* const reason :
+       {"no room", "lost", "no memory", "other", "no such entry", "an exception of an unknown type"})
+    EXPECT_NE(told.find(std::string("a call of the CUDA driver fails: ") + reason), std::string::npos) << told;
 }
 
 CUresult CUDAAPI hook_in_which_the_thread_ends() { ::pthread_exit(nullptr); }

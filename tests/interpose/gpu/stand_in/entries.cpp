@@ -170,6 +170,18 @@ STAND_IN CUresult cuMemAllocAsync(CUdeviceptr* result, std::size_t bytes, CUstre
   if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
   return *result = allocate(*c, bytes, true), CUDA_SUCCESS;
 }
+// The default pool of a device has the address of the device's primary context as handle.
+STAND_IN CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+  context* const c = primary(device);
+  if (pool == nullptr || c == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return *pool = reinterpret_cast<CUmemoryPool>(c), CUDA_SUCCESS;
+}
+// Kernels of the stand-in can use all memory, so this entry only counts its calls.
+STAND_IN CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access, std::size_t count) {
+  COUNT();
+  REFUSE();
+  return pool == nullptr || access == nullptr || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 STAND_IN CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree(address); }
 
 STAND_IN CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
@@ -201,6 +213,7 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
       *static_cast<CUcontext*>(data) = found.of_pool ? nullptr : handle_of(found.of);
       break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(data) = found.base; break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<std::size_t*>(data) = found.bytes; break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
       context* c = nullptr;
@@ -214,10 +227,19 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
   return CUDA_SUCCESS;
 }
 
-// Does not change the values of attributes that the address does not have.
+// The value of an attribute that the address does not have becomes 0.
 STAND_IN CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                          CUdeviceptr address) {
-  for (unsigned n = 0; n < count; ++n) (void)cuPointerGetAttribute(data[n], attributes[n], address);
+  if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned n = 0; n < count; ++n) {
+    const CUpointer_attribute which = attributes[n];
+    if (data[n] == nullptr || which < CU_POINTER_ATTRIBUTE_CONTEXT || which > CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID)
+      return CUDA_ERROR_INVALID_VALUE;
+    const bool is_narrow = which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || which == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
+                           which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || which == CU_POINTER_ATTRIBUTE_MAPPED;
+    if (cuPointerGetAttribute(data[n], which, address) != CUDA_SUCCESS)
+      std::memset(data[n], 0, is_narrow ? sizeof(unsigned) : sizeof(void*));
+  }
   return CUDA_SUCCESS;
 }
 

@@ -140,6 +140,8 @@ STAND_IN CUresult cuFuncGetModule(CUmodule* result, CUfunction function) {
   return *result = reinterpret_cast<CUmodule>(found->second.get()), CUDA_SUCCESS;
 }
 
+STAND_IN CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return COUNT(), CUDA_SUCCESS; }
+
 STAND_IN CUresult cuModuleGetFunction(CUfunction* result, CUmodule module, const char* name) {
   COUNT();
   const auto* const kernel = reinterpret_cast<module_code*>(module)->program->find_kernel(name);

@@ -233,6 +233,17 @@ TEST_F(Mapped, BytesMoveWithTheirMemory) {
   open(base_);
   EXPECT_EQ(cuPointerGetAttributes(1, &kind, &told, base_), CUDA_SUCCESS);
   EXPECT_EQ(type, CU_MEMORYTYPE_DEVICE);
+  CUpointer_attribute of_mapping[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+  CUdeviceptr begin = 0;
+  std::size_t size = 0;
+  void* values[] = {&begin, &size};
+  EXPECT_EQ(cuPointerGetAttributes(2, of_mapping, values, base_ + 5), CUDA_SUCCESS);
+  EXPECT_EQ(begin, base_);
+  EXPECT_EQ(size, unit_);
+  for (const CUdeviceptr at : {base_, CUdeviceptr{0}}) {
+    of_mapping[1] = static_cast<CUpointer_attribute>(999);
+    EXPECT_EQ(cuPointerGetAttributes(2, of_mapping, values, at), CUDA_ERROR_INVALID_VALUE) << "not known";
+  }
   EXPECT_EQ(cuMemsetD8(base_, 77, unit_), CUDA_SUCCESS);
   EXPECT_EQ(cuMemUnmap(base_, unit_), CUDA_SUCCESS);
   EXPECT_EQ(cuMemMap(base_ + unit_, unit_, 0, memory_, 0), CUDA_SUCCESS);

@@ -128,6 +128,7 @@ TEST_F(Queries, OfPointersTellTheAllocationAroundThem) {
                                         CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
                                         CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                                         CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE,
+                                        CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE,
                                         CU_POINTER_ATTRIBUTE_ACCESS_FLAGS};
   int none = 0;
   for (const CUdeviceptr at : {device, reinterpret_cast<CUdeviceptr>(&none)}) {

@@ -53,6 +53,19 @@ TEST(Messages, OfErrorsThatProgramsOftenOverlook) {
               "hpe: cudaDestroyExternalMemory: cudaErrorNotSupported: soft devices have no external memory[^\n]*\n$");
 }
 
+// No list can have so many nodes, so the standard library throws an exception that is no error of hpe.
+TEST(Messages, OfExceptionsThatHpeDoesNotExpect) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t made = nullptr;
+  const cudaGraphNode_t none = nullptr;
+  ASSERT_CUDA(cudaGraphCreate(&graph, 0));
+  testing::internal::CaptureStderr();
+  EXPECT_FAILS(cudaGraphAddEmptyNode(&made, graph, &none, ~std::size_t{0}), cudaErrorUnknown);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(told.find("hpe: cudaGraphAddEmptyNode: cudaErrorUnknown: "), 0U) << told;
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
 TEST(Faults, OfTraps) {
   EXPECT_CUDA(cudaLaunchKernel(kernel_trap(), 1, 1, nullptr, 0, nullptr));
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
