@@ -47,8 +47,9 @@ bool sharing::holds(const region& r, byte_range bytes) const {
 }
 
 bool sharing::may_be_written(const region& r, byte_range bytes) const {
-  return std::ranges::any_of(
-      r.shared.all(), [&](const shared_parts::exported_part& p) { return meet(p, bytes) && others_.written(inside(p, bytes)); });
+  return std::ranges::any_of(r.shared.all(), [&](const shared_parts::exported_part& p) {
+    return meet(p, bytes) && others_.written(inside(p, bytes));
+  });
 }
 
 void sharing::see_writes(const resources& with, region& r, byte_range bytes) {

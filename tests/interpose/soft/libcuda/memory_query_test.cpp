@@ -489,8 +489,7 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
   CUdeviceptr base = 0;
   ASSERT_GOOD(cuMemAddressReserve(&base, places * unit, 4 * unit, 0, 0));
   EXPECT_EQ(base % (4 * unit), 0U);
-  // The mappings, which have one or two units of the allocation granularity. The key is the place at which a mapping
-  // begins.
+  // The mappings, of one or two units each. The key is the place at which a mapping begins.
   struct mapping {
     std::size_t units;
     unsigned devices;
