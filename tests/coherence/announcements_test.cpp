@@ -24,7 +24,13 @@ class announcements_test : public testing::Test {
   static void begin(region& r, region_kind kind, std::vector<std::uint16_t> homes) {
     auto* const base = reinterpret_cast<std::byte*>(0x200000000000 + r.id * (std::uint64_t{1} << 30));
     const std::uint64_t bytes = homes.size() > 1 ? homes.size() * granule_size : 1000 * kib;
-    r.begin({kind, false, base, bytes, bytes, 64 * kib, std::move(homes)}, 0, 0);
+    r.begin({.kind = kind,
+             .base = base,
+             .bytes = bytes,
+             .extent = bytes,
+             .block_size = 64 * kib,
+             .homes = std::move(homes)},
+            0, 0);
   }
 
   region one_{1};

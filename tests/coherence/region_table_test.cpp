@@ -13,7 +13,13 @@ namespace {
 std::byte* address(std::uint64_t n) { return reinterpret_cast<std::byte*>(n); }
 
 void begin(region& r, std::uint64_t base, std::uint64_t bytes) {
-  r.begin({region_kind::device, false, address(base), bytes, 4096, 65536, {0}}, 0, 0);
+  r.begin({.kind = region_kind::device,
+           .base = address(base),
+           .bytes = bytes,
+           .extent = 4096,
+           .block_size = 65536,
+           .homes = {0}},
+          0, 0);
 }
 
 TEST(region_table, numbers_from_one_and_finds_by_number) {

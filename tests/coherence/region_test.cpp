@@ -14,7 +14,12 @@ bool anything(std::uint64_t /*block*/) { return true; }
 std::byte* const base = reinterpret_cast<std::byte*>(0x200000000000);
 
 region_layout one_home(std::uint64_t bytes, std::uint64_t block_size) {
-  return {region_kind::device, false, base, bytes, round_up(bytes, 4 * kib), block_size, {3}};
+  return {.kind = region_kind::device,
+          .base = base,
+          .bytes = bytes,
+          .extent = round_up(bytes, 4 * kib),
+          .block_size = block_size,
+          .homes = {3}};
 }
 
 class region_test : public testing::Test {
@@ -72,7 +77,12 @@ TEST_F(region_test, one_home_is_the_home_of_everything) {
 }
 
 TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
-  begin({region_kind::striped, false, base, 5 * granule_size - 100, 5 * granule_size, granule_size, {0, 0, 1, 1, 0}});
+  begin({.kind = region_kind::striped,
+         .base = base,
+         .bytes = 5 * granule_size - 100,
+         .extent = 5 * granule_size,
+         .block_size = granule_size,
+         .homes = {0, 0, 1, 1, 0}});
   const std::uint64_t end = it.layout.extent;
   const std::uint16_t homes[] = {0, 0, 1, 1, 0};
   for (std::uint64_t g = 0; g < 5; ++g) {
@@ -144,7 +154,12 @@ TEST_F(region_test, knows_the_blocks_that_lie_wholly_in_a_range) {
 }
 
 TEST_F(region_test, cuts_parts_between_blocks_and_homes) {
-  begin({region_kind::striped, false, base, 3 * granule_size, 3 * granule_size, 64 * kib, {0, 1, 1}});
+  begin({.kind = region_kind::striped,
+         .base = base,
+         .bytes = 3 * granule_size,
+         .extent = 3 * granule_size,
+         .block_size = 64 * kib,
+         .homes = {0, 1, 1}});
   const std::uint64_t end = it.layout.extent;
   EXPECT_EQ(it.end_of_part(0, end, end), granule_size) << "of one home";
   EXPECT_EQ(it.end_of_part(granule_size, end, ~std::uint64_t{0}), end);

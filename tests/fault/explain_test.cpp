@@ -14,10 +14,14 @@ class explain : public testing::Test {
   coherence::region& allocate(std::byte* base, std::uint64_t bytes, memory::small_objects* small = nullptr) {
     coherence::region& r = regions.take();
     const std::lock_guard lock(r.mutex);
-    coherence::region_layout what{coherence::region_kind::device, false, base, bytes,
-                                  round_up(bytes, 4096),          65536, {0}};
-    what.small = small;
-    r.begin(what, 0, 0);
+    r.begin({.kind = coherence::region_kind::device,
+             .base = base,
+             .bytes = bytes,
+             .extent = round_up(bytes, 4096),
+             .block_size = 65536,
+             .homes = {0},
+             .small = small},
+            0, 0);
     granules.assign(base, round_up(bytes, granule_size) / granule_size, {r.id, 0});
     return r;
   }
