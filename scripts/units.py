@@ -14,7 +14,8 @@ import shlex
 from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
-PRECOMPILED = re.compile(r" -Winvalid-pch -include \S+/cmake_pch\.hxx")  # made by g++; clang cannot read it
+# Options that clang does not understand: a header that g++ has precompiled, and a warning of g++.
+ONLY_GCC = re.compile(r" -Winvalid-pch -include \S+/cmake_pch\.hxx| -Wno-subobject-linkage")
 
 
 class Unit:
@@ -72,7 +73,7 @@ class Sources:
         for name, entry in sorted(self.entries.items()):
             file = Path(name)
             if any(file.is_relative_to(path) for path in wanted) and chosen(self.headers(file)):
-                words = shlex.split(PRECOMPILED.sub("", entry["command"]))
+                words = shlex.split(ONLY_GCC.sub("", entry["command"]))
                 compiler = next(i for i, word in enumerate(words) if re.search(r"(\+\+|cc)(-\d+)?$", word) and "ccache" not in word)
                 key = (file.parent, tuple(words[compiler + 1:words.index("-o")]), entry["directory"])
                 grouped.setdefault(key, []).append(file)
