@@ -16,7 +16,8 @@
 
 // This program and libhpe.so both contain some variables of interpose/gpu, because the linker adds whole object files.
 // AddressSanitizer reads this function's result before the program starts.
-extern "C" const char* __asan_default_options() { return "detect_odr_violation=0"; }  // NOLINT(*reserved-identifier*)
+extern "C" [[gnu::visibility("default")]] const char* __asan_default_options();  // NOLINT(*reserved-identifier*)
+const char* __asan_default_options() { return "detect_odr_violation=0"; }        // NOLINT(*reserved-identifier*)
 
 namespace {
 
