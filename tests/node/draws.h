@@ -15,7 +15,7 @@ namespace node_test {
 
 class draws {
  public:
-  /// `long_ones`: of so many ranges for kernels, one is long.
+  /// One of `long_ones` ranges for kernels is the whole range from which it is drawn.
   draws(std::uint64_t seed, std::size_t long_ones) : random_(seed), long_ones_(long_ones) {}
 
   std::uint64_t number() { return random_(); }
@@ -26,8 +26,9 @@ class draws {
     return list[below(std::size(list))];
   }
 
-  /// Returns a range within a range of an allocation, by its offset from the beginning of `within`: usually a short
-  /// one, either of the latest write, or at one of few places, so that operations meet.
+  /// Returns a part of the range `within` of an allocation; its offset counts from the beginning of `within`. Most
+  /// parts are short. They are in the range of the latest write or near one of a few offsets, so that the ranges of
+  /// different operations often overlap.
   range part_of(const contents& of, const range& within) {
     constexpr std::size_t most_bytes = 6000;
     if (one_in(2000)) return {0, within.bytes};
@@ -37,8 +38,8 @@ class draws {
     return at_few_places(within.bytes, one_in(2) ? 200 : most_bytes);
   }
   range part_of(const contents& of) { return part_of(of, of.whole()); }
-  /// Returns such a range of whole 32-bit words for a kernel; 0 bytes if there is no whole word. `within` begins at a
-  /// word.
+  /// Like part_of, but returns a range of whole 32-bit words for a kernel, or an empty range if the part contains no
+  /// whole word. `within` begins at a word.
   range words_of(const contents& of, const range& within) {
     constexpr std::size_t word = sizeof(std::uint32_t);
     const range found = one_in(long_ones_) ? range{0, within.bytes} : part_of(of, within);

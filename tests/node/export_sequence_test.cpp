@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t KiB = 1024;
 constexpr std::size_t MiB = 1024 * KiB;
-constexpr std::size_t largest_small = 256 * KiB;  // such allocations share blocks with others
+constexpr std::size_t largest_small = 256 * KiB;  // allocations up to this size share blocks with other allocations
 constexpr std::size_t device_granules = 6;        // the memory of each device, in granules
 
 // Two processes, and a model of the value of each byte. The test follows the rules of hpe/node.h: the exporter's CPU

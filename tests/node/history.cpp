@@ -9,7 +9,7 @@ namespace node_test {
 
 namespace {
 
-// So many of the latest operations are printed even if they use other bytes.
+// An operation on other bytes is printed only while the tail has fewer lines than this.
 constexpr std::size_t most_on_other_bytes = 100;
 
 }  // namespace

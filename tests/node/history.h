@@ -14,7 +14,7 @@
 
 namespace node_test {
 
-/// What an operation does with bytes of an allocation.
+/// The effect of an operation on bytes of an allocation.
 enum class effect : std::uint8_t {
   none,     // leaves the bytes as they are
   sets,     // the bytes get new values, which are copies of a source if there is one
@@ -34,7 +34,8 @@ class history {
   void next_step() { ++step_; }
   [[nodiscard]] std::uint64_t step() const { return step_; }
 
-  /// Records an operation of this step. `source`: the bytes of another allocation that the operation reads begin there.
+  /// Records an operation of this step. `source`: the first byte of another allocation that the operation reads, if it
+  /// reads another allocation.
   void note(const char* operation, const contents& of, const range& where, effect what, place source = {});
 
   /// Expects the success of an order of the latest operation, and prints the latest operations if the order failed.
@@ -43,15 +44,15 @@ class history {
   /// Tells a process to read some bytes, and to report hash_of them.
   using read = std::function<report(const range&)>;
   /// Records a read, and expects that the process reads the bytes of the model. If a byte differs, prints the latest
-  /// operations on this byte. `from` names the bytes from `first` on by their offset from `first`.
+  /// operations on this byte. The offsets that `from` receives count from byte `first` of the allocation.
   void expect_bytes(const char* operation, const contents& of, const range& where, const read& from,
                     std::size_t first = 0);
 
   /// The shortest tail of the sequence that contains the cause if the latest operation finds a wrong byte: the
   /// operations since the last one that set the byte, or since the last operation of the same name that found it right.
-  /// (Other operations may have read another copy of the byte.) If operations made the byte out of other bytes, the
-  /// tail goes back as far for these bytes. One line for each operation, the latest last. A star marks the operations
-  /// on the byte, and on the bytes of which it was made.
+  /// (Operations of other names may have read another copy of the byte.) If the value of the byte was computed from
+  /// other bytes, the tail also contains the operations that set those bytes. The tail has one line for each operation,
+  /// the latest last. A star marks the operations on the byte and on the bytes from which its value was computed.
   [[nodiscard]] std::string tail(const place& wrong) const;
 
  private:

@@ -21,10 +21,10 @@ struct order {
                  // microseconds; if `from` is not 0, the order ends before the kernel
     add_over,    // number, offset, bytes, seed, from: a kernel of PTX on all devices adds seed to 32-bit words; if from
                  // is not 0, the order ends before the kernel -> parts of the launch
-    mix_over,    // number, offset, bytes, seed, other, other_offset, from: such a kernel that sets each word to 3 word
-                 // + other + seed
-    sum_over,    // number, offset, bytes, seed, other, other_offset, from: such a kernel that sets each word to the sum
-                 // of some of the `seed` words of the other memory; bytes: a multiple of sum_block
+    mix_over,    // number, offset, bytes, seed, other, other_offset, from: like add_over, but the kernel sets each
+                 // word to 3 word + other + seed
+    sum_over,    // number, offset, bytes, seed, other, other_offset, from: like add_over, but the kernel sets each
+                 // word to the sum of some of the `seed` words of the other memory; bytes: a multiple of sum_block
     check,       // number, offset, bytes, seed, from: CPU code finds the pattern of seed, from byte `from` on -> 1
     check_copy,  // the same as check, by hpeMemcpy
     check_word,  // number, offset, bytes, seed: whether all 32-bit words are seed -> 1

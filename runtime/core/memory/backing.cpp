@@ -171,25 +171,21 @@ void opened_memory::add(const region_layout& to, coherence::byte_range range, in
   }
 }
 
-void opened_memory::require_whole(const opened& memory, coherence::byte_range range) {
+void opened_memory::require_whole(const region_layout& what, coherence::byte_range range) const {
+  const lock_guard lock(mutex_);
+  const auto& parts = open_.at(what.base).parts;
   for (std::uint64_t at = range.begin; at < range.end;) {
-    const auto part = memory.parts.find(at);
-    HPE_REQUIRE(part != memory.parts.end() && part->second <= range.end - at, HPE_ERROR_INVALID_ARGUMENT,
+    const auto part = parts.find(at);
+    HPE_REQUIRE(part != parts.end() && part->second <= range.end - at, HPE_ERROR_INVALID_ARGUMENT,
                 "files are to be unmapped from {} bytes, but these bytes do not consist of whole mappings",
                 range.size());
     at += part->second;
   }
 }
 
-void opened_memory::require_whole(const region_layout& what, coherence::byte_range range) const {
-  const lock_guard lock(mutex_);
-  require_whole(open_.at(what.base), range);
-}
-
 void opened_memory::remove(const region_layout& from, coherence::byte_range range) {
   const lock_guard lock(mutex_);
   opened& memory = open_.at(from.base);
-  require_whole(memory, range);
   for (auto part = memory.parts.find(range.begin); part != memory.parts.end() && part->first < range.end;) {
     if (!unmap(from.base + part->first, part->second)) memory.leaks = true;
     part = memory.parts.erase(part);

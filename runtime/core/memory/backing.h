@@ -52,7 +52,8 @@ class backing {
 
 /// Regions of files: memory that other processes have exported and that this process has opened (hpeExportOpen), and
 /// files that the program maps (hpeMapFile). The files are mapped like host memory, but in place of the shadow: in the
-/// view, in the alias, and for all devices, at an address of the UVAS. Only soft devices support this. Thread-safe.
+/// view, in the alias, and for all devices, at an address of the UVAS. Only soft devices support these regions.
+/// Thread-safe.
 class opened_memory {
  public:
   /// addresses: the segment for these regions.
@@ -70,10 +71,10 @@ class opened_memory {
   /// Maps a part of a file into a region. The range consists of whole pages. Throws HPE_ERROR_INVALID_ARGUMENT if a
   /// file is mapped in a part of the range already. If add throws, nothing is mapped.
   void add(const coherence::region_layout& to, coherence::byte_range range, int file, std::uint64_t offset);
-  /// Undoes calls of add(). No queued work may use the memory. Throws HPE_ERROR_INVALID_ARGUMENT, and unmaps nothing,
-  /// if the range does not consist of whole ranges of these calls.
+  /// Undoes calls of add(). The range must consist of whole ranges of these calls (require_whole), and no queued work
+  /// may use the memory.
   void remove(const coherence::region_layout& from, coherence::byte_range range);
-  /// Throws the errors of remove().
+  /// Throws HPE_ERROR_INVALID_ARGUMENT unless the range consists of whole ranges of calls of add().
   void require_whole(const coherence::region_layout& what, coherence::byte_range range) const;
 
   /// Unmaps the memory of a region; no queued work may use it. If the system does not release the addresses, they are
@@ -95,7 +96,6 @@ class opened_memory {
   void map(std::byte* address, std::uint64_t bytes, int file, std::uint64_t offset);
   /// Unmaps one part. Returns false if the system does not release its addresses.
   bool unmap(std::byte* address, std::uint64_t bytes) noexcept;
-  static void require_whole(const opened& memory, coherence::byte_range range);
 
   device::device_set& devices_;
   memory::uvas& space_;

@@ -14,7 +14,7 @@ namespace hpe::libcuda {
 /// of the process that created it. The functions throw `failure` and hpe::error.
 class object_memory {
  public:
-  /// Creates memory. If the properties request file descriptors, the memory is a file of its own, which contains also
+  /// Creates memory. If the properties request file descriptors, the memory is a file of its own, which also contains
   /// the properties; otherwise, it is a part of a file of this process. Throws cudaErrorMemoryAllocation if the device
   /// has too little memory left, and cudaErrorOperatingSystem.
   object_memory(std::size_t bytes, const CUmemAllocationProp& properties);
