@@ -14,7 +14,6 @@ namespace sweep {
 struct resources {
   std::int64_t descriptors = 0;
   std::int64_t mappings = 0;                ///< mappings of memory files and of files in /dev/shm
-  std::int64_t shared = 0;                  ///< files of hpe in /dev/shm
   std::int64_t processes = 0;               ///< processes of devices
   std::int64_t regions = 0;                 ///< regions that exist
   std::int64_t buffers = 0;                 ///< free staging buffers

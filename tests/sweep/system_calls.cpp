@@ -58,7 +58,6 @@ SWEEP_CALL(ssize_t, pwrite, ENOSPC, -1, (int file, const void* p, size_t n, off_
 SWEEP_CALL(ssize_t, recvmsg, ENOMEM, -1, (int s, msghdr* m, int f), (s, m, f))
 SWEEP_CALL(ssize_t, sendmsg, ENOBUFS, -1, (int s, const msghdr* m, int f), (s, m, f))
 SWEEP_CALL(int, setsockopt, ENOBUFS, -1, (int s, int l, int o, const void* v, socklen_t n), (s, l, o, v, n))
-SWEEP_CALL(int, shm_open, EMFILE, -1, (const char* name, int f, mode_t m), (name, f, m))
 SWEEP_CALL(int, socket, EMFILE, -1, (int d, int t, int p), (d, t, p))
 SWEEP_CALL(int, socketpair, EMFILE, -1, (int d, int t, int p, int* ends), (d, t, p, ends))
 
