@@ -29,8 +29,8 @@ if(HPE_SANITIZE)
     add_compile_options(-fno-sanitize=null,object-size,vptr)
   endif()
   add_link_options(-fsanitize=${HPE_SANITIZE})
-  # With a sanitizer, g++ 12 reports uninitialised values in the standard library's own code.
-  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  # With a sanitizer, g++ 12 reports uninitialised values and wrong array bounds in the standard library's own code.
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
 endif()
 
 find_program(HPE_CCACHE ccache)
