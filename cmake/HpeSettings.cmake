@@ -26,7 +26,7 @@ if(HPE_SANITIZE)
   if(HPE_SANITIZE MATCHES "address,undefined")
     # AddressSanitizer finds accesses through null pointers and outside of objects. Files compile an eighth faster without
     # UndefinedBehaviorSanitizer's own checks for them.
-    add_compile_options(-fno-sanitize=null,object-size,vptr)
+    add_compile_options(-fno-sanitize=null,object-size)
   endif()
   add_link_options(-fsanitize=${HPE_SANITIZE})
   # With a sanitizer, g++ 12 reports uninitialised values and wrong array bounds in the standard library's own code.

@@ -5,12 +5,14 @@ namespace hpe::coherence {
 void resident_pieces::reset(std::uint64_t bytes) noexcept {
   pieces_.clear();
   leaving_ = 0;
+  zero_copies_ = 0;
   bytes_ = bytes;
   mapped_ = 0;
 }
 
 void resident_pieces::add(mapped_range part, std::uint64_t used) {
-  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, {}});
+  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, part.zero_copy, {}});
+  zero_copies_ += part.zero_copy ? 1 : 0;
   mapped_ += part.range.size();
 }
 
@@ -18,13 +20,15 @@ void resident_pieces::remove(std::uint64_t begin) {
   const auto found = pieces_.find(begin);
   set_leaving(begin, false);
   mapped_ -= found->second.end - found->first;
+  zero_copies_ -= found->second.value.zero_copy ? 1 : 0;
   pieces_.erase(found);
 }
 
 std::vector<mapped_range> resident_pieces::mapped() const {
   std::vector<mapped_range> result;
   result.reserve(pieces_.size());
-  for (const auto& [begin, piece] : pieces_) result.push_back({{begin, piece.end}, piece.value.home});
+  for (const auto& [begin, piece] : pieces_)
+    result.push_back({{begin, piece.end}, piece.value.home, piece.value.zero_copy});
   return result;
 }
 
@@ -37,6 +41,13 @@ bool resident_pieces::covers(byte_range range) const {
   return false;
 }
 
+bool resident_pieces::has_zero_copy(byte_range range) const {
+  if (zero_copies_ == 0) return false;
+  for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at)
+    if (at->second.value.zero_copy) return true;
+  return false;
+}
+
 bool resident_pieces::usable(byte_range range) const {
   if (!covers(range)) return false;
   if (leaving_ == 0) return true;
@@ -46,7 +57,7 @@ bool resident_pieces::usable(byte_range range) const {
 }
 
 byte_range resident_pieces::around(byte_range range) const {
-  if (usable({0, bytes_})) return {0, bytes_};
+  if (zero_copies_ == 0 && usable({0, bytes_})) return {0, bytes_};
   return {pieces_.find(range.begin)->first, pieces_.find(range.end - 1)->second.end};
 }
 

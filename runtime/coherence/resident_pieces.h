@@ -18,6 +18,7 @@ namespace hpe::coherence {
 struct mapped_range {
   byte_range range;
   std::uint16_t home = 0;
+  bool zero_copy = false;  ///< the memory is host memory (device::backing::zero_copy)
 };
 
 /// A copy of a piece to the shadow that was made before the piece's memory is needed for other data.
@@ -32,6 +33,7 @@ struct resident_piece {
   std::uint16_t home = 0;
   std::uint64_t used = 0;  ///< time of the last use by device work, as a number that grows with time
   bool leaving = false;    ///< the piece is about to lose its memory; no further work may use it
+  bool zero_copy = false;  ///< see mapped_range
   std::optional<copy_out> copied;
 };
 
@@ -55,9 +57,11 @@ class resident_pieces {
 
   /// Whether device work may use the range: all of it has device memory, and no part is being evicted.
   [[nodiscard]] bool usable(byte_range range) const;
-  /// Returns the whole region if all of it is usable; otherwise the bytes of all pieces that overlap the range. The
-  /// range must be usable.
+  /// Returns the whole region if all of it is usable and nothing is in zero-copy memory; otherwise the bytes of all
+  /// pieces that overlap the range. The range must be usable.
   [[nodiscard]] byte_range around(byte_range range) const;
+  /// Whether a part of the range is in zero-copy memory.
+  [[nodiscard]] bool has_zero_copy(byte_range range) const;
   /// Whether all of the range has device memory.
   [[nodiscard]] bool covers(byte_range range) const;
   /// Records a use of the range by device work.
@@ -74,9 +78,10 @@ class resident_pieces {
 
  private:
   map pieces_;
-  std::uint64_t bytes_ = 0;    // the size of the region
-  std::uint64_t mapped_ = 0;   // the size of all pieces together
-  std::uint64_t leaving_ = 0;  // the number of pieces that are leaving
+  std::uint64_t bytes_ = 0;        // the size of the region
+  std::uint64_t mapped_ = 0;       // the size of all pieces together
+  std::uint64_t leaving_ = 0;      // the number of pieces that are leaving
+  std::uint64_t zero_copies_ = 0;  // the number of pieces in zero-copy memory
 };
 
 }  // namespace hpe::coherence

@@ -140,7 +140,8 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   announcer_ = std::make_unique<announcer>(with, *space_, *regions_, announced_, *faults_, *allocator_);
   copier_ = std::make_unique<copier>(with, *space_, announced_, *faults_, *allocator_);
   ptx_ = std::make_unique<ptx_modules>(*devices_, *allocator_, *copier_, *launcher_);
-  spreader_ = std::make_unique<spreader>(*devices_, *allocator_, *copier_, *launcher_, *ptx_, option_.spread_cut);
+  spreader_ = std::make_unique<spreader>(*devices_, *allocator_, *copier_, *launcher_, *ptx_, option_.spread_cut,
+                                         option_.zero_copy);
   loans_ = std::make_unique<loan_pool>(*devices_, *space_, engine_->staging().bytes());
   host_access_ = std::make_unique<host_access>(with, *space_, announced_, *allocator_, *loans_);
   exports_ = std::make_unique<exports>(with, *space_, *allocator_, exporter_, sharing_);

@@ -75,6 +75,12 @@ enum class contents : std::uint8_t {
   any  ///< old bytes of this process; the caller must overwrite all of them before anything reads them
 };
 
+/// Where the memory of a mapping is.
+enum class backing : std::uint8_t {
+  device,    ///< in the device's memory
+  zero_copy  ///< in host memory, which kernels access over the link (CUDA calls such memory zero-copy memory)
+};
+
 /// The priority of a stream's copies on a link that several streams use. The most urgent priority comes first.
 enum class priority : std::uint8_t { waiting_host, launch, prefetch, rolling };
 
@@ -160,11 +166,14 @@ class device {
   [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
-  /// Backs [address, address + bytes), whole granules of the UVAS, with this device's memory. This device and all
-  /// devices that can access its memory can then use the range. Throws HPE_ERROR_OUT_OF_MEMORY and maps nothing if the
-  /// device has too little free memory.
-  virtual void map(void* address, std::size_t bytes, contents first) = 0;
-  void map(void* address, std::size_t bytes) { map(address, bytes, contents::zeros); }
+  /// Backs [address, address + bytes), whole granules of the UVAS, with this device's memory, or with host memory that
+  /// takes none of the device's memory. This device and all devices that can access its memory can then use the range
+  /// as device memory. Throws HPE_ERROR_OUT_OF_MEMORY and maps nothing if too little memory is free, and
+  /// HPE_ERROR_NOT_SUPPORTED if the device cannot access host memory in this way.
+  virtual void map(void* address, std::size_t bytes, contents first, backing where) = 0;
+  void map(void* address, std::size_t bytes, contents first = contents::zeros) {
+    map(address, bytes, first, backing::device);
+  }
 
   /// Unmaps one range, or several neighbouring ranges, each exactly as it was mapped. For any other range, unmaps
   /// nothing and logs an error. No queued work may use the memory.

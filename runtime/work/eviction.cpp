@@ -183,7 +183,8 @@ std::vector<residency::candidate> residency::all_candidates(unsigned home, std::
     next.clear();
     for (const auto& [begin, piece] : r.resident.all()) {
       const byte_range range{begin, piece.end};
-      if (piece.value.home != home || piece.value.used == now || sharing_.holds(r, range)) continue;
+      if (piece.value.home != home || piece.value.zero_copy || piece.value.used == now || sharing_.holds(r, range))
+        continue;
       result.push_back({&r, range, piece.value.used, now - piece.value.used});
       if (has_cycle) next.push_back({range});
     }
@@ -199,6 +200,27 @@ std::vector<residency::candidate> residency::all_candidates(unsigned home, std::
     }
   }
   return result;
+}
+
+std::uint64_t residency::free_zero_copy(std::uint64_t now, std::uint64_t bytes) {
+  struct piece_of_home {
+    candidate piece;
+    unsigned home;
+  };
+  std::vector<piece_of_home> all;
+  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
+    region& r = regions_.at(number);
+    const lock_guard lock(r.mutex);
+    if (!r.alive) continue;
+    for (const auto& [begin, piece] : r.resident.all())
+      if (piece.value.zero_copy && piece.value.used != now)
+        all.push_back({{&r, {begin, piece.end}, piece.value.used, now - piece.value.used}, piece.value.home});
+  }
+  std::ranges::stable_sort(all, std::greater(), [](const piece_of_home& each) { return each.piece.age; });
+  std::uint64_t freed = 0;
+  for (const auto& [piece, home] : all)
+    if (freed < bytes) freed += evict(*piece.region, piece.range.begin, home);
+  return freed;
 }
 
 namespace {
@@ -360,8 +382,12 @@ void residency::unmap(region& r, std::uint64_t begin) {
   const auto piece = r.resident.all().find(begin);
   const std::uint64_t bytes = piece->second.end - begin;
   const unsigned home = piece->second.value.home;
+  const bool is_zero_copy = piece->second.value.zero_copy;
   devices_.at(home).unmap(r.layout.base + begin, bytes);
-  counters::subtract(count_.device_memory[home], bytes);
+  if (is_zero_copy)
+    host_.give_back(bytes);
+  else
+    counters::subtract(count_.device_memory[home], bytes);
   counters::add(count_.bytes_evicted, bytes);
   r.resident.remove(begin);
 }

@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/node/device_share.h"
+#include "runtime/os/free_memory.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/recorder.h"
 
@@ -31,6 +32,8 @@ constexpr std::uint64_t least_piece = granule_size;
 constexpr std::uint64_t largest_piece = std::uint64_t{32} << 20;
 constexpr std::uint64_t pieces_of_a_device = 64;
 constexpr std::chrono::milliseconds between_looks_at_stopped{50};
+// Zero-copy memory leaves this much of the host's memory free.
+constexpr std::uint64_t least_free_on_host = std::uint64_t{512} << 20;
 
 bool is_fresh(block_state s) noexcept { return s == block_state::fresh; }
 bool is_host(block_state s) noexcept { return s == block_state::host; }
@@ -81,6 +84,8 @@ struct residency::plan {
   std::vector<gap> gaps;                                 // by region and offset
   std::map<unsigned, std::uint64_t> needed;              // bytes by device: of data in device memory, and of gaps
   std::vector<std::pair<region*, std::uint64_t>> large;  // large pieces, of which the work may need only a part
+  std::vector<gap> on_device;                            // pieces in device memory
+  std::vector<gap> zero_copies;                          // pieces in zero-copy memory
 };
 
 void residency::turn::begin(residency& at, std::uint64_t devices, std::uint64_t contended) {
@@ -164,7 +169,7 @@ void residency::note_step(std::span<const device_access> accesses) noexcept try 
   // If there is no memory to record steps, no cycle is recognised.
 }
 
-bool residency::has(std::span<const device_access> accesses) {
+bool residency::has(std::span<const device_access> accesses, place allowed) {
   const bool note = short_.load(std::memory_order_relaxed);
   const std::uint64_t now = note ? clock_.fetch_add(1) + 1 : 0;
   std::uint64_t homes = 0;
@@ -176,6 +181,7 @@ bool residency::has(std::span<const device_access> accesses) {
     homes |= r.home_set();
     const byte_range range = needed(r, access.range);
     if (!r.resident.usable(range) || needs_file(access)) return false;
+    if (allowed == place::device_memory && r.resident.has_zero_copy(range)) return false;
     if (note) r.resident.use(range, now);
   }
   if (!servers_.empty())
@@ -209,11 +215,14 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
       if (piece.used == now) continue;  // another access uses it too
       piece.used = now;
       result.needed[piece.home] += bytes;
-      if (bytes > r.layout.piece_size && !r.degraded && !sharing_.holds(r, {at->first, at->second.end}))
+      (piece.zero_copy ? result.zero_copies : result.on_device)
+          .push_back({&r, {at->first, at->second.end}, piece.home, {}, false, r.layout.bytes});
+      if (!piece.zero_copy && bytes > r.layout.piece_size && !r.degraded &&
+          !sharing_.holds(r, {at->first, at->second.end}))
         result.large.emplace_back(&r, at->first);
     }
     for_each_gap(r, range, [&](byte_range hole) {
-      gap g{&r, hole, r.home_of(hole.begin), {}, access.mode != HPE_IN};
+      gap g{&r, hole, r.home_of(hole.begin), {}, access.mode != HPE_IN, r.layout.bytes};
       if (access.mode != HPE_OUT) g.read = {std::max(hole.begin, range.begin), std::min(hole.end, range.end)};
       const auto same = std::ranges::find_if(
           result.gaps, [&](const gap& other) { return other.region == &r && other.range.begin == hole.begin; });
@@ -232,16 +241,30 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
   return result;
 }
 
-residency::plan residency::make_fitting_plan(std::span<const device_access> accesses) {
-  for (bool settled = false;;) {
+residency::plan residency::make_fitting_plan(std::span<const device_access> accesses, place allowed) {
+  for (bool settled = false, ordered = false;;) {
     plan what = make_plan(accesses, clock_.fetch_add(1) + 1);
-    const auto home = std::ranges::find_if(
-        what.needed, [&](const auto& needed) { return needed.second > devices_.at(needed.first).memory().total; });
-    if (home == what.needed.end()) return what;
+    auto home =
+        std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > most_of(needed.first); });
+    if (home == what.needed.end() && what.zero_copies.empty()) return what;
+    if (home == what.needed.end())
+      home =
+          std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > room_of(needed.first); });
+    if (home == what.needed.end()) {
+      std::uint64_t freed = 0;
+      for (const gap& piece : what.zero_copies) freed += evict(*piece.region, piece.range.begin, piece.home);
+      if (freed > 0 || sharing_.settle()) continue;
+      throw_no_room(what.zero_copies.front().home, what.zero_copies.front().range.size());
+    }
     if (what.large.empty() && !std::exchange(settled, true) && sharing_.settle()) continue;
+    if (what.large.empty() && allowed == place::zero_copy_too) {
+      std::ranges::stable_sort(what.gaps, {}, &gap::region_bytes);
+      if (!std::exchange(ordered, true) && make_room_for_smaller(what)) continue;
+      return what;
+    }
     HPE_REQUIRE(!what.large.empty(), HPE_ERROR_OUT_OF_MEMORY,
                 "the work needs {} bytes on device {} at once, which gives this process {}: {}", home->second,
-                home->first, devices_.at(home->first).memory().total,
+                home->first, room_of(home->first),
                 in_words(accesses, std::ranges::any_of(accesses, &device_access::if_alive)));
     // Afterwards, the parts that the work needs are brought in again in small pieces.
     const auto& [large, begin] = what.large.front();
@@ -254,14 +277,45 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
   }
 }
 
-void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
+std::uint64_t residency::most_of(unsigned home) const {
+  const device::device& it = devices_.at(home);
+  const std::uint64_t total = it.memory().total;
+  return total - std::min<std::uint64_t>(total, it.info().spare_bytes);
+}
+
+std::uint64_t residency::room_of(unsigned home) const {
+  const device::device& it = devices_.at(home);
+  if (it.share() != nullptr) return most_of(home);
+  const std::uint64_t has = it.memory().free + count_.device_memory[home].load();
+  return std::min<std::uint64_t>(most_of(home), has - std::min<std::uint64_t>(has, it.info().spare_bytes));
+}
+
+bool residency::make_room_for_smaller(const plan& what) {
+  std::map<unsigned, std::uint64_t> wanted;  // bytes of gaps that no device memory is free for, by device
+  std::map<unsigned, std::uint64_t> largest;
+  for (const gap& piece : what.on_device) largest[piece.home] = std::max(largest[piece.home], piece.region_bytes);
+  for (const gap& g : what.gaps)
+    if (largest.contains(g.home) && g.region_bytes < largest[g.home]) wanted[g.home] += g.range.size();
+  for (auto& [home, bytes] : wanted) bytes -= std::min<std::uint64_t>(bytes, devices_.at(home).memory().free);
+  std::uint64_t freed = 0;
+  for (const gap& piece : what.on_device) {
+    std::uint64_t& missing = wanted[piece.home];
+    if (missing == 0 || piece.region_bytes < largest[piece.home]) continue;
+    const std::uint64_t got = evict(*piece.region, piece.range.begin, piece.home);
+    missing -= std::min(missing, got);
+    freed += got;
+  }
+  return freed > 0;
+}
+
+void residency::bring_in(std::span<const device_access> accesses, place allowed, turn& mine) {
   const auto began = std::chrono::steady_clock::now();
   short_ = true;
   const std::uint64_t homes = homes_of(accesses);
   for (std::uint64_t contended = 0;;) {
     mine.begin(*this, homes, contended);
-    const plan what = make_fitting_plan(accesses);
-    const progress made = fill_all(what, mine);
+    const plan what = make_fitting_plan(accesses, allowed);
+    const progress made = fill_all(what, allowed, mine);
     if (made.what == outcome::done) break;
     mine.end();
     contended |= std::uint64_t{1} << made.home;
@@ -276,16 +330,29 @@ void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
   counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
 }
 
-residency::progress residency::fill_all(const plan& what, const turn& mine) {
+residency::progress residency::fill_all(const plan& what, place allowed, const turn& mine) {
   for (const auto& [home, number] : mine.of_process_) devices_.at(home).share()->ask_all_again();
   std::map<unsigned, std::uint64_t> missing;
   for (const gap& g : what.gaps) missing[g.home] += g.range.size();
   std::map<unsigned, supply> supplies;
+  std::uint64_t full = 0;  // a bit for each device in which no data can make room
   for (const gap& g : what.gaps) {
     for (std::uint64_t ended = changes_ended_.load(); !fill(g, what.now); ended = changes_ended_.load()) {
+      if ((full >> g.home & 1) != 0) {
+        fill_with_zero_copy(g, what.now);
+        break;
+      }
       supply& from = supplies.try_emplace(g.home, *this, g.home, what.now, missing[g.home]).first->second;
-      if (const outcome got = make_room(from, g, missing[g.home], mine, ended); got != outcome::done)
-        return {got, g.home};
+      try {
+        const outcome got = make_room(from, g, missing[g.home], mine, ended);
+        if (got == outcome::stopped && allowed == place::zero_copy_too)
+          full |= std::uint64_t{1} << g.home;
+        else if (got != outcome::done)
+          return {got, g.home};
+      } catch (const error& e) {
+        if (allowed == place::device_memory || e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+        full |= std::uint64_t{1} << g.home;
+      }
     }
     missing[g.home] -= g.range.size();
   }
@@ -295,11 +362,8 @@ residency::progress residency::fill_all(const plan& what, const turn& mine) {
 bool residency::fill(const gap& g, std::uint64_t now) {
   region& r = *g.region;
   const lock_guard lock(r.mutex);
-  // If the region has changed, nothing is mapped here: the submission checks again which data is missing after it has
-  // locked its regions.
-  if (!r.alive || g.range.end > r.bytes_at_homes() || r.home_of(g.range.begin) != g.home ||
-      r.end_of_home(g.range.begin, g.range.end) != g.range.end || r.resident.all().overlaps(g.range.begin, g.range.end))
-    return true;
+  r.mutex.assert_held();
+  if (!is_open(r, g)) return true;
   device::device& home = devices_.at(g.home);
   const std::uint64_t bytes = g.range.size();
   if (const std::size_t spare = home.info().spare_bytes; spare != 0 && home.memory().free < bytes + spare) return false;
@@ -310,16 +374,66 @@ bool residency::fill(const gap& g, std::uint64_t now) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     return false;
   }
-  try {
-    r.resident.add({g.range, g.home}, now);
-  } catch (...) {
-    home.unmap(r.layout.base + g.range.begin, bytes);
-    throw;
-  }
+  add_piece(r, g, now, device::backing::device);
   counters::add(count_.device_memory[g.home], bytes);
-  counters::add(count_.bytes_brought_in, bytes);
   upload_into(r, g);
   return true;
+}
+
+// If the region has changed, nothing is mapped for the gap: the submission checks again which data is missing after it
+// has locked its regions.
+bool residency::is_open(const region& r, const gap& g) {
+  return r.alive && g.range.end <= r.bytes_at_homes() && r.home_of(g.range.begin) == g.home &&
+         r.end_of_home(g.range.begin, g.range.end) == g.range.end &&
+         !r.resident.all().overlaps(g.range.begin, g.range.end);
+}
+
+void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::backing where) {
+  try {
+    r.resident.add({g.range, g.home, where == device::backing::zero_copy}, now);
+  } catch (...) {
+    devices_.at(g.home).unmap(r.layout.base + g.range.begin, g.range.size());
+    throw;
+  }
+  counters::add(count_.bytes_brought_in, g.range.size());
+}
+
+void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
+  const std::uint64_t bytes = g.range.size();
+  while (os::free_memory() < static_cast<double>(bytes + least_free_on_host))
+    HPE_REQUIRE(free_zero_copy(now, bytes) > 0, HPE_ERROR_OUT_OF_MEMORY,
+                "device {} is full, and the rest of the work's data cannot stay in host memory, where {:.0f} bytes are "
+                "free: the next {} bytes would leave less than {} bytes free",
+                g.home, os::free_memory(), bytes, least_free_on_host);
+  for (bool is_taken = false; !is_taken;) {
+    try {
+      host_.take(bytes);
+      is_taken = true;
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || free_zero_copy(now, bytes) == 0) throw;
+    }
+  }
+  bool is_added = false;
+  try {
+    region& r = *g.region;
+    const lock_guard lock(r.mutex);
+    r.mutex.assert_held();
+    if (!is_open(r, g)) return host_.give_back(bytes);
+    const bool fresh = any_block(r, g.range, is_fresh);
+    devices_.at(g.home).map(r.layout.base + g.range.begin, bytes,
+                            fresh ? device::contents::zeros : device::contents::any, device::backing::zero_copy);
+    add_piece(r, g, now, device::backing::zero_copy);
+    is_added = true;
+    upload_into(r, g);
+  } catch (const error& e) {
+    if (!is_added) host_.give_back(bytes);
+    if (e.status() != HPE_ERROR_NOT_SUPPORTED) throw;
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
+              "device {} is full, and the rest of the work's data cannot stay in host memory: {}", g.home, e.what());
+  } catch (...) {
+    if (!is_added) host_.give_back(bytes);
+    throw;
+  }
 }
 
 // Called for each gap as soon as the gap has device memory. So the uploads for a large launch overlap the copies to the

@@ -6,11 +6,17 @@
 /// region loses its memory, the bytes whose only valid copy is on the device are copied to the shadow, and the piece's
 /// blocks change to state host (coherence::block_event::brought_to_host), as if the host had written them.
 ///
+/// Data that does not fit. If the data of one piece of work does not fit into device memory at once, the work fails,
+/// unless it may use zero-copy memory. In this case, hpe evicts all other data, and the rest of the work's data gets
+/// host memory at the same addresses (device::backing::zero_copy), which the device accesses over the link. The largest
+/// regions are the last to get device memory, because work is likely to use the bytes of small regions more often. Only
+/// work that may use zero-copy memory runs on such pieces; for other work, hpe first brings them into device memory.
+///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
 /// region keeps its memory. During its turn, a thread waits only for queued device work. New work cannot use a piece
 /// that is about to lose its memory; the thread of work that needs the piece must take a turn. So each turn ends, and
-/// then all data of its work is in device memory.
+/// then all data of its work is in place.
 ///
 /// Other processes. If processes share a device (node::device_share), a thread that finds no free memory first waits
 /// for the turn of its process, and then takes its own turn. The thread asks the other processes for memory before it
@@ -82,15 +88,18 @@ class residency {
   /// the mutexes of the regions.
   void note_step(std::span<const device_access> accesses) noexcept;
 
-  /// Whether all data of the accesses is in device memory; records its use. The caller holds the mutexes of the
-  /// regions.
-  [[nodiscard]] bool has(std::span<const device_access> accesses);
+  /// Where the data of work must be.
+  enum class place : std::uint8_t { device_memory, zero_copy_too };
 
-  /// Brings the data of the accesses into device memory, and uploads the bytes that the work reads. Waits until enough
-  /// device memory is free. The caller must not hold the mutex of a region. Afterwards the caller must lock the regions
-  /// and call has() again, and must keep the turn until then. If the accesses need more memory than a device has,
-  /// throws HPE_ERROR_OUT_OF_MEMORY, with a message that contains the sizes.
-  void bring_in(std::span<const device_access> accesses, turn& mine);
+  /// Whether all data of the accesses is in place; records its use. The caller holds the mutexes of the regions.
+  [[nodiscard]] bool has(std::span<const device_access> accesses, place allowed);
+
+  /// Brings the data of the accesses into device memory (or zero-copy memory), and uploads the bytes that the work
+  /// reads. Waits until enough device memory is free. The caller must not hold the mutex of a region. Afterwards the
+  /// caller must lock the regions and call has() again, and must keep the turn until then. If the accesses need more
+  /// memory than a device has, and, with zero_copy_too, more than the host has free, throws HPE_ERROR_OUT_OF_MEMORY,
+  /// with a message that contains the sizes.
+  void bring_in(std::span<const device_access> accesses, place allowed, turn& mine);
 
   /// The largest number of bytes of a region that one part of a long copy should use, so that several parts fit into
   /// device memory.
@@ -107,6 +116,7 @@ class residency {
     std::uint16_t home;
     coherence::byte_range read;  // bytes whose contents the work needs
     bool write = false;          // the work writes some of the bytes
+    std::uint64_t region_bytes = 0;
   };
   struct plan;
   struct candidate {
@@ -151,7 +161,14 @@ class residency {
   [[nodiscard]] static std::uint64_t homes_of(std::span<const device_access> accesses);
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
   /// Makes the plan for accesses, and throws if they do not fit into their devices; see bring_in.
-  [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses);
+  [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses, place allowed);
+  /// How many bytes of a device's memory hpe may use.
+  [[nodiscard]] std::uint64_t most_of(unsigned home) const;
+  /// Like most_of, but without memory that others use: the driver, the program's libraries, other programs.
+  [[nodiscard]] std::uint64_t room_of(unsigned home) const;
+  /// For work that does not fit: evicts pieces of the largest region that the work uses, if gaps of smaller regions
+  /// need their memory. Returns whether it evicted anything; the plan is then outdated.
+  bool make_room_for_smaller(const plan& what);
   enum class outcome : std::uint8_t {
     done,
     contended,  ///< memory of other processes is needed, so this process must have its turn
@@ -162,7 +179,7 @@ class residency {
     unsigned home = 0;
   };
   /// Maps device memory for the gaps of a plan.
-  [[nodiscard]] progress fill_all(const plan& what, const turn& mine);
+  [[nodiscard]] progress fill_all(const plan& what, place allowed, const turn& mine);
   /// `ended`: the value of changes_ended_ before the search for memory for the gap began.
   [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine,
                                   std::uint64_t ended);
@@ -177,6 +194,16 @@ class residency {
   /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if too little device
   /// memory is free.
   bool fill(const gap& g, std::uint64_t now);
+  /// Maps zero-copy memory for a gap. If the host has too little free memory, evicts other data from zero-copy memory
+  /// first. Throws HPE_ERROR_OUT_OF_MEMORY.
+  void fill_with_zero_copy(const gap& g, std::uint64_t now);
+  /// Evicts at least `bytes` bytes from zero-copy memory, or fewer; nothing that the work with the time `now` uses.
+  /// Returns how many bytes it evicted.
+  std::uint64_t free_zero_copy(std::uint64_t now, std::uint64_t bytes);
+  /// Adds the mapped piece of a gap to the region, and uploads into it. If that fails, unmaps the piece.
+  void add_piece(coherence::region& r, const gap& g, std::uint64_t now, device::backing where) HPE_REQUIRES(r.mutex);
+  /// Whether the region still has the gap.
+  [[nodiscard]] static bool is_open(const coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   /// The bytes of an access whose contents the work needs: at most two ranges.
   [[nodiscard]] static std::vector<coherence::byte_range> read_by(const device_access& access)

@@ -36,11 +36,12 @@ submission::submission(const resources& with, std::vector<device_access> accesse
   if (!std::is_sorted(accesses_.begin(), accesses_.end(), is_before))
     std::sort(accesses_.begin(), accesses_.end(), is_before);
   lock_and_prepare(prepare);
-  if (what == memory::needed) with_.room.note_step(accesses_);
+  if (what != memory::as_it_is) with_.room.note_step(accesses_);
   residency::turn taking_memory;
-  while (what == memory::needed && !with_.room.has(accesses_)) {
+  const auto allowed = what == memory::needed ? residency::place::device_memory : residency::place::zero_copy_too;
+  while (what != memory::as_it_is && !with_.room.has(accesses_, allowed)) {
     unlock_regions();
-    with_.room.bring_in(accesses_, taking_memory);
+    with_.room.bring_in(accesses_, allowed, taking_memory);
     lock_and_prepare(prepare);
   }
   try {

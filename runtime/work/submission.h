@@ -30,8 +30,12 @@ class submission {
   /// Called for each access when its region is locked, before views are closed.
   using preparation = std::function<void(const device_access&)>;
 
-  /// Whether the data must be in device memory: `needed` for work that is queued now, `as_it_is` for announced work.
-  enum class memory : std::uint8_t { needed, as_it_is };
+  /// Whether the data must be in device memory.
+  enum class memory : std::uint8_t {
+    needed,         ///< for work that is queued now
+    zero_copy_too,  ///< for work that is queued now: data that does not fit may be in zero-copy memory (residency)
+    as_it_is        ///< for announced work
+  };
 
   /// If device memory is too small for all data, waits until enough of it is free (residency). Throws
   /// HPE_ERROR_NOT_A_REGION if a region has been freed, HPE_ERROR_OUT_OF_MEMORY, and the errors of `prepare` and of

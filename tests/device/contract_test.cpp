@@ -105,6 +105,48 @@ TEST_P(contract, memory_is_counted) {
   EXPECT_EQ(device.memory().free, before.free);
 }
 
+// Kernels, fills and copies use zero-copy memory as they use device memory, of which it takes nothing.
+TEST_P(contract, zero_copy_memory_is_used_like_device_memory) {
+  using hpe::device::backing;
+  using hpe::device::contents;
+  auto& device = m.device(0);
+  const auto before = device.memory().free;
+  const std::size_t bytes = 2 * hpe::granule_size;
+  device.map(m.address(0), hpe::granule_size);
+  try {
+    device.map(m.address(0, hpe::granule_size), bytes, contents::zeros, backing::zero_copy);
+  } catch (const hpe::error& e) {
+    ASSERT_EQ(e.status(), HPE_ERROR_NOT_SUPPORTED) << e.what();
+    device.unmap(m.address(0), hpe::granule_size);
+    GTEST_SKIP() << e.what();
+  }
+  device.map(m.address(0, 3 * hpe::granule_size), hpe::granule_size);
+  EXPECT_EQ(device.memory().free, before - 2 * hpe::granule_size);
+
+  host_buffer out(m.set(), 4 * hpe::granule_size), back(m.set(), 4 * hpe::granule_size);
+  m.finish(m.stream(0).copy(back.data(), m.address(0, hpe::granule_size), bytes));
+  EXPECT_TRUE(std::ranges::all_of(back.as<unsigned char>().first(bytes), [](unsigned char c) { return c == 0; }));
+  std::iota(out.as<unsigned>().begin(), out.as<unsigned>().end(), 5U);
+  // A command must not cross the border of two mappings.
+  for (const auto& [at, size] : {std::pair(std::size_t{0}, std::size_t{1}), {1, 2}, {3, 1}})
+    m.stream(0).copy(m.address(0, at * hpe::granule_size), static_cast<std::byte*>(out.data()) + at * hpe::granule_size,
+                     size * hpe::granule_size);
+  m.finish(m.stream(0).fill(m.address(0, hpe::granule_size + 4), 0xff, 8));
+  for (const auto& [at, size] : {std::pair(std::size_t{0}, std::size_t{1}), {1, 2}, {3, 1}})
+    m.finish(m.stream(0).copy(static_cast<std::byte*>(back.data()) + at * hpe::granule_size,
+                              m.address(0, at * hpe::granule_size), size * hpe::granule_size));
+  const std::size_t first = hpe::granule_size / sizeof(unsigned) + 1;
+  for (std::size_t i = 0; i < 4 * hpe::granule_size / sizeof(unsigned); ++i)
+    ASSERT_EQ(back.as<unsigned>()[i], i == first || i == first + 1 ? ~0U : 5U + i) << i;
+
+  // The ranges may be unmapped together, although only some of them are device memory.
+  device.unmap(m.address(0), 4 * hpe::granule_size);
+  EXPECT_EQ(device.memory().free, before);
+  device.map(m.address(0), 4 * hpe::granule_size);
+  EXPECT_EQ(device.memory().free, before - 4 * hpe::granule_size);
+  device.unmap(m.address(0), 4 * hpe::granule_size);
+}
+
 TEST_P(contract, neighbouring_ranges_may_be_unmapped_together) {
   auto& device = m.device(0);
   const auto before = device.memory().free;

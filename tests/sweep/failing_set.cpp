@@ -145,8 +145,8 @@ class failing_device final : public device::device {
   [[nodiscard]] const hpe::device::properties& info() const noexcept override { return real_.info(); }
   [[nodiscard]] hpe::device::memory_usage memory() const override { return real_.memory(); }
   [[nodiscard]] bool lost() const noexcept override { return real_.lost(); }
-  void map(void* address, std::size_t bytes, hpe::device::contents first) override {
-    perform_on(real_, index_, "map", HPE_ERROR_OUT_OF_MEMORY, [&] { real_.map(address, bytes, first); });
+  void map(void* address, std::size_t bytes, hpe::device::contents first, hpe::device::backing where) override {
+    perform_on(real_, index_, "map", HPE_ERROR_OUT_OF_MEMORY, [&] { real_.map(address, bytes, first, where); });
   }
   void unmap(void* address, std::size_t bytes) noexcept override { real_.unmap(address, bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override { return real_.can_access(peer); }

@@ -347,12 +347,33 @@ CUresult oversubscribed::look(const movable_use& use, function_ref<CUresult()> c
 }
 
 CUresult oversubscribed::run(const stream_place& where, CUstream stream, const movable_use& use,
-                             function_ref<CUresult()> queue) {
+                             function_ref<CUresult()> queue) try {
   try {
     return try_run(where, stream, use, queue);
-  } catch (const std::exception& e) {
-    return refused(e);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    return run_with_zero_copy(where, stream, use, e.what(), queue);
   }
+} catch (const std::exception& e) {
+  return refused(e);
+}
+
+CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream stream, movable_use use,
+                                            const std::string& refusal, function_ref<CUresult()> queue) {
+  HPE_REQUIRE(zero_copy_, HPE_ERROR_OUT_OF_MEMORY, "{}", refusal);
+  use.zero_copy = true;
+  CUresult result = CUDA_SUCCESS;
+  try {
+    result = try_run(where, stream, use, queue);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, e.what());
+  }
+  if (result != CUDA_SUCCESS) return result;
+  const bool first = !told_of_zero_copy_.exchange(true);
+  log(first ? log_level::warn : log_level::info,
+      "work of the program accesses data in host memory, which is slow, because {}", refusal);
+  return result;
 }
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const movable_use& use,
@@ -377,7 +398,8 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
       hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
                                     {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
                                      .in_reach = use.everything,
-                                     .concurrent = true});
+                                     .concurrent = true,
+                                     .zero_copy = use.zero_copy});
     };
     try {
       enqueue();

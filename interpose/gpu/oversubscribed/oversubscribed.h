@@ -19,6 +19,7 @@
 #include "runtime/base/box.h"
 #include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"
+#include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 
@@ -39,6 +40,7 @@ namespace hpe::cuda_hooks {
 struct movable_use {
   bool everything = false;  ///< the work may use any hpe memory that the device can access; `accesses` is ignored
   std::vector<hpeAccess> accesses;
+  bool zero_copy = false;  ///< data that does not fit into device memory may be in zero-copy memory (work::residency)
   [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
 };
 
@@ -127,6 +129,12 @@ class oversubscribed {
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
   /// the used memory at once.
   CUresult try_run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+
+  /// Like try_run(), for work whose data does not fit into device memory at once, and that cannot run in parts: the
+  /// work accesses the rest of its data in host memory (work::residency). `refusal`: why the data does not fit, and why
+  /// the work cannot run in parts; with HPE_ZERO_COPY=off, throws HPE_ERROR_OUT_OF_MEMORY with this message.
+  CUresult run_with_zero_copy(const stream_place& where, CUstream stream, movable_use use, const std::string& refusal,
+                              function_ref<CUresult()> queue);
 
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
   /// be in a capture. queue(n, stream) queues the part for GPU n of spread_over(): first for each GPU in `others`, on a
@@ -221,6 +229,8 @@ class oversubscribed {
 
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
+  const bool zero_copy_ = options::from_environment().zero_copy;
+  std::atomic<bool> told_of_zero_copy_{false};
   std::vector<CUdevice> ordinals_;    // the driver's ordinals of all devices
   std::vector<CUcontext> primaries_;  // the primary contexts of all devices
   std::vector<unsigned> gpus_;        // the GPUs that the program sees as one device; empty if it is not spread

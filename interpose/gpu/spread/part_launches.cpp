@@ -221,7 +221,12 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
       launches.writes_elsewhere();  // without --spread, hpe records no writes, so any constant may have changed
-      return launches.queue_in_time(what, *where, e.what(), {}, alone);
+      try {
+        return launches.queue_in_time(what, *where, e.what(), {}, alone);
+      } catch (const error& no_parts) {
+        if (no_parts.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+        return memory.run_with_zero_copy(*where, what.stream, use, no_parts.what(), whole);
+      }
     }
   } catch (const std::exception& e) {
     return memory.refused(e);

@@ -85,7 +85,10 @@ void backing::take(const region_layout& what, const parts& mapped) noexcept {
   }
   for (const coherence::mapped_range& part : mapped) {
     devices_.at(part.home).unmap(what.base + part.range.begin, part.range.size());
-    counters::subtract(count_.device_memory[part.home], part.range.size());
+    if (part.zero_copy)
+      host_.give_back(part.range.size());
+    else
+      counters::subtract(count_.device_memory[part.home], part.range.size());
   }
 }
 

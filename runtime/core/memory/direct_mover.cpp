@@ -141,7 +141,9 @@ void direct_mover::bring_to_host(region& r, const std::vector<moved_range>& rang
 
 bool direct_mover::move(region& r, const region_layout& moved) {
   // Each block is inside one granule, and therefore inside one range.
-  if (!r.resident.covers({0, r.bytes_at_homes()}) || r.layout.block_size > granule_size || r.degraded) return false;
+  if (!r.resident.covers({0, r.bytes_at_homes()}) || r.resident.has_zero_copy(r.whole()) ||
+      r.layout.block_size > granule_size || r.degraded)
+    return false;
   for (std::uint64_t b = 0; b < r.blocks().count(); ++b)
     if (r.state(b) == block_state::fetching) return false;
   backing::parts leaving;

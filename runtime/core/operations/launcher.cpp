@@ -177,7 +177,8 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   with_.devices.at(device).await_room();
-  submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here);
+  submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here,
+                  usage.zero_copy ? submission::memory::zero_copy_too : submission::memory::needed);
   const timepoint end = work.submit([&](point_set& after) {
     for (const timepoint p : usage.after) after.add(p);
     device::stream& stream = on != nullptr ? *on : choose_stream(device, after);

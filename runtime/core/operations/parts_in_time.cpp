@@ -120,7 +120,9 @@ class launch_arrays {
   }
 
   [[nodiscard]] std::uint64_t room_of(unsigned device) const {
-    return std::max<std::uint64_t>(devices_.at(device).memory().total, 1);
+    const std::uint64_t total = devices_.at(device).memory().total;
+    const std::uint64_t spare = devices_.at(device).info().spare_bytes;
+    return std::max<std::uint64_t>(total - std::min(total, spare), 1);
   }
 
   device::device_set& devices_;

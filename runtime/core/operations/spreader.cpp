@@ -16,13 +16,14 @@ using ptx::analysis::quantity;
 using ptx::patch::grid_part;
 
 spreader::spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels,
-                   ptx_modules& modules, cut_method cut)
+                   ptx_modules& modules, cut_method cut, bool zero_copy)
     : devices_(devices),
       memory_(memory),
       copies_(copies),
       launcher_(kernels),
       modules_(modules),
       cuts_evenly_(cut == cut_method::even),
+      zero_copy_(zero_copy),
       replicas_(devices, memory, copies) {
   memory.when_short([this] { return replicas_.forget_all(); });
 }
@@ -219,10 +220,26 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   modules_.add_accesses(kernel->module, devices.front(), variables);
   if (hpeModule const patched = module_of(kernel->module).module; patched != nullptr)
     for (const unsigned device : devices) modules_.add_accesses(patched, device, variables);
-  const std::vector<part_in_time> all =
-      cut_in_time(devices_, memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
-                  obstacle, refusal);
   result how;
+  std::vector<part_in_time> all;
+  try {
+    all = cut_in_time(devices_, memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
+                      obstacle, refusal);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !zero_copy_) throw;
+    how.reason = fmt::format("on one device, with the data that does not fit in host memory: {}", e.what());
+    how.parts.push_back({devices.front(), {}, launch.grid, {}});
+    try {
+      how.finished = {modules_.launch(devices.front(), kernel, shape, parameters,
+                                      {.accesses = used.accesses, .everything = used.everything, .zero_copy = true})};
+    } catch (const error& no_memory) {
+      if (no_memory.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", e.what(), no_memory.what());
+    }
+    log(told_of_zero_copy_.exchange(true) ? log_level::info : log_level::warn,
+        "work of the program accesses data in host memory, which is slow, because {}", e.what());
+    return how;
+  }
   how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);
   how.parts.push_back({devices.front(), {}, launch.grid, {}});
   if (all.size() == 1) {

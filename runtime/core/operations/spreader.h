@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,8 +23,9 @@ namespace hpe::core {
 /// module on one device. Thread-safe.
 class spreader {
  public:
+  /// zero_copy: see the option of this name (options.def).
   spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, ptx_modules& modules,
-           cut_method cut);
+           cut_method cut, bool zero_copy);
 
   /// The blocks of the grid that a device runs: along each axis, `blocks` blocks from index `first`.
   struct launch_part {
@@ -112,6 +114,8 @@ class spreader {
   launcher& launcher_;
   ptx_modules& modules_;
   const bool cuts_evenly_;
+  const bool zero_copy_;
+  std::atomic<bool> told_of_zero_copy_{false};
   replicas replicas_;
   mutex mutex_;
   std::map<std::vector<unsigned>, std::unique_ptr<launch_planner>> planners_ HPE_GUARDED_BY(mutex_);

@@ -117,7 +117,7 @@ void cuda_device::check(CUresult result, const char* what) {
   cu_.check(result, what);
 }
 
-void cuda_device::map(void* address, std::size_t bytes, contents first) {
+void cuda_device::map(void* address, std::size_t bytes, contents first, backing where) {
   require_granules(set_.layout(), address, bytes);
   require_alive();
   std::vector<CUdevice> users;
@@ -126,17 +126,18 @@ void cuda_device::map(void* address, std::size_t bytes, contents first) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const entered here(cu_, context_);
   set_.memory().reserve(begin, bytes);
-  memory_->take(index_, bytes);
+  const std::size_t taken = where == backing::device ? bytes : 0;
+  memory_->take(index_, taken);
   try {
-    set_.memory().map(begin, bytes, index_, ordinal_, users);
+    const device_memory::place place{index_, ordinal_, where, std::max(properties_.numa_node, 0)};
+    set_.memory().map(begin, bytes, place, users);
   } catch (...) {
-    memory_->give(bytes);
+    memory_->give(taken);
     throw;
   }
   if (first == contents::any) return;
   if (const CUresult queued = cu_.cuMemsetD8Async(begin, 0, bytes, clearing_); queued != CUDA_SUCCESS) {
-    set_.memory().unmap(begin, bytes, index_, device_memory::after::released);
-    memory_->give(bytes);
+    memory_->give(set_.memory().unmap(begin, bytes, index_, device_memory::after::released));
     check(queued, "clearing device memory");
   }
   // If the wait fails, the memory stays mapped, because the device may be writing zeros to it.
@@ -153,9 +154,8 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
     // If other processes share the device, the memory returns to the driver, so that those processes can allocate it.
     // Otherwise hpe may keep the memory for its next mapping.
     using after = device_memory::after;
-    set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_,
-                        memory_->share() == nullptr ? after::kept : after::released);
-    memory_->give(bytes);
+    memory_->give(set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_,
+                                      memory_->share() == nullptr ? after::kept : after::released));
   });
 }
 

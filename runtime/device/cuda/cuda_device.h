@@ -29,7 +29,8 @@ class cuda_device final : public device {
   [[nodiscard]] memory_usage memory() const override;
   [[nodiscard]] node::device_share* share() const noexcept override { return memory_->share(); }
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
-  void map(void* address, std::size_t bytes, contents first) override;
+  using device::map;
+  void map(void* address, std::size_t bytes, contents first, backing where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   [[nodiscard]] bool has_atomics(unsigned peer) const noexcept override;

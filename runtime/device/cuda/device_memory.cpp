@@ -83,7 +83,8 @@ void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
   reserve_around(address, bytes);
 }
 
-CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, unsigned device, CUdevice home) {
+CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, const place& at) {
+  const unsigned device = at.device;
   const auto found =
       std::ranges::find_if(kept_, [&](const kept_allocation& p) { return p.device == device && p.bytes == bytes; });
   if (found != kept_.end()) {
@@ -93,8 +94,8 @@ CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, unsigned d
   }
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = location_of(home);
-  if (shareable(home)) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.location = location_of(at.ordinal);
+  if (shareable(at.ordinal)) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   CUmemGenericAllocationHandle memory = 0;
   CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY && !kept_.empty()) {
@@ -109,6 +110,24 @@ CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, unsigned d
               free, total, bytes);
   }
   cu_.check(created, "creating device memory");
+  return memory;
+}
+
+// The driver shares no memory of this location between processes, so the memory has no type of handle.
+CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, const place& at) const {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  properties.location.id = at.numa_node;
+  CUmemGenericAllocationHandle memory = 0;
+  const CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  HPE_REQUIRE(created != CUDA_ERROR_OUT_OF_MEMORY, HPE_ERROR_OUT_OF_MEMORY,
+              "the CUDA driver has no {} bytes of host memory that device {} can access", bytes, at.device);
+  HPE_REQUIRE(created != CUDA_ERROR_NOT_SUPPORTED && created != CUDA_ERROR_INVALID_VALUE &&
+                  created != CUDA_ERROR_INVALID_DEVICE,
+              HPE_ERROR_NOT_SUPPORTED, "the CUDA driver maps no host memory at addresses of device memory: {}",
+              cu_.words_for(created));
+  cu_.check(created, "creating host memory for a GPU");
   return memory;
 }
 
@@ -127,10 +146,11 @@ std::size_t device_memory::kept(unsigned device) const {
 }
 
 // Records the mapping before the driver maps the memory, so that no host memory is needed after the driver's call.
-void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, unsigned device,
-                               CUmemGenericAllocationHandle memory, std::span<const CUmemAccessDesc> access) {
+void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped_allocation of,
+                               std::span<const CUmemAccessDesc> access) {
+  const CUmemGenericAllocationHandle memory = of.memory;
   try {
-    mappings_.insert(address, address + bytes, mapped_allocation{device, memory, {}});
+    mappings_.insert(address, address + bytes, std::move(of));
   } catch (...) {
     cu_.cuMemRelease(memory);
     throw;
@@ -146,17 +166,17 @@ void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, unsign
   cu_.fail(result, "mapping device memory");
 }
 
-void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
-                        std::span<const CUdevice> users) {
+void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const CUdevice> users) {
   std::vector<CUmemAccessDesc> access;
   for (const CUdevice user : users) access.push_back({location_of(user), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
   const lock_guard lock(mutex_);
   require_free(address, bytes);
   reserve_around(address, bytes);
-  map_memory(address, bytes, device, create(bytes, device, home), access);
+  const auto memory = at.where == backing::device ? create(bytes, at) : create_zero_copy(bytes, at);
+  map_memory(address, bytes, {at.device, memory, at.where}, access);
 }
 
-void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what) {
+std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what) {
   const lock_guard lock(mutex_);
   const auto first = mappings_.from(address);
   auto last = first;
@@ -168,19 +188,24 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
   std::size_t all_kept = 0;
+  std::size_t of_device = 0;
   for (const kept_allocation& p : kept_) all_kept += p.bytes;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
     // The driver's calls in this loop fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
     const mapped_allocation& old = it->second.value;
+    const bool is_of_device = old.where == backing::device;
+    if (is_of_device) of_device += size;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
-    if (unmapped && what == after::kept && !old.file && size <= largest_kept && all_kept + size <= most_kept) {
+    if (unmapped && what == after::kept && is_of_device && !old.file && size <= largest_kept &&
+        all_kept + size <= most_kept) {
       kept_.push_back({device, size, old.memory});
       all_kept += size;
     } else {
       cu_.cuMemRelease(old.memory);
     }
   }
+  return of_device;
 }
 
 bool device_memory::shareable(CUdevice home) const {
@@ -196,7 +221,8 @@ std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_
   std::vector<shared_part> parts;
   auto it = mappings_.from(address);
   for (std::uintptr_t at = address; at < address + bytes; ++it) {
-    HPE_REQUIRE(it != mappings_.end() && it->first == at && it->second.value.device != foreign,
+    HPE_REQUIRE(it != mappings_.end() && it->first == at && it->second.value.device != foreign &&
+                    it->second.value.where == backing::device,
                 HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} to be shared are not whole ranges of device memory",
                 bytes, address);
     mapped_allocation& whole = it->second.value;
@@ -223,7 +249,7 @@ void device_memory::import_part(std::uintptr_t address, const shared_part& part)
                                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED,
               "the CUDA driver does not take memory of another process: {}", cu_.words_for(result));
-  map_memory(address, part.bytes, foreign, memory, {});
+  map_memory(address, part.bytes, {foreign, memory}, {});
 }
 
 std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<const shared_part> parts,

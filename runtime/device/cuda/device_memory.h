@@ -34,17 +34,23 @@ class device_memory {
   /// there, even if the range will not have device memory.
   void reserve(std::uintptr_t address, std::size_t bytes);
 
-  /// Creates memory on a device and maps it at `address` for all `users`. `home` and `users`: the driver's numbers of
-  /// the device, and of the devices that can access the memory. Throws the same errors as device::map. The caller must
-  /// hold an object of class entered with the device's context, and must clear or overwrite the memory, which may
-  /// contain old bytes.
-  void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);
+  /// The memory of a device, or host memory for it.
+  struct place {
+    unsigned device = 0;
+    CUdevice ordinal = 0;  // the driver's number of the device
+    backing where = backing::device;
+    int numa_node = 0;  // the node of zero-copy memory
+  };
+  /// Creates memory and maps it at `address` for all `users`, which are the driver's numbers of the devices that can
+  /// access the memory. Throws the same errors as device::map. The caller must hold an object of class entered with the
+  /// device's context, and must clear or overwrite the memory, which may contain old bytes.
+  void map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const CUdevice> users);
 
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
-  /// HPE_ERROR_INVALID_ARGUMENT for any other range. `released` returns the memory to the driver; `kept` may keep the
-  /// memory for later ranges of the same sizes.
+  /// HPE_ERROR_INVALID_ARGUMENT for any other range. `released` returns the memory to the driver; `kept` may keep
+  /// device memory for later ranges of the same sizes. Returns how many of the bytes were device memory.
   enum class after : std::uint8_t { released, kept };
-  void unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what);
+  std::size_t unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what);
 
   /// Returns how many bytes of a device's memory are kept for later ranges. The driver does not count these bytes as
   /// free.
@@ -69,6 +75,7 @@ class device_memory {
   struct mapped_allocation {
     unsigned device;
     CUmemGenericAllocationHandle memory;
+    backing where = backing::device;
     os::file_descriptor file{};  // opened by the first share() of this memory
   };
 
@@ -80,15 +87,15 @@ class device_memory {
 
   void require_free(std::uintptr_t address, std::size_t bytes) const HPE_REQUIRES(mutex_);
   /// Returns kept memory, or new memory of the driver.
-  [[nodiscard]] CUmemGenericAllocationHandle create(std::size_t bytes, unsigned device, CUdevice home)
-      HPE_REQUIRES(mutex_);
+  [[nodiscard]] CUmemGenericAllocationHandle create(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) const;
   /// Returns the kept memory of a device to the driver.
   void release_kept(unsigned device) HPE_REQUIRES(mutex_);
   void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
   /// Maps `memory` at `address` and takes ownership of it. If `memory` cannot be mapped, releases it and throws. If
   /// `access` is empty, no device can use the memory until cuMemSetAccess is called.
-  void map_memory(std::uintptr_t address, std::size_t bytes, unsigned device, CUmemGenericAllocationHandle memory,
+  void map_memory(std::uintptr_t address, std::size_t bytes, mapped_allocation memory,
                   std::span<const CUmemAccessDesc> access) HPE_REQUIRES(mutex_);
   void import_part(std::uintptr_t address, const shared_part& part) HPE_REQUIRES(mutex_);
 

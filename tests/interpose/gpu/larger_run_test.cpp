@@ -13,6 +13,7 @@ namespace {
 const std::string run = "HPE_CUDA_DRIVER=" HPE_TEST_STAND_IN " " HPE_COMMAND " run ";
 const std::string little = "HPE_DEVICE_MEMORY=16M " + run + "--oversubscribe ";
 const std::string program = " -- " HPE_TEST_LARGER_PROGRAM " ";
+const std::string no_zero_copy = "HPE_ZERO_COPY=off ";
 
 TEST(LargerRun, LaunchesGetTheArraysOfTheirArguments) {
   const outcome enough = shell(run + program + "arrays");
@@ -52,7 +53,11 @@ TEST(LargerRun, GraphsGetTheArraysOfTheirNodes) {
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
   const std::string results = enough.text.substr(0, enough.text.find("all arrays"));
   EXPECT_NE(enough.text.find("all arrays 0\ncaptured 0\n"), std::string::npos) << enough.text;
-  const outcome less = shell("HPE_LOG=info " + little + "--scope args" + program + "graphs");
+  // The launches that do not fit access the rest of their data in host memory.
+  const outcome all = shell("HPE_LOG=error " + little + "--scope args --strict" + program + "graphs");
+  EXPECT_EQ(exit_status(all), 0) << all.text;
+  EXPECT_EQ(all.text, enough.text);
+  const outcome less = shell(no_zero_copy + "HPE_LOG=info " + little + "--scope args" + program + "graphs");
   EXPECT_EQ(exit_status(less), 0) << less.text;
   EXPECT_NE(less.text.find(results), std::string::npos) << less.text << "instead of\n" << results;
   // The parameters of that launch name all three arrays.
@@ -94,27 +99,34 @@ TEST(LargerRun, ALaunchInPartsIsOnePieceForOtherThreads) {
 }
 
 TEST(LargerRun, TellsWhyALaunchCannotRunInParts) {
-  const outcome variables =
-      shell("HPE_DEVICE_MEMORY=14M " + run + "--oversubscribe -- " HPE_TEST_SPREAD_PROGRAM " weigh");
+  const std::string weigh = "HPE_DEVICE_MEMORY=14M " + run + "--oversubscribe -- " HPE_TEST_SPREAD_PROGRAM " weigh";
+  const outcome variables = shell(no_zero_copy + weigh);
   EXPECT_EQ(exit_status(variables), 9) << variables.text;
   EXPECT_NE(variables.text.find("the launch cannot run in parts one after the other: it uses variables of its program"),
             std::string::npos)
       << variables.text;
+  const outcome neither = shell("STAND_IN_NO_HOST_MEMORY=1 " + weigh);
+  EXPECT_EQ(exit_status(neither), 9) << neither.text;
+  for (const char* const words : {"it uses variables of its program", "the CUDA driver maps no host memory"})
+    EXPECT_NE(neither.text.find(words), std::string::npos) << neither.text;
+  const outcome on_host = shell("HPE_LOG=error " + weigh);
+  EXPECT_EQ(exit_status(on_host), 0) << on_host.text;
+  EXPECT_EQ(on_host.text, shell(run + "-- " HPE_TEST_SPREAD_PROGRAM " weigh").text);
 }
 
 // The program prints the error of a launch and continues.
 TEST(LargerRun, RefusedWorkIsToldAtTheEndAndIsAnErrorIfWanted) {
-  const outcome told = shell(little + "--scope args" + program + "graphs");
+  const outcome told = shell(no_zero_copy + little + "--scope args" + program + "graphs");
   EXPECT_EQ(exit_status(told), 0) << told.text;
   EXPECT_NE(told.text.find("device work that were refused or failed: 1;"), std::string::npos) << told.text;
-  const outcome strict = shell(little + "--scope args --strict" + program + "graphs");
+  const outcome strict = shell(no_zero_copy + little + "--scope args --strict" + program + "graphs");
   EXPECT_EQ(exit_status(strict), 1) << strict.text;
   EXPECT_NE(strict.text.find("captured 0\n"), std::string::npos) << strict.text;  // buffered output was written
   const outcome right = shell(little + "--strict" + program + "much");
   EXPECT_EQ(exit_status(right), 0) << right.text;
   EXPECT_EQ(right.text.find("refused"), std::string::npos) << right.text;
-  const outcome own =
-      shell("HPE_DEVICE_MEMORY=14M " + run + "--oversubscribe --strict -- " HPE_TEST_SPREAD_PROGRAM " weigh");
+  const outcome own = shell(no_zero_copy + "HPE_DEVICE_MEMORY=14M " + run +
+                            "--oversubscribe --strict -- " HPE_TEST_SPREAD_PROGRAM " weigh");
   EXPECT_EQ(exit_status(own), 9) << own.text;  // the program's own status
 }
 

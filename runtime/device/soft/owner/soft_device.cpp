@@ -41,7 +41,7 @@ bool soft_device::can_access(unsigned peer) const noexcept {
 }
 
 // `first` is ignored, because new pages of the memory file always contain zeros.
-void soft_device::map(void* address, std::size_t bytes, contents /*first*/) {
+void soft_device::map(void* address, std::size_t bytes, contents /*first*/, backing where) {
   require_granules(set_.configuration().layout, address, bytes);
   require_alive();
   request what;
@@ -49,12 +49,14 @@ void soft_device::map(void* address, std::size_t bytes, contents /*first*/) {
   what.device = index_;
   what.address = reinterpret_cast<std::uintptr_t>(address);
   what.bytes = bytes;
+  what.zero_copy = where == backing::zero_copy;
   request undo = what;
   undo.what = request::kind::unmap;
 
-  memory_.take(index_, bytes);
+  const std::size_t taken = what.zero_copy ? 0 : bytes;
+  memory_.take(index_, taken);
   try {
-    set_.addresses().insert(what.address, bytes, {static_cast<int>(index_), 0});
+    set_.addresses().insert(what.address, bytes, {static_cast<int>(index_), 0, what.zero_copy});
     try {
       set_.ask([&](unsigned d) { return can_access(d); }, what, {}, &undo);
     } catch (...) {
@@ -62,7 +64,7 @@ void soft_device::map(void* address, std::size_t bytes, contents /*first*/) {
       throw;
     }
   } catch (...) {
-    memory_.give(bytes);
+    memory_.give(taken);
     throw;
   }
 }
@@ -76,8 +78,15 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
     what.device = index_;
     what.address = begin;
     what.bytes = bytes;
+    std::size_t of_device = 0;
+    for (std::uintptr_t at = begin; at < begin + bytes;) {
+      const auto range = set_.addresses().find(at);
+      const std::uintptr_t end = range ? std::min(range->end, begin + bytes) : begin + bytes;
+      if (range && !range->where.zero_copy) of_device += end - at;
+      at = end;
+    }
     set_.addresses().erase(begin, bytes, static_cast<int>(index_));
-    memory_.give(bytes);
+    memory_.give(of_device);
     set_.ask([&](unsigned d) { return can_access(d); }, what);
     os::discard(set_.memory_file(index_), begin - set_.configuration().layout.base, bytes);
   });

@@ -31,7 +31,7 @@ struct request {
   enum class kind : std::uint32_t {
     join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of kernels, the memory
                       // files of all devices
-    map,              // device, address, bytes
+    map,              // device, address, bytes, zero_copy
     unmap,            // address, bytes
     register_host,    // address, bytes, offset; descriptor: the file
     unregister_host,  // address, bytes
@@ -53,6 +53,7 @@ struct request {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::int64_t offset = 0;
+  bool zero_copy = false;  // device::backing::zero_copy
   ptx_addresses ptx_parts{};
   char text[4096] = "";
 

@@ -46,7 +46,7 @@ class server {
   void answer(const request& what, std::vector<os::file_descriptor>& descriptors) {
     switch (what.what) {
       case request::kind::map:
-        memory_.map(what.device, what.address, what.bytes);
+        memory_.map(what.device, what.address, what.bytes, what.zero_copy);
         if (what.device == device_) pages_.add(what.address, what.bytes);
         return;
       case request::kind::unmap:

@@ -73,11 +73,11 @@ void address_space::take_room(std::uintptr_t begin, std::uintptr_t end) {
     os::unmap_to_reserved(pointer(*its - room), room);
 }
 
-void address_space::map(unsigned device, std::uintptr_t address, std::size_t bytes) {
+void address_space::map(unsigned device, std::uintptr_t address, std::size_t bytes, bool zero_copy) {
   take_room(address, address + bytes);
   make_room_below(address);
   os::map_file(pointer(address), bytes, os::access::read_write, files_.at(device).get(), address - layout_.base);
-  table_.insert(address, bytes, {static_cast<int>(device), 0});
+  table_.insert(address, bytes, {static_cast<int>(device), 0, zero_copy});
 }
 
 void address_space::unmap(unsigned device, std::uintptr_t address, std::size_t bytes) {

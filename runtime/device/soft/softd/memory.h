@@ -49,7 +49,7 @@ class address_space {
   void set_files(std::vector<os::file_descriptor> files) { files_ = std::move(files); }
 
   // The next six functions carry out the owner's requests of the same names. The owner sends one request at a time.
-  void map(unsigned device, std::uintptr_t address, std::size_t bytes);
+  void map(unsigned device, std::uintptr_t address, std::size_t bytes, bool zero_copy = false);
   void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
   void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
   void unregister_host(std::uintptr_t address, std::size_t bytes);

@@ -112,7 +112,7 @@ class access_watcher final : public ptx::watcher {
       if (!range) return true;
       known_from_ = address;
       known_to_ = range->end;
-      place_ = range->where.device;
+      place_ = range->where.zero_copy ? host_location : range->where.device;
     }
     return place_ == static_cast<int>(count_.device);
   }

@@ -16,6 +16,7 @@ struct allocation {
   int device = 0;
   int file = -1;
   std::size_t bytes = 0;
+  bool is_on_host = false;
 };
 
 std::mutex state;
@@ -70,13 +71,16 @@ STAND_IN CUresult cuMemCreate(CUmemGenericAllocationHandle* made, std::size_t by
   COUNT();
   REFUSE();
   const std::lock_guard lock(state);
-  const int device = what->location.id;
-  if (used_bytes[device] + bytes > memory_of_device) return CUDA_ERROR_OUT_OF_MEMORY;
+  const bool is_on_host = what->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  static const bool has_host_memory = std::getenv("STAND_IN_NO_HOST_MEMORY") == nullptr;
+  if (is_on_host && !has_host_memory) return CUDA_ERROR_NOT_SUPPORTED;
+  const int device = is_on_host ? 0 : what->location.id;
+  if (!is_on_host && used_bytes[device] + bytes > memory_of_device) return CUDA_ERROR_OUT_OF_MEMORY;
   const int file = ::memfd_create("stand-in", MFD_CLOEXEC);
   if (::ftruncate(file, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  used_bytes[device] += bytes;
+  if (!is_on_host) used_bytes[device] += bytes;
   *made = ++next_handle;
-  allocations()[*made] = {device, file, bytes};
+  allocations()[*made] = {device, file, bytes, is_on_host};
   return CUDA_SUCCESS;
 }
 
@@ -87,7 +91,7 @@ STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(state);
   const auto found = allocations().find(handle);
   if (found == allocations().end()) return CUDA_SUCCESS;  // a handle that the program imported
-  used_bytes[found->second.device] -= found->second.bytes;
+  if (!found->second.is_on_host) used_bytes[found->second.device] -= found->second.bytes;
   ::close(found->second.file);
   allocations().erase(found);
   return CUDA_SUCCESS;

@@ -83,6 +83,21 @@ __global__ void add_in_steps(float* to, const float* from, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) to[i] += from[i];
 }
 
+// A histogram of both arrays.
+__global__ void count_values(unsigned* counts, const float* a, const float* b, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&counts[static_cast<unsigned>(a[i] + b[i]) % 1000], 1u);
+}
+
+// Many threads add to the same elements of both arrays.
+__global__ void add_atomically(float* a, float* b, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    if (i % 64 == 0) {
+      atomicAdd(&a[i / 4096], 1.0f);
+      atomicAdd(&b[n - 1 - i / 4096], 1.0f);
+    }
+}
+
 struct node {
   float* values;
 };
@@ -107,7 +122,7 @@ constexpr int triad_size = 8 << 20;  // elements in each of three arrays of 32 M
 void triad() {
   float* a = filled<float>(triad_size, 1);
   add_scaled<<<blocks_for(triad_size), threads>>>(a, filled<float>(triad_size, 2), filled<float>(triad_size, 3), 3,
-                                                   triad_size);
+                                                  triad_size);
   CHECK(cudaGetLastError());
   print("triad", a, triad_size);
 }
@@ -190,7 +205,7 @@ void streams() {
   CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
   for (int n = 0; n < 4; ++n) {
     add_scaled<<<blocks_for(triad_size), threads, 0, all[n % 2]>>>(n % 2 == 0 ? a : b, n % 2 == 0 ? b : a, c, 2,
-                                                                    triad_size);
+                                                                   triad_size);
     CHECK(cudaEventRecord(done, all[n % 2]));
     CHECK(cudaStreamWaitEvent(all[(n + 1) % 2], done));
   }
@@ -220,12 +235,17 @@ void ranges() {
   print("ranges", a, triad_size);
 }
 
-void tell(const char* name) { printf("%s: %s\n", name, cudaGetErrorName(cudaDeviceSynchronize())); }
+// Prints the result of the launch, and the array that it wrote.
+void tell(const char* name, const float* values) {
+  const cudaError_t result = cudaDeviceSynchronize();
+  printf("%s: %s\n", name, cudaGetErrorName(result));
+  if (result == cudaSuccess) print(name, values, triad_size);
+}
 
 void steps() {
   float *to = filled<float>(triad_size, 1), *from = filled<float>(triad_size, 2);
   add_in_steps<<<16, threads>>>(to, from, triad_size);
-  tell("steps");
+  tell("steps", to);
 }
 
 void pointers() {
@@ -234,7 +254,41 @@ void pointers() {
   CHECK(cudaMalloc(&on_device, sizeof held));
   CHECK(cudaMemcpy(on_device, &held, sizeof held, cudaMemcpyHostToDevice));
   follow<<<blocks_for(triad_size), threads>>>(on_device, from, triad_size);
-  tell("pointers");
+  tell("pointers", to);
+}
+
+// Launches that do not fit alternate with launches, copies and fills that do, and with other allocations.
+void mixed() {
+  float *to = filled<float>(triad_size, 1), *from = filled<float>(triad_size, 2);
+  auto* counts = filled<unsigned>(1000, 0);
+  for (int n = 0; n < 3; ++n) {
+    add_in_steps<<<16, threads>>>(to, from, triad_size);
+    add_in_steps<<<16, threads>>>(from + n * 1000, to, 100000);
+    CHECK(cudaMemset(from + triad_size / 2 + n, 0, mebibyte));
+    CHECK(cudaMemcpy(to + 12345, from + 54321 * n, 3 * mebibyte, cudaMemcpyDeviceToDevice));
+    add_in_steps<<<16, threads>>>(to, from, triad_size);
+    count_values<<<16, threads>>>(counts, to, from, triad_size);
+    add_atomically<<<64, threads>>>(to, from, triad_size);
+    float* other = filled<float>(triad_size / 2, n);
+    add_in_steps<<<16, threads>>>(other, other, triad_size / 2);
+    print("other", other, triad_size / 2);
+    CHECK(cudaFree(other));
+  }
+  print("mixed to", to, triad_size);
+  print("mixed from", from, triad_size);
+  print("mixed counts", counts, 1000);
+}
+
+// Launches over two pairs of arrays in turn: neither pair fits.
+void turns() {
+  float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2);
+  float *c = filled<float>(triad_size, 3), *d = filled<float>(triad_size, 4);
+  for (int n = 0; n < 3; ++n) {
+    add_in_steps<<<16, threads>>>(a, b, triad_size);
+    add_in_steps<<<16, threads>>>(c, d, triad_size);
+  }
+  print("turns a", a, triad_size);
+  print("turns c", c, triad_size);
 }
 
 }  // namespace
@@ -243,9 +297,10 @@ int main(int count, char** words) {
   const struct {
     const char* name;
     void (*run)();
-  } parts[] = {{"triad", triad},         {"stencil", stencil},     {"product", product}, {"reduction", reduction},
-               {"transpose", transposed}, {"loop", loop},           {"graph", graph},     {"streams", streams},
-               {"variables", variables}, {"ranges", ranges},       {"steps", steps},     {"pointers", pointers}};
+  } parts[] = {{"triad", triad},          {"stencil", stencil}, {"product", product}, {"reduction", reduction},
+               {"transpose", transposed}, {"loop", loop},       {"graph", graph},     {"streams", streams},
+               {"variables", variables},  {"ranges", ranges},   {"steps", steps},     {"pointers", pointers},
+               {"mixed", mixed},          {"turns", turns}};
   for (const auto& part : parts)
     if (count == 2 && std::strcmp(words[1], part.name) == 0) {
       part.run();

@@ -9,8 +9,10 @@
 
 namespace {
 
-outcome with_little(const std::string& name, int devices = 1, const std::string& options = "") {
-  return shell("HPE_STALL_AFTER=0 HPE_DEVICE_MEMORY=32M " HPE_COMMAND
+outcome with_little(const std::string& name, int devices = 1, const std::string& options = "",
+                    const std::string& variables = "") {
+  return shell(variables +
+               " HPE_STALL_AFTER=0 HPE_DEVICE_MEMORY=32M " HPE_COMMAND
                " run --cuda soft --oversubscribe --devices soft:" +
                std::to_string(devices) + " " + options + " -- " + cuda_program("larger ") + name);
 }
@@ -30,6 +32,38 @@ INSTANTIATE_TEST_SUITE_P(Larger, RunsInParts,
                                            "streams", "variables", "ranges"),
                          [](const auto& each) { return each.param; });
 
+class UsesHostMemory : public ::testing::TestWithParam<const char*> {};
+
+// Launches that neither fit nor can run in parts access the rest of their data in host memory.
+TEST_P(UsesHostMemory, AndComputesTheSame) {
+  const outcome enough = soft_run(cuda_program("larger ") + GetParam(), 1);
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const outcome less = with_little(GetParam(), 1, "--strict", "HPE_LOG=error");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  EXPECT_EQ(less.text, enough.text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Larger, UsesHostMemory, ::testing::Values("steps", "pointers", "mixed", "turns"),
+                         [](const auto& each) { return each.param; });
+
+// The host memory of one launch is given up for that of the next.
+TEST(Larger, HostMemoryOfLaunchesIsLimited) {
+  const outcome enough = soft_run(cuda_program("larger ") + "turns", 1);
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const outcome less = with_little("turns", 1, "--strict", "HPE_LOG=error HPE_HOST_MEMORY=80M HPE_SPILL=/tmp");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  EXPECT_EQ(less.text, enough.text);
+}
+
+TEST(Larger, TellsThatALaunchUsesHostMemory) {
+  const outcome told = with_little("mixed");
+  EXPECT_EQ(exit_status(told), 0) << told.text;
+  const std::string words = "accesses data in host memory, which is slow, because";
+  const std::size_t first = told.text.find(words);
+  ASSERT_NE(first, std::string::npos) << told.text;
+  EXPECT_EQ(told.text.find(words, first + 1), std::string::npos) << told.text;
+}
+
 TEST(Larger, SeveralDevicesRunEachPart) {
   for (const std::string name : {"triad", "transpose", "reduction"}) {
     const outcome enough = soft_run(cuda_program("larger ") + name, 1);
@@ -43,10 +77,10 @@ TEST(Larger, SeveralDevicesRunEachPart) {
 }
 
 TEST(Larger, TellsWhyALaunchCannotRunInParts) {
-  const outcome steps = with_little("steps");
+  const outcome steps = with_little("steps", 1, "", "HPE_ZERO_COPY=off");
   EXPECT_NE(steps.text.find("in every part of its grid, however the grid is cut"), std::string::npos) << steps.text;
   EXPECT_NE(steps.text.find("steps: cudaErrorMemoryAllocation"), std::string::npos) << steps.text;
-  const outcome pointers = with_little("pointers");
+  const outcome pointers = with_little("pointers", 1, "", "HPE_ZERO_COPY=off");
   EXPECT_NE(pointers.text.find("it reads pointers from memory, or makes accesses that hpe cannot analyse"),
             std::string::npos)
       << pointers.text;
@@ -54,10 +88,10 @@ TEST(Larger, TellsWhyALaunchCannotRunInParts) {
 }
 
 TEST(Larger, RefusedLaunchesAreAnErrorIfWanted) {
-  const outcome told = with_little("pointers");
+  const outcome told = with_little("pointers", 1, "", "HPE_ZERO_COPY=off");
   EXPECT_EQ(exit_status(told), 0) << told.text;
   EXPECT_NE(told.text.find("device work that were refused or failed: 1;"), std::string::npos) << told.text;
-  EXPECT_EQ(exit_status(with_little("pointers", 1, "--strict")), 1);
+  EXPECT_EQ(exit_status(with_little("pointers", 1, "--strict", "HPE_ZERO_COPY=off")), 1);
   EXPECT_EQ(exit_status(with_little("ranges", 1, "--strict")), 0);
 }
 
