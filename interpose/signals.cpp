@@ -1,6 +1,6 @@
 // Interposes the functions that set signal actions and signal masks. runtime/os/signals.h implements two rules. After
-// hpe has installed its fault handler, hpe only stores the program's action for SIGSEGV instead of installing it. As
-// soon as this library is loaded, the operating system never blocks SIGSEGV, so that hpe can also handle faults of
+// hpe has installed its fault handler, hpe only stores the program's action for SIGSEGV instead of installing it. From
+// the moment this library is loaded, SIGSEGV is never blocked in the kernel, so that hpe can also handle faults of
 // threads that started before hpe. Calls for all other signals are passed to the next library.
 //
 // Not interposed: sigwait, signalfd, sigpending and the interface of 4.2BSD (sigblock, sigsetmask, sigpause).

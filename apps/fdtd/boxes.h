@@ -17,8 +17,8 @@ enum class cut { slabs, pencils, boxes };
 
 using triple = std::array<std::int64_t, 3>;
 
-/// Returns the number of parts into which each axis is cut: factors of `devices` that are as equal as possible, the
-/// larger factors first.
+/// Returns the numbers of parts into which the axes are cut: factors of `devices` that are nearly equal, usually in
+/// descending order.
 [[nodiscard]] triple arrange(int devices, cut how);
 
 /// The number of sides of a box. Along an axis, the lower side has the number 2 * axis, and the upper side 2 * axis +

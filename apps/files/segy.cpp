@@ -36,7 +36,7 @@ std::int64_t with_sign(std::uint64_t value, std::size_t bytes) {
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-/// The EBCDIC codes (code page 37) of the printable ASCII characters, from the space on.
+/// The EBCDIC codes (code page 37) of the printable ASCII characters, in ASCII order, beginning with the space.
 constexpr std::string_view ebcdic =
     "\x40\x5a\x7f\x7b\x5b\x6c\x50\x7d\x4d\x5d\x5c\x4e\x6b\x60\x4b\x61\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7"
     "\xf8\xf9\x7a\x5e\x4c\x7e\x6e\x6f\x7c\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xd1\xd2\xd3\xd4\xd5\xd6"

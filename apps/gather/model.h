@@ -37,10 +37,11 @@ struct level {
   bool thrashes = false;  ///< case I: an overfull level keeps no lines, whereas the paper's cache keeps N
 };
 
-/// Returns the fraction of accesses that miss a level in a run of `passes` passes over a table of `bytes` bytes in
-/// blocks of `line` bytes, after an identical run. If the table fits into the level, no access misses, because the
-/// previous run has loaded the table. A single pass over a larger table finds N of the table's k blocks in the level.
-/// With several passes, each pass finds none of its blocks there, as in the paper's case I.
+/// Returns the fraction of a run's accesses that miss a level. The run accesses a table of `bytes` bytes, divided into
+/// blocks of `line` bytes, in `passes` passes, each of which accesses a different chunk of the table. The run follows
+/// an identical run. If the table fits into the level, no access misses, because the previous run has loaded the table.
+/// A single pass over a larger table finds N of the table's k blocks in the level. With several passes, each pass finds
+/// none of its blocks there, as in the paper's case I.
 [[nodiscard]] double run_misses(const level& l, double accesses, double bytes, double line, double passes);
 
 /// The times of one direction, gather or scatter: seconds for one access while the whole device works.

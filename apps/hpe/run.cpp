@@ -2,11 +2,12 @@
 // process number. With --report, the program is a child of this process (report/report_command.h). hpe passes settings
 // in the environment, which the children of the program inherit, including the ranks of mpirun.
 //
-// For CUDA programs, hpe's libraries are preloaded before NVIDIA's: the shim before the driver, or, to run on soft
-// devices, hpe's own CUDA runtime and driver. The dynamic linker then uses these libraries for every libcudart.so.13,
-// libcudart.so.12 or libcuda.so.1 that a program or a library needs, even if RPATH or RUNPATH names another file.
-// Symbol versions distinguish the two runtimes. hpe sets LD_LIBRARY_PATH for programs that open libcudart.so or
-// libcuda.so by dlopen, PATH for programs that call nvcc to compile kernels, and further variables for Triton and CuPy.
+// For CUDA programs, hpe preloads its libraries, so that they take precedence over NVIDIA's: on GPUs the shim, and on
+// soft devices hpe's own CUDA runtime and driver. The dynamic linker then uses these libraries for every
+// libcudart.so.13, libcudart.so.12 or libcuda.so.1 that a program or a library needs, even if RPATH or RUNPATH names
+// another file. Symbol versions distinguish the two runtimes. hpe sets LD_LIBRARY_PATH for programs that open
+// libcudart.so or libcuda.so by dlopen, PATH for programs that call nvcc to compile kernels, and further variables for
+// Triton and CuPy.
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -275,7 +275,7 @@ int run(const request& r) {
   const std::string title =
       fmt::format("filter of {0} x {1} pixels by {2} x {2} weights", given.rows, given.columns, 2 * reach + 1);
   command_line::answer({"hpe filter",
-                        "weighted sums of the pixels around each one",
+                        "for each pixel, a weighted sum of the pixels around it",
                         title,
                         r.repeats,
                         command_line::names_of_devices(count),

@@ -10,7 +10,7 @@ namespace hpe::pictures {
 
 namespace {
 
-// The margins of a chart and the distances in it, in pixels.
+// The margins, positions and sizes in a chart, in pixels.
 constexpr std::int64_t left = 88, above = 72, right = 112, below = 12;
 constexpr std::int64_t title_y = 6, label_y = 28, bar_gap = 16, bar_width = 14;
 

@@ -76,7 +76,8 @@ std::vector<field> velocities(const std::string& table, velocity_source& v) {
   return {
       {table, "file", path{&v.file}, "velocities: SEG-Y (.sgy, .segy), NumPy (.npy), else raw float32"},
       {table, "builtin", one_of{&v.builtin, {"salt", "flat"}}, "a built-in model instead of a file"},
-      {table, "size", list{&v.size, 3}, "raw and built-in models: number of cells along x, y and z; y = 1 is a section",
+      {table, "size", list{&v.size, 3},
+       "raw and built-in models: number of cells along x, y and z; with y = 1, the model is a two-dimensional section",
        1},
       {table, "spacing", &v.spacing, "side of a cell, or its sides along x, y and z; SEG-Y files contain the sides",
        above_zero},

@@ -192,7 +192,8 @@ contents graph_of(std::string_view text, const std::string& name) {
   for (std::uint64_t v = 0; v < c.rows; ++v) {
     const auto [first, own] = edges_of[v];
     if (first + own > count)
-      throw bad_input(fmt::format("{}: vertex {} has the edges {} to {} of {}", name, v, first, first + own, count));
+      throw bad_input(fmt::format("{}: vertex {} has {} edges from edge {} on, but the file has only {} edges", name, v,
+                                  own, first, count));
     if (named += own; named > count)
       throw bad_input(
           fmt::format("{}: the vertices together have more edges than the {} edges of the file", name, count));

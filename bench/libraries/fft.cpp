@@ -51,11 +51,11 @@ void several_gpus(table& all, int gpus) {
     };
     {
       auto scrambled = ours(fft::form::transpose, fft::order::scrambled);
-      compare(all, where + "speed of cufftXt, each in its own order", scrambled,
+      compare(all, where + "hpe's speed / cufftXt's speed, each in its own order", scrambled,
               hpe::bench::make_cufft_over(p.length, gpus, false).get(), 0.9);
     }
     auto natural = ours(fft::form::automatic, fft::order::natural);
-    compare(all, where + "speed of cufftXt, natural order", natural,
+    compare(all, where + "hpe's speed / cufftXt's speed, natural order", natural,
             hpe::bench::make_cufft_over(p.length, gpus, true).get(), 0.9);
     {
       auto exchange = ours(fft::form::exchange, fft::order::natural);

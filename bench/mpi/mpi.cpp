@@ -176,7 +176,8 @@ int main(int argc, char** argv) {
   std::string against = "all";
   const auto arguments = hpe::bench::parse(
       argc, argv, "MPI between two ranks with device memory, compared with host memory and staging by hand",
-      {{"--charts", "FILE", "write charts of latency and bandwidth to FILE, for scripts/measurements draw",
+      {{"--charts", "FILE",
+        "write charts of latency and bandwidth to FILE ('scripts/measurements draw FILE' draws them)",
         hpe::bench::to_text(charts_file)},
        {"--from", "BYTES", "the size of the smallest message (8)", hpe::bench::to_whole(smallest, 1, largest)},
        {"--to", "BYTES", "the size of the largest message, at most 256M (256M)",

@@ -134,7 +134,7 @@ version linear_system(int n) {
   check(cudaGraphDestroy(captured));
   const std::shared_ptr<CUgraphExec_st> graph(made, cudaGraphExecDestroy);
   const std::shared_ptr<CUstream_st> queue(stream, cudaStreamDestroy);
-  const auto used = std::make_tuple(a, b, next);  // keeps the arrays alive that the graph's nodes use
+  const auto used = std::make_tuple(a, b, next);  // keeps alive the arrays that the graph's nodes use
   return {[=] {
             static_cast<void>(used);
             check(cudaGraphLaunch(graph.get(), queue.get()));

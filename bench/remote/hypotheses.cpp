@@ -54,8 +54,9 @@ rates measured_rates(experiment& e) {
 }
 
 /// Returns a lower bound, in seconds, of the time of a pass that reads the fraction `share` of its elements from far
-/// memory. If in_columns ("spread"), memory, link and arithmetic work at the same time. Otherwise ("batch"), the pass
-/// processes the far elements first, at the rate of the link, and then the near elements.
+/// memory. If in_columns is true ("spread"), the pass uses the memory, the link and the arithmetic units at the same
+/// time. Otherwise ("batch"), the pass processes the far elements first, at the rate of the link, and then the near
+/// elements.
 double bound(const rates& r, double bytes, double share, uint32_t steps, bool in_columns) {
   const double computing = r.step * steps;
   if (in_columns) return std::max({(2 - share) * bytes / r.local, share * bytes / r.remote, computing});

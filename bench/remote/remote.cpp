@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
         hpe::bench::to_whole(bytes, std::size_t{1} << 22, std::int64_t{1} << 36)},
        {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; atomics; filters",
         hpe::bench::to_word(only, names)},
-       {"--charts", "FILE", "write the curves to FILE, for scripts/measurements draw", hpe::bench::to_text(charts)}});
+       {"--charts", "FILE", "write the curves to FILE ('scripts/measurements draw FILE' draws them)",
+        hpe::bench::to_text(charts)}});
   const bool gpus = hpe::bench::on_gpus();
   constexpr std::size_t unit = std::size_t{1} << 22;
   if (bytes == 0) bytes = gpus ? std::size_t{1} << 30 : unit;

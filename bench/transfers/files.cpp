@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
         hpe::bench::to_whole(largest_mib, 1, 16384)},
        {"--folder", "PATH", "the folder of the file (.)", hpe::bench::to_text(folder)},
        {"--charts", "FILE",
-        "write charts of the speed-ups over the naive scheme to FILE, for scripts/measurements draw",
+        "write charts of the speed-ups over the naive scheme to FILE ('scripts/measurements draw FILE' draws them)",
         hpe::bench::to_text(charts_file)}});
   const std::size_t largest = largest_mib * mebi;
 

@@ -16,8 +16,8 @@ int main(int argc, char** argv) {
   const auto arguments = parse(
       argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
       {{"--only", "PARTS",
-        "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; now: from first, "
-        "only hpeMalloc and the touches directly after hpeMalloc",
+        "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; or now: the part "
+        "of first without the touches 1 s after hpeMalloc",
         to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {

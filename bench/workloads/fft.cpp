@@ -208,7 +208,7 @@ std::unique_ptr<program> unless_null(std::unique_ptr<peer> it) {
 
 std::string why_not_here() {
   if (on_gpus() || std::filesystem::exists(modules::path_of("libhpe-fft-fftw.so"))) return "";
-  return "hpe was built without FFTW, which transforms on soft devices";
+  return "hpe was built without FFTW, which computes the transforms on soft devices";
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ int run(int argc, char** argv) {
             "wave, RTM step, FFT, scan and sort: speed-up over one device, compared with programs written by "
             "hand and libraries",
             {{"--charts", "FILE",
-              "write charts of the speed-ups and of the shares of exchanges to FILE, for scripts/measurements draw",
+              "write charts of the speed-ups and of the shares of exchanges to FILE ('scripts/measurements draw FILE' "
+              "draws them)",
               to_text(charts_file)},
              {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
               to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},

@@ -138,7 +138,7 @@ class ptx_module {
 /// The size of a grid or a block in up to three dimensions.
 struct extents {
   template <std::integral X, std::integral Y = int, std::integral Z = int>
-  extents(X x_, Y y_ = 1, Z z_ = 1)  // NOLINT(google-explicit-constructor): {x, y} in calls, and x alone
+  extents(X x_, Y y_ = 1, Z z_ = 1)  // NOLINT(google-explicit-constructor): calls may pass {x, y}, or x alone
       : x(static_cast<std::uint32_t>(x_)), y(static_cast<std::uint32_t>(y_)), z(static_cast<std::uint32_t>(z_)) {}
 
   std::uint32_t x, y, z;

@@ -55,8 +55,8 @@ __device__ void find_digit(sample_memory& shared) {
   __syncthreads();
 }
 
-/// Finds the splitter between range blockIdx.x and the next range: first the digits of the splitter's key; then, among
-/// the samples with this key, the digits of the sample's number.
+/// Finds the splitter between range blockIdx.x and the next range: first the digits of the splitter's key; then the
+/// digits of its number as a sample, among the samples with this key.
 template <class Key>
 __device__ void sample(const radix_pass_parameters& p) {
   __shared__ sample_memory shared;

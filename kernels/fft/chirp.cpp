@@ -1,4 +1,4 @@
-// hpe computes each chirp only once for each length; therefore, this code is simple and not optimised.
+// A transform computes its chirps only once, when it is created; therefore, this code is simple and not optimised.
 
 #include <cmath>
 #include <numbers>

@@ -12,7 +12,7 @@
 
 namespace hpe::coherence {
 
-/// Blocks begin <= b < end; empty if they are equal.
+/// The blocks b with `begin` <= b < `end`; empty if `begin` >= `end`.
 struct block_run {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

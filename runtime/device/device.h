@@ -161,8 +161,8 @@ class device {
 
   [[nodiscard]] virtual const properties& info() const noexcept = 0;
   [[nodiscard]] virtual memory_usage memory() const = 0;
-  /// Counts the device's memory that this process and other processes have allocated (HPE_SHARE); nullptr if this
-  /// process does not share the device.
+  /// Returns the object that counts how much of the device's memory this process and other processes have taken
+  /// (HPE_SHARE); nullptr if this process does not share the device.
   [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 

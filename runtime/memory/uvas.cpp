@@ -95,9 +95,8 @@ uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned devic
 } catch (const error& e) {
   if (e.status() == HPE_ERROR_INITIALIZATION) throw;
   HPE_THROW(HPE_ERROR_INITIALIZATION,
-            "hpe needs {} segments of {} bytes of address space twice, and a memory file of that size, but cannot "
-            "reserve them: {}; smaller "
-            "segments (HPE_SEGMENT_SIZE) need less",
+            "hpe needs address space for {} segments of {} bytes twice, and a memory file as large as these segments "
+            "together, but cannot reserve them: {}; smaller segments (HPE_SEGMENT_SIZE) need less",
             device_count + common_segments, segment_size, e.what());
 }
 

@@ -296,7 +296,7 @@ void exporter::close_one(const exported& what) noexcept {
     try {
       function();
     } catch (const std::exception& e) {
-      log(log_level::warn, "giving back memory that another process used: {}", e.what());
+      log(log_level::warn, "could not give back memory that another process used: {}", e.what());
     }
   };
   for (const waiting& each : closed) call(each.last);

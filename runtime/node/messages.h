@@ -35,7 +35,7 @@ struct question {
   enum class kind : std::uint32_t {
     table,     // the answer contains the export table and a pidfd of the exporter
     describe,  // asks about the export `which`; the answer describes its memory
-    open,      // like describe; the memory also stays until `close`, or until the connection ends
+    open,      // like describe; the exporter also keeps the memory until `close`, or until the connection ends
     close      // closes the bytes `opened`; there is no answer
   };
   kind what = kind::table;

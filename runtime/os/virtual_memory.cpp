@@ -48,7 +48,7 @@ std::size_t page_size() noexcept {
 }
 
 file_descriptor create_memory_file(const char* name, std::uint64_t size) {
-  // A file longer than the limit would raise SIGXFSZ, which ends the process.
+  // ftruncate beyond RLIMIT_FSIZE would raise SIGXFSZ, which ends the process.
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);
   HPE_REQUIRE(limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur, HPE_ERROR_SYSTEM,

@@ -31,8 +31,8 @@ struct plan {
   [[nodiscard]] bool moves_arrays() const;
 };
 
-/// Returns the cuts of the plans: all cuts along one or more axes into one part for each device, with at most one part
-/// for each block along an axis. Empty for a kernel with an obstacle, or if the grid has too few blocks.
+/// Returns the cuts of the plans: all cuts along one or more axes that give each device one part and cut no axis into
+/// more parts than it has blocks. Empty for a kernel with an obstacle, or if the grid has too few blocks.
 [[nodiscard]] std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std::uint32_t devices);
 
 /// All plans for one launch.

@@ -6,8 +6,9 @@
 #include <string>
 
 /// The functions of libhpe-stacks.so, which takes stacks with libunwind and finds source lines with elfutils. The
-/// library is loaded with dlopen. So only processes that ask for source lines load libunwind and elfutils, and the
-/// functions _Unwind_RaiseException and backtrace of libunwind never replace those of the compiler and libc.
+/// library is loaded with dlopen. So a process loads libunwind and elfutils only when hpe profiles it or looks up a
+/// place in the program, and the functions _Unwind_RaiseException and backtrace of libunwind never replace those of the
+/// compiler and libc.
 extern "C" {
 
 /// Writes at most `capacity` return addresses of the calling thread's stack into frames, innermost first, and returns

@@ -6,8 +6,8 @@
 ///
 /// The address of device memory is an address in the UVAS; callers also pass the home, which must be the same for all
 /// bytes of the range. Copies are queued on streams, one for each device and priority, and run after the timepoints in
-/// `after`. While a stream waits for a timepoint, all later commands of the stream wait, too. Callers that must avoid
-/// this pass only timepoints that are reached, or nearly reached.
+/// `after`. While a stream waits for a timepoint, all later commands of the stream wait, too. To avoid this, a caller
+/// passes only timepoints that are reached, or nearly reached.
 ///
 /// Functions throw hpe::error, for example HPE_ERROR_DEVICE_LOST; the destination of the failed command is then not
 /// written. Thread-safe.

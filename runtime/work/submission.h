@@ -121,8 +121,8 @@ class submission {
   void lock_regions() HPE_NO_THREAD_SAFETY_ANALYSIS;
   void unlock_regions() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
   void lock_and_prepare(const preparation& prepare);
-  /// Replaces each access by its parts that are in device memory, and closes the views of all other parts, whose valid
-  /// copy is still on the host.
+  /// Replaces each access by its parts that are in device memory. If an access has other parts, closes the views of all
+  /// its blocks.
   void keep_resident_parts();
   void release(const device_access& access);
   void release_run(coherence::region& r, coherence::block_run run, coherence::block_event event) HPE_REQUIRES(r.mutex);

@@ -230,7 +230,7 @@ TEST_F(sparse_command, malformed_files_are_refused_with_their_line) {
       {"9", "from 1 to 1 are possible"},
       {"2\n0 1\n1 1\n2\n0\n", "line 4: the source is 2"},
       {"2\n0 1\n1 1\n0\n2\n1 1\n2 1\n", "line 7: the target of an edge is 2"},
-      {"2\n0 1\n1 2\n0\n2\n1 1\n0 1\n", "vertex 1 has the edges 1 to 3 of 2"},
+      {"2\n0 1\n1 2\n0\n2\n1 1\n0 1\n", "vertex 1 has 2 edges from edge 1 on, but the file has only 2 edges"},
       {"3\n0 1\n0 1\n0 1\n0\n2\n1 1\n0 1\n", "more edges than the 2 edges of the file"},
   };
   for (const auto& [text, because] : graphs) {

@@ -22,7 +22,7 @@ enum class effect : std::uint8_t {
   agrees,   // the bytes were read, and were those of the model
 };
 
-/// A byte of an allocation, by the number contents::id. Allocation 0 does not exist.
+/// A byte: the number of its allocation (contents::id), and its offset in the allocation. Allocation 0 does not exist.
 struct place {
   std::uint64_t allocation = 0;
   std::size_t at = 0;

@@ -177,8 +177,8 @@ TEST_P(MatrixPrograms, SumsThatLeaveTheRangeOfIntegers) {
   }
 }
 
-// Eight rows of eight halves each, in shared memory with gaps between rows; half h of lane l is at row l / 4, column l
-// mod 4 * 2 + h.
+// Each matrix has eight rows of eight halves, in shared memory with gaps between the rows. Half h of lane l is at
+// row l / 4 and column (l mod 4) * 2 + h.
 TEST_P(MatrixPrograms, MovesOfMatrices) {
   for (const int count : {1, 2, 4}) {
     for (const bool transposed : {false, true}) {

@@ -10,7 +10,8 @@ namespace hpe::rtm {
 namespace {
 
 /// Returns the number of states that can be produced with `checkpoints` checkpoints if each step is repeated at most
-/// `repeats` times: the binomial coefficient (checkpoints + repeats over checkpoints). 0 for negative numbers.
+/// `repeats` times: the binomial coefficient checkpoints + repeats choose checkpoints, but at most 2^31. 0 for negative
+/// numbers.
 std::int64_t reachable(std::int64_t checkpoints, std::int64_t repeats) {
   constexpr std::int64_t enough = std::int64_t{1} << 31;
   if (checkpoints < 0 || repeats < 0) return 0;

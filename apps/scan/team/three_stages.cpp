@@ -22,7 +22,7 @@ stage_parameters parameters_for(const device_traits& d, std::size_t element_size
   return soft(d) ? for_threads() : by_premises(data_centre_gpu, element_size);
 }
 
-/// Returns the number of elements that stage 2 should have: see iterations_to_try.
+/// Returns the smallest number of elements that stage 1 should leave to stage 2 (see iterations_to_try).
 std::uint64_t stage_two(const device_traits& d, const stage_parameters& chosen) {
   return soft(d) ? d.units : data_centre_gpu.blocks * chosen.per_iteration();
 }

@@ -21,8 +21,9 @@ class freed_memory {
   /// allocation of this size is kept.
   [[nodiscard]] CUdeviceptr take(std::size_t bytes, unsigned device);
   using list = std::list<movable_object>;
-  /// Keeps an allocation that no work uses. Returns the allocations that the caller must release, because they exceed
-  /// the limit: from the latest to the first that was freed, those that do not fit beside the later ones.
+  /// Keeps an allocation that no work uses. Returns the allocations that the caller must release because they exceed
+  /// the limit: keep() visits the device's kept allocations, the one freed last first, and returns each one that does
+  /// not fit beside those it has left in the list.
   [[nodiscard]] list keep(list&& one) noexcept;
   /// Adds allocations that keep() or take_all() has returned, but that the caller could not release.
   void put_back(list&& those) noexcept;

@@ -38,9 +38,9 @@ struct type_envelope {
 };
 [[nodiscard]] type_envelope envelope_of(MPI_Datatype type);
 
-/// The arguments of the call that created a datatype, in the form of MPI_Type_get_contents. For constructors with
-/// arguments of type MPI_Count, these arguments are in `integers` and `addresses`, as in the constructors with int. The
-/// lists are empty for a predefined datatype. The caller must free the derived datatypes in `types`.
+/// The arguments of the call that created a datatype, in the form of MPI_Type_get_contents. Arguments of type MPI_Count
+/// are stored in `integers` and `addresses`, where the constructor with int arguments has them. The lists are empty for
+/// a predefined datatype. The caller must free the derived datatypes in `types`.
 struct type_contents {
   int combiner = MPI_COMBINER_NAMED;
   std::vector<MPI_Count> integers;

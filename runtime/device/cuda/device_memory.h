@@ -34,7 +34,7 @@ class device_memory {
   /// there, even if the range will not have device memory.
   void reserve(std::uintptr_t address, std::size_t bytes);
 
-  /// The memory of a device, or host memory for it.
+  /// Where memory is created: on a device, or on the host for this device (zero-copy memory).
   struct place {
     unsigned device = 0;
     CUdevice ordinal = 0;  // the driver's number of the device

@@ -78,7 +78,8 @@ void record_check::check(const access& a, std::uint64_t address) {
                         (found == outcome::right || (found == outcome::unknown && a.forms.size() == 1));
     if (judged && !same_in_all_blocks(a, n, address))
       return contradict(
-          a, fmt::format("the address {:#x} is not {} in the block index", address, name_of(a.forms[n].how)));
+          a, fmt::format("the address {:#x} contradicts the class {} of its dependence on the block index", address,
+                         name_of(a.forms[n].how)));
     if (found == outcome::right) {
       ++exact_;
       return;

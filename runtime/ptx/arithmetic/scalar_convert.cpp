@@ -2,10 +2,12 @@
 // result. This file is compiled with -frounding-math.
 //
 // The PTX ISA does not define the results for a NaN. hpe returns the same results as an H200. The integer result for a
-// NaN is 0, except in conversions from f64 or to a 64-bit integer, whose result has only the top bit set. A conversion
-// between f64 and another floating-point format keeps sign and payload, and makes the NaN quiet. A conversion of bf16
-// to f32 appends zero bits, and a conversion to tf32 removes bits. All other conversions return the canonical NaN of
-// the format. For e4m3 and e5m2, that is 0x7f; this value was not verified on a GPU.
+// NaN is 0, except in conversions from f64 or to a 64-bit integer, whose result has only the top bit set. Without .sat
+// and .relu, a conversion between f64 and another floating-point format keeps the NaN's sign and as many top bits of
+// its payload as fit, and makes the NaN quiet (with .ftz, a conversion of f32 first replaces the NaN by 0x7fffffff); a
+// conversion of bf16 to f32 appends zero bits, and a conversion to tf32 removes bits. All other conversions return the
+// canonical NaN of the format, or 0 with .sat. For e4m3 and e5m2, the canonical NaN is 0x7f; this value was not
+// verified on a GPU.
 
 #include <algorithm>
 #include <bit>

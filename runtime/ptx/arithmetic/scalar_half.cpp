@@ -64,7 +64,7 @@ scalar_function for_half(type t, Body body) {
   }
 }
 
-// min, max, neg and abs work on the bits of the operands, and return them without rounding.
+// min, max, neg and abs compute their results from the bits of the operands, without rounding.
 template <class Format, class Body>
 scalar_function bitwise(bool pair, Body) {
   if (pair)

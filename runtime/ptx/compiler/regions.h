@@ -7,8 +7,8 @@
 /// next meeting or its end. Between regions, the block's frame (block_context::frame) stores the registers that a
 /// thread needs later. Therefore threads that stay together run in one loop, which LLVM optimises like any other loop,
 /// and threads that diverge also run correctly (compare Karrenberg and Hack, "Improving Performance of OpenCL on CPUs",
-/// 2012; Jaeskelaeinen et al., "pocl", 2015). The regions are the same as the regions in pocl, but hpe derives them
-/// from each meeting and not from a tree.
+/// 2012; Jaeskelaeinen et al., "pocl", 2015). A region contains all code that threads can reach from the region's
+/// beginning without leaving it at a meeting, so code that follows several meetings is in several regions.
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/flow/block_values.h"

@@ -33,8 +33,8 @@ enum class code_to_read : std::uint8_t { up_to_ptx, all };
 /// Thread-safe; never throws because of a file's content.
 [[nodiscard]] std::vector<std::string> linked_runtimes(const std::string& path);
 
-/// Returns whether the name of a file is the name of an NVIDIA compiler library (NVRTC). Such a library contains a CUDA
-/// runtime, but needs no GPU.
+/// Returns whether a file has the name of an NVIDIA compiler library, such as NVRTC or nvJitLink. Such a library
+/// contains a CUDA runtime, but needs no GPU.
 [[nodiscard]] bool is_compiler(const std::string& path);
 
 /// Returns whether the name of a file is the name of an NVIDIA library with kernels (cuBLAS, cuFFT). Only NVIDIA can

@@ -350,7 +350,7 @@ void lane_analysis::order_blocks(lane_region& region) const {
     }
   };
   place(place, nullptr);
-  // Every backward edge must lead to the header of a loop that contains the block.
+  // Every backward edge must lead to the header of a loop that contains the block where the edge begins.
   for (const std::uint32_t block : region.order)
     for (const std::uint32_t to : successors(block))
       if (region.position[to] <= region.position[block] && !loops[to].contains(block)) return;

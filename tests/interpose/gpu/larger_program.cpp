@@ -333,7 +333,8 @@ void questions() {
                                  CU_POINTER_ATTRIBUTE_HOST_POINTER};
   void* values[] = {&context, &device, &host};
   MUST(cuPointerGetAttributes(3, names, values, b));
-  // The driver gives the values of attributes that hpe does not know, and refuses calls that are not possible.
+  // The driver gives the values of attributes that hpe does not know. Calls with an unknown attribute, without
+  // attributes or with a null pointer return CUDA_ERROR_INVALID_VALUE.
   unsigned capable = 99, narrow[] = {99, 99};
   std::size_t mapping = 99;
   CUpointer_attribute more[] = {CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, CU_POINTER_ATTRIBUTE_MAPPING_SIZE,

@@ -384,8 +384,8 @@ TEST(SpreadGain, IsToldAtTheEnd) {
   EXPECT_EQ(shell("HPE_LOG=error " + program).text.find(line), std::string::npos);
 }
 
-// The fixture's launches have distributed an array. hpe stores the measured time of that move in a cache folder, which
-// only this test uses. The later process is this program again.
+// The fixture's launches distribute an array. hpe stores the measured times of such a move, per range and per byte, in
+// a cache folder, which only this test uses. The later process is this program again.
 class SpreadPrice : public Spread {
  protected:
   void SetUp() override {

@@ -118,7 +118,7 @@ TEST(datatypes, AtRandom) {
     MPI_Type_get_true_extent(type, &true_lower, &true_extent);
     MPI_Type_size_x(type, &size);
     if (size == 0) continue;  // Open MPI returns no meaningful bounds for a type without data
-    // If the extent is smaller than the true extent, several elements would overlap.
+    // If the extent is smaller than the true extent, several elements could overlap.
     const int count = extent >= true_extent ? 3 : 1;
     const auto words = std::size_t(std::abs(extent) * count + true_extent) / sizeof(word) + 8;
     const auto base = [&](word* p) {

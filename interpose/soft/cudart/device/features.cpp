@@ -12,7 +12,7 @@ struct feature {
 };
 
 constexpr const char* green_contexts = "soft devices have no green contexts, which divide a GPU's multiprocessors";
-constexpr const char* external = "soft devices have no external memory and semaphores";
+constexpr const char* external = "soft devices have no external memory or external semaphores";
 constexpr const char* graphics = "soft devices have no graphics (OpenGL, Direct3D, EGL, VDPAU)";
 constexpr const char* sparse = "soft devices have no sparse arrays";
 

@@ -266,7 +266,7 @@ std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
   for (std::uintptr_t at = begin; at < begin + bytes;) {
     const auto range = addresses_.find(at);
     HPE_REQUIRE(range && range->where.device >= 0, HPE_ERROR_INVALID_ARGUMENT,
-                "the {} bytes at {} to be shared are not all device memory: at {:#x}", bytes, address, at);
+                "the {} bytes at {} cannot be shared: the byte at {:#x} is not device memory", bytes, address, at);
     const std::uintptr_t end = std::min(range->end, begin + bytes);
     parts.push_back(
         {memory_file(static_cast<unsigned>(range->where.device)), at - configuration().layout.base, end - at});

@@ -128,7 +128,7 @@ TEST(PoolOfBlocks, RandomSizesAreServedAndCountedAsByAModel) {
       const std::size_t size = (bytes + 511) / 512 * 512;
       void* const block = pool.allocate(bytes, *where);
       ASSERT_FALSE(used.contains(block));
-      // Chooses the smallest idle block that is large enough and that the allocation fills at least by half.
+      // The pool must choose the smallest idle block that is large enough and at least half filled by the allocation.
       std::size_t best = 0;
       for (const auto& [base, each] : idle)
         if (each >= size && each / 2 <= size && (best == 0 || each < best)) best = each;

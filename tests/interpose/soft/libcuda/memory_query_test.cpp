@@ -205,7 +205,7 @@ TEST_F(Queries, OfArraysAndTexturesAgreeWithTheirDescriptions) {
       for (const unsigned flags : {0U, unsigned{CU_TRSF_READ_AS_INTEGER}, unsigned{CU_TRSF_NORMALIZED_COORDINATES},
                                    unsigned{CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION} | CU_TRSF_READ_AS_INTEGER,
                                    unsigned{CU_TRSF_SEAMLESS_CUBEMAP}}) {
-        if (channels != 1 && flags != 0) continue;  // all flags with one channel are enough
+        if (channels != 1 && flags != 0) continue;  // it is enough to test the other flags with one channel
         CUDA_TEXTURE_DESC description{};
         description.flags = flags;
         description.addressMode[0] = CU_TR_ADDRESS_MODE_CLAMP;
