@@ -202,24 +202,20 @@ std::vector<residency::candidate> residency::all_candidates(unsigned home, std::
   return result;
 }
 
-std::uint64_t residency::free_zero_copy(std::uint64_t now, std::uint64_t bytes) {
-  struct piece_of_home {
-    candidate piece;
-    unsigned home;
-  };
-  std::vector<piece_of_home> all;
+std::uint64_t residency::free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes) {
+  std::vector<candidate> all;
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     if (!r.alive) continue;
     for (const auto& [begin, piece] : r.resident.all())
-      if (piece.value.zero_copy && piece.value.used != now)
-        all.push_back({{&r, {begin, piece.end}, piece.value.used, now - piece.value.used}, piece.value.home});
+      if (piece.value.zero_copy && piece.value.home == home && piece.value.used != now)
+        all.push_back({&r, {begin, piece.end}, piece.value.used, now - piece.value.used});
   }
-  std::ranges::stable_sort(all, std::greater(), [](const piece_of_home& each) { return each.piece.age; });
+  std::ranges::stable_sort(all, std::greater(), &candidate::age);
   std::uint64_t freed = 0;
-  for (const auto& [piece, home] : all)
-    if (freed < bytes) freed += evict(*piece.region, piece.range.begin, home);
+  for (const candidate& c : all)
+    if (freed < bytes) freed += evict(*c.region, c.range.begin, home);
   return freed;
 }
 

@@ -401,7 +401,7 @@ void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::ba
 void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
   const std::uint64_t bytes = g.range.size();
   while (os::free_memory() < static_cast<double>(bytes + least_free_on_host))
-    HPE_REQUIRE(free_zero_copy(now, bytes) > 0, HPE_ERROR_OUT_OF_MEMORY,
+    HPE_REQUIRE(free_zero_copy(g.home, now, bytes) > 0, HPE_ERROR_OUT_OF_MEMORY,
                 "device {} is full, and the rest of the work's data cannot stay in host memory, where {:.0f} bytes are "
                 "free: the next {} bytes would leave less than {} bytes free",
                 g.home, os::free_memory(), bytes, least_free_on_host);
@@ -410,7 +410,7 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
       host_.take(bytes);
       is_taken = true;
     } catch (const error& e) {
-      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || free_zero_copy(now, bytes) == 0) throw;
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || free_zero_copy(g.home, now, bytes) == 0) throw;
     }
   }
   bool is_added = false;

@@ -197,9 +197,9 @@ class residency {
   /// Maps zero-copy memory for a gap. If the host has too little free memory, evicts other data from zero-copy memory
   /// first. Throws HPE_ERROR_OUT_OF_MEMORY.
   void fill_with_zero_copy(const gap& g, std::uint64_t now);
-  /// Evicts at least `bytes` bytes from zero-copy memory, or fewer; nothing that the work with the time `now` uses.
-  /// Returns how many bytes it evicted.
-  std::uint64_t free_zero_copy(std::uint64_t now, std::uint64_t bytes);
+  /// Evicts at least `bytes` bytes from zero-copy memory of a device, or fewer; nothing that the work with the time
+  /// `now` uses. Returns how many bytes it evicted. The caller must have its turn on the device.
+  std::uint64_t free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes);
   /// Adds the mapped piece of a gap to the region, and uploads into it. If that fails, unmaps the piece.
   void add_piece(coherence::region& r, const gap& g, std::uint64_t now, device::backing where) HPE_REQUIRES(r.mutex);
   /// Whether the region still has the gap.
