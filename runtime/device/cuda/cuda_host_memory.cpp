@@ -286,6 +286,7 @@ void host_memory::add(unpinned_ranges& ranges, std::uintptr_t address, std::size
                                    [&](const unpinned_range& g) { return g.begin <= all.begin && all.end <= g.end; });
     if (nothing_left || known) return;
     ranges.push_back(all);
+    ++requests_;
     try {
       while (threads_.size() < thread_count())
         threads_.push_back(os::start_thread("hpe-pin", [this] { work_ahead(); }));
@@ -323,14 +324,16 @@ host_memory::unpinned_range host_memory::next_to_prepare(locked& lock) {
     return (most_.prepared - std::min(prepared_, most_.prepared)) / granule_size * granule_size;
   };
   if (to_prepare_.empty() || left() == 0) return {};
-  if (unchecked_ == 0) {
+  while (unchecked_ == 0) {
+    const std::uint64_t requests = requests_;
     lock.unlock();
     const double free = around_.free_memory();
     lock.lock();
     const double allowed = free / share_of_free_memory - static_cast<double>(prepared_);
     unchecked_ = static_cast<std::size_t>(std::clamp(allowed, 0.0, static_cast<double>(prepared_between_checks))) /
                  granule_size * granule_size;
-    if (unchecked_ == 0) to_prepare_.clear();
+    // A request that came meanwhile may know that more memory is free now: look again for it.
+    if (unchecked_ == 0 && requests_ == requests) to_prepare_.clear();
     if (to_prepare_.empty() || left() == 0) return {};
   }
   const unpinned_range result = next(to_prepare_, std::min(left(), unchecked_));

@@ -162,6 +162,7 @@ class host_memory {
   std::uint64_t clock_ = 0;
   unpinned_ranges expected_;    // the expected ranges, which may contain pinned ranges
   unpinned_ranges to_prepare_;  // the ranges to prepare, which may contain pinned ranges
+  std::uint64_t requests_ = 0;  // how many ranges have been added to the two lists
   std::size_t idle_ = 0;        // the number of idle threads
   bool stop_ = false;
   std::vector<std::thread> threads_;  // started by the first call of expect() or prepare()
