@@ -164,7 +164,7 @@ class residency {
   [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses, place allowed);
   /// How many bytes of a device's memory hpe may use.
   [[nodiscard]] std::uint64_t most_of(unsigned home) const;
-  /// Like most_of, but without memory that others use: the driver, the program's libraries, other programs.
+  /// Like most_of, but without the memory that the driver, the program's libraries and other programs use.
   [[nodiscard]] std::uint64_t room_of(unsigned home) const;
   /// For work that does not fit: evicts pieces of the largest region that the work uses, if gaps of smaller regions
   /// need their memory. Returns whether it evicted anything; the plan is then outdated.

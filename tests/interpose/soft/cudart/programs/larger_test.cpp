@@ -46,7 +46,7 @@ TEST_P(UsesHostMemory, AndComputesTheSame) {
 INSTANTIATE_TEST_SUITE_P(Larger, UsesHostMemory, ::testing::Values("steps", "pointers", "mixed", "turns"),
                          [](const auto& each) { return each.param; });
 
-// The host memory of one launch is given up for that of the next.
+// hpe frees the zero-copy memory of one launch when the next launch needs host memory.
 TEST(Larger, HostMemoryOfLaunchesIsLimited) {
   const outcome enough = soft_run(cuda_program("larger ") + "turns", 1);
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
