@@ -92,12 +92,7 @@ void emitter::emit_in_lanes(const instruction& i) {
   switch (i.kind) {
     case kind::load: emit_load_in_lanes(i); break;
     case kind::store: emit_store_in_lanes(i); break;
-    case kind::atomic:
-      // A loop would pass the values of the lanes through memory, where their loads would wait for earlier stores.
-      mask == nullptr&& is_inline_atomic(i) && (is_shared_access(i) || !is_float(i.types[0]))
-          ? for_all_lanes([&] { emit_atomic(i); })
-          : for_each_lane([&] { emit_atomic(i); });
-      break;
+    case kind::atomic: emit_atomic_in_lanes(i); break;
     case kind::fence: emit_fence(i); break;
     default: break;
   }
@@ -121,6 +116,28 @@ void emitter::emit_in_views(const instruction& i) {
   const lane_shape::kind what = result.is_register() ? shape_of(result.index).what : lane_shape::kind::uniform;
   if (what == lane_shape::kind::widened) at.CreateStore(has_linear_result(i), linear_slot(result.index));
   for (const view v : views_of(what)) emit_once(v);
+}
+
+// A loop over the lanes passes their values through memory, where the loads wait for earlier stores. So inline operations
+// of lanes that all run are emitted without a loop.
+void emitter::emit_atomic_in_lanes(const instruction& i) {
+  const auto of_lane = [&] { emit_atomic(i); };
+  if (!is_inline_atomic(i) || (is_float(i.types[0]) && !is_shared_access(i))) return for_each_lane(of_lane);
+  Value* const some = mask;
+  if (some == nullptr) return for_all_lanes(of_lane);
+  llvm::BasicBlock* const whole = llvm::BasicBlock::Create(at.getContext(), "", function_);
+  llvm::BasicBlock* const part = llvm::BasicBlock::Create(at.getContext(), "", function_);
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(at.getContext(), "", function_);
+  at.CreateCondBr(all(some), whole, part);
+  at.SetInsertPoint(whole);
+  mask = nullptr;
+  for_all_lanes(of_lane);
+  at.CreateBr(rest);
+  at.SetInsertPoint(part);
+  mask = some;
+  for_each_lane(of_lane);
+  at.CreateBr(rest);
+  at.SetInsertPoint(rest);
 }
 
 // Emits code once for each lane, with the registers and the thread of that lane. All lanes must run.

@@ -299,6 +299,7 @@ class emitter {
   void emit_store(const instruction& i);
   void emit_fragment(const instruction& i);
   void emit_atomic(const instruction& i);
+  void emit_atomic_in_lanes(const instruction& i);
   [[nodiscard]] static bool is_inline_atomic(const instruction& i);
   llvm::Value* sum_of_bits(type t, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_atomic_sum(type t, llvm::Value* pointer, llvm::Value* with);
