@@ -224,6 +224,7 @@ TEST(address_table, agrees_with_a_model_of_granules) {
   address_table table;
   std::array<int, 64> model;  // for each granule of 0x1000 bytes: a device, or 99 for none
   model.fill(99);
+  std::array<bool, 64> zero_copy{};
   for (int step = 0; step < 2000; ++step) {
     const std::size_t first = random() % 64;
     const std::size_t count = 1 + random() % std::min<std::size_t>(64 - first, 6);
@@ -232,12 +233,18 @@ TEST(address_table, agrees_with_a_model_of_granules) {
     const std::uintptr_t begin = (16 + first) * 0x1000;
     if (random() % 2 == 0) {
       const bool fits = std::ranges::all_of(part, [](int each) { return each == 99; });
-      EXPECT_EQ(sentence_of([&] { table.insert(begin, count * 0x1000, {device, 0}); }).empty(), fits);
-      if (fits) std::ranges::fill(part, device);
+      const bool is_zero_copy = random() % 3 == 0;
+      EXPECT_EQ(sentence_of([&] { table.insert(begin, count * 0x1000, {device, 0, is_zero_copy}); }).empty(), fits);
+      if (!fits) continue;
+      std::ranges::fill(part, device);
+      std::ranges::fill(std::span(zero_copy).subspan(first, count), is_zero_copy);
     } else {
       const bool fits = std::ranges::all_of(part, [&](int each) { return each == device; });
-      EXPECT_EQ(sentence_of([&] { table.erase(begin, count * 0x1000, device); }).empty(), fits);
-      if (fits) std::ranges::fill(part, 99);
+      std::size_t of_device = 0;
+      EXPECT_EQ(sentence_of([&] { of_device = table.erase(begin, count * 0x1000, device); }).empty(), fits);
+      if (!fits) continue;
+      std::ranges::fill(part, 99);
+      EXPECT_EQ(of_device, 0x1000U * std::ranges::count(std::span(zero_copy).subspan(first, count), false));
     }
     for (std::size_t n = 0; n < 64; ++n) {
       for (const std::uintptr_t at : {(16 + n) * 0x1000, (17 + n) * 0x1000 - 1}) {

@@ -78,15 +78,7 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
     what.device = index_;
     what.address = begin;
     what.bytes = bytes;
-    std::size_t of_device = 0;
-    for (std::uintptr_t at = begin; at < begin + bytes;) {
-      const auto range = set_.addresses().find(at);
-      const std::uintptr_t end = range ? std::min(range->end, begin + bytes) : begin + bytes;
-      if (range && !range->where.zero_copy) of_device += end - at;
-      at = end;
-    }
-    set_.addresses().erase(begin, bytes, static_cast<int>(index_));
-    memory_.give(of_device);
+    memory_.give(set_.addresses().erase(begin, bytes, static_cast<int>(index_)));
     set_.ask([&](unsigned d) { return can_access(d); }, what);
     os::discard(set_.memory_file(index_), begin - set_.configuration().layout.base, bytes);
   });

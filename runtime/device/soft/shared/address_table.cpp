@@ -26,16 +26,18 @@ void address_table::insert(std::uintptr_t begin, std::size_t bytes, location whe
   ranges_.insert(begin, end, where);
 }
 
-void address_table::erase(std::uintptr_t begin, std::size_t bytes, int device) {
+std::size_t address_table::erase(std::uintptr_t begin, std::size_t bytes, int device) {
   const lock_guard lock(mutex_);
   const std::uintptr_t end = begin + bytes;
-  std::size_t found = 0;
+  std::size_t found = 0, of_device = 0;
   ranges_.for_each(begin, end, [&](std::uintptr_t from, std::uintptr_t to, const location& where) {
     if (where.device == device) found += to - from;
+    if (!where.zero_copy) of_device += to - from;
   });
   HPE_REQUIRE(found == bytes, HPE_ERROR_INVALID_ARGUMENT, "not all of the {} bytes at {:#x} are {}", bytes, begin,
               in_words(device));
   ranges_.erase(begin, end);
+  return of_device;
 }
 
 std::optional<address_table::backed_range> address_table::find(std::uintptr_t address) const {

@@ -34,10 +34,10 @@ class address_table {
   /// Throws HPE_ERROR_INVALID_ARGUMENT if a part of the range is in the table already.
   void insert(std::uintptr_t begin, std::size_t bytes, location where);
 
-  /// Removes a range, which may be a part of an inserted range, or may contain several inserted ranges. Throws
-  /// HPE_ERROR_INVALID_ARGUMENT and removes nothing if a part of the range is not in the table or not backed by
-  /// `device`. The removal of whole inserted ranges allocates no memory.
-  void erase(std::uintptr_t begin, std::size_t bytes, int device);
+  /// Removes a range, which may be a part of an inserted range, or may contain several inserted ranges. Returns how
+  /// many of its bytes were not zero-copy memory. Throws HPE_ERROR_INVALID_ARGUMENT and removes nothing if a part of
+  /// the range is not in the table or not backed by `device`. The removal of whole inserted ranges allocates no memory.
+  std::size_t erase(std::uintptr_t begin, std::size_t bytes, int device);
 
   [[nodiscard]] std::optional<backed_range> find(std::uintptr_t address) const;
 
