@@ -369,10 +369,7 @@ CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream 
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, e.what());
   }
-  if (result != CUDA_SUCCESS) return result;
-  const bool first = !told_of_zero_copy_.exchange(true);
-  log(first ? log_level::warn : log_level::info,
-      "work of the program accesses data in host memory, which is slow, because {}", refusal);
+  if (result == CUDA_SUCCESS) core::tell_of_zero_copy(refusal);
   return result;
 }
 

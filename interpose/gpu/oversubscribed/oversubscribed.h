@@ -230,7 +230,6 @@ class oversubscribed {
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
   const bool zero_copy_ = options::from_environment().zero_copy;
-  std::atomic<bool> told_of_zero_copy_{false};
   std::vector<CUdevice> ordinals_;    // the driver's ordinals of all devices
   std::vector<CUcontext> primaries_;  // the primary contexts of all devices
   std::vector<unsigned> gpus_;        // the GPUs that the program sees as one device; empty if it is not spread

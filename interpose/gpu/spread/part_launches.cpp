@@ -145,6 +145,18 @@ std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_ker
   return kernels_.load(kernel, what.function, what.shared_bytes);
 }
 
+CUresult part_launches::queue_beyond_memory(const spread_launch& what, const oversubscribed::stream_place& where,
+                                            const movable_use& use, const std::string& refusal,
+                                            const std::string& unreachable, function_ref<CUresult()> whole,
+                                            function_ref<CUresult()> alone) {
+  try {
+    return queue_in_time(what, where, refusal, unreachable, alone);
+  } catch (const error& no_parts) {
+    if (no_parts.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    return memory_.run_with_zero_copy(where, what.stream, use, no_parts.what(), whole);
+  }
+}
+
 CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
                                       const std::string& refusal, const std::string& unreachable,
                                       function_ref<CUresult()> alone) {
@@ -221,12 +233,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
       launches.writes_elsewhere();  // without --spread, hpe records no writes, so any constant may have changed
-      try {
-        return launches.queue_in_time(what, *where, e.what(), {}, alone);
-      } catch (const error& no_parts) {
-        if (no_parts.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-        return memory.run_with_zero_copy(*where, what.stream, use, no_parts.what(), whole);
-      }
+      return launches.queue_beyond_memory(what, *where, use, e.what(), {}, whole, alone);
     }
   } catch (const std::exception& e) {
     return memory.refused(e);

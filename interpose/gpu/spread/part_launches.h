@@ -79,15 +79,19 @@ class part_launches {
              movable_use use, CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
-  /// otherwise in parts that run one after the other. `refusal` is the error message of the attempt to queue the whole
-  /// launch. `unreachable` is the reason why other GPUs cannot use the launch's memory; empty if they can. If the
-  /// launch cannot run in parts either, throws HPE_ERROR_OUT_OF_MEMORY with a message that names the obstacle. If only
-  /// some of the parts can be queued, logs an error and returns CUDA_ERROR_LAUNCH_FAILED.
-  CUresult queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
-                         const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone);
+  /// else in parts that run one after the other, else by whole(), with the data that does not fit in zero-copy memory.
+  /// `use` is the memory of the whole launch, and `refusal` the error message of the attempt to queue it. `unreachable`
+  /// is the reason why other GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY,
+  /// with a message that names the obstacles, if none of the three ways is possible. If only some of the parts can be
+  /// queued, logs an error and returns CUDA_ERROR_LAUNCH_FAILED.
+  CUresult queue_beyond_memory(const spread_launch& what, const oversubscribed::stream_place& where,
+                               const movable_use& use, const std::string& refusal, const std::string& unreachable,
+                               function_ref<CUresult()> whole, function_ref<CUresult()> alone);
 
  private:
   void share_memory();
+  CUresult queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
+                         const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone);
   using run_parts =
       function_ref<CUresult(std::span<const unsigned>, const movable_use&, function_ref<CUresult(unsigned, CUstream)>)>;
   bool queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result, run_parts run);

@@ -287,12 +287,7 @@ CUresult spreading::launch_decided(const spread_launch& what, const oversubscrib
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     if (how.may_use_pool && how.unreachable.empty()) how.unreachable = others_.share_pool();
-    try {
-      return launches_.queue_in_time(what, where, e.what(), how.unreachable, alone);
-    } catch (const error& no_parts) {
-      if (no_parts.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-      return memory_.run_with_zero_copy(where, what.stream, how.use, no_parts.what(), alone);
-    }
+    return launches_.queue_beyond_memory(what, where, how.use, e.what(), how.unreachable, alone, alone);
   }
 }
 

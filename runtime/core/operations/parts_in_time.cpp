@@ -1,6 +1,7 @@
 #include "runtime/core/operations/parts_in_time.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -153,6 +154,12 @@ std::vector<part_in_time> cut_in_time(device::device_set& devices, allocator& me
   for (const spread::part_of_devices& blocks : cut.parts)
     parts.push_back({blocks, arrays.accesses(touched.of(blocks))});
   return parts;
+}
+
+void tell_of_zero_copy(const std::string& refusal) noexcept {
+  static std::atomic<bool> told{false};
+  log(told.exchange(true) ? log_level::info : log_level::warn,
+      "work of the program accesses data in host memory, which is slow, because {}", refusal);
 }
 
 }  // namespace hpe::core

@@ -30,4 +30,8 @@ struct part_in_time {
                                                     std::uint32_t count, std::span<const hpeAccess> others,
                                                     const std::string& obstacle, const std::string& refusal);
 
+/// Logs that work of the program runs with data in zero-copy memory, for the reason `refusal`: the first time as a
+/// warning.
+void tell_of_zero_copy(const std::string& refusal) noexcept;
+
 }  // namespace hpe::core

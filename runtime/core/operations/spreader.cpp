@@ -236,8 +236,7 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
       if (no_memory.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
       HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", e.what(), no_memory.what());
     }
-    log(told_of_zero_copy_.exchange(true) ? log_level::info : log_level::warn,
-        "work of the program accesses data in host memory, which is slow, because {}", e.what());
+    tell_of_zero_copy(e.what());
     return how;
   }
   how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);

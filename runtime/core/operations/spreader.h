@@ -115,7 +115,6 @@ class spreader {
   ptx_modules& modules_;
   const bool cuts_evenly_;
   const bool zero_copy_;
-  std::atomic<bool> told_of_zero_copy_{false};
   replicas replicas_;
   mutex mutex_;
   std::map<std::vector<unsigned>, std::unique_ptr<launch_planner>> planners_ HPE_GUARDED_BY(mutex_);
