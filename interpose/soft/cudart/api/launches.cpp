@@ -9,15 +9,15 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/module/kernel_launches.h"
 #include "interpose/soft/cudart/module/module_table.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/operations.h"
-#include "interpose/soft/cudart/stream/stream.h"
 
 using namespace hpe::cudart;
 
 namespace {
 
 cudaError_t launch(const cudaKernelNodeParams& parameters, launch_attributes attributes, cudaStream_t handle) {
-  const std::shared_ptr<stream> where = process().find_stream(handle);
+  const std::shared_ptr<cudart_stream> where = process().find_stream(handle);
   auto made = std::make_shared<kernel_operation>();
   check(made->take(parameters, where->device()));
   made->attributes = std::move(attributes);

@@ -15,7 +15,7 @@ using namespace hpe::cudart;
 
 namespace {
 
-module& module_of(cudaLibrary_t library) { return process().modules().find_module(library); }
+cudart_module& module_of(cudaLibrary_t library) { return process().modules().find_module(library); }
 
 cudaLibrary_t load(std::vector<std::string> texts) {
   return reinterpret_cast<cudaLibrary_t>(&process().modules().load(std::move(texts), process().memory()));
@@ -47,7 +47,7 @@ cudaError_t CUDARTAPI cudaLibraryLoadFromFile(cudaLibrary_t* library, const char
 
 cudaError_t CUDARTAPI cudaLibraryUnload(cudaLibrary_t library) {
   return api_call("cudaLibraryUnload", [&] {
-    module& gone = module_of(library);
+    cudart_module& gone = module_of(library);
     process().finish_work();
     process().modules().remove(gone);
   });
@@ -70,7 +70,7 @@ cudaError_t CUDARTAPI cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t l
 cudaError_t CUDARTAPI cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned count, cudaLibrary_t library) {
   return api_call("cudaLibraryEnumerateKernels", [&] {
     require(kernels != nullptr && count > 0, cudaErrorInvalidValue);
-    module& owner = module_of(library);
+    cudart_module& owner = module_of(library);
     for (const std::string& name : owner.kernel_names()) {
       if (count-- == 0) break;
       *kernels++ = reinterpret_cast<cudaKernel_t>(process().modules().add_kernel(owner, name.c_str(), nullptr).get());

@@ -29,7 +29,7 @@ cudaError_t create_stream(const char* function, cudaStream_t* made, unsigned fla
 }
 
 template <class Value>
-cudaError_t tell(const char* function, cudaStream_t handle, Value* out, Value (*of)(const stream&)) {
+cudaError_t tell(const char* function, cudaStream_t handle, Value* out, Value (*of)(const cudart_stream&)) {
   return api_call(function, [&] {
     require(out != nullptr, cudaErrorInvalidValue);
     *out = of(*process().find_stream(handle));
@@ -86,19 +86,20 @@ cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t handle) {
 }
 
 cudaError_t CUDARTAPI cudaStreamGetPriority(cudaStream_t handle, int* priority) {
-  return tell<int>(__func__, handle, priority, [](const stream& it) { return it.priority(); });
+  return tell<int>(__func__, handle, priority, [](const cudart_stream& it) { return it.priority(); });
 }
 
 cudaError_t CUDARTAPI cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
-  return tell<unsigned>(__func__, handle, flags, [](const stream& it) { return it.flags(); });
+  return tell<unsigned>(__func__, handle, flags, [](const cudart_stream& it) { return it.flags(); });
 }
 
 cudaError_t CUDARTAPI cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
-  return tell<unsigned long long>(__func__, handle, id, [](const stream& it) -> unsigned long long { return it.id(); });
+  return tell<unsigned long long>(__func__, handle, id,
+                                  [](const cudart_stream& it) -> unsigned long long { return it.id(); });
 }
 
 cudaError_t CUDARTAPI cudaStreamGetDevice(cudaStream_t handle, int* device) {
-  return tell<int>(__func__, handle, device, [](const stream& it) { return it.device(); });
+  return tell<int>(__func__, handle, device, [](const cudart_stream& it) { return it.device(); });
 }
 
 cudaError_t CUDARTAPI cudaStreamGetAttribute(cudaStream_t handle, cudaStreamAttrID attribute,

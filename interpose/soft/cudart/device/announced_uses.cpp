@@ -37,7 +37,7 @@ std::uint64_t homes_of_kernels(const device_table& devices, const memory_table& 
 }  // namespace
 
 std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
-                                                const memory_uses& uses) {
+                                                const task_memory_uses& uses) {
   if (uses.none()) return nullptr;
   hpeAnnouncement handle = nullptr;
   const std::uint64_t homes = homes_of_kernels(devices, memory, uses.kernels_on);

@@ -13,6 +13,6 @@ class memory_table;
 /// or if hpe refuses the announcement, for example because a device is lost. In the second case, the work itself
 /// reports the error to the program.
 [[nodiscard]] std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
-                                                              const memory_uses& uses);
+                                                              const task_memory_uses& uses);
 
 }  // namespace hpe::cudart

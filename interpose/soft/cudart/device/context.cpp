@@ -12,8 +12,8 @@
 #include "interpose/soft/cudart/device/announced_uses.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/device/thread_state.h"
-#include "interpose/soft/cudart/graph/condition.h"
 #include "interpose/soft/cudart/graph/graph.h"
+#include "interpose/soft/cudart/graph/graph_condition.h"
 #include "interpose/soft/cudart/graph/graph_exec.h"
 #include "interpose/soft/cudart/graph/graph_memory_table.h"
 #include "interpose/soft/cudart/graph/user_object.h"
@@ -49,7 +49,7 @@ bool let_full_devices_refuse() {
 struct context::started {
   explicit started(memory_table& memory)
       : streams(devices.count(),
-                [this, &memory](const memory_uses& uses) { return announce_to_hpe(devices, memory, uses); }),
+                [this, &memory](const task_memory_uses& uses) { return announce_to_hpe(devices, memory, uses); }),
         conditions(memory),
         pools(memory, devices.count()),
         graph_memory(memory),
@@ -82,9 +82,10 @@ namespace {
 
 /// Frees memory that was removed from the table, except variables of modules, mapped memory and registered memory.
 /// Ignores errors, because the program no longer uses the memory.
-void release(const allocation& gone) {
-  const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
-  if (!is_variable && gone.kind != memory_kind::mapped && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+void release(const cudart_allocation& gone) {
+  const bool is_variable = gone.kind == allocation_kind::variable || gone.kind == allocation_kind::managed_variable;
+  if (!is_variable && gone.kind != allocation_kind::mapped && gone.kind != allocation_kind::registered)
+    ::hpeFree(gone.base);
 }
 
 }  // namespace
@@ -124,7 +125,7 @@ texture_table& context::surfaces() { return start().surfaces; }
 user_object_table& context::user_objects() { return start().user_objects; }
 ipc_table& context::ipc() { return start().ipc; }
 
-std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
+std::shared_ptr<cudart_stream> context::find_stream(cudaStream_t handle) {
   thread_state& thread = this_thread();
   thread.uses_device = true;
   const auto zero = thread.default_stream_is_own ? default_stream::per_thread : default_stream::legacy;
@@ -141,20 +142,20 @@ int context::current_device() {
 
 std::vector<hpeAccess> context::accesses(int device) {
   const device_table& table = devices();
-  return memory_.accesses([&](const allocation& each) {
-    if (each.kind == memory_kind::registered) return false;
-    if (each.kind == memory_kind::mapped) return (each.flags >> device & 1U) != 0;
-    if (each.kind == memory_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
+  return memory_.accesses([&](const cudart_allocation& each) {
+    if (each.kind == allocation_kind::registered) return false;
+    if (each.kind == allocation_kind::mapped) return (each.flags >> device & 1U) != 0;
+    if (each.kind == allocation_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
     return !each.is_on_device() || each.is_managed() || each.device == device ||
            table.peer_enabled(device, each.device);
   });
 }
 
-memory_uses context::kernel_uses(int device, std::span<const std::byte> arguments) {
+task_memory_uses context::kernel_uses(int device, std::span<const std::byte> arguments) {
   if (!start().arguments_tell) return {.kernels_on = std::uint64_t{1} << device};
-  memory_uses uses;
+  task_memory_uses uses;
   uses.ranges = memory_.accesses(
-      [&](const allocation& each) { return each.kind == memory_kind::variable && each.device == device; });
+      [&](const cudart_allocation& each) { return each.kind == allocation_kind::variable && each.device == device; });
   // Steps of 4 bytes also find addresses in packed structures.
   for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {
     void* address = nullptr;
@@ -173,7 +174,7 @@ void context::reset(int device) {
   finish_work();
   streams().reset(device);
   events().reset(device);
-  for (const allocation& each : memory_.remove_all(device)) {
+  for (const cudart_allocation& each : memory_.remove_all(device)) {
     ipc().forget(each.base);
     release(each);
   }

@@ -31,7 +31,7 @@ class ipc_table;
 class mipmap_table;
 class module_table;
 class pool_table;
-class stream;
+class cudart_stream;
 class stream_table;
 class texture_table;
 class user_object_table;
@@ -73,7 +73,7 @@ class context {
 
   /// Returns the stream for a handle. The stream may depend on the calling thread's current device and default stream.
   /// Throws cudaErrorInvalidResourceHandle for an unknown handle.
-  [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
+  [[nodiscard]] std::shared_ptr<cudart_stream> find_stream(cudaStream_t handle);
 
   /// Returns the calling thread's current device.
   [[nodiscard]] int current_device();
@@ -83,7 +83,7 @@ class context {
 
   /// Returns the memory that a kernel may use: all memory that kernels on the device may use or, with HPE_SCOPE=args,
   /// all variables on the device and the allocations to which the arguments point.
-  [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
+  [[nodiscard]] task_memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
 
   /// Waits for all work on all streams and ignores errors. Has no effect if hpe has not started.
   void finish_work();

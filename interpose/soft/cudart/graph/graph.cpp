@@ -37,14 +37,14 @@ bool live_objects::has(const void* object) const {
   return objects_.count(object) != 0;
 }
 
-graph_node::graph_node(graph& owner, std::shared_ptr<const operation> what, int device, std::uint64_t origin)
+graph_node::graph_node(graph& owner, std::shared_ptr<const stream_operation> what, int device, std::uint64_t origin)
     : owner_(owner), id_(next_node_id()), origin_(origin), device_(device), what_(std::move(what)) {
   owner_.live_->enter(this);
 }
 
 graph_node::~graph_node() { owner_.live_->leave(this); }
 
-void graph_node::set(std::shared_ptr<const operation> what) {
+void graph_node::set(std::shared_ptr<const stream_operation> what) {
   require(what->type() == type(), cudaErrorInvalidValue);
   what_ = std::move(what);
 }
@@ -67,7 +67,7 @@ graph::~graph() {
   live_->leave(this);
 }
 
-graph_node& graph::add(std::shared_ptr<const operation> what, std::span<graph_node* const> before, int device,
+graph_node& graph::add(std::shared_ptr<const stream_operation> what, std::span<graph_node* const> before, int device,
                        std::uint64_t origin) {
   for (auto each = before.begin(); each != before.end(); ++each) {
     require(&(*each)->owner() == this && std::find(before.begin(), each, *each) == each, cudaErrorInvalidValue);

@@ -31,7 +31,7 @@ class live_objects {
 
 class graph_node {
  public:
-  graph_node(graph& owner, std::shared_ptr<const operation> what, int device, std::uint64_t origin);
+  graph_node(graph& owner, std::shared_ptr<const stream_operation> what, int device, std::uint64_t origin);
   ~graph_node();
   graph_node(const graph_node&) = delete;
   graph_node& operator=(const graph_node&) = delete;
@@ -42,10 +42,10 @@ class graph_node {
   std::uint64_t origin() const { return origin_; }
   int device() const { return device_; }  ///< the device that was current when the node was made
 
-  const std::shared_ptr<const operation>& what() const { return what_; }
+  const std::shared_ptr<const stream_operation>& what() const { return what_; }
   cudaGraphNodeType type() const { return what_->type(); }
   /// Throws failure(cudaErrorInvalidValue) if the new operation has another type.
-  void set(std::shared_ptr<const operation> what);
+  void set(std::shared_ptr<const stream_operation> what);
 
   /// Owns the arrays to which the result of the last query of the node's parameters points, until the next query or
   /// until the node is destroyed.
@@ -68,7 +68,7 @@ class graph_node {
   const std::uint64_t id_;
   const std::uint64_t origin_;
   const int device_;
-  std::shared_ptr<const operation> what_;
+  std::shared_ptr<const stream_operation> what_;
   std::unique_ptr<graph> child_;
   std::vector<std::shared_ptr<graph>> bodies_;
   std::vector<cudaGraph_t> body_handles_;
@@ -88,7 +88,7 @@ class graph : public std::enable_shared_from_this<graph> {
 
   /// Adds a node with this operation. `before` contains the nodes on which the new node depends: nodes of this graph,
   /// each only once.
-  graph_node& add(std::shared_ptr<const operation> what, std::span<graph_node* const> before, int device,
+  graph_node& add(std::shared_ptr<const stream_operation> what, std::span<graph_node* const> before, int device,
                   std::uint64_t origin = 0);
   void remove(graph_node& node);  ///< also removes the node's edges
 

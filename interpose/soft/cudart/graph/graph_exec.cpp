@@ -73,7 +73,7 @@ struct graph_exec::begun_plan {
   std::vector<std::vector<begun_plan>> bodies;  // for each step
 };
 
-graph_exec::begun_plan graph_exec::begin(const plan& steps, stream& where, memory_uses& uses) {
+graph_exec::begun_plan graph_exec::begin(const plan& steps, cudart_stream& where, task_memory_uses& uses) {
   begun_plan result{&steps, {}, {}};
   for (const step& each : steps) {
     result.begun.push_back(each.what->begin(where));
@@ -111,13 +111,13 @@ void graph_exec::begin_conditions(const plan& steps) {
   }
 }
 
-stream_task graph_exec::begin(stream& where) const {
+stream_task graph_exec::begin(cudart_stream& where) const {
   std::shared_ptr<const plan> steps;
   {
     const std::scoped_lock lock(mutex_);
     steps = plan_;
   }
-  memory_uses uses;
+  task_memory_uses uses;
   auto begun = std::make_shared<const begun_plan>(begin(*steps, where, uses));
   auto run_all = [steps, kept = kept_, begun = std::move(begun)] {
     begin_conditions(*steps);
@@ -126,7 +126,7 @@ stream_task graph_exec::begin(stream& where) const {
   return {std::move(run_all), std::move(uses)};
 }
 
-void graph_exec::launch(stream& where) {
+void graph_exec::launch(cudart_stream& where) {
   stream_task task = begin(where);
   const std::scoped_lock lock(mutex_);
   check(where.enqueue(std::move(task), {last_}, &last_));
@@ -206,7 +206,7 @@ cudaGraphExecUpdateResult graph_exec::update(const graph& from, graph_node** dif
   return result;
 }
 
-void graph_exec::set(const graph_node& node, std::shared_ptr<const operation> what) {
+void graph_exec::set(const graph_node& node, std::shared_ptr<const stream_operation> what) {
   change([&](plan& steps) {
     step& place = find(steps, node);
     require(what->type() == place.what->type(), cudaErrorInvalidValue);
@@ -215,7 +215,7 @@ void graph_exec::set(const graph_node& node, std::shared_ptr<const operation> wh
   });
 }
 
-std::shared_ptr<const operation> graph_exec::what(const graph_node& node) const {
+std::shared_ptr<const stream_operation> graph_exec::what(const graph_node& node) const {
   const std::scoped_lock lock(mutex_);
   return find(std::as_const(*plan_), node).what;
 }

@@ -25,10 +25,10 @@ class graph_exec {
   std::uint64_t id() const { return id_; }
 
   /// Queues the whole graph on a stream as one task, to run after all earlier launches of this executable graph.
-  void launch(stream& where);
+  void launch(cudart_stream& where);
 
   /// Returns the work of one launch, for a caller that runs it as a part of another task.
-  stream_task begin(stream& where) const;
+  stream_task begin(cudart_stream& where) const;
 
   /// Replaces all operations, for later launches, by the operations of `from`, which must have the same nodes and
   /// edges. If the nodes or edges differ, changes nothing and returns the kind of the difference; otherwise returns
@@ -38,8 +38,8 @@ class graph_exec {
 
   /// Replaces the operation of a node, for later launches, by another operation of the same type. `node` is a node of
   /// the original graph.
-  void set(const graph_node& node, std::shared_ptr<const operation> what);
-  [[nodiscard]] std::shared_ptr<const operation> what(const graph_node& node) const;
+  void set(const graph_node& node, std::shared_ptr<const stream_operation> what);
+  [[nodiscard]] std::shared_ptr<const stream_operation> what(const graph_node& node) const;
   /// Replaces the operations of a child graph, for later launches. Throws cudaErrorInvalidValue unless the old and the
   /// new child graph have the same nodes and edges.
   void set_child(const graph_node& node, const graph& child);
@@ -55,7 +55,7 @@ class graph_exec {
     std::uint64_t id = 0;  // the id of the node that this step runs
     int device = 0;
     bool enabled = true;
-    std::shared_ptr<const operation> what;
+    std::shared_ptr<const stream_operation> what;
     stream_task prepared;
     std::vector<std::size_t> before;  // the indices of the steps on which this step depends
     std::size_t parts = 0;            // for a child graph, the number of preceding steps that belong to this graph
@@ -66,7 +66,7 @@ class graph_exec {
 
   static void append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on);
   static plan make_plan(const graph& from);
-  static begun_plan begin(const plan& steps, stream& where, memory_uses& uses);
+  static begun_plan begin(const plan& steps, cudart_stream& where, task_memory_uses& uses);
   static cudaError_t run(const begun_plan& begun);
   static void begin_conditions(const plan& steps);
   static cudaGraphExecUpdateResult compare(const plan& steps, const plan& given, graph_node*& differing);

@@ -14,13 +14,13 @@
 
 namespace hpe::cudart {
 
-graph_memory::~graph_memory() { table_.release(*this); }
+graph_allocation::~graph_allocation() { table_.release(*this); }
 
-std::shared_ptr<graph_memory> graph_memory_table::allocate(std::size_t bytes, int device, unsigned access) {
+std::shared_ptr<graph_allocation> graph_memory_table::allocate(std::size_t bytes, int device, unsigned access) {
   void* base = nullptr;
   check(allocate_device_memory(&base, bytes, device));
-  memory_.add({.base = base, .size = bytes, .kind = memory_kind::pool, .device = device, .flags = access});
-  auto made = std::make_shared<graph_memory>(*this, base, bytes, device);
+  memory_.add({.base = base, .size = bytes, .kind = allocation_kind::pool, .device = device, .flags = access});
+  auto made = std::make_shared<graph_allocation>(*this, base, bytes, device);
   const std::scoped_lock lock(mutex_);
   known_[base] = made;
   amount& total = amounts_[device];
@@ -29,7 +29,7 @@ std::shared_ptr<graph_memory> graph_memory_table::allocate(std::size_t bytes, in
   return made;
 }
 
-void graph_memory_table::release(const graph_memory& gone) {
+void graph_memory_table::release(const graph_allocation& gone) {
   {
     const std::scoped_lock lock(mutex_);
     known_.erase(gone.base());
@@ -39,7 +39,7 @@ void graph_memory_table::release(const graph_memory& gone) {
   if (memory_.remove(gone.base())) ::hpeFree(gone.base());
 }
 
-std::shared_ptr<graph_memory> graph_memory_table::find(const void* base) const {
+std::shared_ptr<graph_allocation> graph_memory_table::find(const void* base) const {
   const std::scoped_lock lock(mutex_);
   const auto found = known_.find(base);
   return found == known_.end() ? nullptr : found->second.lock();
@@ -71,7 +71,7 @@ cudaError_t free_operation::prepare(int device, stream_task& out) const {
   return marker_operation(type()).prepare(device, out);
 }
 
-std::shared_ptr<const operation> make_alloc(cudaMemAllocNodeParams& parameters) {
+std::shared_ptr<const stream_operation> make_alloc(cudaMemAllocNodeParams& parameters) {
   require(parameters.bytesize != 0 && parameters.poolProps.allocType == cudaMemAllocationTypePinned &&
               parameters.poolProps.handleTypes == cudaMemHandleTypeNone &&
               parameters.poolProps.location.type == cudaMemLocationTypeDevice,
@@ -89,7 +89,7 @@ std::shared_ptr<const operation> make_alloc(cudaMemAllocNodeParams& parameters) 
   return std::make_shared<alloc_operation>(parameters, std::move(memory));
 }
 
-std::shared_ptr<const operation> make_free(void* address) {
+std::shared_ptr<const stream_operation> make_free(void* address) {
   auto memory = process().graph_memory().find(address);
   require(memory != nullptr, cudaErrorInvalidValue);
   return std::make_shared<free_operation>(std::move(memory));

@@ -7,7 +7,7 @@ cudaError_t do_nothing() { return cudaSuccess; }
 
 }  // namespace
 
-stream_task operation::begin(stream& /*where*/) const { return {}; }
+stream_task stream_operation::begin(cudart_stream& /*where*/) const { return {}; }
 
 cudaError_t host_operation::prepare(int /*device*/, stream_task& out) const {
   if (parameters_.fn == nullptr) return cudaErrorInvalidValue;
@@ -30,7 +30,7 @@ cudaError_t record_operation::prepare(int /*device*/, stream_task& out) const {
   return cudaSuccess;
 }
 
-stream_task record_operation::begin(stream& where) const {
+stream_task record_operation::begin(cudart_stream& where) const {
   return [promise = event_->promise(where)]() mutable {
     promise->stamp();
     promise.reset();
@@ -43,7 +43,7 @@ cudaError_t wait_operation::prepare(int /*device*/, stream_task& out) const {
   return cudaSuccess;
 }
 
-stream_task wait_operation::begin(stream& /*where*/) const {
+stream_task wait_operation::begin(cudart_stream& /*where*/) const {
   const auto last = event_->last();
   return [end = last ? last->end() : point{}] {
     end.wait();

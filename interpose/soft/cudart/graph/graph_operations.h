@@ -13,7 +13,7 @@
 
 namespace hpe::cudart {
 
-class host_operation final : public operation {
+class host_operation final : public stream_operation {
  public:
   explicit host_operation(cudaHostNodeParams parameters) : parameters_(parameters) {}
   const cudaHostNodeParams& parameters() const { return parameters_; }
@@ -26,7 +26,7 @@ class host_operation final : public operation {
 
 /// An operation without effect, for empty nodes and for child graph nodes (the nodes of the child graph have their own
 /// operations).
-class marker_operation final : public operation {
+class marker_operation final : public stream_operation {
  public:
   explicit marker_operation(cudaGraphNodeType type) : type_(type) {}
   cudaGraphNodeType type() const override { return type_; }
@@ -37,7 +37,7 @@ class marker_operation final : public operation {
 };
 
 /// The operation of a conditional node: runs one of the node's bodies, which are graphs, or no body.
-class branch_operation : public operation {
+class branch_operation : public stream_operation {
  public:
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeConditional; }
   cudaError_t prepare(int /*device*/, stream_task& out) const override {
@@ -51,13 +51,13 @@ class branch_operation : public operation {
 };
 
 /// Records an event; each launch of the graph is a new recording.
-class record_operation final : public operation {
+class record_operation final : public stream_operation {
  public:
   record_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
   cudaEvent_t handle() const { return handle_; }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeEventRecord; }
   cudaError_t prepare(int device, stream_task& out) const override;
-  stream_task begin(stream& where) const override;
+  stream_task begin(cudart_stream& where) const override;
 
  private:
   cudaEvent_t handle_;
@@ -66,13 +66,13 @@ class record_operation final : public operation {
 
 /// Waits for the event's latest recording: that of an earlier node of the same launch if there is one, otherwise the
 /// last recording before the graph was launched.
-class wait_operation final : public operation {
+class wait_operation final : public stream_operation {
  public:
   wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
   cudaEvent_t handle() const { return handle_; }
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeWaitEvent; }
   cudaError_t prepare(int device, stream_task& out) const override;
-  stream_task begin(stream& where) const override;
+  stream_task begin(cudart_stream& where) const override;
 
  private:
   cudaEvent_t handle_;

@@ -16,7 +16,7 @@ namespace hpe::cudart {
 namespace {
 
 template <class Operation>
-std::shared_ptr<const operation> checked(std::shared_ptr<Operation> made) {
+std::shared_ptr<const stream_operation> checked(std::shared_ptr<Operation> made) {
   stream_task unused;
   check(made->prepare(process().current_device(), unused));
   return made;
@@ -24,7 +24,7 @@ std::shared_ptr<const operation> checked(std::shared_ptr<Operation> made) {
 
 }  // namespace
 
-std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* parameters) {
+std::shared_ptr<const stream_operation> make_operation(const cudaKernelNodeParams* parameters) {
   require(parameters != nullptr && parameters->func != nullptr, cudaErrorInvalidValue);
   auto made = std::make_shared<kernel_operation>();
   check(made->take(*parameters, process().current_device()));
@@ -34,28 +34,29 @@ std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* para
   return made;
 }
 
-std::shared_ptr<const operation> with_attributes_of(const operation& before, std::shared_ptr<const operation> made) {
+std::shared_ptr<const stream_operation> with_attributes_of(const stream_operation& before,
+                                                           std::shared_ptr<const stream_operation> made) {
   const auto* const old = dynamic_cast<const kernel_operation*>(&before);
   const auto* const what = dynamic_cast<const kernel_operation*>(made.get());
   if (old != nullptr && what != nullptr) return what->with(old->attributes);
   return made;
 }
 
-std::shared_ptr<const operation> make_operation(const cudaMemcpy3DParms* parameters) {
+std::shared_ptr<const stream_operation> make_operation(const cudaMemcpy3DParms* parameters) {
   require(parameters != nullptr, cudaErrorInvalidValue);
   auto made = std::make_shared<copy_operation>();
   made->parameters = *parameters;
   return checked(std::move(made));
 }
 
-std::shared_ptr<const operation> make_operation(const cudaMemsetParams* parameters) {
+std::shared_ptr<const stream_operation> make_operation(const cudaMemsetParams* parameters) {
   require(parameters != nullptr, cudaErrorInvalidValue);
   auto made = std::make_shared<set_operation>();
   made->parameters = *parameters;
   return checked(std::move(made));
 }
 
-std::shared_ptr<const operation> make_operation(const cudaHostNodeParams* parameters) {
+std::shared_ptr<const stream_operation> make_operation(const cudaHostNodeParams* parameters) {
   require(parameters != nullptr, cudaErrorInvalidValue);
   return checked(std::make_shared<host_operation>(*parameters));
 }
@@ -66,11 +67,11 @@ std::unique_ptr<graph> clone_of(const graph& original) {
   return original.clone();
 }
 
-std::shared_ptr<const operation> make_record(cudaEvent_t handle) {
+std::shared_ptr<const stream_operation> make_record(cudaEvent_t handle) {
   return std::make_shared<record_operation>(handle, process().events().find(handle));
 }
 
-std::shared_ptr<const operation> make_wait(cudaEvent_t handle) {
+std::shared_ptr<const stream_operation> make_wait(cudaEvent_t handle) {
   return std::make_shared<wait_operation>(handle, process().events().find(handle));
 }
 
@@ -92,7 +93,7 @@ void* address_in_symbol(const void* symbol, std::size_t offset, std::size_t coun
   return static_cast<char*>(address) + offset;
 }
 
-std::shared_ptr<const operation> make_operation(cudaGraphNodeParams& parameters) {
+std::shared_ptr<const stream_operation> make_operation(cudaGraphNodeParams& parameters) {
   switch (parameters.type) {
     case cudaGraphNodeTypeKernel: {
       const cudaKernelNodeParamsV2& given = parameters.kernel;

@@ -58,7 +58,7 @@ cudaArray_t array_table::create(const cudaChannelFormatDesc& format, cudaExtent 
   }
   const std::size_t size = box_extent{made->pitch, made->rows(), made->planes()}.bytes();
   check(::hpeMallocOn(&made->base, size, device));
-  memory_.add({.base = made->base, .size = size, .kind = memory_kind::device, .device = device});
+  memory_.add({.base = made->base, .size = size, .kind = allocation_kind::device, .device = device});
   return const_cast<cudaArray_t>(adopt(std::move(made)));
 }
 

@@ -17,11 +17,12 @@ namespace {
 
 /// Returns the allocation that contains an address. Also finds hpe memory that is not in the memory table, such as a
 /// module variable whose address a kernel has stored.
-std::optional<allocation> find_memory(const void* address) {
+std::optional<cudart_allocation> find_memory(const void* address) {
   if (auto found = process().memory().find(address)) return found;
   hpePointerInfo info{};
   if (::hpeGetPointerInfo(address, &info) != HPE_SUCCESS || info.kind == HPE_MEMORY_ORDINARY) return std::nullopt;
-  return allocation{.base = info.base, .size = info.size, .kind = memory_kind::managed, .device = info.device};
+  return cudart_allocation{
+      .base = info.base, .size = info.size, .kind = allocation_kind::managed, .device = info.device};
 }
 
 /// Copies overlapping ranges through a temporary buffer: in CUDA, the result of such a copy is undefined, but the copy

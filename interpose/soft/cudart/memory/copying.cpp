@@ -12,8 +12,8 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/box_copies.h"
 #include "interpose/soft/cudart/stream/capture.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/operations.h"
-#include "interpose/soft/cudart/stream/stream.h"
 
 namespace hpe::cudart {
 
@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t most_taken_along = std::size_t{64} << 10;
 
 /// A copy operation that owns a copy of the source bytes.
-class carried_copy final : public operation {
+class carried_copy final : public stream_operation {
  public:
   carried_copy(const cudaMemcpy3DParms& what, std::size_t bytes)
       : bytes_(static_cast<const char*>(what.srcPtr.ptr), static_cast<const char*>(what.srcPtr.ptr) + bytes) {
@@ -57,11 +57,11 @@ std::shared_ptr<set_operation> make_set(const cudaMemsetParams& what, std::size_
 }
 
 /// Queues an operation on a stream; the queued work owns a reference to the operation.
-cudaError_t submit_carried(stream& where, const std::shared_ptr<const operation>& what) {
+cudaError_t submit_carried(cudart_stream& where, const std::shared_ptr<const stream_operation>& what) {
   require_not_capturing(where);
   stream_task task;
   check(what->prepare(where.device(), task));
-  memory_uses uses = task.uses();
+  task_memory_uses uses = task.uses();
   return where.enqueue({[what, task = std::move(task)] { return task(); }, std::move(uses)});
 }
 
@@ -83,7 +83,7 @@ cudaMemcpy3DParms pitched_copy(void* to, std::size_t to_pitch, const void* from,
 
 cudaError_t copy_now(const cudaMemcpy3DParms& what) {
   process().captures().require_unsafe_calls_allowed();
-  const std::shared_ptr<stream> where = process().find_stream(nullptr);
+  const std::shared_ptr<cudart_stream> where = process().find_stream(nullptr);
   auto made = std::make_shared<copy_operation>();
   made->parameters = what;
   check(submit(*where, std::move(made)));
@@ -91,7 +91,7 @@ cudaError_t copy_now(const cudaMemcpy3DParms& what) {
 }
 
 cudaError_t copy_in_stream(const cudaMemcpy3DParms& what, cudaStream_t handle) {
-  const std::shared_ptr<stream> where = process().find_stream(handle);
+  const std::shared_ptr<cudart_stream> where = process().find_stream(handle);
   const bool captures = where->capturing() != nullptr;
   const bool reads_pageable = is_pageable_side(what.srcArray, what.srcPtr.ptr);
   const bool writes_pageable = is_pageable_side(what.dstArray, what.dstPtr.ptr);
@@ -108,7 +108,7 @@ cudaError_t copy_in_stream(const cudaMemcpy3DParms& what, cudaStream_t handle) {
 }
 
 cudaError_t set_now(const cudaMemsetParams& what, std::size_t planes, std::size_t plane_height) {
-  const std::shared_ptr<stream> where = process().find_stream(nullptr);
+  const std::shared_ptr<cudart_stream> where = process().find_stream(nullptr);
   check(submit(*where, make_set(what, planes, plane_height)));
   return where->synchronize();
 }

@@ -10,7 +10,7 @@
 
 namespace hpe::cudart {
 
-hpeExport ipc_table::export_memory(const void* address, memory_kind kind) {
+hpeExport ipc_table::export_memory(const void* address, allocation_kind kind) {
   const auto found = memory_.find(address);
   require(found.has_value() && found->kind == kind, cudaErrorInvalidValue);
   const std::scoped_lock lock(mutex_);
@@ -25,7 +25,7 @@ hpeExport ipc_table::export_memory(const void* address, memory_kind kind) {
   return place->second;
 }
 
-void* ipc_table::open(const hpeExport& wanted, int device, memory_kind kind) {
+void* ipc_table::open(const hpeExport& wanted, int device, allocation_kind kind) {
   const std::scoped_lock lock(mutex_);
   for (auto& [base, each] : opened_) {
     if (std::memcmp(&each.handle, &wanted, sizeof wanted) != 0) continue;
@@ -38,18 +38,18 @@ void* ipc_table::open(const hpeExport& wanted, int device, memory_kind kind) {
   check(status);
   hpePointerInfo info{};
   check(::hpeGetPointerInfo(base, &info));
-  memory_.add({.base = base, .size = info.size, .kind = memory_kind::imported, .device = device});
+  memory_.add({.base = base, .size = info.size, .kind = allocation_kind::imported, .device = device});
   opened_[base] = {wanted, kind, 1};
   return base;
 }
 
-bool ipc_table::has_opened(void* base, memory_kind kind) {
+bool ipc_table::has_opened(void* base, allocation_kind kind) {
   const std::scoped_lock lock(mutex_);
   const auto found = opened_.find(base);
   return found != opened_.end() && found->second.kind == kind;
 }
 
-bool ipc_table::close(void* base, memory_kind kind) {
+bool ipc_table::close(void* base, allocation_kind kind) {
   const std::scoped_lock lock(mutex_);
   const auto found = opened_.find(base);
   if (found == opened_.end() || found->second.kind != kind) return false;
@@ -94,7 +94,7 @@ cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* addr
   return api_call(__func__, [&] {
     require(handle != nullptr, cudaErrorInvalidValue);
     static_assert(sizeof *handle == sizeof(hpeExport));
-    const hpeExport made = process().ipc().export_memory(address, memory_kind::device);
+    const hpeExport made = process().ipc().export_memory(address, allocation_kind::device);
     std::memcpy(handle, &made, sizeof made);
   });
 }
@@ -104,14 +104,14 @@ cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void** address, cudaIpcMemHandle_t ha
     require(address != nullptr && flags == cudaIpcMemLazyEnablePeerAccess, cudaErrorInvalidValue);
     hpeExport wanted{};
     std::memcpy(&wanted, &handle, sizeof wanted);
-    *address = process().ipc().open(wanted, process().current_device(), memory_kind::device);
+    *address = process().ipc().open(wanted, process().current_device(), allocation_kind::device);
   });
 }
 
 cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void* address) {
   return api_call(__func__, [&] {
     process().finish_work();
-    require(process().ipc().close(address, memory_kind::device), cudaErrorInvalidValue);
+    require(process().ipc().close(address, allocation_kind::device), cudaErrorInvalidValue);
   });
 }
 

@@ -21,18 +21,18 @@ class ipc_table {
 
   /// Returns the same handle for all addresses in an allocation. Throws cudaErrorInvalidValue if the memory is not of
   /// this kind; `kind` is `device` for memory of cudaMalloc and its variants, and `pool` for memory of pools.
-  hpeExport export_memory(const void* address, memory_kind kind);
+  hpeExport export_memory(const void* address, allocation_kind kind);
 
   /// Returns the base of the allocation in this process; if the allocation is opened again, the address is the same.
   /// Throws cudaErrorInvalidResourceHandle if this process has exported the memory, or if the exporting process has
   /// ended.
-  void* open(const hpeExport& handle, int device, memory_kind kind);
+  void* open(const hpeExport& handle, int device, allocation_kind kind);
 
-  bool has_opened(void* base, memory_kind kind);
+  bool has_opened(void* base, allocation_kind kind);
 
   /// To be called once for each call of open(). Returns false if the address was not returned by open() for memory of
   /// this kind.
-  bool close(void* base, memory_kind kind);
+  bool close(void* base, allocation_kind kind);
 
   /// Ends the export of an allocation. To be called before the allocation is freed. Processes that have opened the
   /// memory can continue to use it.
@@ -49,7 +49,7 @@ class ipc_table {
  private:
   struct opened {
     hpeExport handle;
-    memory_kind kind;  // the kind of the memory in the exporting process
+    allocation_kind kind;  // the kind of the memory in the exporting process
     int times;
   };
 

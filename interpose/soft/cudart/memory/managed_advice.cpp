@@ -13,7 +13,7 @@ struct page_range {
   std::size_t end;
 };
 
-page_range pages_of(const allocation& whole, const void* address, std::size_t bytes) {
+page_range pages_of(const cudart_allocation& whole, const void* address, std::size_t bytes) {
   const auto offset =
       static_cast<std::size_t>(static_cast<const char*>(address) - static_cast<const char*>(whole.base));
   return {offset / page, (offset + bytes + page - 1) / page};
@@ -21,7 +21,7 @@ page_range pages_of(const allocation& whole, const void* address, std::size_t by
 
 }  // namespace
 
-void managed_advice::change(const allocation& whole, const void* address, std::size_t bytes,
+void managed_advice::change(const cudart_allocation& whole, const void* address, std::size_t bytes,
                             const std::function<void(page_advice&)>& how) {
   const page_range range = pages_of(whole, address, bytes);
   const std::scoped_lock lock(mutex_);
@@ -34,7 +34,8 @@ void managed_advice::change(const allocation& whole, const void* address, std::s
   for (auto each = split(range.begin); each != end; ++each) how(each->second);
 }
 
-std::vector<page_advice> managed_advice::of(const allocation& whole, const void* address, std::size_t bytes) const {
+std::vector<page_advice> managed_advice::of(const cudart_allocation& whole, const void* address,
+                                            std::size_t bytes) const {
   const page_range range = pages_of(whole, address, bytes);
   const std::scoped_lock lock(mutex_);
   const auto found = all_.find(whole.base);

@@ -30,12 +30,13 @@ class managed_advice {
  public:
   /// Calls how(advice) for each run of pages with equal advice in a range of an allocation; how() may change the advice
   /// for these pages.
-  void change(const allocation& whole, const void* address, std::size_t bytes,
+  void change(const cudart_allocation& whole, const void* address, std::size_t bytes,
               const std::function<void(page_advice&)>& how);
 
   /// Returns the advice for the pages of a range: one element for each run of pages with equal advice, and at least one
   /// element.
-  [[nodiscard]] std::vector<page_advice> of(const allocation& whole, const void* address, std::size_t bytes) const;
+  [[nodiscard]] std::vector<page_advice> of(const cudart_allocation& whole, const void* address,
+                                            std::size_t bytes) const;
 
   /// Removes the advice about an allocation, so that a later allocation with this base begins without advice.
   void forget(const void* base);

@@ -25,7 +25,7 @@ memory_pool::~memory_pool() {
   give_back(0, true);
 }
 
-void* memory_pool::allocate(std::size_t bytes, stream& where) {
+void* memory_pool::allocate(std::size_t bytes, cudart_stream& where) {
   require(bytes != 0 && bytes <= SIZE_MAX - granularity, cudaErrorInvalidValue);
   const std::size_t size = rounded(bytes);
   const std::scoped_lock lock(mutex_);
@@ -37,7 +37,7 @@ void* memory_pool::allocate(std::size_t bytes, stream& where) {
   return base;
 }
 
-void* memory_pool::take_free(std::size_t bytes, const stream& where) {
+void* memory_pool::take_free(std::size_t bytes, const cudart_stream& where) {
   auto best = free_blocks_.end();
   for (auto each = free_blocks_.begin(); each != free_blocks_.end(); ++each) {
     const bool usable = each->stream == where.id() || (opportunistic_ && each->since.reached());
@@ -76,7 +76,7 @@ void memory_pool::put_free(void* block, point since, std::uint64_t stream) {
   used_blocks_.erase(found);
 }
 
-void memory_pool::free(void* block, stream& where) {
+void memory_pool::free(void* block, cudart_stream& where) {
   const std::scoped_lock lock(mutex_);
   require(used_blocks_.count(block) != 0, cudaErrorInvalidValue);
   point since;

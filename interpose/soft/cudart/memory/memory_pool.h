@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "interpose/soft/cudart/stream/stream.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 
 namespace hpe::cudart {
 
@@ -40,11 +40,11 @@ class memory_pool {
   int device() const { return device_; }
 
   /// Allocates a block for work that is queued on the stream after this call. Throws cudaErrorMemoryAllocation.
-  void* allocate(std::size_t bytes, stream& where);
+  void* allocate(std::size_t bytes, cudart_stream& where);
 
   /// Frees a block after the work that is queued on the stream so far. Throws cudaErrorInvalidValue for an address that
   /// is not an allocated block of this pool.
-  void free(void* block, stream& where);
+  void free(void* block, cudart_stream& where);
   void free(void* block);  ///< frees a block that no queued work uses
 
   std::size_t size_of(const void* block) const;
@@ -65,7 +65,8 @@ class memory_pool {
     std::uint64_t stream;  // the id of the stream on which the block was freed, or 0
   };
 
-  void* take_free(std::size_t bytes, const stream& where);  // this function and the following ones require the mutex
+  void* take_free(std::size_t bytes,
+                  const cudart_stream& where);  // this function and the following ones require the mutex
   void* take_new(std::size_t bytes);
   void give_back(std::size_t keep, bool wait);
   void put_free(void* block, point since, std::uint64_t stream);

@@ -14,30 +14,30 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 
 }  // namespace
 
-void memory_table::add(const allocation& made) {
+void memory_table::add(const cudart_allocation& made) {
   const std::lock_guard lock(mutex_);
-  allocation entry = made;
+  cudart_allocation entry = made;
   if (entry.device_base == nullptr) entry.device_base = entry.base;
   // The entry may exist, because the flags of pool memory can change.
-  allocation& place = allocations_[number(entry.base)];
+  cudart_allocation& place = allocations_[number(entry.base)];
   entry.id = place.base != nullptr ? place.id : ++added_;
   if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
   if (entry.is_for_other_devices()) ++for_other_devices_;
   place = entry;
 }
 
-std::optional<allocation> memory_table::remove(const void* base) {
+std::optional<cudart_allocation> memory_table::remove(const void* base) {
   const std::lock_guard nobody_keeps(kept_);
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(number(base));
   if (found == allocations_.end()) return std::nullopt;
-  const allocation entry = found->second;
+  const cudart_allocation entry = found->second;
   allocations_.erase(found);
   if (entry.is_for_other_devices()) --for_other_devices_;
   return entry;
 }
 
-std::optional<allocation> memory_table::find(const void* address) const {
+std::optional<cudart_allocation> memory_table::find(const void* address) const {
   const std::shared_lock lock(mutex_);
   auto found = allocations_.upper_bound(number(address));
   if (found == allocations_.begin()) return std::nullopt;
@@ -52,9 +52,9 @@ bool memory_table::is_empty() const {
                       [](const auto& each) { return each.second.device >= 0; });
 }
 
-std::vector<allocation> memory_table::remove_all(int device) {
+std::vector<cudart_allocation> memory_table::remove_all(int device) {
   const std::lock_guard lock(mutex_);
-  std::vector<allocation> removed;
+  std::vector<cudart_allocation> removed;
   for (auto it = allocations_.begin(); it != allocations_.end();) {
     if (it->second.device == device) {
       removed.push_back(it->second);

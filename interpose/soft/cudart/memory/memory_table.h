@@ -14,7 +14,7 @@
 
 namespace hpe::cudart {
 
-enum class memory_kind : std::uint8_t {
+enum class allocation_kind : std::uint8_t {
   device,      // allocated by cudaMalloc and its variants
   managed,     // allocated by cudaMallocManaged
   host,        // allocated by cudaMallocHost or cudaHostAlloc
@@ -26,10 +26,10 @@ enum class memory_kind : std::uint8_t {
   imported,  // memory that another process has exported
 };
 
-struct allocation {
+struct cudart_allocation {
   void* base = nullptr;
   std::size_t size = 0;
-  memory_kind kind = memory_kind::device;
+  allocation_kind kind = allocation_kind::device;
   int device = 0;      // the device on which the memory is allocated (its home); for host memory, the device that was
                        // current at the allocation
   unsigned flags = 0;  // the flags of cudaHostAlloc, cudaHostRegister or cudaMallocManaged; for kinds pool and mapped,
@@ -42,21 +42,21 @@ struct allocation {
     return offset <= size && bytes <= size - offset;
   }
   [[nodiscard]] bool is_managed() const noexcept {
-    return kind == memory_kind::managed || kind == memory_kind::managed_variable;
+    return kind == allocation_kind::managed || kind == allocation_kind::managed_variable;
   }
   [[nodiscard]] bool is_on_device() const noexcept {
-    return kind != memory_kind::host && kind != memory_kind::registered;
+    return kind != allocation_kind::host && kind != allocation_kind::registered;
   }
   /// Whether kernels on devices other than `device` may use the allocation even without peer access to `device`.
   [[nodiscard]] bool is_for_other_devices() const noexcept {
-    const bool has_devices_in_flags = kind == memory_kind::pool || kind == memory_kind::mapped;
-    return kind == memory_kind::managed || (has_devices_in_flags && (flags & ~(1U << device)) != 0);
+    const bool has_devices_in_flags = kind == allocation_kind::pool || kind == allocation_kind::mapped;
+    return kind == allocation_kind::managed || (has_devices_in_flags && (flags & ~(1U << device)) != 0);
   }
 };
 
 class memory_table {
  public:
-  void add(const allocation& made);
+  void add(const cudart_allocation& made);
 
   /// Returns a lock; while the lock exists, remove() waits. A launch holds the lock from its call of accesses() until
   /// it has passed the accesses to hpe.
@@ -64,11 +64,11 @@ class memory_table {
 
   /// Removes the allocation with this base; returns nullopt if no allocation has this base. The calling thread must not
   /// hold the lock of keep().
-  std::optional<allocation> remove(const void* base);
+  std::optional<cudart_allocation> remove(const void* base);
 
   /// Returns the allocation that contains an address; nullopt if no allocation contains the address. The address after
   /// the last byte is outside the allocation.
-  [[nodiscard]] std::optional<allocation> find(const void* address) const;
+  [[nodiscard]] std::optional<cudart_allocation> find(const void* address) const;
 
   /// Returns the accesses for a launch: one access for each allocation for which choice(allocation) is true.
   template <class Choice>
@@ -87,12 +87,12 @@ class memory_table {
   [[nodiscard]] bool any_for_other_devices() const noexcept { return for_other_devices_ != 0; }
 
   /// Removes and returns all allocations on a device, for cudaDeviceReset.
-  std::vector<allocation> remove_all(int device);
+  std::vector<cudart_allocation> remove_all(int device);
 
  private:
   mutable std::shared_mutex kept_;  // locked before mutex_
   mutable std::shared_mutex mutex_;
-  std::map<std::uintptr_t, allocation> allocations_;  // by base address
+  std::map<std::uintptr_t, cudart_allocation> allocations_;  // by base address
   std::uint64_t added_ = 0;
   std::atomic<std::size_t> for_other_devices_{0};
 };

@@ -21,7 +21,7 @@ class device_source final : public memory_source {
   void* allocate(std::size_t bytes) override {
     void* made = nullptr;
     if (allocate_device_memory(&made, bytes, device_) != HPE_SUCCESS) return nullptr;
-    memory_.add({.base = made, .size = bytes, .kind = memory_kind::pool, .device = device_, .flags = *access_});
+    memory_.add({.base = made, .size = bytes, .kind = allocation_kind::pool, .device = device_, .flags = *access_});
     return made;
   }
 
@@ -143,7 +143,7 @@ void pool_table::set_current(int device, cudaMemPool_t handle) {
   current_.at(device) = handle;
 }
 
-void* pool_table::allocate(std::shared_ptr<memory_pool> from, std::size_t bytes, stream& where) {
+void* pool_table::allocate(std::shared_ptr<memory_pool> from, std::size_t bytes, cudart_stream& where) {
   void* const made = from->allocate(bytes, where);
   const std::scoped_lock lock(mutex_);
   owners_[made] = std::move(from);
@@ -164,7 +164,7 @@ std::shared_ptr<memory_pool> pool_table::owner_of(const void* block, bool forget
   return result;
 }
 
-void pool_table::free(void* block, stream& where) { owner_of(block, true)->free(block, where); }
+void pool_table::free(void* block, cudart_stream& where) { owner_of(block, true)->free(block, where); }
 void pool_table::free(void* block) { owner_of(block, true)->free(block); }
 
 void pool_table::set_access(cudaMemPool_t handle, int device, bool allowed) {

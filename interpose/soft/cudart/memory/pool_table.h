@@ -60,9 +60,9 @@ class pool_table {
   cudaMemPool_t current_of(int device) const;
   void set_current(int device, cudaMemPool_t handle);
 
-  void* allocate(std::shared_ptr<memory_pool> from, std::size_t bytes, stream& where);
+  void* allocate(std::shared_ptr<memory_pool> from, std::size_t bytes, cudart_stream& where);
   bool owns(const void* block) const;
-  void free(void* block, stream& where);
+  void free(void* block, cudart_stream& where);
   void free(void* block);  ///< frees a block that no queued work uses
 
   /// Set and return whether kernels on another device may use the memory of a pool.

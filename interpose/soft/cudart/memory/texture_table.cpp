@@ -115,7 +115,7 @@ cudaTextureObject_t texture_table::create(const texture_object& object, const pt
   void* place = nullptr;
   check(::hpeMallocOn(&place, sizeof description, object.device));
   *static_cast<ptx::texture*>(place) = description;
-  memory_.add({.base = place, .size = sizeof description, .kind = memory_kind::device, .device = object.device});
+  memory_.add({.base = place, .size = sizeof description, .kind = allocation_kind::device, .device = object.device});
   const auto handle = reinterpret_cast<cudaTextureObject_t>(place);
   enter(handle, std::make_shared<const texture_object>(object));
   return handle;

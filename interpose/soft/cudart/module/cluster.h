@@ -5,8 +5,8 @@
 #include <driver_types.h>
 #include <vector_types.h>
 
+#include "interpose/soft/cudart/module/cudart_module.h"
 #include "interpose/soft/cudart/module/launch_attributes.h"
-#include "interpose/soft/cudart/module/module.h"
 
 namespace hpe::cudart {
 

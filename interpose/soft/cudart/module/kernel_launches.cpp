@@ -57,7 +57,7 @@ cudaError_t result_of(hpeStatus status, hpeFault fault) {
 
 /// Runs a launch and waits for it. A fault becomes the process's sticky error.
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments,
-                       const memory_uses& uses) try {
+                       const task_memory_uses& uses) try {
   hpeFault fault = HPE_FAULT_NONE;
   if (spreads_kernels()) {
     const hpeStatus of_all = run_over({}, what, shape, arguments, &fault);
@@ -86,7 +86,7 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
 }
 
 /// Makes each of these streams wait for the work that is queued on any of them so far.
-void join(const std::vector<std::shared_ptr<stream>>& streams) {
+void join(const std::vector<std::shared_ptr<cudart_stream>>& streams) {
   std::vector<std::shared_ptr<event>> reached;
   for (const auto& each : streams) {
     reached.push_back(std::make_shared<event>(each->device(), cudaEventDisableTiming));
@@ -156,7 +156,7 @@ cudaError_t kernel_operation::prepare(int device, stream_task& out) const {
                       static_cast<std::uint32_t>(shared_bytes),
                       attributes.cooperative() ? 1 : 0,
                       {cluster.x, cluster.y, cluster.z}};
-  memory_uses uses = process().kernel_uses(device, arguments);
+  task_memory_uses uses = process().kernel_uses(device, arguments);
   auto run = [what, device, shape, bytes = arguments, uses] { return run_launch(*what, device, shape, bytes, uses); };
   out = {std::move(run), std::move(uses)};
   return cudaSuccess;
@@ -188,7 +188,7 @@ void launch_on_devices(const std::vector<cudaStream_t>& streams, unsigned flags,
                        const std::function<void(std::size_t)>& launch) {
   constexpr unsigned no_wait_before = 1, no_wait_behind = 2;  // the values in CUDA 12's header
   require(!streams.empty() && (flags & ~(no_wait_before | no_wait_behind)) == 0, cudaErrorInvalidValue);
-  std::vector<std::shared_ptr<stream>> where;
+  std::vector<std::shared_ptr<cudart_stream>> where;
   std::uint64_t devices = 0;
   for (const cudaStream_t each : streams) {
     require(each != nullptr && each != cudaStreamLegacy && each != cudaStreamPerThread, cudaErrorInvalidValue);

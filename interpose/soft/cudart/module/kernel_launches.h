@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "interpose/soft/cudart/module/module.h"
+#include "interpose/soft/cudart/module/cudart_module.h"
 
 namespace hpe::cudart {
 

@@ -12,14 +12,14 @@
 
 namespace hpe::cudart {
 
-module& module_table::add(std::unique_ptr<module> made) {
+cudart_module& module_table::add(std::unique_ptr<cudart_module> made) {
   const std::lock_guard lock(mutex_);
   modules_.push_back(std::move(made));
   return *modules_.back();
 }
 
-module& module_table::load(std::vector<std::string> texts, memory_table& memory, std::string* why) {
-  auto made = std::make_unique<module>(std::move(texts), memory);
+cudart_module& module_table::load(std::vector<std::string> texts, memory_table& memory, std::string* why) {
+  auto made = std::make_unique<cudart_module>(std::move(texts), memory);
   try {
     static_cast<void>(made->handle());
   } catch (const failure&) {
@@ -29,8 +29,8 @@ module& module_table::load(std::vector<std::string> texts, memory_table& memory,
   return add(std::move(made));
 }
 
-bool module_table::remove(module& gone) {
-  std::unique_ptr<module> taken;
+bool module_table::remove(cudart_module& gone) {
+  std::unique_ptr<cudart_module> taken;
   {
     const std::lock_guard lock(mutex_);
     const auto found =
@@ -49,18 +49,18 @@ bool module_table::remove(module& gone) {
   return true;
 }
 
-bool module_table::holds(const module* candidate) const {
+bool module_table::holds(const cudart_module* candidate) const {
   const std::shared_lock lock(mutex_);
   return std::any_of(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == candidate; });
 }
 
-module& module_table::find_module(const void* handle) const {
-  auto* const candidate = static_cast<module*>(const_cast<void*>(handle));
+cudart_module& module_table::find_module(const void* handle) const {
+  auto* const candidate = static_cast<cudart_module*>(const_cast<void*>(handle));
   require(holds(candidate), cudaErrorInvalidResourceHandle);
   return *candidate;
 }
 
-std::shared_ptr<kernel> module_table::add_kernel(module& owner, const char* name, const void* host_function) {
+std::shared_ptr<kernel> module_table::add_kernel(cudart_module& owner, const char* name, const void* host_function) {
   auto made = std::make_shared<kernel>(owner, name, host_function);
   const std::lock_guard lock(mutex_);
   by_handle_.emplace(made.get(), made);
@@ -68,7 +68,7 @@ std::shared_ptr<kernel> module_table::add_kernel(module& owner, const char* name
   return made;
 }
 
-std::shared_ptr<kernel> module_table::find_kernel(module& owner, const char* name) {
+std::shared_ptr<kernel> module_table::find_kernel(cudart_module& owner, const char* name) {
   hpeKernel found = nullptr;
   require(::hpeModuleGetKernel(&found, owner.handle(), name) == HPE_SUCCESS, cudaErrorSymbolNotFound);
   {

@@ -11,32 +11,32 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interpose/soft/cudart/module/module.h"
+#include "interpose/soft/cudart/module/cudart_module.h"
 
 namespace hpe::cudart {
 
 /// Thread-safe.
 class module_table {
  public:
-  module& add(std::unique_ptr<module> made);
+  cudart_module& add(std::unique_ptr<cudart_module> made);
 
   /// Adds a module with these PTX texts and loads it. If loading fails, sets *why to hpe's message (unless `why` is
-  /// null) and throws the error of module::handle.
-  module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
+  /// null) and throws the error of cudart_module::handle.
+  cudart_module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
 
   /// Unloads a module and removes it together with its kernels and variables. Returns false if the table does not
   /// contain the module.
-  bool remove(module& gone);
-  [[nodiscard]] bool holds(const module* candidate) const;
+  bool remove(cudart_module& gone);
+  [[nodiscard]] bool holds(const cudart_module* candidate) const;
 
   /// Returns the module for a cudaLibrary_t, CUlibrary or CUmodule. Throws cudaErrorInvalidResourceHandle.
-  [[nodiscard]] module& find_module(const void* handle) const;
+  [[nodiscard]] cudart_module& find_module(const void* handle) const;
 
-  std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
+  std::shared_ptr<kernel> add_kernel(cudart_module& owner, const char* name, const void* host_function);
   void add_variable(const variable& made);
 
   /// Returns the kernel with this name; each call returns the same object. Throws cudaErrorSymbolNotFound.
-  std::shared_ptr<kernel> find_kernel(module& owner, const char* name);
+  std::shared_ptr<kernel> find_kernel(cudart_module& owner, const char* name);
 
   /// Returns the kernel for the address of a host function, for a cudaKernel_t or for a cudaFunction_t. Throws
   /// cudaErrorInvalidDeviceFunction.
@@ -50,7 +50,7 @@ class module_table {
 
  private:
   mutable std::shared_mutex mutex_;
-  std::vector<std::unique_ptr<module>> modules_;
+  std::vector<std::unique_ptr<cudart_module>> modules_;
   std::unordered_map<const void*, std::shared_ptr<kernel>> by_host_function_;
   std::unordered_map<const void*, std::shared_ptr<kernel>> by_handle_;
   std::unordered_map<const void*, variable> variables_;  // the key is the address of the host symbol

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hpe/ptx.h"
-#include "interpose/soft/cudart/module/module.h"
+#include "interpose/soft/cudart/module/cudart_module.h"
 
 namespace hpe::cudart {
 

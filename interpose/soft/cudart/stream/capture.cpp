@@ -31,7 +31,7 @@ std::uint64_t next_capture_id() {
 
 /// Throws for a legacy stream if blocking streams of its device are being captured, because the work would become a
 /// part of these captures.
-void require_no_implicit_capture(stream& where) {
+void require_no_implicit_capture(cudart_stream& where) {
   const auto active = where.captures_in_the_way();
   if (!active.empty()) fail_and_invalidate(active, cudaErrorStreamCaptureImplicit);
 }
@@ -41,7 +41,7 @@ void require_no_implicit_capture(stream& where) {
 capture::capture(std::shared_ptr<graph> into, cudaStreamCaptureMode mode)
     : graph_(std::move(into)), mode_(mode), id_(next_capture_id()) {}
 
-void capture::begin(const std::shared_ptr<stream>& origin, std::span<graph_node* const> after) {
+void capture::begin(const std::shared_ptr<cudart_stream>& origin, std::span<graph_node* const> after) {
   require(origin->kind() != stream_kind::legacy, cudaErrorStreamCaptureUnsupported);
   require(!origin->capturing(), cudaErrorIllegalState);
   const std::scoped_lock lock(mutex_);
@@ -69,7 +69,7 @@ bool capture::all_joined() const {
   });
 }
 
-std::shared_ptr<graph> capture::end(stream& origin) {
+std::shared_ptr<graph> capture::end(cudart_stream& origin) {
   const std::scoped_lock lock(mutex_);
   require(&origin == origin_, cudaErrorStreamCaptureUnmatched);
   require(mode_ == cudaStreamCaptureModeRelaxed || thread_ == std::this_thread::get_id(),
@@ -84,7 +84,7 @@ std::shared_ptr<graph> capture::end(stream& origin) {
   return graph_;
 }
 
-graph_node& capture::add(stream& where, std::shared_ptr<const operation> what) {
+graph_node& capture::add(cudart_stream& where, std::shared_ptr<const stream_operation> what) {
   const std::scoped_lock lock(mutex_);
   require_valid();
   std::vector<graph_node*>& position = positions_.at(&where);
@@ -93,13 +93,13 @@ graph_node& capture::add(stream& where, std::shared_ptr<const operation> what) {
   return made;
 }
 
-void capture::record(stream& where, event& what) {
+void capture::record(cudart_stream& where, event& what) {
   const std::scoped_lock lock(mutex_);
   require_valid();
   what.set_captured({weak_from_this(), positions_.at(&where)});
 }
 
-void capture::join(stream& where, std::span<graph_node* const> after) {
+void capture::join(cudart_stream& where, std::span<graph_node* const> after) {
   const std::scoped_lock lock(mutex_);
   require_valid();
   const auto [place, is_new] = positions_.try_emplace(&where);
@@ -113,7 +113,7 @@ void capture::join(stream& where, std::span<graph_node* const> after) {
   }
 }
 
-void capture::set_position(stream& where, std::span<graph_node* const> after) {
+void capture::set_position(cudart_stream& where, std::span<graph_node* const> after) {
   const std::scoped_lock lock(mutex_);
   require_valid();
   for (const graph_node* const each : after) require(&each->owner() == graph_.get(), cudaErrorInvalidValue);
@@ -125,11 +125,11 @@ void capture::invalidate(std::string why) {
   if (std::exchange(valid_, false)) why_invalid_ = std::move(why);
 }
 
-void capture::lose(const stream& destroyed) {
+void capture::lose(const cudart_stream& destroyed) {
   if (&destroyed == origin_) invalidate("cudaStreamDestroy destroyed the stream in which the capture began");
 }
 
-capture_state capture::state(const stream& where) const {
+capture_state capture::state(const cudart_stream& where) const {
   const std::scoped_lock lock(mutex_);
   if (streams_.empty()) return {};
   if (!valid_) return {cudaStreamCaptureStatusInvalidated, 0, nullptr, nullptr};
@@ -167,7 +167,7 @@ cudaStreamCaptureMode& thread_capture_mode() {
   return mode;
 }
 
-void require_not_capturing(stream& where) {
+void require_not_capturing(cudart_stream& where) {
   if (const auto active = where.capturing()) {
     const bool valid = active->state(where).status == cudaStreamCaptureStatusActive;
     fail_and_invalidate({active}, valid ? cudaErrorStreamCaptureUnsupported : cudaErrorStreamCaptureInvalidated);
@@ -179,7 +179,7 @@ void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active)
   if (!active.empty()) fail_and_invalidate(active, cudaErrorStreamCaptureUnsupported);
 }
 
-cudaError_t submit(stream& where, std::shared_ptr<const operation> what) {
+cudaError_t submit(cudart_stream& where, std::shared_ptr<const stream_operation> what) {
   stream_task task;
   if (const cudaError_t error = what->prepare(where.device(), task); error != cudaSuccess) return error;
   if (const auto active = where.capturing()) {
@@ -190,7 +190,7 @@ cudaError_t submit(stream& where, std::shared_ptr<const operation> what) {
   return where.enqueue(std::move(task));
 }
 
-void record_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags) {
+void record_event(cudart_stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags) {
   require((flags & ~unsigned{cudaEventRecordExternal}) == 0, cudaErrorInvalidValue);
   const auto active = where.capturing();
   if (active && flags == cudaEventRecordExternal) {
@@ -204,7 +204,7 @@ void record_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event
   }
 }
 
-void wait_for_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags) {
+void wait_for_event(cudart_stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags) {
   require((flags & ~unsigned{cudaEventWaitExternal}) == 0, cudaErrorInvalidValue);
   const auto active = where.capturing();
   if (flags == cudaEventWaitExternal) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "interpose/soft/cudart/graph/graph.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/event.h"
-#include "interpose/soft/cudart/stream/stream.h"
 
 namespace hpe::cudart {
 
@@ -36,27 +36,28 @@ class capture : public std::enable_shared_from_this<capture> {
   /// Begins the capture on a stream. The first captured node depends on the nodes `after`, which already exist in the
   /// graph. Throws cudaErrorStreamCaptureUnsupported for the legacy stream, and cudaErrorIllegalState for a stream that
   /// is being captured.
-  void begin(const std::shared_ptr<stream>& origin, std::span<graph_node* const> after);
+  void begin(const std::shared_ptr<cudart_stream>& origin, std::span<graph_node* const> after);
 
   /// Ends the capture and returns the graph. `origin` must be the stream on which the capture began. Unless the mode is
   /// relaxed, the calling thread must be the thread that began the capture. If one of these conditions does not hold,
   /// the capture continues; any other error ends it.
-  std::shared_ptr<graph> end(stream& origin);
+  std::shared_ptr<graph> end(cudart_stream& origin);
 
   /// Adds a node that depends on the last nodes captured on the stream.
-  graph_node& add(stream& where, std::shared_ptr<const operation> what);
+  graph_node& add(cudart_stream& where, std::shared_ptr<const stream_operation> what);
 
-  void record(stream& where, event& what);  ///< sets the event to the last nodes captured on the stream
-  void join(stream& where, std::span<graph_node* const> after);  ///< the stream's next node depends on `after`, too
-  void set_position(stream& where, std::span<graph_node* const> after);
+  void record(cudart_stream& where, event& what);  ///< sets the event to the last nodes captured on the stream
+  void join(cudart_stream& where,
+            std::span<graph_node* const> after);  ///< the stream's next node depends on `after`, too
+  void set_position(cudart_stream& where, std::span<graph_node* const> after);
   void invalidate(std::string why);  ///< `why` is a sentence for the log; only the first sentence is kept
 
   /// To be called when the program destroys a stream that takes part in the capture. If the capture began on this
   /// stream, the capture is invalidated, because no call can end it any more. Any other stream remains a part of the
   /// capture: before the capture ends, the stream on which it began must still wait for that stream's work.
-  void lose(const stream& destroyed);
+  void lose(const cudart_stream& destroyed);
 
-  capture_state state(const stream& where) const;                      ///< status None after the capture's end
+  capture_state state(const cudart_stream& where) const;               ///< status None after the capture's end
   bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< for the calling thread
 
  private:
@@ -71,9 +72,10 @@ class capture : public std::enable_shared_from_this<capture> {
   mutable std::mutex mutex_;
   bool valid_ = true;
   std::string why_invalid_;
-  const stream* origin_ = nullptr;
-  std::vector<std::shared_ptr<stream>> streams_;
-  std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // the nodes before each stream's next node
+  const cudart_stream* origin_ = nullptr;
+  std::vector<std::shared_ptr<cudart_stream>> streams_;
+  std::unordered_map<const cudart_stream*, std::vector<graph_node*>>
+      positions_;  // the nodes before each stream's next node
 };
 
 /// The captures that are in progress in a process. Thread safe.
@@ -97,7 +99,7 @@ cudaStreamCaptureMode& thread_capture_mode();
 /// To be called before an operation that cannot be captured, with the operation's stream. If the stream is being
 /// captured, invalidates the capture and throws. If the stream is the legacy stream of a device on which blocking
 /// streams are being captured, invalidates their captures and throws.
-void require_not_capturing(stream& where);
+void require_not_capturing(cudart_stream& where);
 
 /// To be called before an operation on all streams of a device (cudaDeviceSynchronize), with the captures of these
 /// streams. If there are any captures, invalidates all of them and throws.
@@ -105,7 +107,7 @@ void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active)
 
 /// Implement cudaEventRecordWithFlags and cudaStreamWaitEvent. If the stream is being captured, the graph node keeps
 /// the event's handle.
-void record_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
-void wait_for_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
+void record_event(cudart_stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
+void wait_for_event(cudart_stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
 
 }  // namespace hpe::cudart

@@ -21,7 +21,7 @@ std::int64_t recording::time() const {
   return end_.reached() ? time_.load(std::memory_order_relaxed) : 0;
 }
 
-void event::record(stream& where) {
+void event::record(cudart_stream& where) {
   require(where.device() == device_, cudaErrorInvalidResourceHandle);
   const auto made = std::make_shared<recording>(point{}, where.shared_from_this());
   const std::scoped_lock lock(mutex_);  // so that last_ is the recording that is last in the stream
@@ -37,9 +37,9 @@ void event::record(stream& where) {
   is_captured_ = false;
 }
 
-std::shared_ptr<recording> event::promise(stream& where) {
+std::shared_ptr<recording> event::promise(cudart_stream& where) {
   // This timeline consists of one task, which finishes when the last reference to the recording is released.
-  const auto line = std::make_shared<timeline>();
+  const auto line = std::make_shared<stream_timeline>();
   const auto made = std::make_shared<recording>(point{line, 1}, where.shared_from_this());
   const std::scoped_lock lock(mutex_);
   auto pending = shared_ ? shared_->begin() : nullptr;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "interpose/soft/cudart/device/handle_table.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/shared_event.h"
-#include "interpose/soft/cudart/stream/stream.h"
 
 namespace hpe::cudart {
 
@@ -22,7 +22,7 @@ class graph_node;
 /// the stream reached it. The stream is null if another process has recorded the event.
 class recording {
  public:
-  recording(point end, std::shared_ptr<stream> where) : end_(std::move(end)), where_(std::move(where)) {}
+  recording(point end, std::shared_ptr<cudart_stream> where) : end_(std::move(end)), where_(std::move(where)) {}
 
   const point& end() const { return end_; }
   cudaError_t fault() const { return where_ ? where_->fault() : cudaSuccess; }
@@ -32,7 +32,7 @@ class recording {
  private:
   friend class event;
   point end_;
-  std::shared_ptr<stream> where_;
+  std::shared_ptr<cudart_stream> where_;
   shared_event::position shared_ = 0;  // identifies the recording to other processes
   std::atomic<std::int64_t> time_{0};
 };
@@ -57,12 +57,12 @@ class event {
 
   /// Queues a recording on a stream; the recording is reached after all work queued on the stream so far. Throws
   /// cudaErrorInvalidResourceHandle for a stream of another device.
-  void record(stream& where);
+  void record(cudart_stream& where);
 
   /// Returns a new recording for a graph node: the launch of the graph calls promise(), and the node reaches the
   /// recording later. The recording counts as reached when its stamp() has been called and the returned pointer has
   /// been released.
-  std::shared_ptr<recording> promise(stream& where);
+  std::shared_ptr<recording> promise(cudart_stream& where);
 
   /// Records the event at a point of a capture.
   void set_captured(captured_point where);

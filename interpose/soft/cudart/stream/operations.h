@@ -17,7 +17,7 @@
 
 namespace hpe::cudart {
 
-class kernel_operation final : public operation {
+class kernel_operation final : public stream_operation {
  public:
   const void* function = nullptr;  ///< like the argument of cudaLaunchKernel: a host function or a cudaKernel_t
   dim3 grid{1, 1, 1};
@@ -50,7 +50,7 @@ class kernel_operation final : public operation {
 
 /// A copy in one to three dimensions; the extent of a one-dimensional copy is {bytes, 1, 1}. As in CUDA, the extent
 /// counts elements if an array takes part in the copy.
-class copy_operation final : public operation {
+class copy_operation final : public stream_operation {
  public:
   cudaMemcpy3DParms parameters{};
 
@@ -58,7 +58,7 @@ class copy_operation final : public operation {
   cudaError_t prepare(int device, stream_task& out) const override;
 };
 
-class set_operation final : public operation {
+class set_operation final : public stream_operation {
  public:
   cudaMemsetParams parameters{};
   std::size_t depth = 1;         ///< the number of planes, each with parameters.height rows

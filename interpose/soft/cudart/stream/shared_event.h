@@ -70,7 +70,7 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
 };
 
 /// Represents a recording of another process as a timeline with one task.
-class foreign_recording final : public timeline {
+class foreign_recording final : public stream_timeline {
  public:
   foreign_recording(std::shared_ptr<const shared_event> of, shared_event::position where)
       : of_(std::move(of)), where_(where) {}

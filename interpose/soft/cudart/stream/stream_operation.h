@@ -4,18 +4,18 @@
 
 #include <memory>
 
-#include "interpose/soft/cudart/stream/stream.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 
 namespace hpe::cudart {
 
 /// An operation that a stream can run and a graph node can contain: a launch, a copy, a memset or a host function. An
 /// operation owns copies of all arguments of the call, including the kernel's arguments, and does not change.
-class operation {
+class stream_operation {
  public:
-  operation() = default;
-  virtual ~operation() = default;
-  operation(const operation&) = delete;
-  operation& operator=(const operation&) = delete;
+  stream_operation() = default;
+  virtual ~stream_operation() = default;
+  stream_operation(const stream_operation&) = delete;
+  stream_operation& operator=(const stream_operation&) = delete;
 
   virtual cudaGraphNodeType type() const = 0;
 
@@ -26,12 +26,12 @@ class operation {
 
   /// Returns the work for one launch of a graph on a stream, if this work differs from the prepared work; otherwise
   /// empty work. The thread that launches the graph calls begin() for the graph's nodes in order.
-  virtual stream_task begin(stream& where) const;
+  virtual stream_task begin(cudart_stream& where) const;
 };
 
 /// Queues an operation on a stream or, if the stream is being captured, adds a graph node. Each stream-ordered function
-/// finally calls submit or, if its work cannot be captured, require_not_capturing (capture.h) and stream::enqueue.
-/// Reports errors by the result or by a `failure`.
-cudaError_t submit(stream& where, std::shared_ptr<const operation> what);
+/// finally calls submit or, if its work cannot be captured, require_not_capturing (capture.h) and
+/// cudart_stream::enqueue. Reports errors by the result or by a `failure`.
+cudaError_t submit(cudart_stream& where, std::shared_ptr<const stream_operation> what);
 
 }  // namespace hpe::cudart

@@ -11,7 +11,7 @@ stream_table::stream_table(int devices, announce_work announce) : announce_(std:
   }
 }
 
-std::shared_ptr<stream> stream_table::find(cudaStream_t handle, int device, default_stream zero) {
+std::shared_ptr<cudart_stream> stream_table::find(cudaStream_t handle, int device, default_stream zero) {
   const std::shared_lock lock(mutex_);
   if (handle == cudaStreamLegacy || (handle == nullptr && zero == default_stream::legacy)) {
     return devices_.at(device)->legacy();
@@ -38,7 +38,7 @@ device_streams& stream_table::of_device(int device) {
 
 void stream_table::reset(int device) {
   const std::unique_lock lock(mutex_);
-  created_.take_if([&](const stream& each) { return each.device() == device; });
+  created_.take_if([&](const cudart_stream& each) { return each.device() == device; });
   devices_.at(device) = std::make_unique<device_streams>(device, announce_);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "interpose/soft/cudart/device/handle_table.h"
-#include "interpose/soft/cudart/stream/stream.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 
 namespace hpe::cudart {
 
@@ -23,7 +23,7 @@ class stream_table {
 
   /// Returns the stream for a handle; null if the handle was never created or has been destroyed. The handles of
   /// default streams refer to the default streams of `device`.
-  std::shared_ptr<stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
+  std::shared_ptr<cudart_stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
 
   cudaStream_t create(int device, unsigned flags, int priority);
   bool destroy(cudaStream_t handle);  ///< returns false for a default stream or an invalid handle; queued work runs
@@ -38,7 +38,7 @@ class stream_table {
   const announce_work announce_;
   mutable std::shared_mutex mutex_;
   std::vector<std::unique_ptr<device_streams>> devices_;
-  handle_table<cudaStream_t, stream, cudaErrorInvalidResourceHandle> created_;
+  handle_table<cudaStream_t, cudart_stream, cudaErrorInvalidResourceHandle> created_;
 };
 
 }  // namespace hpe::cudart

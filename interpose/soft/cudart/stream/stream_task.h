@@ -16,13 +16,13 @@ namespace hpe::cudart {
 
 /// The memory that a task may use. From the time the work is queued until it has finished, CPU code that touches the
 /// memory of `kernels_on` and `ranges` waits.
-struct memory_uses {
+struct task_memory_uses {
   std::uint64_t kernels_on = 0;     ///< a bit for each device on which kernels run whose use of memory is unknown
   std::vector<hpeAccess> ranges{};  ///< further ranges that the work may use; ordinary memory is ignored
   bool host_code = false;           ///< the work calls functions of the program, which may touch any memory
 
   [[nodiscard]] bool none() const noexcept { return kernels_on == 0 && ranges.empty() && !host_code; }
-  void add(const memory_uses& other) {
+  void add(const task_memory_uses& other) {
     kernels_on |= other.kernels_on;
     ranges.insert(ranges.end(), other.ranges.begin(), other.ranges.end());
     host_code = host_code || other.host_code;
@@ -38,16 +38,16 @@ class stream_task {
   template <class Function>
   requires(!std::same_as<Function, stream_task> && std::is_invocable_r_v<cudaError_t, Function&>)
       // NOLINTNEXTLINE(google-explicit-constructor): a function is work
-      stream_task(Function run, memory_uses uses = {})
+      stream_task(Function run, task_memory_uses uses = {})
       : run_(std::move(run)), uses_(std::move(uses)) {}
 
   cudaError_t operator()() const { return run_(); }
   explicit operator bool() const { return static_cast<bool>(run_); }
-  [[nodiscard]] const memory_uses& uses() const noexcept { return uses_; }
+  [[nodiscard]] const task_memory_uses& uses() const noexcept { return uses_; }
 
  private:
   std::function<cudaError_t()> run_;
-  memory_uses uses_;
+  task_memory_uses uses_;
 };
 
 /// An announcement to hpe of queued work. While the object exists, CPU code waits before it touches memory that the
@@ -66,6 +66,6 @@ class announced_work {
 
 /// The function by which streams announce queued work. The function may return null. The thread that queues the work
 /// calls the function without holding locks.
-using announce_work = std::function<std::shared_ptr<announced_work>(const memory_uses&)>;
+using announce_work = std::function<std::shared_ptr<announced_work>(const task_memory_uses&)>;
 
 }  // namespace hpe::cudart

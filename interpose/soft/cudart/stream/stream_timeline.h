@@ -10,12 +10,12 @@ namespace hpe::cudart {
 
 /// Counts how many tasks of a stream's work have finished. The tasks are numbered from 1, in stream order. Derived
 /// classes represent work of other processes. Thread safe.
-class timeline {
+class stream_timeline {
  public:
-  timeline() = default;
-  virtual ~timeline() = default;
-  timeline(const timeline&) = delete;
-  timeline& operator=(const timeline&) = delete;
+  stream_timeline() = default;
+  virtual ~stream_timeline() = default;
+  stream_timeline(const stream_timeline&) = delete;
+  stream_timeline& operator=(const stream_timeline&) = delete;
 
   virtual std::uint64_t finished() const { return finished_.load(std::memory_order_acquire); }
   virtual void wait(std::uint64_t position) const;
@@ -30,7 +30,7 @@ class timeline {
 /// A position in the work of one stream. A point is reached when all work up to its position has finished. A point may
 /// outlive its stream. A default-constructed point is always reached.
 struct point {
-  std::shared_ptr<const timeline> line;
+  std::shared_ptr<const stream_timeline> line;
   std::uint64_t position = 0;
 
   bool reached() const { return !line || line->finished() >= position; }

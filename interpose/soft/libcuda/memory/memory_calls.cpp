@@ -14,8 +14,8 @@
 #include "interpose/soft/libcuda/memory/virtual_memory_management.h"
 
 using namespace hpe::libcuda;
-using hpe::cudart::allocation;
-using hpe::cudart::memory_kind;
+using hpe::cudart::allocation_kind;
+using hpe::cudart::cudart_allocation;
 using hpe::cudart::process;
 using hpe::cudart::require;
 using hpe::libcuda::pointer_of;
@@ -62,13 +62,13 @@ std::size_t bytes_of(CUpointer_attribute attribute) {
   }
 }
 
-CUdeviceptr on_device(const allocation& of, const void* pointer) {
+CUdeviceptr on_device(const cudart_allocation& of, const void* pointer) {
   return address_of(of.device_base) + (address_of(pointer) - address_of(of.base));
 }
 
 /// Writes an attribute of an address in an allocation. Throws cudaErrorInvalidValue for attributes that this kind of
 /// memory does not have.
-void tell_attribute(void* data, CUpointer_attribute attribute, const void* pointer, const allocation& of) {
+void tell_attribute(void* data, CUpointer_attribute attribute, const void* pointer, const cudart_allocation& of) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return tell(data, handle_of(*contexts().primary(of.device)));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -82,14 +82,15 @@ void tell_attribute(void* data, CUpointer_attribute attribute, const void* point
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return tell(data, of.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return tell(data, of.is_managed() ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return tell(data, of.device);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return tell(data, of.kind == memory_kind::device ? 1U : 0U);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return tell(data, of.kind == allocation_kind::device ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return tell(data, address_of(of.device_base));
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return tell(data, of.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return tell(data, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return tell(data, of.kind == memory_kind::mapped
+      return tell(data, of.kind == allocation_kind::mapped
                             ? unsigned{virtual_memory::of_process().handle_types(address_of(pointer))}
                             : 0U);
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
@@ -97,7 +98,7 @@ void tell_attribute(void* data, CUpointer_attribute attribute, const void* point
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return tell(data, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
       cudaMemPool_t pool = nullptr;
-      if (of.kind == memory_kind::pool) hpe::cudart::check(cudaDeviceGetDefaultMemPool(&pool, of.device));
+      if (of.kind == allocation_kind::pool) hpe::cudart::check(cudaDeviceGetDefaultMemPool(&pool, of.device));
       return tell(data, pool);
     }
     default: throw hpe::cudart::failure(cudaErrorInvalidValue);

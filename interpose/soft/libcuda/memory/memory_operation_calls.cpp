@@ -92,7 +92,7 @@ hpeStatus wait_for(const CUstreamBatchMemOpParams& what) {
 /// A list of operations, which the stream runs as one task. As on a GPU, the stream waits for ever if the value is
 /// never written. Barrier operations have no effect, because on soft devices each task is complete before the next task
 /// on its stream begins.
-class memory_operation final : public hpe::cudart::operation {
+class memory_operation final : public hpe::cudart::stream_operation {
  public:
   /// The type of these graph nodes, which only the driver defines.
   static constexpr auto node_type = static_cast<cudaGraphNodeType>(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
@@ -102,7 +102,7 @@ class memory_operation final : public hpe::cudart::operation {
   cudaGraphNodeType type() const override { return node_type; }
 
   cudaError_t prepare(int /*device*/, hpe::cudart::stream_task& out) const override {
-    hpe::cudart::memory_uses uses;
+    hpe::cudart::task_memory_uses uses;
     for (const CUstreamBatchMemOpParams& each : list_)
       if (is_write(each.operation))
         uses.ranges.push_back({word_at(each.writeValue.address), bytes_of(each.operation), HPE_OUT});

@@ -171,7 +171,7 @@ void virtual_memory::enter_again(reservation& changed) {
       void* const base = pointer_of(first->first);
       process().memory().add({.base = base,
                               .size = end - first->first,
-                              .kind = cudart::memory_kind::mapped,
+                              .kind = cudart::allocation_kind::mapped,
                               .device = first->second.what->memory.properties().location.id,
                               .flags = first->second.devices});
       changed.entered.push_back(base);

@@ -13,8 +13,8 @@
 #include "interpose/soft/cudart/module/kernel_launches.h"
 #include "interpose/soft/cudart/module/launch_attributes.h"
 #include "interpose/soft/cudart/module/module_table.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/operations.h"
-#include "interpose/soft/cudart/stream/stream.h"
 #include "interpose/soft/libcuda/call.h"
 
 using namespace hpe::libcuda;

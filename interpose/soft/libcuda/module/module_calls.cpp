@@ -1,6 +1,6 @@
 // The functions for modules, libraries, kernels and their attributes. hpe loads an image for all devices. So a CUmodule
-// and a CUlibrary are handles of the same kind of object (cudart::module), and so are a CUfunction and a CUkernel
-// (cudart::kernel).
+// and a CUlibrary are handles of the same kind of object (cudart::cudart_module), and so are a CUfunction and a
+// CUkernel (cudart::kernel).
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -18,14 +18,14 @@
 
 using namespace hpe::libcuda;
 using hpe::cudart::check;
+using hpe::cudart::cudart_module;
 using hpe::cudart::kernel;
-using hpe::cudart::module;
 using hpe::cudart::process;
 using hpe::cudart::require;
 
 namespace {
 
-module& module_of(const void* handle) { return process().modules().find_module(handle); }
+cudart_module& module_of(const void* handle) { return process().modules().find_module(handle); }
 std::shared_ptr<kernel> kernel_of(const void* handle) { return process().modules().find_kernel(handle); }
 
 /// Loads the image that read() returns. If loading fails, writes the reason to the program's error log.
@@ -58,7 +58,7 @@ cudaError_t locate(CUdeviceptr* address, std::size_t* bytes, const void* handle,
 template <class Handle>
 void enumerate(Handle* handles, unsigned room, const void* owner) {
   require(handles != nullptr, cudaErrorInvalidValue);
-  module& of = module_of(owner);
+  cudart_module& of = module_of(owner);
   for (const std::string& name : of.kernel_names()) {
     if (room-- == 0) return;
     *handles++ = reinterpret_cast<Handle>(process().modules().find_kernel(of, name.c_str()).get());

@@ -20,11 +20,11 @@ using testing::journal;
 
 class Capture : public ::testing::Test {
  protected:
-  std::shared_ptr<stream> create(unsigned flags = cudaStreamNonBlocking) {
+  std::shared_ptr<cudart_stream> create(unsigned flags = cudaStreamNonBlocking) {
     return streams_.find(streams_.create(0, flags, 0), 0);
   }
 
-  std::shared_ptr<capture> begin(const std::shared_ptr<stream>& where,
+  std::shared_ptr<capture> begin(const std::shared_ptr<cudart_stream>& where,
                                  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
     auto begun = std::make_shared<capture>(graphs_.make(), mode);
     begun->begin(where, {});
@@ -32,17 +32,17 @@ class Capture : public ::testing::Test {
     return begun;
   }
 
-  void note(stream& where, int number) { ASSERT_EQ(submit(where, notes_.note(number)), cudaSuccess); }
+  void note(cudart_stream& where, int number) { ASSERT_EQ(submit(where, notes_.note(number)), cudaSuccess); }
 
   /// Makes stream `to` wait for the work on stream `from`.
-  static std::shared_ptr<event> join(stream& from, stream& to) {
+  static std::shared_ptr<event> join(cudart_stream& from, cudart_stream& to) {
     auto made = std::make_shared<event>(0, 0);
     record_event(from, nullptr, made, 0);
     wait_for_event(to, nullptr, made, 0);
     return made;
   }
 
-  static cudaStreamCaptureStatus status(const stream& of) {
+  static cudaStreamCaptureStatus status(const cudart_stream& of) {
     const auto active = of.capturing();
     return active ? active->state(of).status : cudaStreamCaptureStatusNone;
   }
@@ -165,7 +165,7 @@ TEST_F(Capture, ForbiddenCallsInvalidateIt) {
 }
 
 TEST_F(Capture, TellsWhichCallInvalidatedIt) {
-  const auto reason_of_end = [](capture& active, stream& where) -> std::string {
+  const auto reason_of_end = [](capture& active, cudart_stream& where) -> std::string {
     try {
       active.end(where);
     } catch (const failure& caught) {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "interpose/soft/cudart/stream/stream.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 
 namespace hpe::cudart::testing {
 

@@ -11,7 +11,7 @@ namespace hpe::cudart::testing {
 /// Creates host functions, and records the numbers of the functions in the order in which they run.
 class journal {
  public:
-  std::shared_ptr<const operation> note(int number) {
+  std::shared_ptr<const stream_operation> note(int number) {
     entries_.push_back(std::make_unique<entry>(entry{this, number}));
     cudaHostNodeParams parameters{};
     parameters.fn = [](void* data) {

@@ -53,7 +53,7 @@ void run_random_program(unsigned seed) {
   constexpr int steps = 120;
 
   stream_table table(1);
-  std::vector<std::shared_ptr<stream>> streams{table.find(nullptr, 0)};
+  std::vector<std::shared_ptr<cudart_stream>> streams{table.find(nullptr, 0)};
   rules expected(stream_count);
   for (int s = 1; s < stream_count; ++s) {
     expected.blocking[s] = below(2) == 0;

@@ -1,5 +1,3 @@
-#include "interpose/soft/cudart/stream/stream.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/stream_table.h"
 #include "tests/interpose/soft/cudart/gate.h"
 #include "tests/no_more_threads.h"
@@ -109,7 +108,7 @@ TEST(Stream, EachThreadHasADefaultStreamThatIsBlocking) {
   EXPECT_EQ(table.find(cudaStreamLegacy, 0, default_stream::per_thread), table.find(nullptr, 0));
   gate closed;
   table.find(nullptr, 0)->enqueue(closed.as_task());
-  std::shared_ptr<stream> others;
+  std::shared_ptr<cudart_stream> others;
   std::thread([&] {
     others = table.find(cudaStreamPerThread, 0);
     others->enqueue([] { return cudaSuccess; });

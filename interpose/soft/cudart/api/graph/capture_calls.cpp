@@ -29,7 +29,7 @@ void begin_capture(cudaStream_t handle, std::shared_ptr<graph> into, const std::
 
 /// Returns the capture of a stream; null if the stream is not being captured. Throws for the legacy stream while
 /// blocking streams are being captured.
-std::shared_ptr<capture> capture_of(stream& where) {
+std::shared_ptr<capture> capture_of(cudart_stream& where) {
   require(where.captures_in_the_way().empty(), cudaErrorStreamCaptureImplicit);
   return where.capturing();
 }

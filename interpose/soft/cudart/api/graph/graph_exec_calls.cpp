@@ -29,7 +29,7 @@ cudaGraphExec_t instantiate(cudaGraph_t from, unsigned long long flags) {
 
 /// The operation of the node for a captured launch of an executable graph. When the program launches the graph that
 /// contains the node, the operation runs the executable graph with all changes that the program has made to it so far.
-class launch_operation final : public operation {
+class launch_operation final : public stream_operation {
  public:
   explicit launch_operation(std::shared_ptr<graph_exec> what) : what_(std::move(what)) {}
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeGraph; }
@@ -37,13 +37,13 @@ class launch_operation final : public operation {
     out = [] { return cudaSuccess; };
     return cudaSuccess;
   }
-  stream_task begin(stream& where) const override { return what_->begin(where); }
+  stream_task begin(cudart_stream& where) const override { return what_->begin(where); }
 
  private:
   std::shared_ptr<graph_exec> what_;
 };
 
-void replace(cudaGraphExec_t exec, cudaGraphNode_t node, std::shared_ptr<const operation> made) {
+void replace(cudaGraphExec_t exec, cudaGraphNode_t node, std::shared_ptr<const stream_operation> made) {
   const auto what = process().execs().find(exec);
   const graph_node& place = process().graphs().find(node);
   what->set(place, with_attributes_of(*what->what(place), std::move(made)));

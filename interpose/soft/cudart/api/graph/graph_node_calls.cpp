@@ -5,7 +5,7 @@
 #include "interpose/soft/cudart/api/graph/graph_calls.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/errors.h"
-#include "interpose/soft/cudart/graph/condition.h"
+#include "interpose/soft/cudart/graph/graph_condition.h"
 #include "interpose/soft/cudart/graph/graph_operations.h"
 #include "interpose/soft/cudart/stream/operations.h"
 
@@ -14,7 +14,7 @@ using namespace hpe::cudart;
 namespace {
 
 graph_node& add(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t* before, size_t count,
-                std::shared_ptr<const operation> what) {
+                std::shared_ptr<const stream_operation> what) {
   require(made != nullptr, cudaErrorInvalidValue);
   graph_node& node =
       process().graphs().find(handle).add(std::move(what), nodes_of(before, count), process().current_device());

@@ -36,7 +36,7 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
 /// Returns the work of a copy or memset. If the work fails, the error becomes the process's sticky error, because the
 /// call that queued the work may have returned already.
 template <class Body>
-stream_task guarded(const char* what, memory_uses uses, Body body) {
+stream_task guarded(const char* what, task_memory_uses uses, Body body) {
   auto run = [what, body = std::move(body)]() -> cudaError_t {
     try {
       body();
@@ -72,7 +72,8 @@ cudaError_t copy_operation::prepare(int /*device*/, stream_task& out) const {
   const cudaMemcpyKind kind = parameters.kind;
   check_box(from.begin, shape.read(), kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice);
   check_box(to.begin, shape.written(), kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice);
-  memory_uses uses{.ranges = {use_of(from.begin, shape.read(), HPE_IN), use_of(to.begin, shape.written(), HPE_INOUT)}};
+  task_memory_uses uses{
+      .ranges = {use_of(from.begin, shape.read(), HPE_IN), use_of(to.begin, shape.written(), HPE_INOUT)}};
   out = guarded("copy", std::move(uses), [to = to.begin, from = from.begin, shape] {
     process().ipc().refresh(from);
     copy_box(to, from, shape);
@@ -91,7 +92,7 @@ cudaError_t set_operation::prepare(int /*device*/, stream_task& out) const {
   }
   auto* const to = static_cast<char*>(parameters.dst);
   check_box(to, shape, true);
-  memory_uses uses{.ranges = {use_of(to, shape, HPE_INOUT)}};
+  task_memory_uses uses{.ranges = {use_of(to, shape, HPE_INOUT)}};
   out = guarded("memset", std::move(uses),
                 [to, shape, value = parameters.value, element] { set_box(to, shape, value, element); });
   return cudaSuccess;

@@ -10,7 +10,7 @@
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/memory/managed_advice.h"
 #include "interpose/soft/cudart/stream/capture.h"
-#include "interpose/soft/cudart/stream/stream.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 
 using namespace hpe::cudart;
 
@@ -18,7 +18,7 @@ namespace {
 
 static_assert(at_the_host == cudaCpuDeviceId && nowhere == cudaInvalidDeviceId && at_the_host == HPE_HOST);
 
-allocation find_managed(const void* address, std::size_t bytes) {
+cudart_allocation find_managed(const void* address, std::size_t bytes) {
   const auto found = process().memory().find(address);
   require(found.has_value() && found->is_managed() && bytes > 0 && found->holds(address, bytes), cudaErrorInvalidValue);
   return *found;
@@ -33,7 +33,8 @@ int place_of(const cudaMemLocation& location) {
 
 std::uint32_t bit_of(int place) { return place == at_the_host ? 1U << 31 : 1U << place; }
 
-void advise(const allocation& whole, const void* pointer, std::size_t bytes, cudaMemoryAdvise advice, int place) {
+void advise(const cudart_allocation& whole, const void* pointer, std::size_t bytes, cudaMemoryAdvise advice,
+            int place) {
   const auto change = [&](const auto& how) { process().advice().change(whole, pointer, bytes, how); };
   switch (advice) {
     case cudaMemAdviseSetReadMostly:
@@ -51,7 +52,7 @@ void advise(const allocation& whole, const void* pointer, std::size_t bytes, cud
 }
 
 cudaError_t prefetch(const void* pointer, std::size_t bytes, const cudaMemLocation& location, cudaStream_t stream) {
-  const allocation whole = find_managed(pointer, bytes);
+  const cudart_allocation whole = find_managed(pointer, bytes);
   const int where = place_of(location);
   const auto queue = process().find_stream(stream);
   require_not_capturing(*queue);
@@ -106,7 +107,7 @@ void tell_accessed_by(const std::vector<page_advice>& parts, int* out, std::size
 }
 
 void tell(void* data, std::size_t size, cudaMemRangeAttribute attribute, const void* pointer, std::size_t bytes) {
-  const allocation whole = find_managed(pointer, bytes);
+  const cudart_allocation whole = find_managed(pointer, bytes);
   require(data != nullptr && size > 0 && size % sizeof(int) == 0, cudaErrorInvalidValue);
   const std::vector<page_advice> parts = process().advice().of(whole, pointer, bytes);
   auto* const out = static_cast<int*>(data);
@@ -139,7 +140,7 @@ extern "C" {
 cudaError_t CUDARTAPI cudaMemAdvise(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice,
                                     cudaMemLocation location) {
   return api_call("cudaMemAdvise", [&] {
-    const allocation whole = find_managed(pointer, bytes);
+    const cudart_allocation whole = find_managed(pointer, bytes);
     const bool has_place = advice == cudaMemAdviseSetPreferredLocation || advice == cudaMemAdviseSetAccessedBy ||
                            advice == cudaMemAdviseUnsetAccessedBy;
     advise(whole, pointer, bytes, advice, has_place ? place_of(location) : nowhere);

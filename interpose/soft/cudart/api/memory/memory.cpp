@@ -12,7 +12,7 @@
 #include "interpose/soft/cudart/memory/pool_table.h"
 #include "interpose/soft/cudart/spread/soft_spreading.h"
 #include "interpose/soft/cudart/stream/capture.h"
-#include "interpose/soft/cudart/stream/stream.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 
 using namespace hpe::cudart;
 
@@ -21,13 +21,13 @@ namespace {
 constexpr std::size_t pitch_alignment = 512;
 
 /// Allocates memory and adds it to the table. Returns null for zero bytes.
-void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
+void* allocate(std::size_t bytes, allocation_kind kind, unsigned flags = 0) {
   const int device = process().current_device();
   process().captures().require_unsafe_calls_allowed();
   if (bytes == 0) return nullptr;
   void* made = nullptr;
   const auto try_to = [&] {
-    if (kind == memory_kind::host) return ::hpeMallocOpen(&made, bytes);
+    if (kind == allocation_kind::host) return ::hpeMallocOpen(&made, bytes);
     return allocate_device_memory(&made, bytes, device);
   };
   hpeStatus status = try_to();
@@ -67,20 +67,20 @@ std::size_t padded(std::size_t width) { return (width + pitch_alignment - 1) / p
 extern "C" {
 
 cudaError_t CUDARTAPI cudaMalloc(void** pointer, std::size_t bytes) {
-  return api_call("cudaMalloc", [&] { given(pointer) = allocate(bytes, memory_kind::device); });
+  return api_call("cudaMalloc", [&] { given(pointer) = allocate(bytes, allocation_kind::device); });
 }
 
 cudaError_t CUDARTAPI cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
   return api_call("cudaMallocPitch", [&] {
     given(pitch) = padded(width);
-    given(pointer) = allocate(*pitch * height, memory_kind::device);
+    given(pointer) = allocate(*pitch * height, allocation_kind::device);
   });
 }
 
 cudaError_t CUDARTAPI cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
   return api_call("cudaMalloc3D", [&] {
     const std::size_t pitch = padded(extent.width);
-    given(pointer) = {allocate(pitch * extent.height * extent.depth, memory_kind::device), pitch, extent.width,
+    given(pointer) = {allocate(pitch * extent.height * extent.depth, allocation_kind::device), pitch, extent.width,
                       extent.height};
   });
 }
@@ -88,7 +88,7 @@ cudaError_t CUDARTAPI cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
 cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
   return api_call("cudaMallocManaged", [&] {
     require(bytes > 0 && (flags == cudaMemAttachGlobal || flags == cudaMemAttachHost), cudaErrorInvalidValue);
-    given(pointer) = allocate(bytes, memory_kind::managed, flags);
+    given(pointer) = allocate(bytes, allocation_kind::managed, flags);
     process().advice().forget(*pointer);
   });
 }
@@ -102,32 +102,34 @@ cudaError_t CUDARTAPI cudaFree(void* pointer) {
       process().pools().free(pointer);
       return;
     }
-    if (process().ipc().has_opened(pointer, memory_kind::pool)) {
+    if (process().ipc().has_opened(pointer, allocation_kind::pool)) {
       process().finish_work();
-      process().ipc().close(pointer, memory_kind::pool);
+      process().ipc().close(pointer, allocation_kind::pool);
       return;
     }
-    release(pointer, [](const allocation& each) {
-      return each.kind == memory_kind::device || each.kind == memory_kind::managed;
+    release(pointer, [](const cudart_allocation& each) {
+      return each.kind == allocation_kind::device || each.kind == allocation_kind::managed;
     });
   });
 }
 
 cudaError_t CUDARTAPI cudaMallocHost(void** pointer, std::size_t bytes) {
-  return api_call("cudaMallocHost", [&] { given(pointer) = allocate(bytes, memory_kind::host, cudaHostAllocMapped); });
+  return api_call("cudaMallocHost",
+                  [&] { given(pointer) = allocate(bytes, allocation_kind::host, cudaHostAllocMapped); });
 }
 
 cudaError_t CUDARTAPI cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   return api_call("cudaHostAlloc", [&] {
     constexpr unsigned known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
     require((flags & ~known) == 0, cudaErrorInvalidValue);
-    given(pointer) = allocate(bytes, memory_kind::host, flags | cudaHostAllocMapped);
+    given(pointer) = allocate(bytes, allocation_kind::host, flags | cudaHostAllocMapped);
   });
 }
 
 cudaError_t CUDARTAPI cudaFreeHost(void* pointer) {
-  return api_call("cudaFreeHost",
-                  [&] { release(pointer, [](const allocation& each) { return each.kind == memory_kind::host; }); });
+  return api_call("cudaFreeHost", [&] {
+    release(pointer, [](const cudart_allocation& each) { return each.kind == allocation_kind::host; });
+  });
 }
 
 cudaError_t CUDARTAPI cudaHostGetFlags(unsigned* flags, void* pointer) {
@@ -167,7 +169,7 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* attributes
                        : found->is_on_device() ? cudaMemoryTypeDevice
                                                : cudaMemoryTypeHost;
     attributes->device = found->device;
-    if (found->kind != memory_kind::registered || found->device_base != found->base) {
+    if (found->kind != allocation_kind::registered || found->device_base != found->base) {
       attributes->devicePointer = static_cast<char*>(found->device_base) + offset;
     }
     if (attributes->type != cudaMemoryTypeDevice) attributes->hostPointer = const_cast<void*>(pointer);

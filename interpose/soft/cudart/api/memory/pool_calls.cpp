@@ -29,7 +29,7 @@ bool is_flag(cudaMemPoolAttr attribute) {
          attribute == cudaMemPoolReuseAllowInternalDependencies;
 }
 
-void* allocate(std::size_t bytes, cudaMemPool_t from, stream& where) {
+void* allocate(std::size_t bytes, cudaMemPool_t from, cudart_stream& where) {
   if (bytes == 0) return nullptr;
   const auto pool = process().pools().find(from);
   if (!where.capturing()) {
@@ -44,7 +44,7 @@ void* allocate(std::size_t bytes, cudaMemPool_t from, stream& where) {
   return parameters.dptr;
 }
 
-void free(void* block, stream& where) {
+void free(void* block, cudart_stream& where) {
   if (block == nullptr) return;
   if (where.capturing()) {
     check(submit(where, make_free(block)));

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uintptr_t page = 4096;
 
-std::span<char> pages_of(const allocation& memory) {
+std::span<char> pages_of(const cudart_allocation& memory) {
   const auto first = reinterpret_cast<std::uintptr_t>(memory.base) & ~(page - 1);
   const auto end = (reinterpret_cast<std::uintptr_t>(memory.base) + memory.size + page - 1) & ~(page - 1);
   return {reinterpret_cast<char*>(first), end - first};
@@ -35,7 +35,7 @@ char* first_page(void* base) {
 }
 
 /// Replaces the program's pages by host pages of hpe memory. Returns the address for kernels.
-void* move_to_hpe(allocation memory) {
+void* move_to_hpe(cudart_allocation memory) {
   const std::span<char> own = pages_of(memory);
   if (const auto reason = reason_to_keep(own)) {
     throw failure(cudaErrorNotSupported,
@@ -56,7 +56,7 @@ void* move_to_hpe(allocation memory) {
   process().memory().add(memory);
   process().memory().add({.base = made,
                           .size = own.size() + page,
-                          .kind = memory_kind::host,
+                          .kind = allocation_kind::host,
                           .device = memory.device,
                           .flags = memory.flags});
   return memory.device_base;
@@ -64,7 +64,7 @@ void* move_to_hpe(allocation memory) {
 
 /// Replaces the pages of hpe memory by private pages with the same bytes. If the program has registered buffers in
 /// these pages with io_uring in the meantime, the pages are not replaced, and hpe does not free their memory.
-void move_back(const allocation& memory) {
+void move_back(const cudart_allocation& memory) {
   const std::span<char> own = pages_of(memory);
   if (io_uring_has(own)) {
     hpe::log(hpe::log_level::info,
@@ -99,7 +99,7 @@ cudaError_t CUDARTAPI cudaHostRegister(void* pointer, std::size_t bytes, unsigne
     require(!memory.find(pointer) && !memory.find(last), cudaErrorHostMemoryAlreadyRegistered);
     memory.add({.base = pointer,
                 .size = bytes,
-                .kind = memory_kind::registered,
+                .kind = allocation_kind::registered,
                 .device = process().current_device(),
                 .flags = flags});
   });
@@ -108,7 +108,7 @@ cudaError_t CUDARTAPI cudaHostRegister(void* pointer, std::size_t bytes, unsigne
 cudaError_t CUDARTAPI cudaHostUnregister(void* pointer) {
   return api_call("cudaHostUnregister", [&] {
     const auto found = process().memory().find(pointer);
-    require(found.has_value() && found->kind == memory_kind::registered, cudaErrorHostMemoryNotRegistered);
+    require(found.has_value() && found->kind == allocation_kind::registered, cudaErrorHostMemoryNotRegistered);
     require(found->base == pointer, cudaErrorInvalidValue);
     process().finish_work();
     if (found->device_base != found->base) move_back(*found);
@@ -121,7 +121,7 @@ cudaError_t CUDARTAPI cudaHostGetDevicePointer(void** device_pointer, void* poin
     require(device_pointer != nullptr && flags == 0, cudaErrorInvalidValue);
     const auto found = process().memory().find(pointer);
     require(found.has_value() && !found->is_on_device(), cudaErrorInvalidValue);
-    const bool is_seen = found->kind == memory_kind::host || found->device_base != found->base;
+    const bool is_seen = found->kind == allocation_kind::host || found->device_base != found->base;
     auto* const base = static_cast<char*>(is_seen ? found->device_base : move_to_hpe(*found));
     *device_pointer = base + (static_cast<char*>(pointer) - static_cast<char*>(found->base));
   });

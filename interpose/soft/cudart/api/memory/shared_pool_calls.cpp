@@ -86,7 +86,7 @@ cudaError_t CUDARTAPI cudaMemPoolExportPointer(cudaMemPoolPtrExportData* made, v
   return api_call(__func__, [&] {
     require(made != nullptr, cudaErrorInvalidValue);
     const pool_key key = process().pools().key_of_block(pointer);
-    *made = key.combine(process().ipc().export_memory(pointer, memory_kind::pool));
+    *made = key.combine(process().ipc().export_memory(pointer, allocation_kind::pool));
   });
 }
 
@@ -95,7 +95,7 @@ cudaError_t CUDARTAPI cudaMemPoolImportPointer(void** pointer, cudaMemPool_t poo
     require(pointer != nullptr && from != nullptr, cudaErrorInvalidValue);
     const hpeExport wanted = process().pools().key_of_imported(pool).separate(*from);
     try {
-      *pointer = process().ipc().open(wanted, process().pools().find(pool)->device(), memory_kind::pool);
+      *pointer = process().ipc().open(wanted, process().pools().find(pool)->device(), allocation_kind::pool);
     } catch (const failure& caught) {
       if (caught.code() != cudaErrorInvalidResourceHandle) throw;
       throw failure(cudaErrorInvalidValue,

@@ -19,13 +19,13 @@ class condition_table;
 
 /// The value that determines which body (graph) a conditional node runs. Kernels set the value through the condition's
 /// handle, which is the address of the value.
-class condition {
+class graph_condition {
  public:
-  condition(condition_table& table, std::uint32_t* value, unsigned initial, bool is_set_by_launches)
+  graph_condition(condition_table& table, std::uint32_t* value, unsigned initial, bool is_set_by_launches)
       : table_(table), value_(value), initial_(initial), is_set_by_launches_(is_set_by_launches) {}
-  ~condition();
-  condition(const condition&) = delete;
-  condition& operator=(const condition&) = delete;
+  ~graph_condition();
+  graph_condition(const graph_condition&) = delete;
+  graph_condition& operator=(const graph_condition&) = delete;
 
   cudaGraphConditionalHandle handle() const { return reinterpret_cast<cudaGraphConditionalHandle>(value_); }
   unsigned value() const { return *static_cast<const volatile std::uint32_t*>(value_); }
@@ -46,22 +46,22 @@ class condition_table {
  public:
   explicit condition_table(memory_table& memory) : memory_(memory) {}
 
-  std::shared_ptr<condition> make(unsigned initial, bool is_set_by_launches);
-  std::shared_ptr<condition> find(cudaGraphConditionalHandle handle) const;
+  std::shared_ptr<graph_condition> make(unsigned initial, bool is_set_by_launches);
+  std::shared_ptr<graph_condition> find(cudaGraphConditionalHandle handle) const;
 
  private:
-  friend class condition;
+  friend class graph_condition;
   void release(std::uint32_t* value);
 
   memory_table& memory_;
   mutable std::mutex mutex_;
   std::vector<std::uint32_t*> free_;
-  std::map<cudaGraphConditionalHandle, std::weak_ptr<condition>> known_;
+  std::map<cudaGraphConditionalHandle, std::weak_ptr<graph_condition>> known_;
 };
 
 class conditional_operation final : public branch_operation {
  public:
-  conditional_operation(std::shared_ptr<condition> decides, cudaGraphConditionalNodeType kind)
+  conditional_operation(std::shared_ptr<graph_condition> decides, cudaGraphConditionalNodeType kind)
       : decides_(std::move(decides)), kind_(kind) {}
 
   void begin_launch() const override { decides_->begin_launch(); }
@@ -69,7 +69,7 @@ class conditional_operation final : public branch_operation {
   bool is_loop() const noexcept override { return kind_ == cudaGraphCondTypeWhile; }
 
  private:
-  const std::shared_ptr<condition> decides_;
+  const std::shared_ptr<graph_condition> decides_;
   const cudaGraphConditionalNodeType kind_;
 };
 

@@ -19,20 +19,20 @@
 namespace hpe::cudart {
 
 class memory_table;
-class module;
+class cudart_module;
 
 /// A kernel of a module. Its address is the cudaKernel_t or cudaFunction_t of the program. Thread-safe.
 class kernel {
  public:
-  kernel(module& owner, std::string name, const void* host_function)
+  kernel(cudart_module& owner, std::string name, const void* host_function)
       : owner_(&owner), name_(std::move(name)), host_function_(host_function) {}
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const void* host_function() const noexcept { return host_function_; }
-  [[nodiscard]] module& owner() const noexcept { return *owner_; }
+  [[nodiscard]] cudart_module& owner() const noexcept { return *owner_; }
 
   /// Return the handle and the description of hpe's kernel. Both functions load the module if necessary. Both throw the
-  /// errors of module::handle, and cudaErrorInvalidDeviceFunction if the module has no kernel with this name.
+  /// errors of cudart_module::handle, and cudaErrorInvalidDeviceFunction if the module has no kernel with this name.
   [[nodiscard]] hpeKernel handle();
   [[nodiscard]] hpeKernelInfo info();
 
@@ -53,7 +53,7 @@ class kernel {
  private:
   void find();
 
-  module* const owner_;
+  cudart_module* const owner_;
   const std::string name_;
   const void* const host_function_;
   std::mutex mutex_;
@@ -67,7 +67,7 @@ class kernel {
 
 /// A variable of a module.
 struct variable {
-  module* owner = nullptr;
+  cudart_module* owner = nullptr;
   std::string name;
   const void* host_symbol = nullptr;  // the address of the host variable by which the program refers to this variable
   void** managed = nullptr;           // the program's pointer to a managed variable; null for other variables
@@ -80,19 +80,19 @@ struct memory_range {
 };
 
 /// Thread-safe.
-class module {
+class cudart_module {
  public:
   /// `containers` are fat binary containers in the program's memory; hpe links the PTX texts in these containers. The
   /// containers must outlive the module.
-  module(std::vector<const void*> containers, memory_table& memory) :memory_(memory),
-      containers_(std::move(containers)) {}
+  cudart_module(std::vector<const void*> containers, memory_table& memory)
+      : memory_(memory), containers_(std::move(containers)) {}
 
   /// `texts` are PTX texts, which hpe links.
-  module(std::vector<std::string> texts, memory_table& memory) :memory_(memory), texts_(std::move(texts)) {}
+  cudart_module(std::vector<std::string> texts, memory_table& memory) : memory_(memory), texts_(std::move(texts)) {}
 
-  ~module();
-  module(const module&) = delete;
-  module& operator=(const module&) = delete;
+  ~cudart_module();
+  cudart_module(const cudart_module&) = delete;
+  cudart_module& operator=(const cudart_module&) = delete;
 
   /// Loads the module if it is not loaded yet, and returns its handle. Prints the first failure on standard error.
   /// After a failure, every call throws: cudaErrorNoKernelImageForDevice if the module has no PTX, cudaErrorInvalidPtx

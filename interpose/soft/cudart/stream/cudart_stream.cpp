@@ -1,7 +1,7 @@
-// When a task is queued, stream::push collects the points for which the task waits, with the device's mutex locked. So
-// a task waits only for work that was queued before, and streams cannot wait for each other in a circle.
+// When a task is queued, cudart_stream::push collects the points for which the task waits, with the device's mutex
+// locked. So a task waits only for work that was queued before, and streams cannot wait for each other in a circle.
 
-#include "interpose/soft/cudart/stream/stream.h"
+#include "interpose/soft/cudart/stream/cudart_stream.h"
 
 #include <algorithm>
 #include <csignal>
@@ -58,7 +58,7 @@ std::uint64_t next_stream_id() {
 
 /// The calling thread's default streams, closed when the thread ends.
 struct thread_streams {
-  std::vector<std::shared_ptr<stream>> streams;
+  std::vector<std::shared_ptr<cudart_stream>> streams;
 
   thread_streams() = default;
   thread_streams(const thread_streams&) = delete;
@@ -79,11 +79,14 @@ struct device_order {
 
   const announce_work announce;
   std::mutex mutex;
-  std::vector<std::weak_ptr<stream>> streams;  // includes the legacy stream, and destroyed streams with unfinished work
+  std::vector<std::weak_ptr<cudart_stream>>
+      streams;  // includes the legacy stream, and destroyed streams with unfinished work
   std::atomic<cudaError_t> fault{cudaSuccess};
   std::atomic<int> capturing{0};  // the number of streams that are being captured
 
-  std::shared_ptr<announced_work> tell(const memory_uses& uses) const { return announce ? announce(uses) : nullptr; }
+  std::shared_ptr<announced_work> tell(const task_memory_uses& uses) const {
+    return announce ? announce(uses) : nullptr;
+  }
 
   void fail(cudaError_t error) {
     cudaError_t none = cudaSuccess;
@@ -121,17 +124,20 @@ struct device_order {
   }
 
   /// Returns the points of other streams for which new work on a stream must wait. Requires the mutex.
-  std::vector<point> before(const stream& self) {
+  std::vector<point> before(const cudart_stream& self) {
     switch (self.kind_) {
-      case stream_kind::legacy: return ends([](const stream& other) { return other.kind_ == stream_kind::blocking; });
-      case stream_kind::blocking: return ends([](const stream& other) { return other.kind_ == stream_kind::legacy; });
+      case stream_kind::legacy:
+        return ends([](const cudart_stream& other) { return other.kind_ == stream_kind::blocking; });
+      case stream_kind::blocking:
+        return ends([](const cudart_stream& other) { return other.kind_ == stream_kind::legacy; });
       case stream_kind::non_blocking: break;
     }
     return {};
   }
 };
 
-stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority)
+cudart_stream::cudart_stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags,
+                             int priority)
     : order_(std::move(order)),
       kind_(kind),
       device_(device),
@@ -139,7 +145,7 @@ stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device
       priority_(priority),
       id_(next_stream_id()) {}
 
-cudaError_t stream::push(std::function<void()> run, std::vector<point> after, point* end) {
+cudaError_t cudart_stream::push(std::function<void()> run, std::vector<point> after, point* end) {
   const std::scoped_lock order(order_->mutex);
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
   const std::scoped_lock lock(mutex_);
@@ -152,7 +158,7 @@ cudaError_t stream::push(std::function<void()> run, std::vector<point> after, po
   return cudaSuccess;
 }
 
-cudaError_t stream::enqueue(stream_task task, std::vector<point> after, point* end) {
+cudaError_t cudart_stream::enqueue(stream_task task, std::vector<point> after, point* end) {
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   if (in_host_function()) return cudaErrorNotPermitted;
   auto told = order_->tell(task.uses());
@@ -164,7 +170,7 @@ cudaError_t stream::enqueue(stream_task task, std::vector<point> after, point* e
   return push(std::move(run), std::move(after), end);
 }
 
-cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> task) {
+cudaError_t cudart_stream::enqueue_always(std::function<void(cudaError_t)> task) {
   if (in_host_function()) return cudaErrorNotPermitted;
   auto told = order_->tell({.host_code = true});
   auto run = [order = order_, task = std::move(task), told = std::move(told)] {
@@ -174,7 +180,7 @@ cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> task) {
   return push(std::move(run), {}, nullptr);
 }
 
-void stream::run_queue() {
+void cudart_stream::run_queue() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return !queue_.empty() || closed_; });
@@ -192,59 +198,59 @@ void stream::run_queue() {
   running_ = false;
 }
 
-std::vector<point> stream::last_points() {
+std::vector<point> cudart_stream::last_points() {
   const std::scoped_lock order(order_->mutex);
-  return order_->ends([this](const stream& other) {
+  return order_->ends([this](const cudart_stream& other) {
     return &other == this || (kind_ == stream_kind::legacy && other.kind_ == stream_kind::blocking);
   });
 }
 
-cudaError_t stream::synchronize() {
+cudaError_t cudart_stream::synchronize() {
   if (in_host_function()) return cudaErrorNotPermitted;
   wait_all(last_points());
   return order_->fault;
 }
 
-cudaError_t stream::query() {
+cudaError_t cudart_stream::query() {
   if (in_host_function()) return cudaErrorNotPermitted;
   const bool idle = last_points().empty();
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   return idle ? cudaSuccess : cudaErrorNotReady;
 }
 
-void stream::close() {
+void cudart_stream::close() {
   const std::scoped_lock lock(mutex_);
   closed_ = true;
   changed_.notify_one();
 }
 
-cudaError_t stream::fault() const { return order_->fault; }
+cudaError_t cudart_stream::fault() const { return order_->fault; }
 
-bool stream::closed() const {
+bool cudart_stream::closed() const {
   const std::scoped_lock lock(mutex_);
   return closed_;
 }
 
-std::shared_ptr<capture> stream::capturing() const {
+std::shared_ptr<capture> cudart_stream::capturing() const {
   const std::scoped_lock lock(mutex_);
   return capture_;
 }
 
-void stream::set_capturing(std::shared_ptr<capture> value) {
+void cudart_stream::set_capturing(std::shared_ptr<capture> value) {
   const std::scoped_lock lock(mutex_);
   order_->capturing += (value ? 1 : 0) - (capture_ ? 1 : 0);
   capture_.swap(value);
 }
 
-std::vector<std::shared_ptr<capture>> stream::captures_in_the_way() {
+std::vector<std::shared_ptr<capture>> cudart_stream::captures_in_the_way() {
   if (kind_ != stream_kind::legacy) return {};
-  return order_->captures([](const stream& other) { return other.kind_ == stream_kind::blocking; });
+  return order_->captures([](const cudart_stream& other) { return other.kind_ == stream_kind::blocking; });
 }
 
 device_streams::device_streams(int device, announce_work announce)
     : device_(device),
       order_(std::make_shared<device_order>(std::move(announce))),
-      legacy_(std::make_shared<stream>(order_, stream_kind::legacy, device, cudaStreamDefault, 0)) {
+      legacy_(std::make_shared<cudart_stream>(order_, stream_kind::legacy, device, cudaStreamDefault, 0)) {
   order_->streams.push_back(legacy_);
 }
 
@@ -255,7 +261,7 @@ device_streams::~device_streams() {
   }
 }
 
-std::shared_ptr<stream> device_streams::per_thread() {
+std::shared_ptr<cudart_stream> device_streams::per_thread() {
   thread_streams& mine = hpe::per_thread<thread_streams>::get();
   for (const auto& each : mine.streams) {
     if (each->order_ == order_) return each;
@@ -265,9 +271,9 @@ std::shared_ptr<stream> device_streams::per_thread() {
   return mine.streams.back();
 }
 
-std::shared_ptr<stream> device_streams::create(unsigned flags, int priority) {
+std::shared_ptr<cudart_stream> device_streams::create(unsigned flags, int priority) {
   const auto kind = (flags & cudaStreamNonBlocking) != 0 ? stream_kind::non_blocking : stream_kind::blocking;
-  auto made = std::make_shared<stream>(order_, kind, device_, flags, priority);
+  auto made = std::make_shared<cudart_stream>(order_, kind, device_, flags, priority);
   const std::scoped_lock lock(order_->mutex);
   order_->streams.push_back(made);
   return made;
@@ -278,14 +284,14 @@ cudaError_t device_streams::synchronize() {
   std::vector<point> ends;
   {
     const std::scoped_lock lock(order_->mutex);
-    ends = order_->ends([](const stream&) { return true; });
+    ends = order_->ends([](const cudart_stream&) { return true; });
   }
   wait_all(ends);
   return order_->fault;
 }
 
 std::vector<std::shared_ptr<capture>> device_streams::captures() {
-  return order_->captures([](const stream&) { return true; });
+  return order_->captures([](const cudart_stream&) { return true; });
 }
 
 cudaError_t device_streams::fault() const { return order_->fault; }

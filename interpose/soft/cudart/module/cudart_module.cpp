@@ -1,6 +1,6 @@
 // If loading a module has failed, later calls do not try again, because the cause is in the program's code.
 
-#include "interpose/soft/cudart/module/module.h"
+#include "interpose/soft/cudart/module/cudart_module.h"
 
 #include <algorithm>
 #include <string_view>
@@ -106,18 +106,18 @@ kernel::cluster_settings kernel::cluster() {
   return cluster_;
 }
 
-module::~module() {
+cudart_module::~cudart_module() {
   if (handle_ != nullptr) ::hpeModuleUnload(handle_);
 }
 
-hpeModule module::handle() {
+hpeModule cudart_module::handle() {
   const std::lock_guard lock(mutex_);
   require(failure_ == cudaSuccess, failure_);
   if (handle_ == nullptr) handle_ = load();
   return handle_;
 }
 
-hpeModule module::load() {
+hpeModule cudart_module::load() {
   bool is_read = false;
   try {
     if (texts_.empty()) texts_ = read_ptx(containers_);
@@ -136,7 +136,7 @@ hpeModule module::load() {
   }
 }
 
-std::vector<std::string> module::kernel_names() {
+std::vector<std::string> cudart_module::kernel_names() {
   static_cast<void>(handle());  // reads the texts
   const std::lock_guard lock(mutex_);
   std::vector<std::string> names;
@@ -151,30 +151,30 @@ std::vector<std::string> module::kernel_names() {
   return names;
 }
 
-std::string module::why_it_failed() {
+std::string cudart_module::why_it_failed() {
   const std::lock_guard lock(mutex_);
   return why_it_failed_;
 }
 
-memory_range module::enter(hpeModule loaded, const std::string& name, int device, bool is_managed) {
+memory_range cudart_module::enter(hpeModule loaded, const std::string& name, int device, bool is_managed) {
   memory_range range;
   require(::hpeModuleGetVariable(&range.address, &range.size, loaded, name.c_str(), device) == HPE_SUCCESS,
           cudaErrorInvalidSymbol);
   if (std::find(entered_.begin(), entered_.end(), range.address) == entered_.end()) {
-    const memory_kind kind = is_managed ? memory_kind::managed_variable : memory_kind::variable;
+    const allocation_kind kind = is_managed ? allocation_kind::managed_variable : allocation_kind::variable;
     memory_.add({.base = range.address, .size = range.size, .kind = kind, .device = device});
     entered_.push_back(range.address);
   }
   return range;
 }
 
-memory_range module::locate(const std::string& name, int device) {
+memory_range cudart_module::locate(const std::string& name, int device) {
   hpeModule const loaded = handle();
   const std::lock_guard lock(mutex_);
   return enter(loaded, name, device, false);
 }
 
-void module::unload() noexcept {
+void cudart_module::unload() noexcept {
   const std::lock_guard lock(mutex_);
   for (const void* const base : entered_) memory_.remove(base);
   entered_.clear();

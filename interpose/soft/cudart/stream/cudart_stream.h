@@ -25,14 +25,14 @@ enum class stream_kind {
 };
 
 class capture;
-struct device_order;  // shared by the streams of one device; defined in stream.cpp
+struct device_order;  // shared by the streams of one device; defined in cudart_stream.cpp
 
 /// A stream: runs tasks in order, in a thread that starts when the first task is queued and ends when close() has been
 /// called and the last task has run. A stream does not use devices itself; it only calls functions. Thread safe. Only
 /// device_streams constructs streams.
-class stream : public std::enable_shared_from_this<stream> {
+class cudart_stream : public std::enable_shared_from_this<cudart_stream> {
  public:
-  stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
+  cudart_stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
   /// Announces a task and queues it. The task runs after all earlier work of this stream, after the work on other
   /// streams for which CUDA's rules on default streams require it to wait, and after the points `after` are reached.
@@ -91,7 +91,7 @@ class stream : public std::enable_shared_from_this<stream> {
   const unsigned flags_;
   const int priority_;
   const std::uint64_t id_;
-  const std::shared_ptr<timeline> line_ = std::make_shared<timeline>();
+  const std::shared_ptr<stream_timeline> line_ = std::make_shared<stream_timeline>();
 
   mutable std::mutex mutex_;  // locked after the mutex of order_, never before it
   std::condition_variable changed_;
@@ -111,9 +111,10 @@ class device_streams {
   device_streams(const device_streams&) = delete;
   device_streams& operator=(const device_streams&) = delete;
 
-  std::shared_ptr<stream> legacy() const { return legacy_; }
-  std::shared_ptr<stream> per_thread();  ///< the calling thread's default stream, which exists until the thread ends
-  std::shared_ptr<stream> create(unsigned flags, int priority);
+  std::shared_ptr<cudart_stream> legacy() const { return legacy_; }
+  std::shared_ptr<cudart_stream>
+  per_thread();  ///< the calling thread's default stream, which exists until the thread ends
+  std::shared_ptr<cudart_stream> create(unsigned flags, int priority);
 
   /// Waits for all work queued so far on any stream, including destroyed streams. Returns the sticky error or
   /// cudaSuccess; inside a host function, returns cudaErrorNotPermitted without waiting.
@@ -127,7 +128,7 @@ class device_streams {
  private:
   const int device_;
   const std::shared_ptr<device_order> order_;
-  const std::shared_ptr<stream> legacy_;
+  const std::shared_ptr<cudart_stream> legacy_;
 };
 
 /// Exists while this thread runs a host function or a callback of a stream, which must not make CUDA calls.
