@@ -88,15 +88,15 @@ inline CUresult with_failures(CUresult result) {
 }
 
 // While this object exists, the trace shows that the thread waits in a call of the driver.
-class waiting_call : trace::awaited {
+class waiting_driver_call : trace::awaited {
  public:
-  explicit waiting_call(const char* entry, const void* handle = nullptr) noexcept
+  explicit waiting_driver_call(const char* entry, const void* handle = nullptr) noexcept
       : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
 };
 
 template <auto Entry, class... Context>
 CUresult CUDAAPI wait_for_context(Context... context) {
-  const waiting_call here("cuCtxSynchronize", context...);
+  const waiting_driver_call here("cuCtxSynchronize", context...);
   if (!queuing_threads::watched()) return with_failures((real.*Entry)(context...));
   queued_uses& uses = interposer::started()->queued();
   const std::uint64_t noted = uses.so_far();
@@ -112,7 +112,7 @@ CUresult CUDAAPI wait_for_context(Context... context) {
 // the program has one context.
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
-  const waiting_call here("cuStreamSynchronize", stream);
+  const waiting_driver_call here("cuStreamSynchronize", stream);
   if (!queuing_threads::watched()) return with_failures((real.*Entry)(stream));
   const CUstream waited = named(stream, Flavour);
   queued_uses& uses = interposer::started()->queued();
@@ -128,7 +128,7 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
 
 template <auto Entry>
 CUresult CUDAAPI wait_for_event(CUevent event) {
-  const waiting_call here("cuEventSynchronize", event);
+  const waiting_driver_call here("cuEventSynchronize", event);
   return with_failures((real.*Entry)(event));
 }
 

@@ -43,8 +43,8 @@ const char* hpe_name_to_open(const char* file) {
   const char* const slash = std::strrchr(file, '/');
   const char* const base = slash != nullptr ? slash + 1 : file;
   if (std::strncmp(base, "libcuda.so", std::strlen("libcuda.so")) != 0) return nullptr;
-  path driver_path;
-  path meant;
+  path_buffer driver_path;
+  path_buffer meant;
   if (!find_driver(wanted_driver(), driver_path)) return nullptr;
   if (std::strcmp(file, "libcuda.so.1") == 0) return own_file();
   if (slash == nullptr && !find_library(file, meant)) return nullptr;

@@ -38,7 +38,7 @@ bool is_library(const char* file) {
 // Whether a file is hpe's driver library for soft devices (interpose/soft/libcuda). That library is in the folder
 // cudart, next to the shim's folder.
 bool is_for_soft_devices(const char* file) {
-  path soft{};
+  path_buffer soft{};
   const char* const own = own_file();
   const char* const name = std::strrchr(own, '/');
   if (name == nullptr) return false;
@@ -52,7 +52,7 @@ bool is_another_library(const char* file) {
 }
 
 // Searches the folders that the linker would search for a dependency of the program, without the linker's cache.
-bool find_in_folders(const char* name, path& result) {
+bool find_in_folders(const char* name, path_buffer& result) {
   void* const program = next_open(nullptr, RTLD_LAZY | RTLD_NOLOAD);
   Dl_serinfo size{};
   if (program == nullptr || ::dlinfo(program, RTLD_DI_SERINFOSIZE, &size) != 0) return false;
@@ -88,7 +88,7 @@ struct cache_entry {
 constexpr std::int32_t x86_64_library = 0x0303;  // the flags of a 64-bit ELF library for the C library libc.so.6
 constexpr char cache_magic[] = "glibc-ld.so.cache1.1";
 
-bool find_in_text(const char* text, std::size_t bytes, const char* name, path& result) {
+bool find_in_text(const char* text, std::size_t bytes, const char* name, path_buffer& result) {
   if (bytes < sizeof(cache_head)) return false;
   const auto* const head = reinterpret_cast<const cache_head*>(text);
   if (std::memcmp(head->magic, cache_magic, sizeof head->magic) != 0) return false;
@@ -107,7 +107,7 @@ bool find_in_text(const char* text, std::size_t bytes, const char* name, path& r
   return false;
 }
 
-bool find_in_cache(const char* name, path& result) {
+bool find_in_cache(const char* name, path_buffer& result) {
   const int file = ::open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   struct stat about {};
@@ -137,11 +137,11 @@ const char* own_file() {
   return ::dladdr(reinterpret_cast<const void*>(&own_file), &about) != 0 ? about.dli_fname : "";
 }
 
-bool find_library(const char* name, path& result) {
+bool find_library(const char* name, path_buffer& result) {
   return find_in_folders(name, result) || find_in_cache(name, result);
 }
 
-bool find_driver(const char* wanted, path& result) {
+bool find_driver(const char* wanted, path_buffer& result) {
   if (*wanted == '\0') return find_library(driver_name, result);
   if (std::strlen(wanted) >= sizeof result.text || !is_another_library(wanted)) return false;
   std::strcpy(result.text, wanted);  // NOLINT: measured above

@@ -162,7 +162,7 @@ const char* wanted_driver() { return hpe_cuda_interpose()->driver; }
 void* driver() {
   void* found = the_driver.load(std::memory_order_acquire);
   if (found != nullptr) return found;
-  path file;
+  path_buffer file;
   if (!find_driver(wanted_driver(), file)) return nullptr;
   found = next_open(file.text, RTLD_NOW | RTLD_LOCAL);
   if (found == nullptr) return nullptr;
@@ -198,7 +198,7 @@ void* hpe_cuda_resolve(std::uint64_t index) {
 const char* hpe_cuda_driver_file() {
   using namespace hpe::cuda_shim;
   static constinit pthread_once_t once = PTHREAD_ONCE_INIT;
-  static constinit path file{};
+  static constinit path_buffer file{};
   static constinit bool found = false;
   // Uses pthread_once, because a static variable with a dynamic initial value would need a guard of the C++ library,
   // which the shim does not link.

@@ -30,7 +30,7 @@ template <class Make>
 taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   near_group* const ranks = near_group::of(comm);
   if (ranks == nullptr || !ranks->votes()) return std::nullopt;
-  plan mine;
+  collective_plan mine;
   auto used = near_group::memory::other;
   try {
     mine = make();
@@ -50,7 +50,7 @@ template <class Make>
 taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   near_group* const ranks = near_group::of_background(comm);
   if (ranks == nullptr) return std::nullopt;
-  plan mine = make();
+  collective_plan mine = make();
   static_cast<void>(mine.memory(ranks->size()));
   const auto who = ranks->next();
   // If the channel is ready, the messages begin before the program can free the datatypes.
@@ -69,8 +69,8 @@ taken carry(MPI_Comm comm, const call_form& form, Make&& make) {
 }
 
 // Returns this rank's plan for a call in which all ranks send a block to the root.
-plan gathering(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received, int root,
-               MPI_Comm comm) {
+collective_plan gathering(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received, int root,
+                          MPI_Comm comm) {
   require_root(comm, root);
   const bool here = is_root(comm, root);
   if (here && sendbuf == MPI_IN_PLACE) return {{}, received.without(root)};
@@ -78,7 +78,8 @@ plan gathering(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const 
 }
 
 // Returns this rank's plan for a call in which the root sends a block to each rank.
-plan scattering(const blocks& sent, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
+collective_plan scattering(const blocks& sent, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root,
+                           MPI_Comm comm) {
   require_root(comm, root);
   const bool here = is_root(comm, root);
   if (here && recvbuf == MPI_IN_PLACE) return {sent.without(root), {}};
@@ -87,8 +88,8 @@ plan scattering(const blocks& sent, void* recvbuf, int recvcount, MPI_Datatype r
 
 // Returns this rank's plan for a call in which each rank sends one block to all ranks. With MPI_IN_PLACE, this block is
 // in the receive buffer.
-plan gathering_in_all(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received,
-                      MPI_Comm comm) {
+collective_plan gathering_in_all(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received,
+                                 MPI_Comm comm) {
   if (sendbuf != MPI_IN_PLACE) return {blocks::shared(sendbuf, sendcount, sendtype), received};
   const int rank = rank_in(comm);
   return {received.block_of(rank).without(rank), received.without(rank)};
@@ -100,7 +101,7 @@ taken direct_alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype,
                       MPI_Datatype recvtype, MPI_Comm comm, call_form form) {
   if (sendbuf == MPI_IN_PLACE || is_small(recvcount, recvtype)) return std::nullopt;
   return carry(comm, form, [&] {
-    return plan{blocks::equal(sendbuf, sendcount, sendtype), blocks::equal(recvbuf, recvcount, recvtype)};
+    return collective_plan{blocks::equal(sendbuf, sendcount, sendtype), blocks::equal(recvbuf, recvcount, recvtype)};
   });
 }
 
@@ -109,8 +110,8 @@ taken direct_alltoallv(const void* sendbuf, const int* sendcounts, const int* sd
                        call_form form) {
   if (sendbuf == MPI_IN_PLACE) return std::nullopt;
   return carry(comm, form, [&] {
-    return plan{blocks::listed(sendbuf, sendcounts, sdispls, sendtype),
-                blocks::listed(recvbuf, recvcounts, rdispls, recvtype)};
+    return collective_plan{blocks::listed(sendbuf, sendcounts, sdispls, sendtype),
+                           blocks::listed(recvbuf, recvcounts, rdispls, recvtype)};
   });
 }
 
@@ -132,7 +133,7 @@ taken direct_allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtyp
 
 taken direct_bcast(void* buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, call_form form) {
   if (is_small(count, datatype)) return std::nullopt;
-  return carry(comm, form, [&]() -> plan {
+  return carry(comm, form, [&]() -> collective_plan {
     require_root(comm, root);
     const auto all = blocks::shared(buffer, count, datatype);
     if (is_root(comm, root)) return {all.without(root), {}};

@@ -85,7 +85,7 @@ void for_each_rank(const exchange& call, Visit visit) {
 
 }  // namespace
 
-void plan::post(exchange& call) const {
+void collective_plan::post(exchange& call) const {
   for_each_rank(call, [&](int r) {
     if (to.has(r)) call.receive(to.place(r), to.count(r), to.type(), r);
   });

@@ -67,7 +67,7 @@ class blocks {
   int left_out_ = any;
 };
 
-struct plan {
+struct collective_plan {
   blocks from;
   blocks to;
 

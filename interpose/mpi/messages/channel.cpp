@@ -31,15 +31,15 @@ void channel::close() {
   HPE_REAL(Cancel)(&listening_);
 }
 
-std::uint64_t channel::expect_answer(std::function<void(const answer&)> then) {
+std::uint64_t channel::expect_answer(std::function<void(const envelope_answer&)> then) {
   waiting_.emplace(next_sequence_, std::move(then));
   return next_sequence_++;
 }
 
-void channel::send(const answer& what, int rank) {
+void channel::send(const envelope_answer& what, int rank) {
   // An answer is so short that every transport sends it eagerly, but MPI may read its memory until the request has
   // completed. `then` keeps the memory until that time.
-  auto kept = std::make_shared<answer>(what);
+  auto kept = std::make_shared<envelope_answer>(what);
   progress& all = progress::of_process();
   progress::continuation then = [kept, &all](const MPI_Status&, int) {
     all.over();
@@ -62,7 +62,7 @@ int channel::new_tag() {
 void channel::listen() {
   progress::continuation then = [this](const MPI_Status&, int code) {
     if (code != MPI_SUCCESS) return;
-    const answer got = incoming_;
+    const envelope_answer got = incoming_;
     listen();
     if (auto found = waiting_.extract(got.sequence)) found.mapped()(got);
   };

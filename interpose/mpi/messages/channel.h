@@ -11,7 +11,7 @@
 
 namespace hpe::interpose::mpi {
 
-struct answer {
+struct envelope_answer {
   enum class verdict : std::uint32_t {
     chunks,       ///< the sender must send the payload in chunks, in messages with the tag `tag`
     unreachable,  ///< like `chunks`; in addition, this receiver cannot access the device memory that the sender offers
@@ -32,16 +32,16 @@ class channel {
   void close();
 
   /// Returns the sequence number for a new envelope. The channel calls `then` with the answer to this envelope.
-  [[nodiscard]] std::uint64_t expect_answer(std::function<void(const answer&)> then);
+  [[nodiscard]] std::uint64_t expect_answer(std::function<void(const envelope_answer&)> then);
   /// Replaces the function that the channel calls with the answer to an envelope.
-  void pass_on(std::uint64_t sequence, std::function<void(const answer&)> then) {
+  void pass_on(std::uint64_t sequence, std::function<void(const envelope_answer&)> then) {
     waiting_[sequence] = std::move(then);
   }
   /// Removes the function for an envelope that was not sent, or to which the receiver will send no answer.
   void forget(std::uint64_t sequence) { waiting_.erase(sequence); }
 
   /// Sends an answer to a rank in MPI_COMM_WORLD.
-  void send(const answer& what, int rank);
+  void send(const envelope_answer& what, int rank);
 
   /// Returns a tag that no other transfer to this process uses.
   [[nodiscard]] int new_tag();
@@ -49,10 +49,10 @@ class channel {
  private:
   void listen();
 
-  std::unordered_map<std::uint64_t, std::function<void(const answer&)>> waiting_;
+  std::unordered_map<std::uint64_t, std::function<void(const envelope_answer&)>> waiting_;
   std::uint64_t next_sequence_ = 1;
   int next_tag_ = 0;
-  answer incoming_;
+  envelope_answer incoming_;
   MPI_Request listening_{};
 };
 

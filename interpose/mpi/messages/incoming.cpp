@@ -334,7 +334,8 @@ void incoming::fetch_payload(const payload& what, asking may_ask) {
     if (now.gathered == nullptr) now.assembled = std::make_unique_for_overwrite<std::byte[]>(now.head.bytes);
     now.to = now.gathered != nullptr ? now.gathered.get() : now.assembled.get();
   }
-  if (!fetch_directly(may_ask)) fetch_chunks(now.taken ? answer::verdict::unreachable : answer::verdict::chunks);
+  if (!fetch_directly(may_ask))
+    fetch_chunks(now.taken ? envelope_answer::verdict::unreachable : envelope_answer::verdict::chunks);
 }
 
 // Starts a copy from the payload's rows directly to the rows of the receive buffer. Returns false if this is
@@ -432,10 +433,10 @@ bool incoming::fetch_directly(asking may_ask) {
 
 void incoming::tell_done(const payload& what) {
   if (what.taken) return offer_board::current()->done(what.head.sender, what.head.offered()->offer);
-  channel::of_process().send({what.head.sequence, answer::verdict::done}, what.head.sender);
+  channel::of_process().send({what.head.sequence, envelope_answer::verdict::done}, what.head.sender);
 }
 
-void incoming::fetch_chunks(answer::verdict verdict) {
+void incoming::fetch_chunks(envelope_answer::verdict verdict) {
   channel& answers = channel::of_process();
   const int tag = answers.new_tag();
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());

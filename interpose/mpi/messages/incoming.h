@@ -110,7 +110,7 @@ class incoming final : public message {
   [[nodiscard]] bool look_at_push();
   [[nodiscard]] static bool gives_up_push(const receive_phase::asked& now);
   [[nodiscard]] static bool sender_waits(const payload& what);
-  void fetch_chunks(answer::verdict verdict = answer::verdict::chunks);
+  void fetch_chunks(envelope_answer::verdict verdict = envelope_answer::verdict::chunks);
   static void tell_done(const payload& what);
   void fetched(const receive_phase::fetching& what, const std::optional<error>& failure);
   void conclude_payload(const std::optional<error>& failure);

@@ -85,7 +85,7 @@ int outgoing::start() {
   seeks_receive_ = offer_.has_value();
   envelope head;
   head.job_id = running.id;
-  head.sequence = sequence_ = answers.expect_answer([self](const answer& given) { self->answered(given); });
+  head.sequence = sequence_ = answers.expect_answer([self](const envelope_answer& given) { self->answered(given); });
   head.bytes = what_.rows.bytes();
   head.chunk = chunk_ = chunk_plan::chunk_for(what_.rows.bytes(), running.chunk);
   head.sender = running.rank;
@@ -265,16 +265,17 @@ void outgoing::withdraw() {
     all.over();
     all.owe(-1);
   };
-  channel::of_process().pass_on(sequence_, [kept, end, rank = what_.world_rank, chunk = chunk_](const answer& given) {
-    unmatched_sends::of_process().matched(given.sequence);
-    if (given.what == answer::verdict::done) return end();
-    send_in_chunks(kept->data(), {kept->size(), chunk, rank, given.tag},
-                   [kept, end](const std::optional<error>&) { end(); });
-  });
+  channel::of_process().pass_on(sequence_,
+                                [kept, end, rank = what_.world_rank, chunk = chunk_](const envelope_answer& given) {
+                                  unmatched_sends::of_process().matched(given.sequence);
+                                  if (given.what == envelope_answer::verdict::done) return end();
+                                  send_in_chunks(kept->data(), {kept->size(), chunk, rank, given.tag},
+                                                 [kept, end](const std::optional<error>&) { end(); });
+                                });
   part_over(MPI_SUCCESS, failure);
 }
 
-void outgoing::answered(const answer& given) {
+void outgoing::answered(const envelope_answer& given) {
   matched();
   // The send completes only when this rank's own copy from the program's buffer has ended, too.
   if (unasked_)
@@ -286,9 +287,9 @@ void outgoing::answered(const answer& given) {
   if (offer_) {
     offer_board* const board = offer_board::current();
     board->end(*std::exchange(offer_, std::nullopt));
-    if (given.what == answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
+    if (given.what == envelope_answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
   }
-  if (given.what == answer::verdict::done) return part_over(MPI_SUCCESS, std::nullopt);
+  if (given.what == envelope_answer::verdict::done) return part_over(MPI_SUCCESS, std::nullopt);
   if (!what_.rows.extent.is_one_row()) return send_packed(given.tag);
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   send_in_chunks(what_.from, {what_.rows.bytes(), chunk_, what_.world_rank, given.tag},

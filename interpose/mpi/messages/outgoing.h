@@ -66,7 +66,7 @@ class outgoing final : public message {
   void withdraw();
   [[nodiscard]] std::vector<std::byte> packed() const;
   void send_packed(int tag);
-  void answered(const answer& given);
+  void answered(const envelope_answer& given);
   void part_over(int code, const std::optional<error>& failure);
 
   arguments what_;
