@@ -62,19 +62,19 @@ class decided_stencil {
   decided_stencil()
       : model_(parse({hpe::ptx::test::read_file(HPE_PTX_PROGRAMS "/single_gpu.ptx")}), "stencil2D"), planner_(two()) {
     const auto bytes = static_cast<std::uint64_t>(parameters_.width) * parameters_.width * sizeof(float);
-    for (hpe::spread::allocation& a : arrays_) {
+    for (hpe::spread::kernel_array& a : arrays_) {
       a.bytes = bytes;
       a.granule = std::uint64_t{2} << 20;
       a.version = 1;
     }
     arrays_[0].address = parameters_.out;
     arrays_[1].address = parameters_.in;
-    for (hpe::spread::allocation& a : arrays_)
+    for (hpe::spread::kernel_array& a : arrays_)
       a.homes = hpe::spread::homes_under(planner_.first_place(bytes, a.granule), a, two().devices);
   }
 
   void decide() {
-    const hpe::spread::allocation* const all[] = {&arrays_[0], &arrays_[1]};
+    const hpe::spread::kernel_array* const all[] = {&arrays_[0], &arrays_[1]};
     static_cast<void>(planner_.decide(model_, {{512, 2048, 1}, {32, 8, 1}, &parameters_, sizeof parameters_}, all));
   }
   void forget() { planner_.forget(model_); }
@@ -91,7 +91,7 @@ class decided_stencil {
   } parameters_;
   hpe::spread::kernel_model model_;
   hpe::spread::planner planner_;
-  hpe::spread::allocation arrays_[2];
+  hpe::spread::kernel_array arrays_[2];
 };
 
 }  // namespace

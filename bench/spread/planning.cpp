@@ -35,7 +35,7 @@ class launches {
 
   const decision& decide(std::size_t out, std::size_t in, std::int32_t height = 16384, std::uint32_t rows = 2048) {
     parameters_ = {arrays_[out].address, arrays_[in].address, 16384, height};
-    const allocation* const all[] = {&arrays_[out], &arrays_[in]};
+    const kernel_array* const all[] = {&arrays_[out], &arrays_[in]};
     return planner_.decide(model_, {{512, rows, 1}, {32, 8, 1}, &parameters_, sizeof parameters_}, all);
   }
   void allocate_again(std::size_t n) {
@@ -56,7 +56,7 @@ class launches {
   } parameters_;
   kernel_model model_;
   planner planner_;
-  allocation arrays_[3];
+  kernel_array arrays_[3];
 };
 
 /// Decides launches of which nearly all have a new shape. Returns the planning time beyond the allowance, as a fraction

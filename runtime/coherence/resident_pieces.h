@@ -18,7 +18,7 @@ namespace hpe::coherence {
 struct mapped_range {
   byte_range range;
   std::uint16_t home = 0;
-  bool zero_copy = false;  ///< the memory is host memory (device::backing::zero_copy)
+  bool zero_copy = false;  ///< the memory is host memory (device::backing_kind::zero_copy)
 };
 
 /// A copy of a piece to the shadow that was made before the piece's memory is needed for other data.

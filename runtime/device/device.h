@@ -76,7 +76,7 @@ enum class contents : std::uint8_t {
 };
 
 /// Where the memory of a mapping is.
-enum class backing : std::uint8_t {
+enum class backing_kind : std::uint8_t {
   device,    ///< in the device's memory
   zero_copy  ///< in host memory, which kernels access over the link (CUDA calls such memory zero-copy memory)
 };
@@ -170,9 +170,9 @@ class device {
   /// takes none of the device's memory. This device and all devices that can access its memory can then use the range
   /// as device memory. Throws HPE_ERROR_OUT_OF_MEMORY and maps nothing if too little memory is free, and
   /// HPE_ERROR_NOT_SUPPORTED if the device cannot access host memory in this way.
-  virtual void map(void* address, std::size_t bytes, contents first, backing where) = 0;
+  virtual void map(void* address, std::size_t bytes, contents first, backing_kind where) = 0;
   void map(void* address, std::size_t bytes, contents first = contents::zeros) {
-    map(address, bytes, first, backing::device);
+    map(address, bytes, first, backing_kind::device);
   }
 
   /// Unmaps one range, or several neighbouring ranges, each exactly as it was mapped. For any other range, unmaps
@@ -254,7 +254,7 @@ class device_set {
   virtual std::uint32_t load_module(const std::string& path) = 0;
   /// Returns the kernel `name` of a module. Throws HPE_ERROR_NOT_FOUND if the module or the kernel does not exist.
   virtual kernel_id find_kernel(std::uint32_t module, const std::string& name) = 0;
-  /// The interface for modules of PTX (runtime/device/ptx_module.h); nullptr if the devices cannot run them.
+  /// The interface for modules of PTX (runtime/device/device_ptx_module.h); nullptr if the devices cannot run them.
   [[nodiscard]] virtual ptx_capability* ptx() noexcept { return nullptr; }
 
   /// Whether the point is reached. The point of a command is also reached if the command has failed. Costs about one

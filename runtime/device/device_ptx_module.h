@@ -58,14 +58,14 @@ struct ptx_contents {
 };
 
 /// A module of PTX, loaded on all devices of a set.
-class ptx_module {
+class device_ptx_module {
  public:
-  ptx_module() = default;
-  ptx_module(const ptx_module&) = delete;
-  ptx_module& operator=(const ptx_module&) = delete;
+  device_ptx_module() = default;
+  device_ptx_module(const device_ptx_module&) = delete;
+  device_ptx_module& operator=(const device_ptx_module&) = delete;
   /// Unloads the module from the devices. None of its kernels may be queued or running. The destructor uses the
   /// device_set, so the set must outlive the module.
-  virtual ~ptx_module() = default;
+  virtual ~device_ptx_module() = default;
 
   /// The number that identifies the module in device_set::find_kernel.
   [[nodiscard]] virtual std::uint32_t id() const noexcept = 0;
@@ -99,7 +99,7 @@ class ptx_capability {
   /// Loads texts of PTX as one module, and links the texts with each other. Throws HPE_ERROR_INVALID_ARGUMENT or
   /// HPE_ERROR_NOT_SUPPORTED if a text is wrong or uses a feature that hpe lacks, and on GPUs HPE_ERROR_NOT_FOUND if
   /// the driver cannot load the texts; the message describes the error.
-  virtual std::unique_ptr<ptx_module> load(std::vector<std::string> texts) = 0;
+  virtual std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) = 0;
 
   /// Returns the output of the kernels that have ended since the last call, in the order in which the kernels were
   /// queued. On GPUs, the driver prints the output itself, and the result is empty.

@@ -19,7 +19,7 @@ namespace hpe::fault {
 
 namespace {
 
-verdict on_fault(const os::access_violation& f) noexcept;
+fault_verdict on_fault(const os::access_violation& f) noexcept;
 
 // The object or function that resolves faults in this process. Its threads serve the address space in which they run.
 // They also serve a child made by vfork, which shares this address space. They do not serve a child made by fork, which
@@ -51,15 +51,15 @@ constinit installed<service*> coherent_memory;
 constinit installed<other_faults> other_memory;
 
 // If the processor does not report the kind of access, a write is the safe assumption.
-bool is_write(const os::access_violation& f) noexcept { return f.kind != os::access_kind::read; }
+bool is_write(const os::access_violation& f) noexcept { return f.kind != os::fault_access::read; }
 
-verdict offer_to_others(const os::access_violation& f) noexcept {
+fault_verdict offer_to_others(const os::access_violation& f) noexcept {
   const other_faults resolve = other_memory.server.load(std::memory_order_acquire);
-  if (resolve == nullptr || other_memory.inherited()) return verdict::not_ours;
+  if (resolve == nullptr || other_memory.inherited()) return fault_verdict::not_ours;
   return resolve(static_cast<std::byte*>(f.address), is_write(f));
 }
 
-verdict on_fault(const os::access_violation& f) noexcept {
+fault_verdict on_fault(const os::access_violation& f) noexcept {
   service* const to = coherent_memory.server.load(std::memory_order_acquire);
   auto* const address = static_cast<std::byte*>(f.address);
   if (to == nullptr || !to->covers(address)) return offer_to_others(f);
@@ -69,7 +69,7 @@ verdict on_fault(const os::access_violation& f) noexcept {
         .hex(reinterpret_cast<std::uintptr_t>(address))
         .text(" is memory of the parent process; a child made by fork cannot use it")
         .write();
-    return verdict::not_ours;
+    return fault_verdict::not_ours;
   }
   if (in_lane_thread()) {
     handler_line()
@@ -78,7 +78,7 @@ verdict on_fault(const os::access_violation& f) noexcept {
         .text(" at instruction ")
         .hex(reinterpret_cast<std::uintptr_t>(f.instruction))
         .write();
-    return verdict::not_ours;
+    return fault_verdict::not_ours;
   }
   return to->resolve(address, is_write(f));
 }

@@ -14,7 +14,7 @@ void handle_faults_with(service* to);
 
 /// Makes the signal handler call `resolve` in the faulting thread for faults outside the UVAS, before it passes them to
 /// the program's own signal action. For memory that hpe did not allocate (interpose/gpu).
-using other_faults = verdict (*)(std::byte* address, bool write) noexcept;
+using other_faults = fault_verdict (*)(std::byte* address, bool write) noexcept;
 void handle_other_faults_with(other_faults resolve);
 
 }  // namespace hpe::fault

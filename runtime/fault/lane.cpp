@@ -104,7 +104,7 @@ void lane::refuse_waiting() noexcept {
         .decimal(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(env_.patience).count()))
         .text(" s; limits are RLIMIT_DATA (ulimit -d), RLIMIT_AS (ulimit -v) and memory.max of the control group")
         .write();
-    r->answer(verdict::not_ours);
+    r->answer(fault_verdict::not_ours);
   }
   waiting_.clear();
 }
@@ -146,7 +146,7 @@ lane::outcome lane::serve(request& r) noexcept {
     log(log_level::error, "the data of {} cannot be brought to the host: {}", static_cast<void*>(r.address()),
         e.what());
   }
-  r.answer(verdict::not_ours);
+  r.answer(fault_verdict::not_ours);
   return outcome::answered;
 }
 
@@ -155,7 +155,7 @@ lane::outcome lane::try_to_serve(request& r) {
   // Since the fault, the address may have become part of another region. Only the lane of that region knows the
   // region's fetches.
   if (entry.region != 0 && !serves(entry.region)) {
-    r.answer(verdict::retry);
+    r.answer(fault_verdict::retry);
     return outcome::answered;
   }
   if (entry.region != 0) {
@@ -165,7 +165,7 @@ lane::outcome lane::try_to_serve(request& r) {
       return serve_locked(r, found, found.block_of(found.offset_of(r.address())));
   }
   log(log_level::error, "{}", explain_stray_access(r.address(), r.write(), env_.granules, env_.regions));
-  r.answer(verdict::not_ours);
+  r.answer(fault_verdict::not_ours);
   return outcome::answered;
 }
 
@@ -207,12 +207,12 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
   if (only_reads_saved) {
     open_saved(r, block);
-    wish.answer(verdict::retry);
+    wish.answer(fault_verdict::retry);
     return outcome::answered;
   }
   const auto behind = actions.open_write ? open_for_writing(r, block, event) : std::deque<block_run>();
   if (actions.open_read) open_for_reading(r, block);
-  wish.answer(verdict::retry);
+  wish.answer(fault_verdict::retry);
   upload_behind(r, behind);  // after the answer, so that the thread continues in the meantime
   return outcome::answered;
 }
@@ -241,12 +241,12 @@ void lane::open_saved(region& r, std::uint64_t block) {
   while (begin > all.begin && r.state(begin - 1) == block_state::host) --begin;
   const block_run run{begin, r.blocks().same_from(block, all.end).end};
   const block_run opened = kept_closed(r, run, false) ? block_run{block, block + 1} : run;
-  if (!env_.views.set(r, opened, os::access::read)) work::degrade_to_host(env_, r);
+  if (!env_.views.set(r, opened, os::page_protection::read)) work::degrade_to_host(env_, r);
 }
 
 void lane::open_for_reading(region& r, std::uint64_t block) {
   if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
-  if (!env_.views.set(r, {block, block + 1}, os::access::read)) work::degrade_to_host(env_, r);
+  if (!env_.views.set(r, {block, block + 1}, os::page_protection::read)) work::degrade_to_host(env_, r);
 }
 
 std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, block_event event) {
@@ -265,7 +265,7 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, blo
   r.transition({block, block + 1}, event);
   r.transition({block + 1, end}, block_event::host_write);
   if (!plan.open.empty()) expect_copies(r, {block, plan.open.end});
-  if (env_.views.set(r, {block, end}, os::access::read_write)) return std::move(plan.upload);
+  if (env_.views.set(r, {block, end}, os::page_protection::read_write)) return std::move(plan.upload);
   work::degrade_to_host(env_, r);
   return {};
 }

@@ -48,7 +48,7 @@ void lane::upload_behind(region& r, block_run run) {
       continue;  // no usable device memory; a launch that needs the blocks maps device memory and uploads the blocks
     if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::shadow_use::read)) continue;
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
-    if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
+    if (!env_.views.set(r, same, os::page_protection::read)) return work::degrade_to_host(env_, r);
     work::upload(env_, r, same, priority::rolling);
     r.set_rolled(same, true);
     counters::add(env_.count.blocks_rolled, same.end - same.begin);
@@ -204,7 +204,7 @@ void lane::give_up(const fetch& f, const char* why) {
     const std::uint64_t b = r.block_of(r.offset_of(w->address()));
     if (b < f.run.begin || b >= f.run.end) return false;
     log(log_level::error, "the data at {} cannot be brought to the host: {}", static_cast<void*>(w->address()), why);
-    w->answer(verdict::not_ours);
+    w->answer(fault_verdict::not_ours);
     return true;
   });
 }
@@ -220,16 +220,17 @@ void lane::complete(const fetch& f) {
   r.mutex.assert_held();
   // Neighbouring blocks with the same protection are protected in one call.
   block_run same;
-  os::access allowed = os::access::none;
+  os::page_protection allowed = os::page_protection::none;
   bool mappings_left = true;
   const auto open_run = [&] {
-    if (allowed != os::access::none) mappings_left = mappings_left && env_.views.set(r, same, allowed);
+    if (allowed != os::page_protection::none) mappings_left = mappings_left && env_.views.set(r, same, allowed);
   };
   for (std::uint64_t b = f.run.begin; b < f.run.end; ++b) {
     if (!owns(f, b)) continue;
     const bool write = wanted_for_writing(r, b) && may_overwrite_shadow(r, b) && !kept_closed(r, {b, b + 1}, true);
     r.transition({b, b + 1}, write ? block_event::fetched_for_write : block_event::fetched);
-    const os::access its = !write && r.reader.is_marker(b) ? os::access::none : work::access_for(r.state(b));
+    const os::page_protection its =
+        !write && r.reader.is_marker(b) ? os::page_protection::none : work::access_for(r.state(b));
     if (b != same.end || its != allowed) {
       open_run();
       same = {b, b};
@@ -252,7 +253,7 @@ void lane::answer_those_in(region& r, block_run run) {
     // The view may have been opened for a thread that executes announced work and therefore does not wait for
     // announcements.
     if (!open || (w->waits_for_announced() && kept_closed(r, {b, b + 1}, w->write(), true))) return false;
-    w->answer(verdict::retry);
+    w->answer(fault_verdict::retry);
     return true;
   });
 }

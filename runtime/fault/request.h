@@ -17,7 +17,7 @@
 
 namespace hpe::fault {
 
-using verdict = os::fault_verdict;
+using os::fault_verdict;
 
 /// `Memory` is os::hardware, or a model of os::hardware with which a test tries all interleavings of the steps.
 template <class Memory>
@@ -38,8 +38,8 @@ class basic_request {
     return (word_.load(std::memory_order_relaxed) & announced_bit) != 0;
   }
   /// Answers the request, so that the thread continues. The lane must not use the request afterwards.
-  void answer(verdict v) noexcept {
-    const std::uint64_t next = v == verdict::retry ? retry_it : refuse_it;
+  void answer(fault_verdict v) noexcept {
+    const std::uint64_t next = v == fault_verdict::retry ? retry_it : refuse_it;
     change([&](std::uint64_t word) { return phase(word) == abandoned ? freed(word) : with(word, next); });
   }
 
@@ -62,10 +62,10 @@ class basic_request {
   }
 
   /// Returns the answer; nullopt if there is no answer yet; `retry` if the request was taken back.
-  [[nodiscard]] std::optional<verdict> answered(ticket mine) const noexcept {
+  [[nodiscard]] std::optional<fault_verdict> answered(ticket mine) const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
-    if (phase(word) == refuse_it && same(word, mine)) return verdict::not_ours;
-    return waited_for(word, mine) ? std::nullopt : std::optional(verdict::retry);
+    if (phase(word) == refuse_it && same(word, mine)) return fault_verdict::not_ours;
+    return waited_for(word, mine) ? std::nullopt : std::optional(fault_verdict::retry);
   }
 
   /// Sleeps until the request is answered or taken back.

@@ -107,8 +107,8 @@ bool request_board::take_back_what_is_left(pid_t me) noexcept {
   return any;
 }
 
-verdict request_board::wait_for_answer(request& wish, request::ticket mine) noexcept {
-  std::optional<verdict> result = wish.answered(mine);
+fault_verdict request_board::wait_for_answer(request& wish, request::ticket mine) noexcept {
+  std::optional<fault_verdict> result = wish.answered(mine);
   if (const unsigned limit = patient_threads(); !result && limit != 0) {
     const auto now = clock::now();
     const auto end = now + patience;
@@ -124,13 +124,13 @@ verdict request_board::wait_for_answer(request& wish, request::ticket mine) noex
   return *result;
 }
 
-verdict request_board::ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced) noexcept {
+fault_verdict request_board::ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced) noexcept {
   const auto [index, ticket] = post(address, write, waits_for_announced);
   lanes_[lane].posted[index / word_bits].fetch_or(std::uint64_t{1} << (index % word_bits), std::memory_order_release);
   lanes_[lane].gate->ring();
 
   request& wish = slots_[index].wish;
-  const verdict result = wait_for_answer(wish, ticket);
+  const fault_verdict result = wait_for_answer(wish, ticket);
   if (wish.leave(ticket)) {
     freed_.fetch_add(1);
     if (slotless_.load() != 0) os::futex_wake_all(freed_);

@@ -43,7 +43,7 @@ class request_board {
   /// at the same time, some of them first wait for a slot. If a thread leaves the wait by a long jump, or ends, its
   /// request remains on the board. The thread's next call of ask(), or another thread that finds no free slot, takes
   /// the request back.
-  verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
+  fault_verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
 
   /// Appends the requests that were posted to a lane since the last call. Each request is returned only once, to one
   /// lane. Only the thread of lane `lane` may call this function. Does not throw if the list has capacity for
@@ -71,7 +71,7 @@ class request_board {
 
   posted_request post(std::byte* address, bool write, bool waits_for_announced) noexcept;
   bool take_back_what_is_left(pid_t me) noexcept;
-  static verdict wait_for_answer(request& wish, request::ticket mine) noexcept;
+  static fault_verdict wait_for_answer(request& wish, request::ticket mine) noexcept;
 
   std::array<request_slot, slot_count> slots_;
   std::vector<lane_state> lanes_;

@@ -47,14 +47,14 @@ std::string service::words_for_touch(const void* of, std::uint64_t address, std:
   return touch + "its data, or for work that was announced";
 }
 
-verdict service::resolve(std::byte* address, bool write) noexcept {
+fault_verdict service::resolve(std::byte* address, bool write) noexcept {
   trace::measured measure(trace::way::touch, 0, address);
   coherence::announced_thread& thread = coherence::this_announced_thread();
   thread.used_a_view = thread.at_work;
   const unsigned lane = env_.granules.find(address).region % lanes_.size();
   const trace::awaited here({words_for_touch, this, reinterpret_cast<std::uintptr_t>(address), write ? 1U : 0U});
-  const verdict result = board_->ask(lane, address, write, !thread.at_work);
-  if (result != verdict::retry) measure.forget();
+  const fault_verdict result = board_->ask(lane, address, write, !thread.at_work);
+  if (result != fault_verdict::retry) measure.forget();
   return result;
 }
 

@@ -35,7 +35,7 @@ class service {
   /// The signal handler calls this in the faulting thread, for an address that covers() accepts. Returns `retry` when
   /// the thread can repeat the access; `not_ours` if a lane has found no allocation at the address, or cannot bring the
   /// data to the host.
-  verdict resolve(std::byte* address, bool write) noexcept;
+  fault_verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
   /// Returns the text that trace::awaited reports about a touch. `of`: the service.

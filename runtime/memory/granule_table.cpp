@@ -16,7 +16,7 @@ namespace {
 os::reservation reserve_table(const uvas_layout& layout) {
   const std::size_t bytes = round_up(layout.size() / granule_size * sizeof(granule_entry), os::page_size());
   os::reservation table((layout.base + 2 * layout.size()) / os::page_size() * os::page_size(), bytes, os::page_size());
-  HPE_REQUIRE(os::protect(table.data(), bytes, os::access::read_write), HPE_ERROR_INITIALIZATION,
+  HPE_REQUIRE(os::protect(table.data(), bytes, os::page_protection::read_write), HPE_ERROR_INITIALIZATION,
               "no memory for the table of {} granules", layout.size() / granule_size);
   return table;
 }

@@ -90,7 +90,7 @@ uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned devic
       shadow_(os::create_memory_file("hpe-shadow", layout_.size())) {
   layout_.base = reinterpret_cast<std::uintptr_t>(view_.data());
   set_aside(view_.data(), view_.size());
-  os::map_file(alias_.data(), alias_.size(), os::access::none, shadow_.get(), 0);
+  os::map_file(alias_.data(), alias_.size(), os::page_protection::none, shadow_.get(), 0);
   set_aside(alias_.data(), alias_.size());
 } catch (const error& e) {
   if (e.status() == HPE_ERROR_INITIALIZATION) throw;
@@ -116,12 +116,12 @@ std::byte* uvas::segment_begin(segment_kind kind, unsigned device) const noexcep
 void uvas::open_alias(const void* p, std::size_t bytes) {
   const std::uint64_t begin = offset(p) / opened_at_once * opened_at_once;
   const std::uint64_t end = round_up(offset(p) + bytes + opened_ahead, opened_at_once);
-  HPE_REQUIRE(
-      os::protect(alias_.data() + begin, std::min<std::uint64_t>(end, alias_.size()) - begin, os::access::read_write),
-      HPE_ERROR_SYSTEM, "mprotect failed for lack of mappings; raise vm.max_map_count");
+  HPE_REQUIRE(os::protect(alias_.data() + begin, std::min<std::uint64_t>(end, alias_.size()) - begin,
+                          os::page_protection::read_write),
+              HPE_ERROR_SYSTEM, "mprotect failed for lack of mappings; raise vm.max_map_count");
 }
 
-void uvas::map_view(void* p, std::size_t bytes, os::access allowed) {
+void uvas::map_view(void* p, std::size_t bytes, os::page_protection allowed) {
   open_alias(p, bytes);
   os::map_file(p, bytes, allowed, shadow_.get(), offset(p));
   try {
@@ -147,7 +147,7 @@ bool uvas::close_view(void* p, std::size_t bytes) noexcept {
   // The process has too many mappings. Closing the view merges its many mappings into one, so that unmap() may succeed.
   // If the range still cannot be unmapped, a closed view is sufficient.
   const bool closed = insist([&] {
-    HPE_REQUIRE(os::protect(p, bytes, os::access::none), HPE_ERROR_SYSTEM,
+    HPE_REQUIRE(os::protect(p, bytes, os::page_protection::none), HPE_ERROR_SYSTEM,
                 "mprotect of {} bytes failed for lack of mappings; raise vm.max_map_count", bytes);
   });
   return unmap() || closed;
@@ -159,16 +159,16 @@ bool uvas::unmap_view(void* p, std::size_t bytes) noexcept {
 }
 
 void uvas::map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset) {
-  os::map_file(p, bytes, os::access::none, file, file_offset);
+  os::map_file(p, bytes, os::page_protection::none, file, file_offset);
   set_aside(p, bytes);
-  os::map_file(alias(p), bytes, os::access::read_write, file, file_offset);
+  os::map_file(alias(p), bytes, os::page_protection::read_write, file, file_offset);
   set_aside(alias(p), bytes);
 }
 
 bool uvas::unmap_foreign(void* p, std::size_t bytes) noexcept {
   const bool closed = close_view(p, bytes);
   return insist([&] {
-           os::map_file(alias(p), bytes, os::access::none, shadow_.get(), offset(p));
+           os::map_file(alias(p), bytes, os::page_protection::none, shadow_.get(), offset(p));
            set_aside(alias(p), bytes);
          }) &&
          closed;

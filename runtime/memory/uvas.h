@@ -68,7 +68,7 @@ class uvas {
   /// Maps the shadow into the view, at the offset of p, for this process but not for children made by fork, and opens
   /// the alias. If map_view throws, nothing is mapped. Core files contain the views of host memory, and all other views
   /// of up to 16 MiB.
-  void map_view(void* p, std::size_t bytes, os::access allowed);
+  void map_view(void* p, std::size_t bytes, os::page_protection allowed);
 
   /// Makes core files include all views that the program may read now. Safe in a signal handler.
   void keep_views_in_core() const noexcept { os::include_readable_in_core(view_.data(), view_.size()); }

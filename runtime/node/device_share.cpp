@@ -102,7 +102,7 @@ device_share::device_share(std::string group, const std::string& device, std::ui
               "HPE_SHARE=\"{}\": {} processes share this device already; more are not possible", group_,
               share_page::most_processes);
   memory_ = os::reservation(0, size_of_page(), os::page_size());
-  os::map_file(memory_.data(), memory_.size(), os::access::read_write, file_.get(), 0);
+  os::map_file(memory_.data(), memory_.size(), os::page_protection::read_write, file_.get(), 0);
   page_ = reinterpret_cast<share_page*>(memory_.data());
   std::uint32_t used = page_->used.load();
   while (used <= index_ && !page_->used.compare_exchange_weak(used, index_ + 1)) {

@@ -59,7 +59,7 @@ std::optional<exported> read(const export_page& page, const export_table::key& w
 
 export_table::export_table()
     : file_(os::create_memory_file("hpe-exports", size_of_table())), memory_(0, size_of_table(), os::page_size()) {
-  os::map_file(memory_.data(), memory_.size(), os::access::read_write, file_.get(), 0);
+  os::map_file(memory_.data(), memory_.size(), os::page_protection::read_write, file_.get(), 0);
   page_ = reinterpret_cast<export_page*>(memory_.data());
   page_->stamp.store(stamp);
 }
@@ -107,7 +107,7 @@ export_view::export_view(const os::file_descriptor& file) : memory_(0, size_of_t
   HPE_REQUIRE(::fstat(file.get(), &found) == 0 && static_cast<std::size_t>(found.st_size) == size_of_table(),
               HPE_ERROR_SYSTEM,
               "the exporting process uses another build of hpe; use the same build in both processes");
-  os::map_file(memory_.data(), memory_.size(), os::access::read, file.get(), 0);
+  os::map_file(memory_.data(), memory_.size(), os::page_protection::read, file.get(), 0);
   page_ = reinterpret_cast<const export_page*>(memory_.data());
   HPE_REQUIRE(page_->stamp.load() == stamp, HPE_ERROR_SYSTEM,
               "the exporting process uses another build of hpe; use the same build in both processes");

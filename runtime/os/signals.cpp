@@ -146,16 +146,16 @@ constexpr greg_t fetch_bit = 1 << 4;
 
 access_violation describe(const siginfo_t* info, const ucontext_t* context) noexcept {
   const auto& registers = context->uc_mcontext.gregs;
-  access_kind kind = access_kind::read;
-  if ((registers[REG_ERR] & write_bit) != 0) kind = access_kind::write;
-  if ((registers[REG_ERR] & fetch_bit) != 0) kind = access_kind::execute;
+  fault_access kind = fault_access::read;
+  if ((registers[REG_ERR] & write_bit) != 0) kind = fault_access::write;
+  if ((registers[REG_ERR] & fetch_bit) != 0) kind = fault_access::execute;
   return {info->si_addr, kind, reinterpret_cast<const void*>(registers[REG_RIP])};
 }
 
 #else
 
 access_violation describe(const siginfo_t* info, const ucontext_t*) noexcept {
-  return {info->si_addr, access_kind::unknown, nullptr};
+  return {info->si_addr, fault_access::unknown, nullptr};
 }
 
 #endif
@@ -223,7 +223,7 @@ void on_segv(int /*signal*/, siginfo_t* info, void* context) {
   if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
     const access_violation refused = describe(info, interrupted);
     const int saved = errno;
-    const bool again = refused.kind != access_kind::execute &&
+    const bool again = refused.kind != fault_access::execute &&
                        current_entry.load(std::memory_order_acquire)(refused) == fault_verdict::retry;
     errno = saved;
     if (again) return;

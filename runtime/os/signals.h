@@ -15,13 +15,13 @@
 
 namespace hpe::os {
 
-enum class access_kind : std::uint8_t { unknown, read, write, execute };
+enum class fault_access : std::uint8_t { unknown, read, write, execute };
 
 /// An access that failed because of the page's protection or because no page is mapped.
 struct access_violation {
   void* address = nullptr;
-  access_kind kind = access_kind::unknown;  ///< unknown where the processor does not report it
-  const void* instruction = nullptr;        ///< nullptr if not known
+  fault_access kind = fault_access::unknown;  ///< unknown where the processor does not report it
+  const void* instruction = nullptr;          ///< nullptr if not known
 };
 
 enum class fault_verdict : std::uint8_t {

@@ -25,11 +25,11 @@ constexpr int advise_collapse = 25;
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-int protection_bits(access allowed) noexcept {
+int protection_bits(page_protection allowed) noexcept {
   switch (allowed) {
-    case access::none: return PROT_NONE;
-    case access::read: return PROT_READ;
-    case access::read_write: break;
+    case page_protection::none: return PROT_NONE;
+    case page_protection::read: return PROT_READ;
+    case page_protection::read_write: break;
   }
   return PROT_READ | PROT_WRITE;
 }
@@ -96,7 +96,7 @@ reservation::~reservation() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
-void map_file(void* address, std::size_t size, access allowed, int memory_file, std::uint64_t offset) {
+void map_file(void* address, std::size_t size, page_protection allowed, int memory_file, std::uint64_t offset) {
   if (::mmap(address, size, protection_bits(allowed), MAP_SHARED | MAP_FIXED | MAP_NORESERVE, memory_file,
              static_cast<off_t>(offset)) == MAP_FAILED)
     throw_system_error(fmt::format("mmap of {} bytes of a memory file", size));
@@ -106,7 +106,7 @@ void unmap_to_reserved(void* address, std::size_t size) {
   if (reserve(address, size, MAP_FIXED) == nullptr) throw_system_error(fmt::format("mmap, to unmap {} bytes", size));
 }
 
-bool protect(void* address, std::size_t size, access allowed) {
+bool protect(void* address, std::size_t size, page_protection allowed) {
   if (::mprotect(address, size, protection_bits(allowed)) == 0) return true;
   if (errno == ENOMEM) return false;
   throw_system_error(fmt::format("mprotect of {} bytes at {}", size, address));

@@ -14,7 +14,7 @@ namespace hpe::os {
 [[nodiscard]] std::size_t page_size() noexcept;
 
 /// The accesses that the program may make to mapped pages.
-enum class access : std::uint8_t { none, read, read_write };
+enum class page_protection : std::uint8_t { none, read, read_write };
 
 /// Creates an anonymous file of the given size, which no other process can open by name. The system allocates a page of
 /// the file when the page is first touched, and removes the file when its last descriptor is closed and its last
@@ -45,7 +45,7 @@ class reservation {
 };
 
 /// Maps a part of a memory file over address space that the caller owns, as a shared mapping.
-void map_file(void* address, std::size_t size, access allowed, int memory_file, std::uint64_t offset);
+void map_file(void* address, std::size_t size, page_protection allowed, int memory_file, std::uint64_t offset);
 
 /// Drops the mappings in owned address space, which is reserved and unusable afterwards.
 void unmap_to_reserved(void* address, std::size_t size);
@@ -53,7 +53,7 @@ void unmap_to_reserved(void* address, std::size_t size);
 /// Changes the program's access to the pages. Returns false if the operating system allows no further mapping (ENOMEM).
 /// Parts of the range may then have changed, but protect() can be called for the range again. Safe in a signal handler
 /// unless it throws.
-[[nodiscard]] bool protect(void* address, std::size_t size, access allowed);
+[[nodiscard]] bool protect(void* address, std::size_t size, page_protection allowed);
 
 /// Hints for a call of protect() that must be fast. set_apart, called before protect(), makes a separate mapping of
 /// some pages of a memory file; protect() changes a separate mapping in half the time. rejoin, called after protect(),

@@ -42,13 +42,13 @@ bool launch::is_possible() const {
   return true;
 }
 
-device_number allocation::home_of(std::uint64_t offset) const {
+device_number kernel_array::home_of(std::uint64_t offset) const {
   const auto after = std::upper_bound(homes.begin(), homes.end(), offset,
                                       [](std::uint64_t at, const home_run& run) { return at < run.last; });
   return after == homes.end() ? (homes.empty() ? host : homes.back().home) : after->home;
 }
 
-bool block_range::contains(const dimension& block) const {
+bool subgrid::contains(const dimension& block) const {
   for (std::size_t a = 0; a < block.size(); ++a)
     if (block[a] < first[a] || block[a] - first[a] >= count[a]) return false;
   return true;
@@ -61,7 +61,7 @@ cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& parts_al
     for (std::uint32_t y = 0; y < parts_along[1]; ++y) {
       for (std::uint32_t x = 0; x < parts_along[0]; ++x) {
         const std::array<std::uint32_t, 3> at{x, y, z};
-        block_range part;
+        subgrid part;
         for (std::size_t a = 0; a < grid.size(); ++a) {
           part.first[a] = static_cast<std::uint32_t>(std::uint64_t{grid[a]} * at[a] / parts_along[a]);
           part.count[a] =
@@ -91,17 +91,17 @@ cut whole_grid(const dimension& grid, std::uint32_t devices, device_number on) {
   return result;
 }
 
-std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices) {
+std::vector<home_run> homes_under(const array_placement& p, const kernel_array& a, std::uint32_t devices) {
   std::vector<home_run> runs;
   switch (p.how) {
-    case placement::kind::stay:
-    case placement::kind::replicated: return a.homes;
-    case placement::kind::one: append_run(runs, {0, a.bytes, p.home}); break;
-    case placement::kind::parts:
+    case array_placement::kind::stay:
+    case array_placement::kind::replicated: return a.homes;
+    case array_placement::kind::one: append_run(runs, {0, a.bytes, p.home}); break;
+    case array_placement::kind::parts:
       for (std::uint32_t d = 0; d < devices; ++d)
         append_run(runs, {std::min(p.bounds[d], a.bytes), std::min(p.bounds[d + 1], a.bytes), static_cast<int>(d)});
       break;
-    case placement::kind::cyclic:
+    case array_placement::kind::cyclic:
       for (std::uint64_t at = 0, n = 0; at < a.bytes; at += p.run, ++n)
         append_run(runs, {at, std::min(at + p.run, a.bytes), static_cast<device_number>(n % devices)});
       break;
@@ -109,20 +109,20 @@ std::vector<home_run> homes_under(const placement& p, const allocation& a, std::
   return runs;
 }
 
-std::string words_of(const placement& p) {
+std::string words_of(const array_placement& p) {
   switch (p.how) {
-    case placement::kind::stay: return "as it is";
-    case placement::kind::one: return fmt::format("on device {}", p.home);
-    case placement::kind::parts: return fmt::format("in {} parts", p.bounds.size() - 1);
-    case placement::kind::cyclic: return fmt::format("dealt out in runs of {}", words_of_bytes(p.run));
-    case placement::kind::replicated: break;
+    case array_placement::kind::stay: return "as it is";
+    case array_placement::kind::one: return fmt::format("on device {}", p.home);
+    case array_placement::kind::parts: return fmt::format("in {} parts", p.bounds.size() - 1);
+    case array_placement::kind::cyclic: return fmt::format("dealt out in runs of {}", words_of_bytes(p.run));
+    case array_placement::kind::replicated: break;
   }
   return "a copy on each device";
 }
 
 bool decision::gives_homes() const {
   return std::any_of(arrays.begin(), arrays.end(), [](const array_decision& a) {
-    return a.move_to.how != placement::kind::stay && a.move_to.how != placement::kind::replicated;
+    return a.move_to.how != array_placement::kind::stay && a.move_to.how != array_placement::kind::replicated;
   });
 }
 

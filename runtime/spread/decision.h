@@ -11,17 +11,17 @@
 namespace hpe::spread {
 
 /// The blocks with first <= index < first + count along each axis.
-struct block_range {
+struct subgrid {
   dimension first{0, 0, 0}, count{0, 0, 0};
   [[nodiscard]] std::uint64_t blocks() const { return std::uint64_t{count[0]} * count[1] * count[2]; }
   [[nodiscard]] bool contains(const dimension& block) const;
-  bool operator==(const block_range&) const = default;
+  bool operator==(const subgrid&) const = default;
 };
 
 /// The parts of a grid: each block is in exactly one part.
 struct cut {
   std::array<std::uint32_t, 3> parts_along{1, 1, 1};  // the number of parts along each axis
-  std::vector<block_range> parts;                     // by device; a part may have no blocks
+  std::vector<subgrid> parts;                         // by device; a part may have no blocks
   [[nodiscard]] bool is_spread() const { return parts_along[0] * parts_along[1] * parts_along[2] > 1; }
 };
 
@@ -35,7 +35,7 @@ struct cut {
 /// Returns a cut that leaves the whole grid on one device.
 [[nodiscard]] cut whole_grid(const dimension& grid, std::uint32_t devices, device_number on);
 
-struct placement {
+struct array_placement {
   enum class kind : std::uint8_t {
     stay,        // the array stays in its present memory; also for host memory and arrays that cannot move
     one,         // the memory of device `home` contains the whole array
@@ -47,14 +47,14 @@ struct placement {
   device_number home = 0;
   std::vector<std::uint64_t> bounds;
   std::uint64_t run = 0;
-  bool operator==(const placement&) const = default;
+  bool operator==(const array_placement&) const = default;
 };
 
 /// Returns the homes of an allocation's bytes under a placement. For the placements stay and replicated, these are the
 /// present homes.
-[[nodiscard]] std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices);
+[[nodiscard]] std::vector<home_run> homes_under(const array_placement& p, const kernel_array& a, std::uint32_t devices);
 /// Returns the description of a placement for reports, for example "in 4 parts".
-[[nodiscard]] std::string words_of(const placement& p);
+[[nodiscard]] std::string words_of(const array_placement& p);
 
 /// One of the plans that the planner compared, and the predicted time of this plan.
 struct alternative {
@@ -68,7 +68,7 @@ struct alternative {
 
 /// The decision about one pointer of the kernel (kernel_model::pointers).
 struct array_decision {
-  placement move_to;         // the placement to establish before this launch; `stay` for no move
+  array_placement move_to;   // the placement to establish before this launch; `stay` for no move
   bool use_replica = false;  // whether each device reads its own replica of the array
 };
 

@@ -9,7 +9,7 @@ namespace hpe::spread {
 
 using namespace ptx::analysis;
 
-footprint::footprint(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays)
+footprint::footprint(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays)
     : kernel_(kernel),
       arrays_(arrays),
       bounds_(kernel.analysis(), dimensions_of(l.grid), dimensions_of(l.block),
@@ -44,7 +44,7 @@ std::string footprint::find_obstacle() const {
   return {};
 }
 
-std::vector<used_bytes> footprint::of(const block_range& blocks) {
+std::vector<used_bytes> footprint::of(const subgrid& blocks) {
   ptx::dimensions last = dimensions_of(blocks.first);
   last.x += blocks.count[0] - 1;
   last.y += blocks.count[1] - 1;
@@ -71,7 +71,7 @@ std::vector<used_bytes> footprint::of(const block_range& blocks) {
 
 std::vector<used_bytes> footprint::of(const part_of_devices& part) {
   std::vector<used_bytes> all;
-  for (const block_range& each : part) {
+  for (const subgrid& each : part) {
     if (each.blocks() == 0) continue;
     const std::vector<used_bytes> own = of(each);
     all.insert(all.end(), own.begin(), own.end());
@@ -82,7 +82,7 @@ std::vector<used_bytes> footprint::of(const part_of_devices& part) {
 void footprint::add(const access& a, const address_form& f) {
   const auto pointer = kernel_.pointer_of(f);
   if (!pointer || arrays_[*pointer] == nullptr) return;
-  const allocation& array = *arrays_[*pointer];
+  const kernel_array& array = *arrays_[*pointer];
   used_bytes used{*pointer, 0, array.bytes, a.what != access_kind::read};
   if (const integer_range address = bounds_.of(f.whole);
       a.bytes != 0 && address.lies_in(range_of_bits(64, false)) && bounds_.assumptions_hold(f.assumes)) {
@@ -116,7 +116,7 @@ class cutter {
  public:
   cutter(footprint& memory, const part_of_devices& whole, function_ref<double(const std::vector<used_bytes>&)> load)
       : memory_(memory), whole_(whole), load_(load) {
-    for (const block_range& each : whole)
+    for (const subgrid& each : whole)
       if (each.blocks() > 0)
         for (std::size_t a = 0; a < most_.size(); ++a) most_[a] = std::min(most_[a], each.count[a]);
   }

@@ -22,7 +22,7 @@ struct used_bytes {
 
 /// A part of a launch: by device, the blocks that the device runs. All devices run at the same time. A range may have
 /// no blocks.
-using part_of_devices = std::vector<block_range>;
+using part_of_devices = std::vector<subgrid>;
 
 /// The footprint of one launch: an upper bound of the bytes of the arrays that blocks may access. The bound is not
 /// valid if the kernel leaves an array through the array's pointer. (traffic.h estimates the bytes that blocks actually
@@ -31,7 +31,7 @@ class footprint {
  public:
   /// `arrays`: by pointer, the allocation; null for memory that the footprint should ignore. All arguments and the
   /// launch's parameters must outlive the object. The launch must have all parameters of the kernel.
-  footprint(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
+  footprint(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays);
 
   /// Returns why the footprint is unknown, as a clause that begins with "it"; empty if the footprint is known. Callers
   /// may call of() only if the result is empty.
@@ -41,7 +41,7 @@ class footprint {
   [[nodiscard]] bool leaves_arrays() const { return leaves_arrays_; }
   /// Returns the bytes that `blocks` may access: at most one range for each pointer, in ascending order of pointers.
   /// The range is the whole array if the analysis finds no bounds.
-  [[nodiscard]] std::vector<used_bytes> of(const block_range& blocks);
+  [[nodiscard]] std::vector<used_bytes> of(const subgrid& blocks);
   /// Returns the bytes that the blocks of all devices may access.
   [[nodiscard]] std::vector<used_bytes> of(const part_of_devices& part);
 
@@ -50,7 +50,7 @@ class footprint {
   void add(const ptx::analysis::access& a, const ptx::analysis::address_form& f);
 
   const kernel_model& kernel_;
-  const std::span<const allocation* const> arrays_;
+  const std::span<const kernel_array* const> arrays_;
   ptx::analysis::bounds bounds_;
   ptx::analysis::evaluator numbers_;
   std::vector<std::int64_t> counters_;

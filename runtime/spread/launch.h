@@ -25,8 +25,9 @@ struct home_run {
   bool operator==(const home_run&) const = default;
 };
 
-/// An allocation, and the homes of its bytes. Several pointers of one launch may point into the same allocation.
-struct allocation {
+/// An array of a kernel: an allocation, and the homes of its bytes. Several pointers of one launch may point into the
+/// same allocation.
+struct kernel_array {
   std::uint64_t address = 0, bytes = 0;
   std::uint64_t granule = 0;    // the unit, in bytes, in which homes can change; 0 if the allocation cannot move
   std::vector<home_run> homes;  // in ascending order, without gaps; adjacent runs have different homes

@@ -4,7 +4,7 @@ namespace hpe::spread {
 
 namespace {
 
-std::string content_of(const allocation& a) {
+std::string content_of(const kernel_array& a) {
   std::string content;
   append(content, a.bytes);
   append(content, a.granule);
@@ -18,11 +18,11 @@ std::string content_of(const allocation& a) {
 
 }  // namespace
 
-layout_table::number layout_table::of_homes(const allocation& a) {
+layout_table::number layout_table::of_homes(const kernel_array& a) {
   return numbers_.try_emplace(content_of(a), static_cast<number>(numbers_.size()) + 1).first->second;
 }
 
-layout_table::number layout_table::of(const allocation* a) {
+layout_table::number layout_table::of(const kernel_array* a) {
   if (a == nullptr) return 0;
   const auto [found, is_new] = known_.try_emplace(a->address);
   if (is_new || found->second.version != a->version) found->second = {a->version, of_homes(*a)};

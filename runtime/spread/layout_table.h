@@ -17,9 +17,9 @@ class layout_table {
 
   /// Returns the number of an allocation's layout; 0 for null. Computes the number again only if the allocation's
   /// version has changed.
-  [[nodiscard]] number of(const allocation* a);
+  [[nodiscard]] number of(const kernel_array* a);
   /// Returns the number of the layout of a planned allocation. Ignores the address and the version.
-  [[nodiscard]] number of_homes(const allocation& a);
+  [[nodiscard]] number of_homes(const kernel_array& a);
   /// Call this when the allocation is freed.
   void forget(std::uint64_t address) { known_.erase(address); }
   /// Returns whether the table has more layouts than it should store. The caller then replaces the table by a new one.

@@ -65,9 +65,9 @@ double remote_bytes(const uses& u, const std::vector<home_run>& homes, std::uint
 
 /// Chooses the bounds between the devices' parts so that as many bytes as possible are in the memory of the device that
 /// uses them. A bound is halfway between the last use by one device and the first use by the next.
-placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
-  placement p;
-  p.how = placement::kind::parts;
+array_placement parts_for(const uses& u, const kernel_array& a, std::uint32_t devices) {
+  array_placement p;
+  p.how = array_placement::kind::parts;
   p.bounds.push_back(0);
   const std::uint64_t end = (a.bytes + a.granule - 1) / a.granule * a.granule;
   for (std::uint32_t d = 1; d < devices; ++d) {
@@ -99,9 +99,9 @@ placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
 
 }  // namespace
 
-placement best_place(const placed_allocation& a, const traffic& t, const cut& c, const machine& m) {
-  const allocation& what = *a.what;
-  placement best;
+array_placement best_place(const placed_allocation& a, const traffic& t, const cut& c, const machine& m) {
+  const kernel_array& what = *a.what;
+  array_placement best;
   if (what.granule == 0) return best;
   const uses u = uses_of(a, t, c);
   if (u.all == 0) return best;
@@ -109,39 +109,39 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
       what.is_replicated && a.may_replicate && c.is_spread() ? 0 : remote_bytes(u, what.homes, m.devices);
   double remote = now;
   const double enough = 0.01 * u.all;  // another placement must save more remote bytes than this number
-  const auto consider = [&](const placement& p, double of) {
+  const auto consider = [&](const array_placement& p, double of) {
     if (of + enough >= remote) return;
     remote = of;
     best = p;
   };
-  placement one;
-  one.how = placement::kind::one;
+  array_placement one;
+  one.how = array_placement::kind::one;
   one.home = static_cast<device_number>(std::max_element(u.by_device.begin(), u.by_device.end()) - u.by_device.begin());
   consider(one, u.all - u.by_device[static_cast<std::size_t>(one.home)]);
   if (!c.is_spread()) return best;
-  const placement parts = parts_for(u, what, m.devices);
+  const array_placement parts = parts_for(u, what, m.devices);
   consider(parts, remote_bytes(u, homes_under(parts, what, m.devices), m.devices));
   for (const traffic::stride& s : t.strides) {
     if (!is_used_by(a, s.pointer) || s.bytes % (m.devices * what.granule) != 0 || s.bytes >= what.bytes) continue;
-    placement cyclic;
-    cyclic.how = placement::kind::cyclic;
+    array_placement cyclic;
+    cyclic.how = array_placement::kind::cyclic;
     cyclic.run = s.bytes / m.devices;
     consider(cyclic, remote_bytes(u, homes_under(cyclic, what, m.devices), m.devices));
   }
   // If only a halo is remote, replicas of the whole array are not worthwhile.
   if (a.may_replicate && what.bytes <= m.replica_bytes && remote > 0.05 * u.all) {
-    placement replicated;
-    replicated.how = placement::kind::replicated;
+    array_placement replicated;
+    replicated.how = array_placement::kind::replicated;
     consider(replicated, 0);
   }
   return best;
 }
 
-double bytes_to_copy(const allocation& a, const machine& m) {
+double bytes_to_copy(const kernel_array& a, const machine& m) {
   return a.is_replicated ? 0 : static_cast<double>(a.bytes) * (m.devices - 1);
 }
 
-move_work work_of_move(const allocation& a, const std::vector<home_run>& homes) {
+move_work work_of_move(const kernel_array& a, const std::vector<home_run>& homes) {
   move_work all;
   std::size_t at = 0;
   for (const home_run& old : a.homes) {
@@ -197,12 +197,12 @@ std::optional<move_price> move_price::from_text(const std::string& text) {
   return found;
 }
 
-placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m) {
+array_placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m) {
   constexpr std::uint64_t granules_of_each = 4;
-  placement p;
-  p.how = placement::kind::one;
+  array_placement p;
+  p.how = array_placement::kind::one;
   if (m.devices == 1 || bytes < granules_of_each * m.devices * granule) return p;
-  p.how = placement::kind::parts;
+  p.how = array_placement::kind::parts;
   const std::uint64_t granules = (bytes + granule - 1) / granule;
   for (std::uint32_t d = 0; d <= m.devices; ++d) p.bounds.push_back(granules * d / m.devices * granule);
   return p;

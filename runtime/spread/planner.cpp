@@ -73,10 +73,10 @@ struct planner::outlook {
   bool was_measured = false;  // whether alone.reason mentions measured launches
   double stake =
       0;  // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
-  [[nodiscard]] move& to(way w) { return moves[static_cast<std::size_t>(w)]; }
+  [[nodiscard]] move& to(launch_way w) { return moves[static_cast<std::size_t>(w)]; }
   /// Returns whether moving the arrays to several devices is predicted to make the launch faster.
   [[nodiscard]] bool may_be_spread() {
-    return to(way::spread).seconds > 0 && to(way::spread).seconds < worth_while * alone.seconds;
+    return to(launch_way::spread).seconds > 0 && to(launch_way::spread).seconds < worth_while * alone.seconds;
   }
 };
 
@@ -142,7 +142,7 @@ double planner::seconds_now() {
 
 planner::planner(const machine& m, const sample_size& size, when_planned when, clock now)
     : machine_(m), size_(size), when_(when), now_(std::move(now)) {
-  home_.how = placement::kind::one;
+  home_.how = array_placement::kind::one;
   home_.home = std::max(m.alone, 0);
 }
 planner::~planner() = default;
@@ -188,7 +188,7 @@ planner::known_case& planner::add_case(known_kernel& kernel, const query& q) {
 
 planner::account& planner::account_of(known_kernel& kernel, const query& q) {
   std::vector<std::uint64_t> addresses;
-  for (const allocation* const a : q.arrays)
+  for (const kernel_array* const a : q.arrays)
     if (a != nullptr && a->granule > 0) addresses.push_back(a->address);
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
@@ -219,16 +219,16 @@ planner::outlook planner::make_outlook(const query& q, const sampled& traffic, d
   result.stay = plans.decision_for(now, q.kernel);
   result.alone = plans.decision_for(plans.on_one_device(), q.kernel);
   const plan* best = &now;
-  for (const way w : {way::alone, way::spread}) {
-    const plan* const moved = plans.fastest_with_moves(w == way::spread);
+  for (const launch_way w : {launch_way::alone, launch_way::spread}) {
+    const plan* const moved = plans.fastest_with_moves(w == launch_way::spread);
     if (moved == nullptr) continue;
     result.to(w) = {plans.decision_for(*moved, q.kernel), moved->seconds, moved->work, moved->copy_seconds, 0};
     if (moved->seconds < worth_while * best->seconds) best = moved;
   }
   const plan& copied = plans.with_copies(now);
   if (best == &now && &copied != &now)
-    result.to(way::spread) = {plans.decision_for(copied, q.kernel), copied.seconds, copied.work, copied.copy_seconds,
-                              (1 - worth_while) * now.seconds};
+    result.to(launch_way::spread) = {plans.decision_for(copied, q.kernel), copied.seconds, copied.work,
+                                     copied.copy_seconds, (1 - worth_while) * now.seconds};
   result.stake = std::max(0.0, plans.seconds_elsewhere(best->how) - best->predicted.seconds);
   return result;
 }
@@ -244,7 +244,7 @@ std::string planner::key_of(const std::string& key_of_traffic, const std::vector
 planner::outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q) {
   std::string key = q.key_of_traffic();
   std::vector<std::uint32_t> layouts;
-  for (const allocation* const a : q.arrays) layouts.push_back(layouts_.of(a));
+  for (const kernel_array* const a : q.arrays) layouts.push_back(layouts_.of(a));
   const double uses = c.of->uses_expected;
   std::string lying = key_of(key, layouts, uses);
   if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) return found->second.get();
@@ -297,8 +297,8 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
 void planner::expect(known_kernel& kernel, const query& q, const decision& move, double uses) {
   const auto traffic = kernel.samples.find(q.key_of_traffic());
   if (traffic == kernel.samples.end()) return;
-  std::vector<allocation> after(q.arrays.size());
-  std::vector<const allocation*> arrays(q.arrays.size());
+  std::vector<kernel_array> after(q.arrays.size());
+  std::vector<const kernel_array*> arrays(q.arrays.size());
   std::vector<std::uint32_t> layouts;
   for (std::size_t n = 0; n < q.arrays.size(); ++n) {
     if (q.arrays[n] != nullptr) {
@@ -320,29 +320,29 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
 }
 
 // Returns `alone` if the plan does not spread the launch; otherwise the measured times decide.
-way planner::choose(account& a, outlook& now) {
-  if (!now.stay.is_spread()) return way::alone;
-  if (a.is_try) return way::spread;
+launch_way planner::choose(account& a, outlook& now) {
+  if (!now.stay.is_spread()) return launch_way::alone;
+  if (a.is_try) return launch_way::spread;
   const way_record::prediction predicted{now.alone.seconds, now.stay.seconds};
-  const way chosen = a.record->choose(predicted);
-  if (chosen == way::alone && !std::exchange(now.was_measured, true))
-    now.alone.reason =
-        fmt::format("launches over several devices were measured to be {:.2f} times as fast as on one device",
-                    a.record->expected(way::alone, predicted) / a.record->expected(way::spread, predicted));
+  const launch_way chosen = a.record->choose(predicted);
+  if (chosen == launch_way::alone && !std::exchange(now.was_measured, true))
+    now.alone.reason = fmt::format(
+        "launches over several devices were measured to be {:.2f} times as fast as on one device",
+        a.record->expected(launch_way::alone, predicted) / a.record->expected(launch_way::spread, predicted));
   return chosen;
 }
 
-planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
+planner::wish planner::wish_of(account& a, outlook& now, launch_way chosen) {
   way_record& r = *a.record;
-  const double stays = r.expected(chosen, chosen == way::spread ? now.stay.seconds : now.alone.seconds);
+  const double stays = r.expected(chosen, chosen == launch_way::spread ? now.stay.seconds : now.alone.seconds);
   wish best;
   double fastest = stays;
-  for (const way w : {way::alone, way::spread}) {
+  for (const launch_way w : {launch_way::alone, launch_way::spread}) {
     outlook::move& m = now.to(w);
     if (m.seconds == 0) continue;
     // If no launch on one device was measured, the correction for spread launches applies, because launches do the same
     // work in both ways.
-    const double expected = r.expected(w == way::alone && r.count(w) == 0 ? chosen : w, m.seconds);
+    const double expected = r.expected(w == launch_way::alone && r.count(w) == 0 ? chosen : w, m.seconds);
     if (m.least_loss > 0 && w == chosen && best.what == nullptr) {
       best = {&m, std::max(stays - expected, m.least_loss)};
     } else if (expected < worth_while * fastest) {
@@ -351,16 +351,16 @@ planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
     }
   }
   // Try again to spread a launch whose arrays are on one device because spread launches were slower than predicted.
-  outlook::move& spread = now.to(way::spread);
-  if (best.what == nullptr && chosen == way::alone && r.count(way::spread) > 0 && now.may_be_spread() &&
-      r.may_try(moves_of_a_try * spread.price(machine_.moves) + r.expected(way::spread, spread.seconds)))
+  outlook::move& spread = now.to(launch_way::spread);
+  if (best.what == nullptr && chosen == launch_way::alone && r.count(launch_way::spread) > 0 && now.may_be_spread() &&
+      r.may_try(moves_of_a_try * spread.price(machine_.moves) + r.expected(launch_way::spread, spread.seconds)))
     best = {&spread, spread.price(machine_.moves), true};
   return best;
 }
 
 // Asks the caller to measure this launch, if the result may change later decisions.
-void planner::measure(account& a, outlook& now, way how, double spread) {
-  if (how == way::alone && !now.stay.is_spread() && !now.may_be_spread()) return;
+void planner::measure(account& a, outlook& now, launch_way how, double spread) {
+  if (how == launch_way::alone && !now.stay.is_spread() && !now.may_be_spread()) return;
   const bool is_try = std::exchange(a.is_try, false);
   if (!is_try && !a.record->is_due(how)) return;
   if (measurement_.record != a.record) measurement_.record = a.record;
@@ -405,8 +405,8 @@ const decision& planner::wait_without_plan(known_kernel& k, account& a, const qu
   return unplanned_;
 }
 
-const decision& planner::decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
-                                const start_cost* start) {
+const decision& planner::decide(const kernel_model& kernel, const launch& l,
+                                std::span<const kernel_array* const> arrays, const start_cost* start) {
   const query q{kernel, l, arrays};
   known_kernel& k = known(kernel);
   known_case* c = find_case(k, q);
@@ -432,17 +432,17 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
     if (c->now == nullptr) return unplanned();
   }
   outlook& now = *c->now;
-  const way chosen = choose(a, now);
+  const launch_way chosen = choose(a, now);
   ++a.launches;
   const wish wished = c->stays ? wish{} : wish_of(a, now, chosen);
-  if (start != nullptr && (chosen == way::spread || (wished.what != nullptr && wished.what->how.is_spread()))) {
-    const double gain = chosen == way::spread ? a.record->expected(way::alone, now.alone.seconds) -
-                                                    a.record->expected(way::spread, now.stay.seconds)
-                                              : 0;
+  if (start != nullptr && (chosen == launch_way::spread || (wished.what != nullptr && wished.what->how.is_spread()))) {
+    const double gain = chosen == launch_way::spread ? a.record->expected(launch_way::alone, now.alone.seconds) -
+                                                           a.record->expected(launch_way::spread, now.stay.seconds)
+                                                     : 0;
     a.gain = gain + wished.loss;
     // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
-    if (a.record->count(way::alone) != 1) count_wait(k, a.gain, *start);
-    measure(a, now, way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(way::spread).seconds);
+    if (a.record->count(launch_way::alone) != 1) count_wait(k, a.gain, *start);
+    measure(a, now, launch_way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;
   }
   if (wished.what == nullptr) {
@@ -456,12 +456,12 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
     a.is_try = wished.is_try;
     // The caller does not measure a launch that moves arrays to other homes, because later launches do not repeat the
     // move. The caller measures a launch that only copies arrays, because the copies recur.
-    if (a.asked == nullptr) measure(a, now, way::spread, move.how.seconds + move.price(machine_.moves));
+    if (a.asked == nullptr) measure(a, now, launch_way::spread, move.how.seconds + move.price(machine_.moves));
     expect(k, q, move.how, a.uses_expected);
     return move.how;
   }
-  if (chosen == way::alone) {
-    measure(a, now, chosen, now.stay.is_spread() ? now.stay.seconds : now.to(way::spread).seconds);
+  if (chosen == launch_way::alone) {
+    measure(a, now, chosen, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;
   }
   measure(a, now, chosen, now.stay.seconds);
@@ -485,7 +485,7 @@ bool planner::is_due(account& a, const wish& wished) {
   return a.lost >= price;
 }
 
-const placement* planner::stays(const allocation& array) {
+const array_placement* planner::stays(const kernel_array& array) {
   if (array.granule == 0 || machine_.alone < 0) return nullptr;
   const std::vector<home_run> home{{0, array.bytes, machine_.alone}};
   const move_work back = work_of_move(array, home);

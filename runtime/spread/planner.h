@@ -9,7 +9,7 @@
 /// the time of the move. A launch for which the present placement is best reduces the accumulated loss of the launches
 /// that would gain from another placement. Therefore a program that alternates between kernels does not move arrays
 /// back and forth: an array keeps the placement that is best for the kernel with the largest gain. Moving an array that
-/// was never written (allocation::is_empty) costs nothing if machine::moves_empty_arrays_free is set.
+/// was never written (kernel_array::is_empty) costs nothing if machine::moves_empty_arrays_free is set.
 ///
 /// A plan takes milliseconds to compute. Therefore all launches of a kernel with the same shape and the same layouts of
 /// the arrays use one plan, even if the addresses differ. If parameters other than pointers change, hpe plans again
@@ -65,7 +65,7 @@ class planner {
   /// assumes that the bytes behind a pointer without an allocation are distributed evenly over the memories of the
   /// devices. `start` is null if the kernel is ready for launches over several devices. Otherwise `start` is the cost
   /// of the first such launch; the decision is then one device, and no array moves to several devices.
-  const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+  const decision& decide(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays,
                          const start_cost* start = nullptr);
   /// Returns whether the caller should make the kernel of the last decision ready for several devices, because its
   /// launches on one device have lost as much time as the start costs.
@@ -75,7 +75,7 @@ class planner {
   /// the launch.
   struct measurement {
     std::shared_ptr<way_record> record;
-    way how = way::alone;
+    launch_way how = launch_way::alone;
     way_record::prediction predicted;
     bool is_on_trial = false;  // whether too few launches of this way have been measured for a judgement
     /// See way_record::took.
@@ -88,7 +88,7 @@ class planner {
   /// Call this for each array of a launch that no plan can spread and that therefore runs on device machine::alone. The
   /// planner assumes that the launch reads the array once. Returns the placement to which the array should move before
   /// the launch; null if the array stays.
-  [[nodiscard]] const placement* stays(const allocation& array);
+  [[nodiscard]] const array_placement* stays(const kernel_array& array);
   /// Returns whether launches have lost time because of the placement of movable arrays.
   [[nodiscard]] bool has_losses() const { return !unhappy_.empty(); }
 
@@ -101,7 +101,7 @@ class planner {
   void forget(const kernel_model& kernel);
 
   /// See placing.h.
-  [[nodiscard]] placement first_place(std::uint64_t bytes, std::uint64_t granule) const {
+  [[nodiscard]] array_placement first_place(std::uint64_t bytes, std::uint64_t granule) const {
     return spread::first_place(bytes, granule, machine_);
   }
 
@@ -137,13 +137,13 @@ class planner {
   const decision& without_plan(const account& of, const query& q);
   /// Returns how a launch runs if its arrays do not move: spread as planned, or on one device if measurements show that
   /// one device is faster.
-  [[nodiscard]] static way choose(account& a, outlook& now);
+  [[nodiscard]] static launch_way choose(account& a, outlook& now);
   /// Returns the move that would make the launch faster, judged by predictions and measured launches.
-  [[nodiscard]] wish wish_of(account& a, outlook& now, way chosen);
+  [[nodiscard]] wish wish_of(account& a, outlook& now, launch_way chosen);
   /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes.
   [[nodiscard]] bool is_due(account& a, const wish& wished);
   /// `spread`: the predicted seconds of a spread launch.
-  void measure(account& a, outlook& now, way how, double spread);
+  void measure(account& a, outlook& now, launch_way how, double spread);
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
   void settle(std::span<const std::uint64_t> addresses, double stake);
   void count_wait(known_kernel& kernel, double loss, const start_cost& start);
@@ -165,8 +165,8 @@ class planner {
   // By address: arrays of launches that no plan can spread.
   std::unordered_map<std::uint64_t, std::unique_ptr<account>> residents_;
   std::unordered_map<std::uint64_t, std::vector<account*>>
-      unhappy_;     // by address of an allocation: the accounts with a loss
-  placement home_;  // the placement of arrays of launches that no plan can spread
+      unhappy_;           // by address of an allocation: the accounts with a loss
+  array_placement home_;  // the placement of arrays of launches that no plan can spread
   layout_table layouts_;
   decision unplanned_;
   measurement measurement_;   // for the latest launch that the caller must measure

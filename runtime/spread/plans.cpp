@@ -52,12 +52,13 @@ std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std:
 }
 
 bool plan::moves_arrays() const {
-  return std::any_of(moves.begin(), moves.end(), [](const placement& m) { return m.how != placement::kind::stay; });
+  return std::any_of(moves.begin(), moves.end(),
+                     [](const array_placement& m) { return m.how != array_placement::kind::stay; });
 }
 
 comparison_of_plans::comparison_of_plans(const kernel_model& kernel, const launch& l,
-                                         std::span<const allocation* const> arrays, const traffic& t, const machine& m,
-                                         double launches_of_a_copy)
+                                         std::span<const kernel_array* const> arrays, const traffic& t,
+                                         const machine& m, double launches_of_a_copy)
     : arrays_(arrays), machine_(m), traffic_(t), launches_of_a_copy_(launches_of_a_copy) {
   for (std::uint32_t p = 0; p < arrays.size(); ++p) {
     if (arrays[p] == nullptr) {
@@ -95,7 +96,7 @@ cost comparison_of_plans::cost_of(const plan& p) const {
 }
 
 void comparison_of_plans::add(const cut& c, const std::string& name) {
-  plan now{name, c, std::vector<placement>(allocations_.size()), {}, {}, {}, 0};
+  plan now{name, c, std::vector<array_placement>(allocations_.size()), {}, {}, {}, 0};
   for (const placed_allocation& a : allocations_) {
     now.homes.push_back(a.what->homes);
     now.replicated.push_back(a.what->is_replicated && a.may_replicate && c.is_spread());
@@ -104,14 +105,14 @@ void comparison_of_plans::add(const cut& c, const std::string& name) {
   moved.name += ", arrays moved";
   bool moves = false;
   for (std::size_t n = 0; n < allocations_.size(); ++n) {
-    const allocation& a = *allocations_[n].what;
-    const placement best = best_place(allocations_[n], traffic_, c, machine_);
-    if (best.how == placement::kind::stay) continue;
+    const kernel_array& a = *allocations_[n].what;
+    const array_placement best = best_place(allocations_[n], traffic_, c, machine_);
+    if (best.how == array_placement::kind::stay) continue;
     moves = true;
     moved.moves[n] = best;
     moved.homes[n] = homes_under(best, a, machine_.devices);
-    moved.replicated[n] = best.how == placement::kind::replicated;
-    if (best.how == placement::kind::replicated) {
+    moved.replicated[n] = best.how == array_placement::kind::replicated;
+    if (best.how == array_placement::kind::replicated) {
       moved.copy_seconds += bytes_to_copy(a, machine_) / machine_.copy_rate;
     } else if (!a.is_empty || !machine_.moves_empty_arrays_free) {
       moved.work += work_of_move(a, moved.homes[n]);
@@ -150,8 +151,8 @@ double comparison_of_plans::seconds_elsewhere(const cut& c) const {
   plan p;
   p.how = c;
   for (const placed_allocation& a : allocations_) {
-    placement dealt;
-    dealt.how = a.what->granule == 0 ? placement::kind::stay : placement::kind::cyclic;
+    array_placement dealt;
+    dealt.how = a.what->granule == 0 ? array_placement::kind::stay : array_placement::kind::cyclic;
     dealt.run = a.what->granule;
     p.homes.push_back(homes_under(dealt, *a.what, machine_.devices));
     p.replicated.push_back(false);

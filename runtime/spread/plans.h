@@ -21,7 +21,7 @@ inline constexpr double worth_while = 0.95;
 struct plan {
   std::string name;
   cut how;
-  std::vector<placement> moves;              // by allocation
+  std::vector<array_placement> moves;        // by allocation
   std::vector<std::vector<home_run>> homes;  // by allocation: the homes after the moves
   std::vector<bool> replicated;
   cost predicted;
@@ -40,7 +40,7 @@ class comparison_of_plans {
  public:
   /// `launches_of_a_copy`: the number of launches that use a replica before it is outdated. `t` is the traffic of the
   /// launch, sampled for the cuts of cuts_of(). All arguments except the launch must outlive the object.
-  comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+  comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays,
                       const traffic& t, const machine& m, double launches_of_a_copy);
 
   /// Returns the fastest plan that moves or copies arrays, among the plans for several devices if is_spread, otherwise
@@ -64,7 +64,7 @@ class comparison_of_plans {
   [[nodiscard]] cost cost_of(const plan& p) const;
   void add(const cut& c, const std::string& name);
 
-  std::span<const allocation* const> arrays_;
+  std::span<const kernel_array* const> arrays_;
   const machine& machine_;
   const traffic& traffic_;
   const double launches_of_a_copy_;

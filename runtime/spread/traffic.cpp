@@ -48,7 +48,7 @@ std::vector<dimension> even_blocks(const dimension& grid, std::uint64_t most) {
 std::vector<dimension> ends_of(std::span<const cut> cuts) {
   std::vector<dimension> ends;
   for (const cut& c : cuts) {
-    for (const block_range& part : c.parts) {
+    for (const subgrid& part : c.parts) {
       if (part.blocks() == 0) continue;
       ends.push_back(part.first);
       ends.push_back(part.first);
@@ -67,7 +67,7 @@ std::uint64_t any_below(std::uint64_t end, std::uint64_t seed) {
 
 class sampler {
  public:
-  sampler(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+  sampler(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays,
           const sample_size& size)
       : kernel_(kernel),
         flow_(kernel.analysis().walk->flow()),
@@ -228,7 +228,7 @@ class sampler {
   }
 
   void add(const access& a, std::uint32_t pointer, const evaluator::number& address, double weight) {
-    const allocation* const array = pointer == none() ? nullptr : arrays_[pointer];
+    const kernel_array* const array = pointer == none() ? nullptr : arrays_[pointer];
     if (pointer != none() && array == nullptr && launch_.pointer_at(kernel_.pointers()[pointer].offset) == 0) return;
     if (pointer == none() || !address) return add_somewhere(pointer, a, weight);
     const std::uint64_t offset = static_cast<std::uint64_t>(*address) - (array != nullptr ? array->address : 0);
@@ -287,7 +287,7 @@ class sampler {
   const kernel_model& kernel_;
   const flow_graph& flow_;
   const launch& launch_;
-  std::span<const allocation* const> arrays_;
+  std::span<const kernel_array* const> arrays_;
   const sample_size& size_;
   static constexpr std::uint32_t no_loop = ~0U;
   std::uint64_t window_ = 1;  // the number of iterations to compute of an innermost loop
@@ -316,7 +316,7 @@ std::vector<double> volumes_of(const block_traffic& b, std::size_t pointers) {
 
 }  // namespace
 
-traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays,
                        std::span<const cut> cuts, const sample_size& size) {
   traffic result;
   sampler s(kernel, l, arrays, size);
@@ -372,7 +372,7 @@ const char* bytes_at(const launch& l, const kernel_model::bytes& b) {
 }
 
 /// Returns the index of the first pointer that points into the same allocation as pointer n.
-std::size_t first_of(std::span<const allocation* const> arrays, std::size_t n) {
+std::size_t first_of(std::span<const kernel_array* const> arrays, std::size_t n) {
   for (std::size_t other = 0; other < n; ++other)
     if (arrays[other] != nullptr && arrays[n] != nullptr && arrays[other]->address == arrays[n]->address) return other;
   return n;

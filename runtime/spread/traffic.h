@@ -70,14 +70,14 @@ struct traffic {
 /// a pointer that is in no allocation that hpe knows. The sample includes the first and last blocks of the parts of
 /// `cuts`.
 [[nodiscard]] traffic sample_traffic(const kernel_model& kernel, const launch& l,
-                                     std::span<const allocation* const> arrays, std::span<const cut> cuts,
+                                     std::span<const kernel_array* const> arrays, std::span<const cut> cuts,
                                      const sample_size& size);
 
 /// The launch that a decision is about. All members must outlive the object.
 struct asked_launch {
   const kernel_model& kernel;
   const launch& l;
-  std::span<const allocation* const> arrays;
+  std::span<const kernel_array* const> arrays;
 
   [[nodiscard]] std::uint64_t pointer(std::size_t n) const { return l.pointer_at(kernel.pointers()[n].offset); }
   /// Returns the offset of pointer n in its allocation. arrays[n] must not be null.

@@ -17,7 +17,7 @@ constexpr double weight_of_latest = 0.5;
 
 }  // namespace
 
-double way_record::took(way w, const prediction& p, double seconds) {
+double way_record::took(launch_way w, const prediction& p, double seconds) {
   if (p.of(w) <= 0 || seconds <= 0) return 0;
   tries_.begin(0);
   measured& m = ways_[static_cast<std::size_t>(w)];
@@ -27,10 +27,12 @@ double way_record::took(way w, const prediction& p, double seconds) {
   // The first launch of a way is slower than later ones, so the second launch replaces its factor.
   m.factor = m.count < launches_that_tell ? factor : m.factor + weight_of_latest * (factor - m.factor);
   ++m.count;
-  return w == way::alone || count(way::alone) == 0 ? 0 : launches * (expected(way::alone, p) - seconds);
+  return w == launch_way::alone || count(launch_way::alone) == 0
+             ? 0
+             : launches * (expected(launch_way::alone, p) - seconds);
 }
 
-bool way_record::is_due(way w) {
+bool way_record::is_due(launch_way w) {
   measured& m = ways_[static_cast<std::size_t>(w)];
   if (m.count < always_measured || m.passed_over + 1 >= measured_one_in) return true;
   ++m.passed_over;
@@ -43,14 +45,15 @@ bool way_record::may_try(double seconds) {
   return true;
 }
 
-way way_record::choose(const prediction& p) {
-  if (count(way::spread) == 0) return way::spread;
-  const double alone = expected(way::alone, p), spread = expected(way::spread, p);
-  const bool is_told = count(way::spread) >= launches_that_tell || spread > much_slower * alone;
+launch_way way_record::choose(const prediction& p) {
+  if (count(launch_way::spread) == 0) return launch_way::spread;
+  const double alone = expected(launch_way::alone, p), spread = expected(launch_way::spread, p);
+  const bool is_told = count(launch_way::spread) >= launches_that_tell || spread > much_slower * alone;
   // If no launch on one device was measured, its time is only a prediction.
-  if (count(way::alone) == 0 && is_told && spread > alone) return way::alone;
-  const way faster = is_told && count(way::alone) > 0 && alone < spread ? way::alone : way::spread;
-  const way other = faster == way::alone ? way::spread : way::alone;
+  if (count(launch_way::alone) == 0 && is_told && spread > alone) return launch_way::alone;
+  const launch_way faster =
+      is_told && count(launch_way::alone) > 0 && alone < spread ? launch_way::alone : launch_way::spread;
+  const launch_way other = faster == launch_way::alone ? launch_way::spread : launch_way::alone;
   return may_try(expected(other, p)) ? other : faster;
 }
 

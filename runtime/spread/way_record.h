@@ -9,7 +9,7 @@
 
 namespace hpe::spread {
 
-enum class way : std::uint8_t { alone, spread };
+enum class launch_way : std::uint8_t { alone, spread };
 
 /// A launch can run in two ways: on one device (`alone`) or spread over several devices (`spread`). A plan predicts
 /// which way is faster; the record stores measured times to correct the prediction. Launches differ in their work, so
@@ -21,33 +21,33 @@ class way_record {
   /// The predicted seconds of a launch, on one device and spread.
   struct prediction {
     double alone = 0, spread = 0;
-    [[nodiscard]] double of(way w) const { return w == way::alone ? alone : spread; }
+    [[nodiscard]] double of(launch_way w) const { return w == launch_way::alone ? alone : spread; }
   };
 
   /// Call this when a launch with prediction `p` has taken `seconds`. Returns the estimated seconds that spreading has
   /// saved for this launch and for the unmeasured launches before it. Returns 0 for the way `alone`, or if no launch on
   /// one device was measured.
-  double took(way w, const prediction& p, double seconds);
+  double took(launch_way w, const prediction& p, double seconds);
   /// Returns how to run a launch that the plan would spread. May return the slower way as a trial, and then counts the
   /// trial's expected seconds as spent.
-  [[nodiscard]] way choose(const prediction& p);
+  [[nodiscard]] launch_way choose(const prediction& p);
   /// Call this once for each launch that runs in this way. Returns whether the caller must measure the launch. This is
   /// the case for the first eight launches, and for one in sixteen of the later launches.
-  [[nodiscard]] bool is_due(way w);
+  [[nodiscard]] bool is_due(launch_way w);
   /// Returns whether too few launches of this way have been measured for a judgement.
-  [[nodiscard]] bool is_on_trial(way w) const { return count(w) < launches_that_tell; }
+  [[nodiscard]] bool is_on_trial(launch_way w) const { return count(w) < launches_that_tell; }
   /// Returns the expected seconds of a launch: the predicted seconds, corrected by the measured launches of this way.
   /// Until a spread launch has been measured, the correction for one device also applies to spread launches (if it
   /// comes from at least two launches), because launches do the same work in both ways.
-  [[nodiscard]] double expected(way w, double predicted) const {
-    const bool like_one = w == way::spread && count(w) == 0 && !is_on_trial(way::alone);
-    return predicted * of(like_one ? way::alone : w).factor;
+  [[nodiscard]] double expected(launch_way w, double predicted) const {
+    const bool like_one = w == launch_way::spread && count(w) == 0 && !is_on_trial(launch_way::alone);
+    return predicted * of(like_one ? launch_way::alone : w).factor;
   }
-  [[nodiscard]] double expected(way w, const prediction& p) const { return expected(w, p.of(w)); }
+  [[nodiscard]] double expected(launch_way w, const prediction& p) const { return expected(w, p.of(w)); }
   /// Returns whether a trial of the slower way for `seconds` is within the limit. If the trial is within the limit,
   /// counts these seconds as spent.
   [[nodiscard]] bool may_try(double seconds);
-  [[nodiscard]] std::uint64_t count(way w) const { return of(w).count; }
+  [[nodiscard]] std::uint64_t count(launch_way w) const { return of(w).count; }
 
  private:
   // The first launch of a way is slower than later launches, because it loads code and copies arrays.
@@ -57,7 +57,7 @@ class way_record {
     double factor = 1;              // measured time / predicted time; the latest launches have the most weight
     std::uint64_t passed_over = 0;  // launches since the last measured launch
   };
-  [[nodiscard]] const measured& of(way w) const { return ways_[static_cast<std::size_t>(w)]; }
+  [[nodiscard]] const measured& of(launch_way w) const { return ways_[static_cast<std::size_t>(w)]; }
 
   std::array<measured, 2> ways_;
   double total_ = 0;  // seconds of all launches

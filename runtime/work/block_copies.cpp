@@ -86,7 +86,7 @@ std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
       "instead, because it is not all in device memory; raise vm.max_map_count",
       r.layout.bytes, static_cast<void*>(r.layout.base));
   // Close the whole view first, so that no write of the host is lost. This needs no further mapping.
-  HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::access::none), HPE_ERROR_SYSTEM,
+  HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::page_protection::none), HPE_ERROR_SYSTEM,
               "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
   with.host.bring_all(r);
   std::vector<timepoint> copies;
@@ -117,7 +117,7 @@ void drop_host_copy(const resources& with, region& r, byte_range bytes) {
     const block_state state = r.state(same.begin);
     if (state == block_state::host || state == block_state::device) continue;
     if (coherence::apply(state, block_event::device_write).actions.close &&
-        !with.views.set(r, same, os::access::none)) {
+        !with.views.set(r, same, os::page_protection::none)) {
       const std::vector<timepoint> copies = degrade_to_homes(with, r);
       wait_for(copies, with.devices);
       return require_success(copies, with.devices);

@@ -7,18 +7,18 @@ namespace hpe::work {
 
 using coherence::block_state;
 
-os::access access_for(block_state state) noexcept {
+os::page_protection access_for(block_state state) noexcept {
   switch (state) {
-    case block_state::shared: return os::access::read;
-    case block_state::host: return os::access::read_write;
+    case block_state::shared: return os::page_protection::read;
+    case block_state::host: return os::page_protection::read_write;
     case block_state::fresh:
     case block_state::device:
     case block_state::fetching: break;
   }
-  return os::access::none;
+  return os::page_protection::none;
 }
 
-bool host_view::set(const coherence::region& r, coherence::block_run run, os::access allowed) {
+bool host_view::set(const coherence::region& r, coherence::block_run run, os::page_protection allowed) {
   const coherence::byte_range bytes = r.bytes_of(run);
   if (bytes.empty()) return true;
   counters::add(count_.protections, 1);

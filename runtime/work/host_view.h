@@ -18,7 +18,7 @@ class host_view {
   /// Sets the protection of some blocks' views. Returns false if the operating system allows no further mapping. Then
   /// the views' protection is undefined, and the caller must make the region one block. The caller holds the region's
   /// mutex.
-  [[nodiscard]] bool set(const coherence::region& r, coherence::block_run run, os::access allowed);
+  [[nodiscard]] bool set(const coherence::region& r, coherence::block_run run, os::page_protection allowed);
 
   /// Splits the mapping of the blocks from the neighbouring mappings, while the data of the blocks is being copied. A
   /// later call of set() then takes half the time. Returns the bytes for rejoin(), which may be called at any time
@@ -37,6 +37,6 @@ class host_view {
 };
 
 /// The protection of the view of a block in this state.
-[[nodiscard]] os::access access_for(coherence::block_state state) noexcept;
+[[nodiscard]] os::page_protection access_for(coherence::block_state state) noexcept;
 
 }  // namespace hpe::work

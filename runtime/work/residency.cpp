@@ -374,7 +374,7 @@ bool residency::fill(const gap& g, std::uint64_t now) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     return false;
   }
-  add_piece(r, g, now, device::backing::device);
+  add_piece(r, g, now, device::backing_kind::device);
   counters::add(count_.device_memory[g.home], bytes);
   upload_into(r, g);
   return true;
@@ -388,9 +388,9 @@ bool residency::is_open(const region& r, const gap& g) {
          !r.resident.all().overlaps(g.range.begin, g.range.end);
 }
 
-void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::backing where) {
+void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::backing_kind where) {
   try {
-    r.resident.add({g.range, g.home, where == device::backing::zero_copy}, now);
+    r.resident.add({g.range, g.home, where == device::backing_kind::zero_copy}, now);
   } catch (...) {
     devices_.at(g.home).unmap(r.layout.base + g.range.begin, g.range.size());
     throw;
@@ -421,8 +421,8 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
     if (!is_open(r, g)) return host_.give_back(bytes);
     const bool fresh = any_block(r, g.range, is_fresh);
     devices_.at(g.home).map(r.layout.base + g.range.begin, bytes,
-                            fresh ? device::contents::zeros : device::contents::any, device::backing::zero_copy);
-    add_piece(r, g, now, device::backing::zero_copy);
+                            fresh ? device::contents::zeros : device::contents::any, device::backing_kind::zero_copy);
+    add_piece(r, g, now, device::backing_kind::zero_copy);
     is_added = true;
     upload_into(r, g);
   } catch (const error& e) {
@@ -447,7 +447,7 @@ void residency::upload_into(region& r, const gap& g) {
     if (r.state(same.begin) != block_state::host) continue;
     if (!host_.hold(r, r.bytes_of(same), host_memory::shadow_use::read)) continue;  // upload_from_file
     // If the operating system allows no more mappings, the submission degrades the region (work::degrade_to_homes).
-    if (!views_.set(r, same, g.write ? os::access::none : os::access::read)) return;
+    if (!views_.set(r, same, g.write ? os::page_protection::none : os::page_protection::read)) return;
     upload(with(), r, same, device::priority::launch);
   }
 }

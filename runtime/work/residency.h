@@ -8,9 +8,10 @@
 ///
 /// Data that does not fit. If the data of one piece of work does not fit into device memory at once, the work fails,
 /// unless it may use zero-copy memory. In this case, hpe evicts all other data, and the rest of the work's data gets
-/// host memory at the same addresses (device::backing::zero_copy), which the device accesses over the link. The largest
-/// regions are the last to get device memory, because work is likely to use the bytes of small regions more often. Only
-/// work that may use zero-copy memory runs on such pieces; for other work, hpe first brings them into device memory.
+/// host memory at the same addresses (device::backing_kind::zero_copy), which the device accesses over the link. The
+/// largest regions are the last to get device memory, because work is likely to use the bytes of small regions more
+/// often. Only work that may use zero-copy memory runs on such pieces; for other work, hpe first brings them into
+/// device memory.
 ///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
@@ -201,7 +202,8 @@ class residency {
   /// `now` uses. Returns how many bytes it evicted. The caller must have its turn on the device.
   std::uint64_t free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes);
   /// Adds the mapped piece of a gap to the region, and uploads into it. If that fails, unmaps the piece.
-  void add_piece(coherence::region& r, const gap& g, std::uint64_t now, device::backing where) HPE_REQUIRES(r.mutex);
+  void add_piece(coherence::region& r, const gap& g, std::uint64_t now, device::backing_kind where)
+      HPE_REQUIRES(r.mutex);
   /// Whether the region still has the gap.
   [[nodiscard]] static bool is_open(const coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);

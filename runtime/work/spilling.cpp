@@ -166,7 +166,7 @@ host_memory::room_made host_memory::give_up(const victim& v) {
       }
     }
     const block_run run = r.blocks_of(bytes);
-    if (!views_.set(r, run, os::access::none))
+    if (!views_.set(r, run, os::page_protection::none))
       return {0, bytes.size(), "the Linux kernel has no room for more mappings"};
     // Copies that evictions have made in these pages are discarded with the pages. The blocks of these copies are not
     // in state host yet, so the homes have their valid bytes.

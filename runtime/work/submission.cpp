@@ -75,7 +75,7 @@ void submission::keep_resident_parts() {
       parts.push_back(access);
       continue;
     }
-    HPE_REQUIRE(with_.views.set(r, r.blocks_of(access.range), os::access::none), HPE_ERROR_SYSTEM,
+    HPE_REQUIRE(with_.views.set(r, r.blocks_of(access.range), os::page_protection::none), HPE_ERROR_SYSTEM,
                 "mprotect failed for lack of mappings; raise vm.max_map_count");
     device_access part = access;
     for (const coherence::mapped_range& there : r.resident.mapped()) {
@@ -149,9 +149,9 @@ void submission::release_run(region& r, block_run run, block_event event) {
   // Only announced work may name data that is in the spill file. The host's copy of this data stays the valid copy,
   // like the copy of data without device memory.
   const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::shadow_use::read);
-  if (actions.close || stays) mappings_left = with_.views.set(r, run, os::access::none);
+  if (actions.close || stays) mappings_left = with_.views.set(r, run, os::page_protection::none);
   if (stays && mappings_left) return;
-  if (actions.open_read) mappings_left = with_.views.set(r, run, os::access::read);
+  if (actions.open_read) mappings_left = with_.views.set(r, run, os::page_protection::read);
   if (!mappings_left) {
     std::erase_if(pending_, [&](const pending_change& c) { return c.region == &r; });
     return add(degrade_to_homes(with_, r));

@@ -24,7 +24,7 @@ class kept_memory_test : public testing::Test {
   kept_memory::space used_space(std::size_t granules, int value) {
     const kept_memory::space result{&segment, segment.allocate(granules), granules};
     const std::size_t bytes = granules * granule_size;
-    soft.space.map_view(result.base, bytes, os::access::read_write);
+    soft.space.map_view(result.base, bytes, os::page_protection::read_write);
     std::memset(result.base, value, bytes);
     return result;
   }

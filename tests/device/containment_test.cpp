@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/base/granule.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "tests/device/kernels.h"
 #include "tests/device/processes.h"

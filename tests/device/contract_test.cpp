@@ -107,14 +107,14 @@ TEST_P(contract, memory_is_counted) {
 
 // Kernels, fills and copies use zero-copy memory as they use device memory, of which it takes nothing.
 TEST_P(contract, zero_copy_memory_is_used_like_device_memory) {
-  using hpe::device::backing;
+  using hpe::device::backing_kind;
   using hpe::device::contents;
   auto& device = m.device(0);
   const auto before = device.memory().free;
   const std::size_t bytes = 2 * hpe::granule_size;
   device.map(m.address(0), hpe::granule_size);
   try {
-    device.map(m.address(0, hpe::granule_size), bytes, contents::zeros, backing::zero_copy);
+    device.map(m.address(0, hpe::granule_size), bytes, contents::zeros, backing_kind::zero_copy);
   } catch (const hpe::error& e) {
     ASSERT_EQ(e.status(), HPE_ERROR_NOT_SUPPORTED) << e.what();
     device.unmap(m.address(0), hpe::granule_size);

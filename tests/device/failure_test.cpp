@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/base/granule.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "tests/device/kernels.h"
 #include "tests/device/processes.h"
 #include "tests/device/support.h"

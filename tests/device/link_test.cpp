@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "tests/device/kernels.h"
 #include "tests/device/support.h"
 
@@ -141,7 +141,7 @@ const std::string remote_kernels = R"(.version 8.0
 
 class links_of_kernels : public links {
  protected:
-  std::unique_ptr<hpe::device::ptx_module> module = m.set().ptx()->load({remote_kernels});
+  std::unique_ptr<hpe::device::device_ptx_module> module = m.set().ptx()->load({remote_kernels});
 
   void SetUp() override {
     if (HPE_PTX_COMPILER == 0) GTEST_SKIP() << "built without LLVM, so that kernels take longer than links";

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "runtime/base/granule.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "tests/device/processes.h"
 #include "tests/device/support.h"
 #include "tests/ptx/waiting_blocks.h"
@@ -60,7 +60,7 @@ struct sum_parameters {
 class ptx : public testing::TestWithParam<const char*> {
  protected:
   machine m{GetParam()};
-  std::unique_ptr<hpe::device::ptx_module> module = m.set().ptx()->load({text});
+  std::unique_ptr<hpe::device::device_ptx_module> module = m.set().ptx()->load({text});
 
   // Places the module's variables in a granule of each device; the kernels write results to the next granule.
   void SetUp() override {

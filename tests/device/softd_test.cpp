@@ -238,8 +238,8 @@ TEST(tile_pool, forgets_each_launch_of_a_team) {
   EXPECT_TRUE(pool.stop_teams(1)) << "an ended launch is still listed";
 }
 
-TEST(kernel_table, is_read_while_kernels_are_found) {
-  kernel_table table;
+TEST(softd_kernels, is_read_while_kernels_are_found) {
+  softd_kernels table;
   table.load(0, SOFTD_TEST_KERNELS);
   table.find(0, 0, "add");
   std::atomic<bool> over{false};

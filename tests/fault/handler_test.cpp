@@ -49,13 +49,13 @@ volatile std::byte* closed_page() {
 unsigned opened = 0;
 bool last_was_write = false;
 
-verdict open_page(std::byte* address, bool write) noexcept {
+fault_verdict open_page(std::byte* address, bool write) noexcept {
   ++opened;
   last_was_write = write;
   const auto begin = reinterpret_cast<std::uintptr_t>(address) / page * page;
   return ::mprotect(reinterpret_cast<void*>(begin), page, PROT_READ | (write ? PROT_WRITE : 0)) == 0
-             ? verdict::retry
-             : verdict::not_ours;
+             ? fault_verdict::retry
+             : fault_verdict::not_ours;
 }
 
 TEST(handler, other_faults_are_served_in_the_process_that_installed_their_function) {

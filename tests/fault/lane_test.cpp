@@ -59,13 +59,13 @@ TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
   ASSERT_EQ(state_of(p), coherence::block_state::device);
 
   const unsigned right = runtime_->granules().find(p).region % count;
-  EXPECT_EQ(board_->ask(1 - right, p, false), verdict::retry);
+  EXPECT_EQ(board_->ask(1 - right, p, false), fault_verdict::retry);
   EXPECT_EQ(state_of(p), coherence::block_state::device) << "a lane served a request for a region of another lane";
-  EXPECT_EQ(board_->ask(right, p, false), verdict::retry);
+  EXPECT_EQ(board_->ask(right, p, false), fault_verdict::retry);
   EXPECT_EQ(state_of(p), coherence::block_state::shared);
   EXPECT_EQ(*p, std::byte{7});
   runtime_->memory().free(p);
-  EXPECT_EQ(board_->ask(right, p, false), verdict::not_ours);
+  EXPECT_EQ(board_->ask(right, p, false), fault_verdict::not_ours);
 }
 
 // A lane that cannot allocate memory tries again for a while. Then the touch raises a fault in the program, instead of
@@ -86,7 +86,7 @@ TEST_F(lanes, without_memory_refuse_a_request_at_last) {
   one.start(board);
   const auto begin = std::chrono::steady_clock::now();
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(board.ask(0, p, false), verdict::not_ours);
+  EXPECT_EQ(board.ask(0, p, false), fault_verdict::not_ours);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, patience);
   const std::string told = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(told.find("cannot be brought to the host: the process has been out of memory"), std::string::npos) << told;
@@ -120,8 +120,9 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   };
   std::vector<std::jthread> walkers;
   const auto touch = [&](std::size_t b) {
-    walkers.emplace_back(
-        [this, p, b, lane = r.id % count] { EXPECT_EQ(board_->ask(lane, p + b * block, false), verdict::retry); });
+    walkers.emplace_back([this, p, b, lane = r.id % count] {
+      EXPECT_EQ(board_->ask(lane, p + b * block, false), fault_verdict::retry);
+    });
   };
   touch(0);
   EXPECT_TRUE(comes_under_way(0));

@@ -27,7 +27,7 @@ class request_board_test : public testing::Test {
           EXPECT_EQ(wish / 2 % 2, number) << "another lane's";
           EXPECT_EQ(r->write(), wish % 3 == 0);
           ++answered;
-          r->answer(wish % 2 == 0 ? verdict::retry : verdict::not_ours);
+          r->answer(wish % 2 == 0 ? fault_verdict::retry : fault_verdict::not_ours);
         }
         taken.clear();
         gates[number]->sleep({}, std::chrono::steady_clock::now() + std::chrono::seconds(1));
@@ -53,8 +53,8 @@ TEST_F(request_board_test, every_wish_gets_its_own_answer_once) {
     faulting.emplace_back([&, t] {
       for (std::uintptr_t n = 1; n <= wishes; ++n) {
         const std::uintptr_t wish = t * 1000 + n;
-        const verdict v = board.ask(wish / 2 % 2, reinterpret_cast<std::byte*>(wish), wish % 3 == 0);
-        ASSERT_EQ(v, wish % 2 == 0 ? verdict::retry : verdict::not_ours);
+        const fault_verdict v = board.ask(wish / 2 % 2, reinterpret_cast<std::byte*>(wish), wish % 3 == 0);
+        ASSERT_EQ(v, wish % 2 == 0 ? fault_verdict::retry : fault_verdict::not_ours);
       }
     });
   }
@@ -72,7 +72,7 @@ TEST_F(request_board_test, more_threads_than_slots_take_turns) {
   std::vector<std::thread> faulting;
   for (std::size_t t = 0; t < threads; ++t)
     faulting.emplace_back(
-        [&board, t] { EXPECT_EQ(board.ask(0, reinterpret_cast<std::byte*>(t), false), verdict::retry); });
+        [&board, t] { EXPECT_EQ(board.ask(0, reinterpret_cast<std::byte*>(t), false), fault_verdict::retry); });
 
   // No request is answered before all slots are full; afterwards the waiting threads must get slots too.
   std::vector<request*> taken;
@@ -84,7 +84,7 @@ TEST_F(request_board_test, more_threads_than_slots_take_turns) {
   EXPECT_EQ(std::set(taken.begin(), taken.end()).size(), request_board::slot_count);
   std::size_t done = 0;
   while (done < threads) {
-    for (request* r : taken) r->answer(verdict::retry);
+    for (request* r : taken) r->answer(fault_verdict::retry);
     done += taken.size();
     taken.clear();
     board.take(0, taken);
@@ -120,13 +120,13 @@ class left_request : public request_board_test {
     ::pthread_kill(thread, SIGUSR1);
   }
   void answer_all() {
-    for (request* r : taken) r->answer(r->write() ? verdict::retry : verdict::not_ours);
+    for (request* r : taken) r->answer(r->write() ? fault_verdict::retry : fault_verdict::not_ours);
     taken.clear();
   }
   /// Expects an answer to a request of a thread that may find no free slot at first.
   void expect_an_answer() {
     std::atomic<int> answer{-1};
-    std::thread asking([&] { answer = board.ask(0, nullptr, true) == verdict::retry ? 1 : 0; });
+    std::thread asking([&] { answer = board.ask(0, nullptr, true) == fault_verdict::retry ? 1 : 0; });
     while (answer == -1) {
       board.take(0, taken);
       answer_all();

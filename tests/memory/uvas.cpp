@@ -62,7 +62,7 @@ TEST(Uvas, TerabytesCostNothing) {
   uvas space(usual_base, usual_size, 4);
   EXPECT_EQ(space.layout().base, usual_base);
   std::byte* last = space.segment_begin(segment_kind::runtime) - granule_size;
-  space.map_view(last, granule_size, os::access::read_write);
+  space.map_view(last, granule_size, os::page_protection::read_write);
   last[5] = std::byte{5};
   EXPECT_EQ(space.alias(last)[5], std::byte{5});
 }
@@ -118,7 +118,7 @@ TEST(Uvas, AliasIsTheViewsMemoryAtAConstantDistance) {
 
   space.open_alias(p, MiB);
   space.alias(p)[17] = std::byte{42};
-  space.map_view(p, granule_size, os::access::read_write);
+  space.map_view(p, granule_size, os::page_protection::read_write);
   EXPECT_EQ(p[17], std::byte{42});
   p[18] = std::byte{43};
   EXPECT_EQ(space.alias(p)[18], std::byte{43});
@@ -131,19 +131,19 @@ TEST(Uvas, AliasIsTheViewsMemoryAtAConstantDistance) {
 TEST(Uvas, UnmappedMemoryReadsAsZeroNextTime) {
   uvas space(base_hint, segment_size, 1);
   std::byte* p = space.segment_begin(segment_kind::device, 0);
-  space.map_view(p, 2 * granule_size, os::access::read_write);
+  space.map_view(p, 2 * granule_size, os::page_protection::read_write);
   std::memset(p, 1, 2 * granule_size);
   EXPECT_TRUE(space.unmap_view(p, granule_size));
   EXPECT_EQ(space.alias(p)[0], std::byte{0});
   EXPECT_EQ(p[granule_size], std::byte{1}) << "the neighbouring granule is unchanged";
-  space.map_view(p, granule_size, os::access::read);
+  space.map_view(p, granule_size, os::page_protection::read);
   EXPECT_EQ(p[granule_size - 1], std::byte{0});
 }
 
 TEST(Uvas, AliasIsClosedWhereNothingIs) {
   uvas space(base_hint, 32 * segment_size, 1);
   std::byte* p = space.segment_begin(segment_kind::device, 0);
-  space.map_view(p, granule_size, os::access::none);
+  space.map_view(p, granule_size, os::page_protection::none);
   EXPECT_EQ(::madvise(space.alias(p), granule_size, MADV_POPULATE_WRITE), 0);
   EXPECT_NE(::madvise(space.alias(p) + 16 * segment_size, granule_size, MADV_POPULATE_WRITE), 0);
 }
@@ -153,9 +153,9 @@ TEST(Uvas, CoreFilesHaveHostMemoryAndSmallAllocations) {
   constexpr std::size_t large = 32 * MiB;
   std::byte* const host = space.segment_begin(segment_kind::host);
   std::byte* const striped = space.segment_begin(segment_kind::striped);
-  space.map_view(host, large, os::access::read_write);
-  space.map_view(striped, granule_size, os::access::none);
-  space.map_view(striped + 2 * granule_size, large, os::access::none);
+  space.map_view(host, large, os::page_protection::read_write);
+  space.map_view(striped, granule_size, os::page_protection::none);
+  space.map_view(striped + 2 * granule_size, large, os::page_protection::none);
   const auto excluded = [](const void* p) { return mapping_flags(p).find(" dd ") != std::string::npos; };
   EXPECT_FALSE(excluded(host));
   EXPECT_FALSE(excluded(striped));
@@ -164,7 +164,7 @@ TEST(Uvas, CoreFilesHaveHostMemoryAndSmallAllocations) {
   EXPECT_TRUE(excluded(space.alias(host)));
   EXPECT_TRUE(excluded(space.alias(host) + segment_size / 2));
 
-  ASSERT_TRUE(os::protect(striped + 3 * granule_size, granule_size, os::access::read));
+  ASSERT_TRUE(os::protect(striped + 3 * granule_size, granule_size, os::page_protection::read));
   space.keep_views_in_core();
   EXPECT_FALSE(excluded(striped + 3 * granule_size)) << "the host can read these bytes";
   EXPECT_TRUE(excluded(striped + 2 * granule_size));
@@ -177,8 +177,8 @@ TEST(Uvas, CoreFilesHaveHostMemoryAndSmallAllocations) {
 TEST(Uvas, ChildrenOfForkGetNothing) {
   uvas space(base_hint, segment_size, 1);
   std::byte* p = space.segment_begin(segment_kind::host);
-  space.map_view(p, granule_size, os::access::read_write);
-  space.map_view(p + 2 * granule_size, granule_size, os::access::read_write);
+  space.map_view(p, granule_size, os::page_protection::read_write);
+  space.map_view(p + 2 * granule_size, granule_size, os::page_protection::read_write);
   EXPECT_TRUE(space.unmap_view(p + 2 * granule_size, granule_size));
   for (const void* q : {static_cast<const void*>(p), static_cast<const void*>(p + 2 * granule_size),
                         static_cast<const void*>(space.alias(p)), static_cast<const void*>(p - 1)})

@@ -17,7 +17,7 @@
 namespace {
 
 using namespace hpe;
-using os::access;
+using os::page_protection;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
@@ -100,8 +100,8 @@ class MemoryFile : public testing::Test {
   const os::reservation alias{hint + size, size, MiB};
 
   void SetUp() override {
-    os::map_file(view.data(), size, access::read_write, file.get(), 0);
-    os::map_file(alias.data(), size, access::read_write, file.get(), 0);
+    os::map_file(view.data(), size, page_protection::read_write, file.get(), 0);
+    os::map_file(alias.data(), size, page_protection::read_write, file.get(), 0);
   }
 
   [[nodiscard]] std::int64_t bytes_used() const {
@@ -147,21 +147,21 @@ TEST_F(MemoryFile, PartsCanBeUnmappedAndMappedAgain) {
   EXPECT_FALSE(readable(view.data() + MiB));
   EXPECT_TRUE(readable(view.data()));
   EXPECT_TRUE(readable(view.data() + 2 * MiB));
-  os::map_file(view.data() + MiB, MiB, access::read, file.get(), MiB);
+  os::map_file(view.data() + MiB, MiB, page_protection::read, file.get(), MiB);
   EXPECT_EQ(view.data()[MiB], std::byte{7});
   EXPECT_FALSE(writable(view.data() + MiB));
 }
 
 TEST_F(MemoryFile, ProtectionIsPerPageAndLeavesTheAliasAlone) {
   const std::size_t page = os::page_size();
-  ASSERT_TRUE(os::protect(view.data(), page, access::none));
-  ASSERT_TRUE(os::protect(view.data() + page, page, access::read));
+  ASSERT_TRUE(os::protect(view.data(), page, page_protection::none));
+  ASSERT_TRUE(os::protect(view.data() + page, page, page_protection::read));
   EXPECT_FALSE(readable(view.data()));
   EXPECT_TRUE(readable(view.data() + page));
   EXPECT_FALSE(writable(view.data() + page));
   EXPECT_TRUE(writable(view.data() + 2 * page));
   EXPECT_TRUE(writable(alias.data()));
-  ASSERT_TRUE(os::protect(view.data(), 2 * page, access::read_write));
+  ASSERT_TRUE(os::protect(view.data(), 2 * page, page_protection::read_write));
   EXPECT_TRUE(writable(view.data()));
 }
 
@@ -170,11 +170,11 @@ TEST_F(MemoryFile, PagesThatAreSetApartAreAMappingOfTheirOwnUntilTheyRejoin) {
   EXPECT_EQ(mappings_in(view.data(), size), 1U);
   os::set_apart(view.data() + MiB, page);
   EXPECT_EQ(mappings_in(view.data(), size), 3U);
-  ASSERT_TRUE(os::protect(view.data() + MiB, page, access::read));
+  ASSERT_TRUE(os::protect(view.data() + MiB, page, page_protection::read));
   EXPECT_FALSE(writable(view.data() + MiB));
   os::rejoin(view.data() + MiB, page);
   EXPECT_EQ(mappings_in(view.data(), size), 3U) << "its protection differs";
-  ASSERT_TRUE(os::protect(view.data(), size, access::none));
+  ASSERT_TRUE(os::protect(view.data(), size, page_protection::none));
   EXPECT_EQ(mappings_in(view.data(), size), 1U);
 }
 
@@ -198,7 +198,7 @@ TEST(Populate, MakesPagesAndKeepsTheirContents) {
   // The range begins and ends inside huge pages, and already has contents.
   const auto file = os::create_memory_file("hpe-test", 8 * MiB);
   const os::reservation r(hint, 8 * MiB, 2 * MiB);
-  os::map_file(r.data(), 8 * MiB, access::read_write, file.get(), 0);
+  os::map_file(r.data(), 8 * MiB, page_protection::read_write, file.get(), 0);
   std::memset(r.data() + 3 * MiB, 7, 4096);
   os::populate_with_huge_pages(r.data() + MiB, 6 * MiB);
   struct stat s {};
@@ -226,22 +226,22 @@ TEST(Protect, SaysWhenMappingsRunOutAndRecovers) {
               const std::size_t page = os::page_size();
               const std::size_t pages = limit + 100;
               const os::reservation r(hint, pages * page, page);
-              if (!os::protect(r.data(), r.size(), access::read)) return 2;
+              if (!os::protect(r.data(), r.size(), page_protection::read)) return 2;
               bool ran_out = false;
               for (std::size_t i = 0; i < pages && !ran_out; i += 2)
-                ran_out = !os::protect(r.data() + i * page, page, access::none);
+                ran_out = !os::protect(r.data() + i * page, page, page_protection::none);
               if (!ran_out) return 3;
               // Giving the whole range one protection needs no further mapping.
-              if (!os::protect(r.data(), r.size(), access::read_write)) return 4;
+              if (!os::protect(r.data(), r.size(), page_protection::read_write)) return 4;
               r.data()[0] = std::byte{1};
-              return os::protect(r.data() + page, page, access::none) ? 0 : 5;
+              return os::protect(r.data() + page, page, page_protection::none) ? 0 : 5;
             }),
             0);
 }
 
 TEST(Protect, OtherFailuresAreErrors) {
   alignas(4096) static char data[4096];
-  EXPECT_THROW((void)os::protect(data + 1, 4096, access::read), error);
+  EXPECT_THROW((void)os::protect(data + 1, 4096, page_protection::read), error);
 }
 
 TEST(FileDescriptor, ClosesTheDescriptorThatItOwns) {

@@ -65,7 +65,7 @@ const function& kernel_runner::find(const std::string& kernel) const {
   return *f;
 }
 
-std::shared_ptr<engine> kernel_runner::make_engine(const launch_configuration& c) {
+std::shared_ptr<execution_engine> kernel_runner::make_engine(const launch_configuration& c) {
   if (compiled_) return compiled_->engine_for(*c.kernel, c.block);
   return std::make_shared<interpreter>(*program_);
 }
@@ -157,7 +157,7 @@ std::optional<trap> kernel_runner::launch_in_parts(const patch::patched_kernel& 
     c.kernel = &f;
     c.grid = {p.count[0], p.count[1], p.count[2]};
     c.parameters = parameters.data();
-    const std::shared_ptr<engine> runs =
+    const std::shared_ptr<execution_engine> runs =
         parts_->compiled ? parts_->compiled->engine_for(f, c.block) : std::make_shared<interpreter>(program);
     if (auto stopped = run_blocks(*runs, c, {0, c.grid.count()})) {
       stopped->block = {stopped->block.x + p.first[0], stopped->block.y + p.first[1], stopped->block.z + p.first[2]};

@@ -74,7 +74,7 @@ class kernel_runner {
   [[nodiscard]] const std::string& printed() const { return printed_; }
   [[nodiscard]] const ptx::program& program() const { return *program_; }
   [[nodiscard]] std::size_t blocks_on_heap() const { return heap_.size(); }
-  std::shared_ptr<engine> make_engine(const launch_configuration& c);
+  std::shared_ptr<execution_engine> make_engine(const launch_configuration& c);
   /// Returns whether the kernel runs as native code.
   [[nodiscard]] bool is_compiled(const std::string& kernel) const {
     return compiled_ != nullptr && compiled_->is_compiled(find(kernel));

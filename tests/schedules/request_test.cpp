@@ -8,7 +8,7 @@
 
 namespace {
 
-using hpe::fault::verdict;
+using hpe::os::fault_verdict;
 using request = hpe::fault::basic_request<schedules::model>;
 using schedules::explorer;
 
@@ -17,7 +17,7 @@ std::byte* address(std::uintptr_t n) {
 }
 
 /// Executes the steps of a thread that faults at address n. Only addresses with odd numbers belong to hpe.
-verdict ask(request& r, std::uintptr_t n) {
+fault_verdict ask(request& r, std::uintptr_t n) {
   auto mine = r.post(address(n), true, false);
   for (; !mine; mine = r.post(address(n), true, false)) schedules::model::relax();
   auto result = r.answered(*mine);
@@ -30,7 +30,7 @@ verdict ask(request& r, std::uintptr_t n) {
 bool answer_one(request& r) {
   if (!r.take()) return false;
   const auto n = reinterpret_cast<std::uintptr_t>(r.address()) >> 12;
-  r.answer(n % 2 == 1 ? verdict::retry : verdict::not_ours);
+  r.answer(n % 2 == 1 ? fault_verdict::retry : fault_verdict::not_ours);
   return true;
 }
 
@@ -54,8 +54,8 @@ TEST(request, each_thread_gets_the_answer_to_its_own_wish_in_every_order) {
       2,
       [&]() -> explorer::threads {
         shared = std::make_unique<request>();
-        return {[&] { EXPECT_EQ(ask(*shared, 1), verdict::retry); },
-                [&] { EXPECT_EQ(ask(*shared, 2), verdict::not_ours); }, [&] { answer(*shared, 2); }};
+        return {[&] { EXPECT_EQ(ask(*shared, 1), fault_verdict::retry); },
+                [&] { EXPECT_EQ(ask(*shared, 2), fault_verdict::not_ours); }, [&] { answer(*shared, 2); }};
       },
       [&] { ASSERT_TRUE(shared->is_free()); });
   EXPECT_GT(orders, 100u);
@@ -75,7 +75,7 @@ TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
                   (void)shared->post(address(2), true, false);
                   (void)shared->is_free();  // only a step, at which other threads may run
                   shared->take_back();
-                  EXPECT_EQ(ask(*shared, 1), verdict::retry);
+                  EXPECT_EQ(ask(*shared, 1), fault_verdict::retry);
                   over = true;
                 },
                 [&] { answer_until(over, *shared); }};
@@ -95,7 +95,7 @@ TEST(request, one_that_is_taken_back_from_a_thread_that_waits_lets_it_go_on_in_e
         shared = std::make_unique<request>();
         over = false;
         return {[&] {
-                  EXPECT_EQ(ask(*shared, 1), verdict::retry);
+                  EXPECT_EQ(ask(*shared, 1), fault_verdict::retry);
                   over = true;
                 },
                 [&] {

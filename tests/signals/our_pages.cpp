@@ -32,7 +32,7 @@ hpe::os::fault_verdict open_page(const hpe::os::access_violation& f) noexcept {
   if (offset >= capacity * page) return hpe::os::fault_verdict::not_ours;
   ::mprotect(pages.load() + offset / page * page, page, PROT_READ | PROT_WRITE);
   ++opened_count;
-  if (f.kind == hpe::os::access_kind::write) ++write_count;
+  if (f.kind == hpe::os::fault_access::write) ++write_count;
   wait_while_held();
   errno = EDOM;  // the handler must restore errno
   return hpe::os::fault_verdict::retry;

@@ -22,8 +22,8 @@ class Decisions : public testing::Test {
     (arguments << ... << all);
     return on_.decide(model, grid, block, arguments);
   }
-  allocation& empty(std::uint64_t bytes) {
-    allocation& a = on_.allocate(bytes);
+  kernel_array& empty(std::uint64_t bytes) {
+    kernel_array& a = on_.allocate(bytes);
     a.is_empty = true;
     return a;
   }
@@ -37,7 +37,7 @@ TEST_F(Decisions, VectorsAreCutAndStay) {
   const decision d = decide("vecadd", {n / 256, 1, 1}, {256, 1, 1}, empty(gib), empty(gib), empty(gib), n);
   EXPECT_EQ(d.how.parts_along, (std::array<std::uint32_t, 3>{2, 1, 1}));
   EXPECT_GT(gain(d), 1.9);
-  for (const array_decision& a : d.arrays) EXPECT_EQ(a.move_to.how, placement::kind::stay);
+  for (const array_decision& a : d.arrays) EXPECT_EQ(a.move_to.how, array_placement::kind::stay);
 }
 
 TEST_F(Decisions, SmallGridsStayOnOneDevice) {
@@ -63,13 +63,13 @@ TEST_F(Decisions, AMatrixThatAllBlocksReadIsReplicatedIfThatPays) {
   const decision d =
       decide("sgemv", {1024, 1, 1}, {32, 8, 1}, empty(4 * 8192), empty(bytes), empty(4 * 8192), 8192, 8192);
   ASSERT_TRUE(d.is_spread());
-  EXPECT_EQ(d.arrays[2].move_to.how, placement::kind::replicated);
+  EXPECT_EQ(d.arrays[2].move_to.how, array_placement::kind::replicated);
   EXPECT_TRUE(d.arrays[2].use_replica);
   EXPECT_FALSE(d.arrays[0].use_replica);
 }
 
 TEST_F(Decisions, ATransposeOfFullArraysNeverLosesToOneDevice) {
-  allocation &out = on_.allocate(gib, true), &in = on_.allocate(gib, true);
+  kernel_array &out = on_.allocate(gib, true), &in = on_.allocate(gib, true);
   const decision d = decide("transpose", {width / 32, width / 32, 1}, {32, 8, 1}, out, in, width);
   EXPECT_FALSE(d.is_spread());
   EXPECT_GE(gain(d), 0.95);
@@ -77,25 +77,25 @@ TEST_F(Decisions, ATransposeOfFullArraysNeverLosesToOneDevice) {
 
 TEST_F(Decisions, ElementsOfRowsAreDealtOutByColumns) {
   const unsigned rows = 1U << 22U, elements = 32;
-  allocation& values = empty(std::uint64_t{rows} * elements * 4);
-  allocation& columns = empty(std::uint64_t{rows} * elements * 4);
+  kernel_array& values = empty(std::uint64_t{rows} * elements * 4);
+  kernel_array& columns = empty(std::uint64_t{rows} * elements * 4);
   const decision d = decide("spmv_ell", {rows / 256, 1, 1}, {256, 1, 1}, empty(4ULL * rows), values, columns,
                             empty(4ULL * rows), rows, elements);
   ASSERT_TRUE(d.is_spread());
-  EXPECT_EQ(d.arrays[1].move_to.how, placement::kind::cyclic);
+  EXPECT_EQ(d.arrays[1].move_to.how, array_placement::kind::cyclic);
   EXPECT_EQ(d.arrays[1].move_to.run, 4ULL * rows / 2);
   EXPECT_EQ(d.arrays[2].move_to, d.arrays[1].move_to);
-  EXPECT_EQ(d.arrays[3].move_to.how, placement::kind::replicated);
+  EXPECT_EQ(d.arrays[3].move_to.how, array_placement::kind::replicated);
   EXPECT_GT(gain(d), 1.9);
 }
 
 TEST_F(Decisions, WhatIsWrittenIsNeverReplicated) {
   const unsigned n = 1U << 22U;
-  allocation& both = empty(16ULL * n);
+  kernel_array& both = empty(16ULL * n);
   const std::uint64_t count = n;
   const decision d = decide("vecadd", {n / 256, 1, 1}, {256, 1, 1}, both, both, both, count);
   for (const array_decision& a : d.arrays) {
-    EXPECT_NE(a.move_to.how, placement::kind::replicated);
+    EXPECT_NE(a.move_to.how, array_placement::kind::replicated);
     EXPECT_FALSE(a.use_replica);
   }
 }
@@ -118,8 +118,8 @@ TEST_F(Decisions, ASmallSearchStaysOnOneDevice) {
   slow.launch_seconds = 5e-5;
   program_on on(slow);
   const unsigned n = 1024;
-  allocation &first = on.allocate(4ULL * n + 4), &edges = on.allocate(32ULL * n), &frontier = on.allocate(n),
-             &next = on.allocate(n), &visited = on.allocate(n), &cost = on.allocate(4ULL * n), &flag = on.allocate(4);
+  kernel_array &first = on.allocate(4ULL * n + 4), &edges = on.allocate(32ULL * n), &frontier = on.allocate(n),
+               &next = on.allocate(n), &visited = on.allocate(n), &cost = on.allocate(4ULL * n), &flag = on.allocate(4);
   const kernel_model expand(program_, "bfs_expand"), advance(program_, "bfs_advance");
   program_on::arguments of_expand(*program_->find_kernel("bfs_expand")),
       of_advance(*program_->find_kernel("bfs_advance"));

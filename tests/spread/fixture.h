@@ -30,14 +30,14 @@ class program_on {
   }
 
   /// Makes an allocation: in parts over all devices or, if is_on_one, on device 0.
-  allocation& allocate(std::uint64_t bytes, bool is_on_one = false) {
-    allocation& a = allocations_.emplace_back();
+  kernel_array& allocate(std::uint64_t bytes, bool is_on_one = false) {
+    kernel_array& a = allocations_.emplace_back();
     a.address = next_;
     a.bytes = bytes;
     a.granule = granule;
     a.version = 1;
-    placement first = planner_.first_place(bytes, granule);
-    if (is_on_one) first = {placement::kind::one, 0, {}, 0};
+    array_placement first = planner_.first_place(bytes, granule);
+    if (is_on_one) first = {array_placement::kind::one, 0, {}, 0};
     a.homes = homes_under(first, a, planner_.rates().devices);
     next_ += (bytes / granule + 2) * granule;
     return a;
@@ -47,7 +47,7 @@ class program_on {
   class arguments {
    public:
     explicit arguments(const ptx::function& f) : function_(f), bytes_(f.formals_size + 16) {}
-    arguments& operator<<(const allocation& a) {
+    arguments& operator<<(const kernel_array& a) {
       pointers_[function_.formals.at(next_).offset] = &a;
       return *this << a.address;
     }
@@ -57,7 +57,7 @@ class program_on {
       return *this;
     }
     [[nodiscard]] const void* data() const { return bytes_.data(); }
-    [[nodiscard]] const allocation* at(std::uint32_t offset) const {
+    [[nodiscard]] const kernel_array* at(std::uint32_t offset) const {
       const auto found = pointers_.find(offset);
       return found == pointers_.end() ? nullptr : found->second;
     }
@@ -65,12 +65,12 @@ class program_on {
    private:
     const ptx::function& function_;
     std::vector<std::uint8_t> bytes_;
-    std::map<std::uint32_t, const allocation*> pointers_;
+    std::map<std::uint32_t, const kernel_array*> pointers_;
     std::size_t next_ = 0;
   };
 
-  [[nodiscard]] static std::vector<const allocation*> arrays_of(const kernel_model& k, const arguments& a) {
-    std::vector<const allocation*> arrays;
+  [[nodiscard]] static std::vector<const kernel_array*> arrays_of(const kernel_model& k, const arguments& a) {
+    std::vector<const kernel_array*> arrays;
     for (const kernel_model::pointer& p : k.pointers()) arrays.push_back(a.at(p.offset));
     return arrays;
   }
@@ -83,11 +83,11 @@ class program_on {
   /// Changes the descriptions of the arrays to the places that the decision demands.
   static void move(const kernel_model& k, const arguments& a, const decision& d, std::uint32_t devices) {
     for (std::size_t n = 0; n < d.arrays.size(); ++n) {
-      auto* const moved = const_cast<allocation*>(a.at(k.pointers()[n].offset));
-      const placement& to = d.arrays[n].move_to;
-      if (moved == nullptr || to.how == placement::kind::stay) continue;
+      auto* const moved = const_cast<kernel_array*>(a.at(k.pointers()[n].offset));
+      const array_placement& to = d.arrays[n].move_to;
+      if (moved == nullptr || to.how == array_placement::kind::stay) continue;
       moved->homes = homes_under(to, *moved, devices);
-      moved->is_replicated = to.how == placement::kind::replicated;
+      moved->is_replicated = to.how == array_placement::kind::replicated;
       ++moved->version;
     }
   }
@@ -96,7 +96,7 @@ class program_on {
 
  private:
   spread::planner planner_;
-  std::deque<allocation> allocations_;
+  std::deque<kernel_array> allocations_;
   std::uint64_t next_ = std::uint64_t{1} << 32U;
 };
 

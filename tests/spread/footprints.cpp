@@ -18,9 +18,9 @@ namespace hpe::spread::test {
 namespace {
 
 /// Records the first and the last byte of each array that the blocks access.
-class access_recorder final : public ptx::watcher {
+class access_recorder final : public ptx::instruction_observer {
  public:
-  access_recorder(const ptx::analysis::kernel_analysis& kernel, const std::vector<allocation>& arrays)
+  access_recorder(const ptx::analysis::kernel_analysis& kernel, const std::vector<kernel_array>& arrays)
       : kernel_(kernel), arrays_(arrays), first(arrays.size(), ~0ULL), last(arrays.size(), 0) {}
 
   void comes_to(const ptx::block_context& /*block*/, std::uint32_t /*thread*/, const ptx::function& f,
@@ -42,14 +42,14 @@ class access_recorder final : public ptx::watcher {
 
  private:
   const ptx::analysis::kernel_analysis& kernel_;
-  const std::vector<allocation>& arrays_;
+  const std::vector<kernel_array>& arrays_;
 
  public:
   std::vector<std::uint64_t> first, last;  // by array; if nothing was accessed, first > last
 };
 
-block_range random_part(std::mt19937& random, const dimension& grid) {
-  block_range part;
+subgrid random_part(std::mt19937& random, const dimension& grid) {
+  subgrid part;
   for (std::size_t a = 0; a < grid.size(); ++a) {
     part.first[a] = static_cast<std::uint32_t>(random() % grid[a]);
     part.count[a] = static_cast<std::uint32_t>(1 + random() % (grid[a] - part.first[a]));
@@ -79,13 +79,13 @@ void test_one(unsigned seed, tally& count) {
   values.table = reinterpret_cast<std::uint64_t>(table);
   values.n = static_cast<std::uint32_t>(random() % (seed % 7 == 0 ? 0xffffffffU : 100U));
   values.stride = static_cast<std::uint32_t>(random() % 40);
-  std::vector<allocation> memory(3);
+  std::vector<kernel_array> memory(3);
   memory[0].address = values.array0 - 64 * kib;
   memory[1].address = values.array1 - 64 * kib;
   memory[0].bytes = memory[1].bytes = 256 * kib;
   memory[2].address = values.table;
   memory[2].bytes = 64;
-  std::vector<const allocation*> arrays;
+  std::vector<const kernel_array*> arrays;
   for (const kernel_model::pointer& p : model.pointers()) arrays.push_back(&memory[p.offset / 8]);
 
   const dimension grid{3, 2, 2}, block{4, 3, 2};
@@ -97,7 +97,7 @@ void test_one(unsigned seed, tally& count) {
   const ptx::function& kernel = *program.program().find_kernel("k");
   const ptx::analysis::kernel_analysis analysis = ptx::analysis::analyse(program.program(), kernel);
   for (unsigned n = 0; n < 2; ++n) {
-    const block_range part = random_part(random, grid);
+    const subgrid part = random_part(random, grid);
     access_recorder seen(analysis, memory);
     std::vector<std::uint64_t> blocks;
     for (std::uint64_t b = 0; b < 12; ++b)
@@ -148,19 +148,19 @@ struct expected {
   std::uint64_t first, last;
 };
 
-void expect_bytes(const std::string& body, std::uint32_t n, const block_range& part, const expected& bytes,
+void expect_bytes(const std::string& body, std::uint32_t n, const subgrid& part, const expected& bytes,
                   std::uint64_t array_bytes = mib) {
   const std::string text = kernel_of(body);
   SCOPED_TRACE(text);
   const kernel_model model(ptx::parse({text}), "k");
-  allocation array;
+  kernel_array array;
   array.address = gib;
   array.bytes = array_bytes;
   struct {
     std::uint64_t array;
     std::uint32_t n;
   } values{array.address, n};
-  const std::vector<const allocation*> arrays{&array};
+  const std::vector<const kernel_array*> arrays{&array};
   footprint touched(model, {{16, 1, 1}, {32, 1, 1}, &values, sizeof values}, arrays);
   ASSERT_EQ(touched.obstacle(), "");
   const std::vector<used_bytes> used = touched.of(part);
@@ -170,7 +170,7 @@ void expect_bytes(const std::string& body, std::uint32_t n, const block_range& p
 }
 
 constexpr const char* load_at_i = "mul.wide.s32 %w, %i, 4;\nadd.s64 %w, %base, %w;\nld.global.u32 %t3, [%w];\n";
-const block_range two_blocks{{4, 0, 0}, {2, 1, 1}};  // threads 128 to 191
+const subgrid two_blocks{{4, 0, 0}, {2, 1, 1}};  // threads 128 to 191
 
 TEST(Footprints, OfAnElementForEachThread) {
   expect_bytes("setp.ge.s32 %p, %x, %n;\n@%p bra END;\nmov.u32 %i, %x;\n" + std::string(load_at_i), 500, two_blocks,
@@ -209,14 +209,14 @@ TEST(Footprints, AreTheWholeArrayWhereTheAnalysisTellsNoBounds) {
 // A program may pass a pointer to the end of an array, which is the beginning of the next array.
 TEST(Footprints, TellThatAnAccessIsOutsideOfTheArrayOfItsPointer) {
   const kernel_model model(ptx::parse({kernel_of(std::string("not.b32 %i, %x;\n") + load_at_i)}), "k");
-  allocation array;
+  kernel_array array;
   array.address = gib;
   array.bytes = mib;
   struct {
     std::uint64_t array;
     std::uint32_t n;
   } values{array.address, 0};
-  const std::vector<const allocation*> arrays{&array};
+  const std::vector<const kernel_array*> arrays{&array};
   const launch l{{16, 1, 1}, {32, 1, 1}, &values, sizeof values};
   footprint touched(model, l, arrays);
   EXPECT_TRUE(touched.of(two_blocks).empty());
@@ -239,14 +239,14 @@ double sum_of(const std::vector<used_bytes>& used) {
 
 cut_in_time cut_of(const std::string& body, double room, const std::string& obstacle = "", std::uint32_t devices = 1) {
   const kernel_model model(ptx::parse({kernel_of(body)}), "k");
-  allocation array;
+  kernel_array array;
   array.address = gib;
   array.bytes = 2048;
   struct {
     std::uint64_t array;
     std::uint32_t n;
   } values{array.address, 512};
-  const std::vector<const allocation*> arrays{&array};
+  const std::vector<const kernel_array*> arrays{&array};
   const launch l{{16, 1, 1}, {32, 1, 1}, &values, sizeof values};
   footprint touched(model, l, arrays);
   return cut_for_room(touched, model, cut_evenly(l.grid, devices).parts, obstacle,
@@ -283,14 +283,14 @@ TEST(CutInTime, EachDeviceRunsPartsOfItsShare) {
 TEST(CutInTime, HalvesAgainWhereHalvingDoesNotHelp) {
   const std::string text = kernel_of(std::string("mov.u32 %i, %x;\n") + load_at_i);
   const kernel_model model(ptx::parse({text}), "k");
-  allocation array;
+  kernel_array array;
   array.address = gib;
   array.bytes = 2048;
   struct {
     std::uint64_t array;
     std::uint32_t n;
   } values{array.address, 512};
-  const std::vector<const allocation*> arrays{&array};
+  const std::vector<const kernel_array*> arrays{&array};
   const launch l{{16, 1, 1}, {32, 1, 1}, &values, sizeof values};
   footprint touched(model, l, arrays);
   const auto load = [](const std::vector<used_bytes>& used) {
@@ -327,7 +327,7 @@ TEST(CutInTime, TellsThatCodeIsNotKnown) {
     EXPECT_TRUE(model.writes_anywhere());
     EXPECT_EQ(model.obstacle().find("hpe does not know its code: PTX line "), 0U) << model.obstacle();
     const std::array<std::uint64_t, 2> values{};
-    const std::vector<const allocation*> arrays(model.pointers().size());
+    const std::vector<const kernel_array*> arrays(model.pointers().size());
     const footprint touched(model, {{16, 1, 1}, {32, 1, 1}, values.data(), sizeof values}, arrays);
     EXPECT_EQ(touched.obstacle().find("it has code that hpe does not know: PTX line "), 0U) << touched.obstacle();
   }

@@ -21,11 +21,11 @@ TEST(Cuts, EachBlockIsInOnePart) {
       for (std::uint32_t y = 0; y < grid[1]; ++y)
         for (std::uint32_t x = 0; x < grid[0]; ++x) {
           int parts = 0;
-          for (const block_range& part : c.parts) parts += part.contains({x, y, z}) ? 1 : 0;
+          for (const subgrid& part : c.parts) parts += part.contains({x, y, z}) ? 1 : 0;
           EXPECT_EQ(parts, 1) << x << ' ' << y << ' ' << z;
         }
     for (std::size_t a = 0; a < grid.size(); ++a)
-      for (const block_range& part : c.parts) EXPECT_LE(part.count[a], grid[a] / parts_along[a] + 1);
+      for (const subgrid& part : c.parts) EXPECT_LE(part.count[a], grid[a] / parts_along[a] + 1);
   }
 }
 
@@ -38,11 +38,13 @@ TEST(Cuts, TheWholeGridIsOnTheNamedDevice) {
 TEST(Placements, EachByteHasOneHome) {
   program_on p(4);
   for (const std::uint64_t bytes : {std::uint64_t{1}, granule, 7 * granule + 5, 64 * granule, 101 * granule - 1}) {
-    const allocation& a = p.allocate(bytes);
-    for (const placement& how :
-         {p.planner().first_place(bytes, granule), placement{placement::kind::one, 3, {}, 0},
-          placement{placement::kind::cyclic, 0, {}, granule}, placement{placement::kind::cyclic, 0, {}, 3 * granule},
-          placement{placement::kind::parts, 0, {0, 2 * granule, 2 * granule, 5 * granule, 200 * granule}, 0}}) {
+    const kernel_array& a = p.allocate(bytes);
+    for (const array_placement& how :
+         {p.planner().first_place(bytes, granule), array_placement{array_placement::kind::one, 3, {}, 0},
+          array_placement{array_placement::kind::cyclic, 0, {}, granule},
+          array_placement{array_placement::kind::cyclic, 0, {}, 3 * granule},
+          array_placement{
+              array_placement::kind::parts, 0, {0, 2 * granule, 2 * granule, 5 * granule, 200 * granule}, 0}}) {
       std::uint64_t next = 0;
       device_number before = host;
       for (const home_run& run : homes_under(how, a, 4)) {
@@ -59,7 +61,7 @@ TEST(Placements, EachByteHasOneHome) {
 }
 
 TEST(Placements, AHomeIsFoundByItsOffset) {
-  allocation a;
+  kernel_array a;
   a.homes = {{0, 10, 2}, {10, 30, 0}, {30, 31, host}};
   EXPECT_EQ(a.home_of(0), 2);
   EXPECT_EQ(a.home_of(9), 2);
@@ -69,9 +71,9 @@ TEST(Placements, AHomeIsFoundByItsOffset) {
 
 TEST(Placements, SmallAllocationsBeginOnOneDevice) {
   const spread::planner p(program_on::machine_of(2));
-  EXPECT_EQ(p.first_place(granule, granule).how, placement::kind::one);
-  const placement large = p.first_place(gib, granule);
-  EXPECT_EQ(large.how, placement::kind::parts);
+  EXPECT_EQ(p.first_place(granule, granule).how, array_placement::kind::one);
+  const array_placement large = p.first_place(gib, granule);
+  EXPECT_EQ(large.how, array_placement::kind::parts);
   EXPECT_EQ(large.bounds, (std::vector<std::uint64_t>{0, gib / 2, gib}));
 }
 

@@ -68,41 +68,41 @@ class History : public testing::Test {
   const kernel_model scale_{program_, "scale"}, columns_{program_, "columns"};
   program_on on_{devices};
 
-  program_on::arguments scaled(const allocation& a, float factor = 2) {
+  program_on::arguments scaled(const kernel_array& a, float factor = 2) {
     program_on::arguments all(*program_->find_kernel("scale"));
     all << a << count << factor;
     return all;
   }
-  program_on::arguments by_column(const allocation& a) {
+  program_on::arguments by_column(const kernel_array& a) {
     program_on::arguments all(*program_->find_kernel("columns"));
     all << a << static_cast<int>(count / width) << static_cast<int>(width);
     return all;
   }
-  decision launch_scale(const allocation& a) {
+  decision launch_scale(const kernel_array& a) {
     decision d = on_.decide(scale_, grid_, block_, scaled(a));
     program_on::move(scale_, scaled(a), d, devices);
     return d;
   }
-  decision launch_columns(const allocation& a) {
+  decision launch_columns(const kernel_array& a) {
     decision d = on_.decide(columns_, {width / 256, 1, 1}, block_, by_column(a));
     program_on::move(columns_, by_column(a), d, devices);
     return d;
   }
-  static bool moves(const decision& d) { return d.arrays.at(0).move_to.how != placement::kind::stay; }
+  static bool moves(const decision& d) { return d.arrays.at(0).move_to.how != array_placement::kind::stay; }
 };
 
 TEST_F(History, AnEmptyArrayIsPlacedAtOnce) {
-  allocation& a = on_.allocate(count * 4, true);
+  kernel_array& a = on_.allocate(count * 4, true);
   a.is_empty = true;
   const decision d = launch_scale(a);
   EXPECT_TRUE(d.is_spread());
-  EXPECT_EQ(d.arrays[0].move_to.how, placement::kind::parts);
+  EXPECT_EQ(d.arrays[0].move_to.how, array_placement::kind::parts);
   EXPECT_EQ(d.arrays[0].move_to.bounds, (std::vector<std::uint64_t>{0, gib / 2, gib}));
   EXPECT_FALSE(moves(launch_scale(a)));
 }
 
 TEST_F(History, AFullArrayMovesWhenLaunchesHaveLostAsMuchAsTheMoveTakes) {
-  allocation& a = on_.allocate(count * 4, true);
+  kernel_array& a = on_.allocate(count * 4, true);
   double lost = 0, price = 0;
   int launches = 0;
   for (;; ++launches) {
@@ -129,7 +129,7 @@ TEST_F(History, AFullArrayMovesWhenLaunchesHaveLostAsMuchAsTheMoveTakes) {
 }
 
 TEST_F(History, AMoveThatDidNotHappenIsNotAskedForAgain) {
-  allocation& a = on_.allocate(count * 4, true);
+  kernel_array& a = on_.allocate(count * 4, true);
   a.is_empty = true;
   EXPECT_TRUE(moves(on_.decide(scale_, grid_, block_, scaled(a))));
   for (int n = 0; n < 100; ++n) {
@@ -140,14 +140,14 @@ TEST_F(History, AMoveThatDidNotHappenIsNotAskedForAgain) {
 }
 
 TEST_F(History, KernelsThatDisagreeDoNotMoveAnArrayToAndFro) {
-  allocation& a = on_.allocate(count * 4);
+  kernel_array& a = on_.allocate(count * 4);
   int moved = 0;
   for (int n = 0; n < 1000; ++n) moved += (moves(launch_scale(a)) ? 1 : 0) + (moves(launch_columns(a)) ? 1 : 0);
   EXPECT_LE(moved, 1);
 }
 
 TEST_F(History, AnArrayLiesForTheKernelThatIsLaunchedMost) {
-  allocation& a = on_.allocate(count * 4);
+  kernel_array& a = on_.allocate(count * 4);
   EXPECT_FALSE(moves(launch_scale(a)));
   int moved = 0;
   for (int n = 0; n < 1000; ++n) {
@@ -163,7 +163,7 @@ TEST_F(History, AnArrayLiesForTheKernelThatIsLaunchedMost) {
 TEST_F(History, ParametersThatNoAddressDependsOnAreNoOtherLaunch) {
   EXPECT_EQ(scale_.decisive_parameters().size(), 1U);
   EXPECT_EQ(scale_.decisive_parameters()[0].offset, 8U);
-  allocation& a = on_.allocate(count * 4);
+  kernel_array& a = on_.allocate(count * 4);
   const decision* const first = &on_.decide(scale_, grid_, block_, scaled(a, 2));
   EXPECT_EQ(&on_.decide(scale_, grid_, block_, scaled(a, 3)), first);
 }
@@ -180,7 +180,7 @@ TEST_F(History, OnlyPointersThatAreNothingButAddressesMayNameACopy) {
 TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 4096, n = 1U << 22U;
-  allocation &out = on_.allocate(4 * mib, true), &in = on_.allocate(4ULL * n, true);
+  kernel_array &out = on_.allocate(4 * mib, true), &in = on_.allocate(4ULL * n, true);
   program_on::arguments a(*program_->find_kernel("table"));
   a << out << in << static_cast<int>(n);
   for (int round = 0; round < 5; ++round) {
@@ -188,13 +188,13 @@ TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
     in.version = 1;
     decision d = on_.decide(k, {blocks, 1, 1}, block_, a);
     ASSERT_TRUE(d.is_spread());
-    EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::replicated) << round;
+    EXPECT_EQ(d.arrays.at(1).move_to.how, array_placement::kind::replicated) << round;
     EXPECT_TRUE(d.arrays.at(1).use_replica);
     EXPECT_NE(d.reason.find("its own copy of parameter 2"), std::string::npos) << d.reason;
     in.is_replicated = true;
     in.version = 2;
     d = on_.decide(k, {blocks, 1, 1}, block_, a);
-    EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::stay);
+    EXPECT_EQ(d.arrays.at(1).move_to.how, array_placement::kind::stay);
     EXPECT_TRUE(d.arrays.at(1).use_replica);
   }
   in.may_replicate = false;  // there is not enough memory for replicas
@@ -208,7 +208,7 @@ TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
 TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 1U << 16U, n = 1U << 18U;
-  allocation &out = on_.allocate(64 * mib), &in = on_.allocate(4ULL * n, true);
+  kernel_array &out = on_.allocate(64 * mib), &in = on_.allocate(4ULL * n, true);
   in.bytes = 2 * mib;
   program_on::arguments a(*program_->find_kernel("table"));
   a << out << in << static_cast<int>(n);
@@ -216,11 +216,11 @@ TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
   slow.devices = devices;
   slow.instruction_rate = 1e11;
   planner p(slow);
-  const allocation* const arrays[] = {&out, &in};
+  const kernel_array* const arrays[] = {&out, &in};
   const launch l{{blocks, 1, 1}, block_, a.data(), k.analysis().kernel->formals_size};
   const decision d = p.decide(k, l, arrays);
   EXPECT_TRUE(d.is_spread());
-  EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::replicated) << d.reason;
+  EXPECT_EQ(d.arrays.at(1).move_to.how, array_placement::kind::replicated) << d.reason;
 }
 
 // There are few blocks, and each reads the whole array. So making a replica for one launch takes longer than running
@@ -228,7 +228,7 @@ TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
 TEST_F(History, ReplicasThatOneLaunchUsesAreNotMadeForever) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 8, n = 1U << 24U;
-  allocation &out = on_.allocate(4 * mib), &in = on_.allocate(4ULL * n);
+  kernel_array &out = on_.allocate(4 * mib), &in = on_.allocate(4ULL * n);
   program_on::arguments a(*program_->find_kernel("table"));
   a << out << in << static_cast<int>(n);
   int copies = 0, last = 0;
@@ -236,7 +236,7 @@ TEST_F(History, ReplicasThatOneLaunchUsesAreNotMadeForever) {
     in.is_replicated = false;  // the program has written the array
     ++in.version;
     const decision d = on_.decide(k, {blocks, 1, 1}, block_, a);
-    const bool copied = d.arrays.at(1).move_to.how == placement::kind::replicated;
+    const bool copied = d.arrays.at(1).move_to.how == array_placement::kind::replicated;
     copies += copied ? 1 : 0;
     if (copied) last = round;
     if (!copied) program_on::move(k, a, d, devices);
@@ -247,7 +247,7 @@ TEST_F(History, ReplicasThatOneLaunchUsesAreNotMadeForever) {
 }
 
 TEST_F(History, AFreedAllocationIsForgotten) {
-  allocation& a = on_.allocate(count * 4, true);
+  kernel_array& a = on_.allocate(count * 4, true);
   for (int n = 0; n < 3; ++n) EXPECT_FALSE(moves(launch_scale(a)));
   on_.planner().forget(a.address);
   a.is_empty = true;

@@ -34,7 +34,7 @@ class Homes : public testing::Test {
   std::shared_ptr<const ptx::program> program_ = ptx::parse({text});
   const kernel_model scale_{program_, "scale"};
   program_on on_{devices};
-  allocation& a_ = on_.allocate(count * 4, true);
+  kernel_array& a_ = on_.allocate(count * 4, true);
   planner planner_{machine_of_program(), {}, when_planned::in_time};
 
   static machine machine_of_program() {
@@ -140,13 +140,13 @@ TEST_F(Homes, LaunchesThatNoPlanCanSpreadBringAnArrayHome) {
   launch(3, [](bool spread) { return spread ? 0.05 : 0.1; });
   ASSERT_FALSE(is_home());
   int stayed = 0;
-  const placement* home = nullptr;
+  const array_placement* home = nullptr;
   for (; home == nullptr; ++stayed) {
     ASSERT_LT(stayed, 20);
     home = planner_.stays(a_);
   }
   EXPECT_GT(stayed, 1);
-  ASSERT_EQ(home->how, placement::kind::one);
+  ASSERT_EQ(home->how, array_placement::kind::one);
   ASSERT_EQ(home->home, 0);
   come_home();
   EXPECT_EQ(planner_.stays(a_), nullptr);
@@ -261,7 +261,7 @@ TEST(MovePrice, AMalformedTextIsIgnored) {
 }
 
 TEST(MovePrice, CountsTheRangesThatAMoveMaps) {
-  allocation a;
+  kernel_array a;
   a.bytes = 8 * granule;
   a.homes = {{0, a.bytes, 0}};
   const auto work = [&](const std::vector<home_run>& to) { return work_of_move(a, to); };
@@ -276,7 +276,7 @@ TEST(MovePrice, CountsTheRangesThatAMoveMaps) {
 }
 
 TEST_F(Homes, MemoryThatCannotMoveStays) {
-  allocation fixed = a_;
+  kernel_array fixed = a_;
   fixed.granule = 0;
   fixed.homes = {{0, a_.bytes / 2, 0}, {a_.bytes / 2, a_.bytes, 1}};
   for (int n = 0; n < 100; ++n) ASSERT_EQ(planner_.stays(fixed), nullptr);

@@ -40,9 +40,9 @@ int launches(way_record& r, int count, double alone, double spread, double work 
   int spreads = 0;
   for (int n = 0; n < count; ++n) {
     const way_record::prediction p{forty.alone * work, forty.spread * work};
-    const way w = r.choose(p);
-    spreads += w == way::spread ? 1 : 0;
-    r.took(w, p, work * (w == way::spread ? spread : alone));
+    const launch_way w = r.choose(p);
+    spreads += w == launch_way::spread ? 1 : 0;
+    r.took(w, p, work * (w == launch_way::spread ? spread : alone));
   }
   return spreads;
 }
@@ -53,8 +53,8 @@ TEST(WayRecord, LeavesTheSlowerWayAtTheSecondLaunch) {
   way_record r;
   EXPECT_EQ(launches(r, 2, 0.158, 0.586), 1);
   EXPECT_EQ(launches(r, 300, 0.158, 0.586), 0);
-  EXPECT_NEAR(r.expected(way::spread, forty), 0.586, 1e-9);
-  EXPECT_NEAR(r.expected(way::alone, forty), 0.158, 1e-9);
+  EXPECT_NEAR(r.expected(launch_way::spread, forty), 0.586, 1e-9);
+  EXPECT_NEAR(r.expected(launch_way::alone, forty), 0.158, 1e-9);
 }
 
 TEST(WayRecord, TriesTheSlowerWayForOnePercentOfTheTime) {
@@ -78,12 +78,12 @@ TEST(WayRecord, KeepsTheFasterWay) {
 // The first spread launch is slow because it loads code and makes copies.
 TEST(WayRecord, OneSlowLaunchTellsNothingUnlessItIsVerySlow) {
   way_record r;
-  r.took(way::alone, forty, 0.158);
-  r.took(way::spread, forty, 0.3);
-  EXPECT_EQ(r.choose(forty), way::spread);
-  r.took(way::spread, forty, 0.05);
-  EXPECT_NEAR(r.expected(way::spread, forty), 0.05, 1e-9);
-  EXPECT_EQ(r.choose(forty), way::spread);
+  r.took(launch_way::alone, forty, 0.158);
+  r.took(launch_way::spread, forty, 0.3);
+  EXPECT_EQ(r.choose(forty), launch_way::spread);
+  r.took(launch_way::spread, forty, 0.05);
+  EXPECT_NEAR(r.expected(launch_way::spread, forty), 0.05, 1e-9);
+  EXPECT_EQ(r.choose(forty), launch_way::spread);
 }
 
 TEST(WayRecord, CorrectsThePredictionOfLaunchesWithOtherWork) {
@@ -91,34 +91,35 @@ TEST(WayRecord, CorrectsThePredictionOfLaunchesWithOtherWork) {
   launches(r, 2, 0.158, 0.586);
   const way_record::prediction small{forty.alone / 100, forty.spread / 100};
   static_cast<void>(r.choose(small));  // a launch as short as this may be a trial
-  EXPECT_EQ(r.choose(small), way::alone);
-  EXPECT_NEAR(r.expected(way::spread, small), 0.00586, 1e-9);
+  EXPECT_EQ(r.choose(small), launch_way::alone);
+  EXPECT_NEAR(r.expected(launch_way::spread, small), 0.00586, 1e-9);
 }
 
 TEST(WayRecord, MeasuresTheFirstLaunchesOfEachWayAndLaterOneInSixteen) {
   way_record r;
-  for (const way w : {way::alone, way::spread})
+  for (const launch_way w : {launch_way::alone, launch_way::spread})
     for (int n = 0; n < 8; ++n) {
       EXPECT_TRUE(r.is_due(w));
       EXPECT_EQ(r.is_on_trial(w), n < 2);
       r.took(w, forty, forty.of(w));
     }
   for (int times = 0; times < 3; ++times) {
-    for (int n = 0; n < 15; ++n) EXPECT_FALSE(r.is_due(way::spread));
-    EXPECT_TRUE(r.is_due(way::spread));
-    r.took(way::spread, forty, forty.spread);
+    for (int n = 0; n < 15; ++n) EXPECT_FALSE(r.is_due(launch_way::spread));
+    EXPECT_TRUE(r.is_due(launch_way::spread));
+    r.took(launch_way::spread, forty, forty.spread);
   }
 }
 
 TEST(WayRecord, TellsWhatSpreadLaunchesSave) {
   way_record r;
-  EXPECT_EQ(r.took(way::spread, forty, 0.06), 0) << "the time on one device was never measured";
-  EXPECT_EQ(r.took(way::alone, forty, 0.2), 0);
-  EXPECT_NEAR(r.took(way::spread, forty, 0.06), 0.14, 1e-9);
-  EXPECT_NEAR(r.took(way::spread, forty, 0.3), -0.1, 1e-9);
-  for (int n = 0; n < 5; ++n) r.took(way::spread, forty, 0.06);
-  for (int n = 0; n < 15; ++n) ASSERT_FALSE(r.is_due(way::spread));
-  EXPECT_NEAR(r.took(way::spread, forty, 0.06), 16 * 0.14, 1e-9) << "launches that were not measured also save time";
+  EXPECT_EQ(r.took(launch_way::spread, forty, 0.06), 0) << "the time on one device was never measured";
+  EXPECT_EQ(r.took(launch_way::alone, forty, 0.2), 0);
+  EXPECT_NEAR(r.took(launch_way::spread, forty, 0.06), 0.14, 1e-9);
+  EXPECT_NEAR(r.took(launch_way::spread, forty, 0.3), -0.1, 1e-9);
+  for (int n = 0; n < 5; ++n) r.took(launch_way::spread, forty, 0.06);
+  for (int n = 0; n < 15; ++n) ASSERT_FALSE(r.is_due(launch_way::spread));
+  EXPECT_NEAR(r.took(launch_way::spread, forty, 0.06), 16 * 0.14, 1e-9)
+      << "launches that were not measured also save time";
 }
 
 TEST(WayRecord, TheTimeOfLaunchesThatAreNotMeasuredAllowsTriesToo) {
@@ -126,11 +127,11 @@ TEST(WayRecord, TheTimeOfLaunchesThatAreNotMeasuredAllowsTriesToo) {
   launches(r, 2, 0.158, 0.586);
   int tried = 0, measured = 0;
   for (int n = 0; n < 10000; ++n) {
-    const way w = r.choose(forty);
-    tried += w == way::spread ? 1 : 0;
+    const launch_way w = r.choose(forty);
+    tried += w == launch_way::spread ? 1 : 0;
     if (!r.is_due(w)) continue;
     ++measured;
-    r.took(w, forty, w == way::spread ? 0.586 : 0.158);
+    r.took(w, forty, w == launch_way::spread ? 0.586 : 0.158);
   }
   EXPECT_LT(measured, 10000 / 16 + 50);
   EXPECT_GE(tried, 20);
@@ -166,7 +167,8 @@ class Planning : public testing::Test {
   planner made(when_planned when) {
     return planner(program_on::machine_of(2), {}, when, [this] { return time_ += look_; });
   }
-  [[nodiscard]] program_on::arguments with(const allocation& a, const allocation& b, int t = 0, int n = count) const {
+  [[nodiscard]] program_on::arguments with(const kernel_array& a, const kernel_array& b, int t = 0,
+                                           int n = count) const {
     program_on::arguments all(*program_->find_kernel("rows"));
     all << a << b << n << t;
     return all;
@@ -174,7 +176,7 @@ class Planning : public testing::Test {
   const decision& decide(planner& p, const program_on::arguments& a, dimension grid,
                          const start_cost* start = nullptr) {
     const launch l{grid, block_, a.data(), rows_.analysis().kernel->formals_size};
-    const std::vector<const allocation*> arrays = program_on::arrays_of(rows_, a);
+    const std::vector<const kernel_array*> arrays = program_on::arrays_of(rows_, a);
     return p.decide(rows_, l, arrays, start);
   }
   const decision& decide(planner& p, const program_on::arguments& a) { return decide(p, a, grid_); }
@@ -182,7 +184,7 @@ class Planning : public testing::Test {
 
 TEST_F(Planning, TheFirstPlansAreMadeAtOnce) {
   planner p = made(when_planned::in_time);
-  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  kernel_array &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
   EXPECT_TRUE(decide(p, with(a, b)).is_spread());
   EXPECT_GT(p.planning_seconds(), 0);
   EXPECT_LE(p.planning_seconds(), planner::allowance);
@@ -193,7 +195,7 @@ TEST_F(Planning, ALaunchWithoutAPlanRunsOnOneDeviceUntilThereIsTime) {
   // Arrays of another size need another plan.
   std::uint64_t bytes = 4ULL * count;
   const auto other = [&] { return &on_.allocate(bytes += std::uint64_t{2} << 20U); };
-  const allocation *a = other(), *b = other();
+  const kernel_array *a = other(), *b = other();
   const auto decide_again = [&]() -> const decision& { return decide(p, with(*a, *b)); };
   for (int n = 0; decide_again().is_spread(); a = other(), b = other())
     ASSERT_LT(++n, 100000) << "the planner must reach the end of the allowance";
@@ -214,7 +216,7 @@ TEST_F(Planning, ALaunchWithoutAPlanRunsOnOneDeviceUntilThereIsTime) {
 
 TEST_F(Planning, PlanningTakesItsShareWhateverIsLaunched) {
   planner p = made(when_planned::in_time);
-  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  kernel_array &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
   int spread = 0;
   for (int n = 0; n < 3000; ++n) {  // each launch has another shape
     const int t = n * 256;
@@ -227,7 +229,7 @@ TEST_F(Planning, PlanningTakesItsShareWhateverIsLaunched) {
 
 TEST_F(Planning, OtherNumbersNeedNoPlan) {
   planner p = made(when_planned::at_once);
-  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  kernel_array &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
   EXPECT_TRUE(decide(p, with(a, b)).is_spread());
   const double once = p.planning_seconds();
   for (int t = 1; t < 1000; ++t) {
@@ -245,7 +247,7 @@ TEST_F(Planning, OtherNumbersNeedNoPlan) {
 
 TEST_F(Planning, ArraysThatLieAlikeNeedNoOtherPlan) {
   planner p = made(when_planned::at_once);
-  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count), &c = on_.allocate(4ULL * count);
+  kernel_array &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count), &c = on_.allocate(4ULL * count);
   EXPECT_TRUE(decide(p, with(a, b)).is_spread());
   const double once = p.planning_seconds();
   EXPECT_TRUE(decide(p, with(b, a)).is_spread());
@@ -257,7 +259,7 @@ TEST_F(Planning, ArraysThatLieAlikeNeedNoOtherPlan) {
   p.forget(c.address);
   EXPECT_TRUE(decide(p, with(a, c)).is_spread());
   EXPECT_EQ(p.planning_seconds(), once);
-  allocation& on_one = on_.allocate(4ULL * count, true);
+  kernel_array& on_one = on_.allocate(4ULL * count, true);
   decide(p, with(a, on_one));
   EXPECT_GT(p.planning_seconds(), once);
 }
@@ -265,32 +267,32 @@ TEST_F(Planning, ArraysThatLieAlikeNeedNoOtherPlan) {
 // Launches after a move already have a plan: the plan for which the move was made.
 TEST_F(Planning, AMoveNeedsNoOtherPlan) {
   planner p = made(when_planned::at_once);
-  allocation &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
+  kernel_array &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
   for (int t = 0;; ++t) {
     ASSERT_LT(t, 1000) << "the losses of launches with different numbers are added up";
     const decision d = decide(p, with(a, b, t));
-    if (d.arrays.at(0).move_to.how == placement::kind::stay) continue;
+    if (d.arrays.at(0).move_to.how == array_placement::kind::stay) continue;
     program_on::move(rows_, with(a, b), d, 2);
     break;
   }
   const double before = p.planning_seconds();
   const decision d = decide(p, with(a, b));
   EXPECT_TRUE(d.is_spread());
-  EXPECT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
+  EXPECT_EQ(d.arrays.at(0).move_to.how, array_placement::kind::stay);
   EXPECT_EQ(p.planning_seconds(), before);
 }
 
 // Each launch loses about 1.3 ms on one device.
 TEST_F(Planning, AKernelIsMadeReadyOnceItsLaunchesHaveLostAsMuch) {
   planner p = made(when_planned::at_once);
-  allocation &dealt = on_.allocate(4ULL * count), &other = on_.allocate(4ULL * count);
+  kernel_array &dealt = on_.allocate(4ULL * count), &other = on_.allocate(4ULL * count);
   const start_cost cost{0.001, 0.1};
   int waited = 0;
   for (; !p.wants_start(); ++waited) {
     ASSERT_LT(waited, 1000);
     const decision& d = decide(p, with(dealt, other, waited), grid_, &cost);
     EXPECT_FALSE(d.is_spread());
-    EXPECT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
+    EXPECT_EQ(d.arrays.at(0).move_to.how, array_placement::kind::stay);
   }
   EXPECT_GT(waited, 50) << "the first kernel's cost includes the start of the process";
   EXPECT_FALSE(decide(p, with(dealt, other), grid_, &cost).is_spread()) << "the kernel is being prepared";
@@ -301,19 +303,20 @@ TEST_F(Planning, AKernelIsMadeReadyOnceItsLaunchesHaveLostAsMuch) {
 
 TEST_F(Planning, AKernelThatIsNotReadyMovesNoArrays) {
   planner p = made(when_planned::at_once);
-  allocation &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
+  kernel_array &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
   const start_cost never{1e9, 0};
   for (int t = 0; t < 1000; ++t) {
     const decision& d = decide(p, with(a, b, t), grid_, &never);
     ASSERT_FALSE(d.is_spread() || p.wants_start());
-    ASSERT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
+    ASSERT_EQ(d.arrays.at(0).move_to.how, array_placement::kind::stay);
   }
-  for (int t = 0; decide(p, with(a, b, t)).arrays.at(0).move_to.how == placement::kind::stay; ++t) ASSERT_LT(t, 1000);
+  for (int t = 0; decide(p, with(a, b, t)).arrays.at(0).move_to.how == array_placement::kind::stay; ++t)
+    ASSERT_LT(t, 1000);
 }
 
 TEST_F(Planning, WhatWasMeasuredDecides) {
   planner p = made(when_planned::at_once);
-  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  kernel_array &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
   int spread = 0, measured = 0;
   for (int t = 0; t < 100; ++t) {
     const bool is_spread = decide(p, with(a, b, t)).is_spread();
@@ -321,7 +324,7 @@ TEST_F(Planning, WhatWasMeasuredDecides) {
     const planner::measurement m = p.measured();
     if (m.record == nullptr) continue;  // the launch need not be measured
     ++measured;
-    EXPECT_EQ(m.how, is_spread ? way::spread : way::alone);
+    EXPECT_EQ(m.how, is_spread ? launch_way::spread : launch_way::alone);
     m.took(is_spread ? 1.0 : 0.01);
   }
   EXPECT_GE(measured, 9);

@@ -48,9 +48,9 @@ std::string random_kernel(std::mt19937& random) {
 }
 
 /// Counts each sector once for each block that reads it, and once for each block that writes it.
-class sector_counter final : public ptx::watcher {
+class sector_counter final : public ptx::instruction_observer {
  public:
-  sector_counter(const ptx::function& kernel, const cut& c, const std::vector<allocation>& arrays)
+  sector_counter(const ptx::function& kernel, const cut& c, const std::vector<kernel_array>& arrays)
       : kernel_(kernel), cut_(c), arrays_(arrays) {}
 
   void comes_to(const ptx::block_context& block, std::uint32_t, const ptx::function& f, std::uint32_t position,
@@ -59,7 +59,7 @@ class sector_counter final : public ptx::watcher {
     const bool writes = i.kind == ptx::kind::store;
     if (&f != &kernel_ || !runs || (!writes && i.kind != ptx::kind::load) || !i.sources[0].is_register()) return;
     const std::uint64_t address = registers[i.sources[0].index] + i.sources[0].value;
-    for (const allocation& a : arrays_) {
+    for (const kernel_array& a : arrays_) {
       if (address - a.address >= a.bytes) continue;
       const dimension at{block.ctaid.x, block.ctaid.y, block.ctaid.z};
       const std::uint64_t offset = (address - a.address) / 32 * 32;
@@ -73,7 +73,7 @@ class sector_counter final : public ptx::watcher {
  private:
   const ptx::function& kernel_;
   const cut& cut_;
-  const std::vector<allocation>& arrays_;
+  const std::vector<kernel_array>& arrays_;
   std::set<std::tuple<dimension, bool, std::uint64_t>> seen_;
 };
 
@@ -89,22 +89,22 @@ std::uint64_t test_one(unsigned seed) {
   cut c = grid[0] >= devices ? cut_grid(grid, {devices, 1, 1}) : whole_grid(grid, devices, 1);
   if (grid[1] >= devices && random() % 2 == 0) c = cut_grid(grid, {1, devices, 1});
 
-  std::vector<allocation> memory(3);
+  std::vector<kernel_array> memory(3);
   std::vector<std::uint64_t> parameters;
-  for (allocation& a : memory) {
+  for (kernel_array& a : memory) {
     a.bytes = array_bytes;
     a.address = reinterpret_cast<std::uint64_t>(program.take(a.bytes));
     a.granule = small_granule;
     parameters.push_back(a.address);
-    placement p{placement::kind::cyclic, 0, {}, small_granule * (1 + random() % 3)};
+    array_placement p{array_placement::kind::cyclic, 0, {}, small_granule * (1 + random() % 3)};
     if (random() % 2 == 0) {
-      p.how = placement::kind::parts;
+      p.how = array_placement::kind::parts;
       for (std::uint32_t d = 0; d <= devices; ++d)
         p.bounds.push_back(array_bytes / small_granule * d / devices * small_granule);
     }
     a.homes = homes_under(p, a, devices);
   }
-  std::vector<const allocation*> arrays;
+  std::vector<const kernel_array*> arrays;
   std::vector<array_place> places;
   for (const kernel_model::pointer& p : model.pointers()) {
     arrays.push_back(&memory[p.offset / 8]);
@@ -149,11 +149,11 @@ const std::string reads_optional_array =
 TEST(Shares, OfPointersWithoutAnAllocation) {
   const kernel_model model(ptx::parse({reads_optional_array}), "k");
   constexpr std::uint64_t blocks = 8, threads = 64, bytes = blocks * threads * 4;
-  allocation array;
+  kernel_array array;
   array.address = gib;
   array.bytes = bytes;
   array.homes = {{0, bytes, 0}};
-  const std::vector<const allocation*> arrays{&array, &array, nullptr};
+  const std::vector<const kernel_array*> arrays{&array, &array, nullptr};
   const std::vector<array_place> places{{&array.homes}, {&array.homes}, {}};
   const auto cost_with = [&](std::uint64_t pointer) {
     const std::array<std::uint64_t, 3> parameters{array.address, array.address, pointer};
@@ -175,7 +175,7 @@ TEST(Shares, OfPointersWithoutAnAllocation) {
 TEST(Shares, ArePlannedAgainIfAPointerBecomesNull) {
   const kernel_model model(ptx::parse({reads_optional_array}), "k");
   program_on on(2);
-  const allocation& array = on.allocate(64 * mib, true);
+  const kernel_array& array = on.allocate(64 * mib, true);
   const auto seconds_with = [&](std::uint64_t pointer) {
     program_on::arguments arguments(*model.analysis().kernel);
     arguments << array << array << pointer;

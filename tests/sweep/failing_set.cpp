@@ -14,7 +14,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/device/device.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "tests/sweep/injection.h"
 #include "tests/sweep/resources.h"
 
@@ -145,7 +145,7 @@ class failing_device final : public device::device {
   [[nodiscard]] const hpe::device::properties& info() const noexcept override { return real_.info(); }
   [[nodiscard]] hpe::device::memory_usage memory() const override { return real_.memory(); }
   [[nodiscard]] bool lost() const noexcept override { return real_.lost(); }
-  void map(void* address, std::size_t bytes, hpe::device::contents first, hpe::device::backing where) override {
+  void map(void* address, std::size_t bytes, hpe::device::contents first, hpe::device::backing_kind where) override {
     perform_on(real_, index_, "map", HPE_ERROR_OUT_OF_MEMORY, [&] { real_.map(address, bytes, first, where); });
   }
   void unmap(void* address, std::size_t bytes) noexcept override { real_.unmap(address, bytes); }
@@ -170,7 +170,7 @@ class failing_ptx final : public device::ptx_capability {
  public:
   explicit failing_ptx(device::ptx_capability& real) : real_(real) {}
 
-  std::unique_ptr<device::ptx_module> load(std::vector<std::string> texts) override {
+  std::unique_ptr<device::device_ptx_module> load(std::vector<std::string> texts) override {
     return perform("ptx.load", HPE_ERROR_OUT_OF_MEMORY, [&] { return real_.load(std::move(texts)); });
   }
   std::vector<device::printed> take_output() override { return real_.take_output(); }

@@ -125,9 +125,9 @@ void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr b
     const block_run run = r.run_from(b, last);
     const auto actions = apply(r.state(b), event).actions;
     // Closes the view before the upload reads the bytes, so that no write by CPU code is lost.
-    if (actions.close || actions.upload) r.protect(run, os::access::none);
+    if (actions.close || actions.upload) r.protect(run, os::page_protection::none);
     if (actions.upload) move(r, r.bytes_of(run), true);
-    if (actions.open_read) r.protect(run, os::access::read);
+    if (actions.open_read) r.protect(run, os::page_protection::read);
     r.transition(run, event);
     b = run.end;
   }

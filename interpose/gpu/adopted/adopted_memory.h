@@ -25,6 +25,7 @@
 #include "runtime/base/box.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/fault/request_board.h"
+#include "runtime/os/signals.h"
 
 namespace hpe::cuda_hooks {
 
@@ -79,7 +80,7 @@ class adopted_memory {
   /// Serves a page fault of CPU code at an address: fetches the data and opens the view. Returns not_ours if the
   /// address is not in device memory, or if the fetch fails; logs a failure. Only hpe's service thread calls touch and
   /// fetch_ahead.
-  fault::verdict touch(CUdeviceptr address, bool write) noexcept;
+  os::fault_verdict touch(CUdeviceptr address, bool write) noexcept;
   /// Fetches some of the blocks that CPU code is expected to touch next on its walk through memory. Returns false if no
   /// block remains to be fetched.
   bool fetch_ahead() noexcept;

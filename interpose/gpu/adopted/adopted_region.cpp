@@ -37,8 +37,8 @@ adopted_region::adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_p
       shadow_(os::create_memory_file("hpe-adopted", end - begin)),
       alias_(0, end - begin, block_bytes) {
   states_.reset((end - begin + block_bytes - 1) / block_bytes, coherence::block_state::device);
-  os::map_file(alias_.data(), end_ - begin_, os::access::read_write, shadow_.get(), 0);
-  os::map_file(pointer(begin_), end_ - begin_, os::access::none, shadow_.get(), 0);
+  os::map_file(alias_.data(), end_ - begin_, os::page_protection::read_write, shadow_.get(), 0);
+  os::map_file(pointer(begin_), end_ - begin_, os::page_protection::none, shadow_.get(), 0);
   os::exclude_from_fork(pointer(begin_), end_ - begin_);
   os::exclude_from_core(alias_.data(), end_ - begin_);
   os::exclude_from_core(pointer(begin_), end_ - begin_);
@@ -92,13 +92,14 @@ void adopted_region::tell_moved(std::size_t bytes, bool to_device) const {
   counters::add(to_device ? count.bytes_to_device : count.bytes_to_host, bytes);
 }
 
-void adopted_region::protect(coherence::block_run run, os::access allowed) {
+void adopted_region::protect(coherence::block_run run, os::page_protection allowed) {
   if (closed_) return;
   const bytes range = bytes_of(run);
   HPE_REQUIRE(os::protect(pointer(range.begin), range.end - range.begin, allowed), HPE_ERROR_SYSTEM,
               "the Linux kernel has no room for more mappings; raise vm.max_map_count");
-  if (allowed == os::access::read) os::populate_for_reading(pointer(range.begin), range.end - range.begin);
-  if (allowed == os::access::read_write) os::populate_for_writing(pointer(range.begin), range.end - range.begin);
+  if (allowed == os::page_protection::read) os::populate_for_reading(pointer(range.begin), range.end - range.begin);
+  if (allowed == os::page_protection::read_write)
+    os::populate_for_writing(pointer(range.begin), range.end - range.begin);
 }
 
 }  // namespace hpe::cuda_hooks

@@ -57,7 +57,7 @@ class adopted_region {
     return states_.same_from(block, limit);
   }
 
-  void protect(coherence::block_run run, os::access allowed);
+  void protect(coherence::block_run run, os::page_protection allowed);
 
   /// To be called before bytes are copied to host memory. Allocates the host pages for these bytes. When the bytes
   /// copied to host memory so far exceed the size of the region for the first time, also pins the region's host pages,

@@ -84,8 +84,8 @@ void adopted_memory::wait_for_work(const adopted_region& r) {
 
 void adopted_memory::open(adopted_region& r, block_run run, block_event event) {
   const auto actions = apply(r.state(run.begin), event).actions;
-  if (actions.open_read) r.protect(run, os::access::read);
-  if (actions.open_write) r.protect(run, os::access::read_write);
+  if (actions.open_read) r.protect(run, os::page_protection::read);
+  if (actions.open_write) r.protect(run, os::page_protection::read_write);
   r.transition(run, event);
 }
 
@@ -129,13 +129,13 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
   landed();
 }
 
-fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
+os::fault_verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
   try {
     const lock_guard one(fetching_);
     unique_lock lock(mutex_);
     for (;;) {
       const region_pointer r = find_or_adopt(address);
-      if (r == nullptr) return explain(address), fault::verdict::not_ours;
+      if (r == nullptr) return explain(address), os::fault_verdict::not_ours;
       const std::uint64_t block = r->block_of(address);
       const block_event event = write ? block_event::host_write : block_event::host_read;
       const bool fetched = !apply(r->state(block), event).actions.fetch;
@@ -148,16 +148,16 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
       }
       if (fetched) {
         open(*r, {block, block + 1}, event);
-        return fault::verdict::retry;
+        return os::fault_verdict::retry;
       }
       const block_run run{block, block + 1};
       fetch(lock, r, run);
       open_fetched(*r, run, {}, write);
-      if (r->state(block) != block_state::device) return fault::verdict::retry;
+      if (r->state(block) != block_state::device) return os::fault_verdict::retry;
     }
   } catch (const std::exception& e) {
     log(log_level::error, "the device memory at {:#x} cannot be brought to the host: {}", address, e.what());
-    return fault::verdict::not_ours;
+    return os::fault_verdict::not_ours;
   }
 }
 

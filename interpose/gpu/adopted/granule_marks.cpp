@@ -4,7 +4,7 @@ namespace hpe::cuda_hooks {
 
 granule_marks::granule_marks()
     : file_(os::create_memory_file("hpe-granules", granules / 8)), bits_(0, granules / 8, os::page_size()) {
-  os::map_file(bits_.data(), granules / 8, os::access::read_write, file_.get(), 0);
+  os::map_file(bits_.data(), granules / 8, os::page_protection::read_write, file_.get(), 0);
 }
 
 void granule_marks::set(std::uint64_t begin, std::uint64_t end, bool on) noexcept {

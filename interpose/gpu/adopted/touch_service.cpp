@@ -16,9 +16,9 @@ namespace {
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool serving = false;
 constinit std::atomic<touch_service*> the_service{nullptr};
 
-fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
+os::fault_verdict resolve_in_handler(std::byte* address, bool write) noexcept {
   // A fault in the service thread itself is a bug of hpe, so the program's own signal action handles the fault.
-  return serving ? fault::verdict::not_ours : the_service.load()->resolve(address, write);
+  return serving ? os::fault_verdict::not_ours : the_service.load()->resolve(address, write);
 }
 
 // Returns the text for trace::awaited. `address` is the touched address; `write` is 1 for a write and 0 for a read.
@@ -56,11 +56,11 @@ touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(st
   fault::handle_other_faults_with(resolve_in_handler);
 }
 
-fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
+os::fault_verdict touch_service::resolve(std::byte* address, bool write) noexcept {
   trace::measured measure(trace::way::touch, 0, address);
   const trace::awaited here({words_for_touch, nullptr, reinterpret_cast<std::uintptr_t>(address), write ? 1U : 0U});
-  const fault::verdict result = board_->ask(0, address, write);
-  if (result != fault::verdict::retry) {
+  const os::fault_verdict result = board_->ask(0, address, write);
+  if (result != os::fault_verdict::retry) {
     measure.forget();
     return result;
   }

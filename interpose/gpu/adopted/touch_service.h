@@ -17,7 +17,7 @@ class touch_service {
 
   /// To be called in the signal handler of the thread that faulted. Returns whether the signal handler must retry the
   /// access (retry) or call the program's own signal action (not_ours).
-  fault::verdict resolve(std::byte* address, bool write) noexcept;
+  os::fault_verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
   void run();

@@ -46,7 +46,7 @@ std::optional<driver_memory::found> driver_memory::describe(CUdeviceptr address,
   }
   found result;
   result.of_pool = !is_plain;
-  spread::allocation& a = result.what;
+  spread::kernel_array& a = result.what;
   a.address = base != 0 ? base : address;
   a.bytes = bytes;
   a.homes = {{0, bytes, 0}};

@@ -18,7 +18,7 @@ class driver_memory {
   driver_memory(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
   struct found {
-    spread::allocation what;
+    spread::kernel_array what;
     bool of_pool = false;  // whether the memory is of the default pool: other GPUs can use it only after share_pool()
   };
   /// Returns the allocation that contains an address; nullopt for host memory. If other GPUs may be unable to use the

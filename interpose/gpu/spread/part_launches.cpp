@@ -63,7 +63,7 @@ bool part_launches::queue(const spread_launch& what, const cut_launch& how, mova
     }
   }
   const auto queue = [&](unsigned n, CUstream stream) {
-    const spread::block_range& part = how.blocks[n];
+    const spread::subgrid& part = how.blocks[n];
     if (part.blocks() == 0) return CUDA_SUCCESS;
     kernels_.bring_constants(how.kernel, n, stream, written);
     std::size_t size = bytes[n].size();

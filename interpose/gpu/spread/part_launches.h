@@ -65,9 +65,9 @@ class part_launches {
   /// Describes a launch whose blocks are divided among GPUs.
   struct cut_launch {
     const part_kernel& kernel;
-    std::span<const CUfunction> functions;        // one for each GPU
-    std::span<const std::byte> parameters;        // in the kernel's layout
-    std::span<const spread::block_range> blocks;  // for each GPU
+    std::span<const CUfunction> functions;    // one for each GPU
+    std::span<const std::byte> parameters;    // in the kernel's layout
+    std::span<const spread::subgrid> blocks;  // for each GPU
     // For each GPU; empty if no pointer is replaced.
     std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;
   };

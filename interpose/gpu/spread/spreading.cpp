@@ -42,7 +42,7 @@ bool counts_stays(const oversubscribed& memory) {
 }
 
 std::ptrdiff_t devices_of(const core::launch_planner::plan& plan) {
-  return std::ranges::count_if(plan.parts, [](const spread::block_range& part) { return part.blocks() > 0; });
+  return std::ranges::count_if(plan.parts, [](const spread::subgrid& part) { return part.blocks() > 0; });
 }
 
 }  // namespace
@@ -233,7 +233,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
     if (may_spread) how.plan.parts = spread::cut_evenly(what.grid, gpus_.count()).parts;
     return how;
   }
-  const auto foreign = [&](const void* pointer) -> const spread::allocation* {
+  const auto foreign = [&](const void* pointer) -> const spread::kernel_array* {
     const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
     return found == others.end() ? nullptr : &found->second;
   };
@@ -316,7 +316,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     if (is_timed) {
       const auto devices = static_cast<unsigned>(std::max<std::ptrdiff_t>(devices_of(how.plan), 1));
       // If the launch did not run as planned (spread or on one GPU), the planner does not use its time.
-      if ((devices > 1) != (how.plan.measured.how == spread::way::spread)) how.plan.measured = {};
+      if ((devices > 1) != (how.plan.measured.how == spread::launch_way::spread)) how.plan.measured = {};
       told.reason = std::move(how.plan.reason);
       told.devices = devices;
       told.measured = std::move(how.plan.measured);

@@ -76,7 +76,7 @@ class spreading {
   };
   [[nodiscard]] decided decide(const spread_launch& what);
   /// The driver's allocations that a launch uses. The keys are the kernel's pointers into these allocations.
-  using driver_arrays = std::map<CUdeviceptr, spread::allocation>;
+  using driver_arrays = std::map<CUdeviceptr, spread::kernel_array>;
   /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` descriptions of the
   /// driver's memory to which they point. Returns the reason why other GPUs may be unable to access the driver's
   /// memory; empty if they can.

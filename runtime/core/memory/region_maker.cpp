@@ -126,7 +126,7 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
                   "mprotect or munmap of {} bytes failed for lack of mappings; raise vm.max_map_count", taken);
       with_.devices.release_host(space_.alias(what.base), taken);
     }
-    space_.map_view(what.base, what.extent, what.open ? os::access::read_write : os::access::none);
+    space_.map_view(what.base, what.extent, what.open ? os::page_protection::read_write : os::page_protection::none);
     publish(what, mapped, old_pages && !mapped.empty());
   } catch (...) {
     if (backed) backing_.take(what, mapped);

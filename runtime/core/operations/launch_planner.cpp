@@ -95,7 +95,7 @@ launch_planner::launch_planner(device::device_set& devices, allocator& memory, r
                {}, when_for(alone)) {}
 
 // No lock is needed, because first_place only uses the rates of the machine, which never change.
-spread::placement launch_planner::first_place(std::size_t bytes) const HPE_NO_THREAD_SAFETY_ANALYSIS {
+spread::array_placement launch_planner::first_place(std::size_t bytes) const HPE_NO_THREAD_SAFETY_ANALYSIS {
   return planner_.first_place(bytes, granule_size);
 }
 
@@ -127,9 +127,9 @@ std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
 
 template <class IfThereIsRoom>
 std::byte* launch_planner::allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room) {
-  const spread::placement first = first_place(bytes);
-  if (first.how == spread::placement::kind::parts) {
-    spread::allocation whole;
+  const spread::array_placement first = first_place(bytes);
+  if (first.how == spread::array_placement::kind::parts) {
+    spread::kernel_array whole;
     whole.bytes = bytes;
     std::vector<std::uint16_t> homes =
         granules_of(spread::homes_under(first, whole, static_cast<std::uint32_t>(list_.size())), bytes);
@@ -147,7 +147,7 @@ std::byte* launch_planner::allocate_over_devices(std::size_t bytes, const IfTher
   return memory_.allocate_striped(bytes, std::move(homes));
 }
 
-void launch_planner::describe_homes(const coherence::region& r, spread::allocation& to) const {
+void launch_planner::describe_homes(const coherence::region& r, spread::kernel_array& to) const {
   to.homes.clear();
   r.for_each_home(r.whole(), [&](unsigned home, coherence::byte_range part) {
     // Memory of a device that is not in the list counts as host memory.
@@ -163,7 +163,7 @@ void launch_planner::describe_homes(const coherence::region& r, spread::allocati
   });
 }
 
-const spread::allocation* launch_planner::describe(const void* pointer) {
+const spread::kernel_array* launch_planner::describe(const void* pointer) {
   const allocation found = memory_.find(pointer);
   if (found.region == nullptr) return nullptr;
   const coherence::region& r = *found.region;
@@ -181,7 +181,7 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
                                 (std::uint64_t{is_replicated} << 1U) | std::uint64_t{may_replicate};
   if (known.version == version) return &known.what;
   known.version = version;
-  spread::allocation& a = known.what;
+  spread::kernel_array& a = known.what;
   a.address = reinterpret_cast<std::uint64_t>(r.layout.base);
   a.bytes = r.layout.extent;
   a.granule = memory_.may_move(r) ? granule_size : 0;
@@ -194,8 +194,8 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
 }
 
 // If a move fails, the array stays at its home: the launch is then slower, but still correct.
-void launch_planner::move(const spread::allocation& what, const spread::placement& to) {
-  const bool is_home = to.how == spread::placement::kind::one && to.home == std::max(planner_.rates().alone, 0);
+void launch_planner::move(const spread::kernel_array& what, const spread::array_placement& to) {
+  const bool is_home = to.how == spread::array_placement::kind::one && to.home == std::max(planner_.rates().alone, 0);
   const std::vector<spread::home_run> runs = spread::homes_under(to, what, static_cast<std::uint32_t>(list_.size()));
   if (std::ranges::any_of(runs, [](const spread::home_run& run) { return run.home < 0; })) return;
   std::vector<std::uint16_t> homes = granules_of(runs, what.bytes);
@@ -233,7 +233,7 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   constexpr std::size_t most_described = 4096;
   const lock_guard lock(mutex_);
   if (described_.size() > most_described) described_.clear();
-  std::vector<const spread::allocation*> arrays;
+  std::vector<const spread::kernel_array*> arrays;
   for (const spread::kernel_model::pointer& p : kernel.pointers()) {
     const void* const pointer = pointer_in(launch, p.offset);
     arrays.push_back(describe(pointer));
@@ -248,8 +248,8 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
     result.parts = decided.how.parts;
     result.replacing.resize(list_.size());
   }
-  using kind = spread::placement::kind;
-  std::unordered_set<const spread::allocation*> moved;  // several pointers may point into one array
+  using kind = spread::array_placement::kind;
+  std::unordered_set<const spread::kernel_array*> moved;  // several pointers may point into one array
   for (std::size_t n = 0; n < arrays.size(); ++n) {
     if (arrays[n] == nullptr) continue;
     const spread::array_decision& each = decided.arrays[n];
@@ -290,9 +290,9 @@ void launch_planner::note_accounts() {
 void launch_planner::stays(std::span<const void* const> pointers) {
   const lock_guard lock(mutex_);
   for (const void* const pointer : pointers) {
-    const spread::allocation* const array = describe(pointer);
+    const spread::kernel_array* const array = describe(pointer);
     if (array == nullptr) continue;
-    const spread::placement* const home = planner_.stays(*array);
+    const spread::array_placement* const home = planner_.stays(*array);
     if (home != nullptr) move(*array, *home);
   }
   keep_price();

@@ -39,7 +39,7 @@ class launch_planner {
 
   /// A function that describes the memory to which a pointer of a launch points, if that memory is not hpe memory. It
   /// returns nullptr for host memory.
-  using foreign_memory = std::function<const spread::allocation*(const void*)>;
+  using foreign_memory = std::function<const spread::kernel_array*(const void*)>;
 
   /// A pointer parameter that a device's part of a launch replaces with the address of the device's own copy of the
   /// array.
@@ -48,7 +48,7 @@ class launch_planner {
     std::byte* pointer = nullptr;
   };
   struct plan {
-    std::vector<spread::block_range> parts;                // one for each device of the list
+    std::vector<spread::subgrid> parts;                    // one for each device of the list
     std::vector<std::vector<replaced_pointer>> replacing;  // one list for each device of the list
     std::vector<replicas::hold> holds;                     // keep the replicas alive; the caller destroys the holds
                                                            // after it has queued the launch
@@ -84,16 +84,16 @@ class launch_planner {
     std::uint64_t version = 0;
     std::uint64_t homes = 0;      // the region's homes_version at the time of the description
     bool has_no_replica = false;  // while the array had these homes, a replica did not fit into device memory
-    spread::allocation what;
+    spread::kernel_array what;
   };
   [[nodiscard]] std::vector<std::uint16_t> granules_of(const std::vector<spread::home_run>& homes,
                                                        std::uint64_t bytes) const;
-  [[nodiscard]] spread::placement first_place(std::size_t bytes) const;
-  [[nodiscard]] const spread::allocation* describe(const void* pointer) HPE_REQUIRES(mutex_);
-  void describe_homes(const coherence::region& r, spread::allocation& to) const HPE_REQUIRES(r.mutex);
+  [[nodiscard]] spread::array_placement first_place(std::size_t bytes) const;
+  [[nodiscard]] const spread::kernel_array* describe(const void* pointer) HPE_REQUIRES(mutex_);
+  void describe_homes(const coherence::region& r, spread::kernel_array& to) const HPE_REQUIRES(r.mutex);
   template <class IfThereIsRoom>
   [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room);
-  void move(const spread::allocation& what, const spread::placement& to) HPE_REQUIRES(mutex_);
+  void move(const spread::kernel_array& what, const spread::array_placement& to) HPE_REQUIRES(mutex_);
   /// Stores the measured price of moves in a file for later processes, if arrays have moved since the last call and the
   /// price has changed.
   void keep_price() noexcept HPE_REQUIRES(mutex_);

@@ -12,7 +12,7 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/coherence/announcements.h"
 #include "runtime/core/memory/allocator.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 
 namespace hpe::core {
 
@@ -21,9 +21,9 @@ struct loaded_ptx {
   /// The addresses of a module's variables, by device::ptx_part; null for a part without variables. The managed part
   /// has the same address on all devices.
   using variables = std::array<std::byte*, device::ptx_part_count>;
-  std::unique_ptr<device::ptx_module> on_devices;  ///< null after unloading
-  std::vector<variables> placed;                   ///< by device
-  hpe::mutex mutex;                                ///< guards the members below
+  std::unique_ptr<device::device_ptx_module> on_devices;  ///< null after unloading
+  std::vector<variables> placed;                          ///< by device
+  hpe::mutex mutex;                                       ///< guards the members below
   coherence::point_set launches HPE_GUARDED_BY(mutex);
 };
 

@@ -39,7 +39,7 @@ class launch_arrays {
 
   /// Returns, for each pointer of the launch, the allocation into which it points; nullptr if it points to memory other
   /// than hpe memory.
-  [[nodiscard]] const std::vector<const spread::allocation*>& of_pointers() const { return arrays_; }
+  [[nodiscard]] const std::vector<const spread::kernel_array*>& of_pointers() const { return arrays_; }
 
   /// Whether a pointer of the launch is in hpe's address space, but in no allocation.
   [[nodiscard]] bool leads_nowhere() const { return leads_nowhere_; }
@@ -97,7 +97,7 @@ class launch_arrays {
     std::uint64_t begin = 0;  // the offset of the array in its region
     std::uint64_t piece = 1;
     std::vector<home> homes;  // empty for host memory, which needs no device memory
-    spread::allocation what;
+    spread::kernel_array what;
   };
 
   static array describe(allocator& memory, const void* pointer) {
@@ -129,7 +129,7 @@ class launch_arrays {
   device::device_set& devices_;
   std::map<unsigned, std::uint64_t> of_others_;  // for each device, the bytes that `others` need
   std::deque<array> described_;
-  std::vector<const spread::allocation*> arrays_;
+  std::vector<const spread::kernel_array*> arrays_;
   bool leads_nowhere_ = false;
 };
 

@@ -109,7 +109,7 @@ hpeModule ptx_modules::load(std::vector<std::string> texts) {
 }
 
 void ptx_modules::place_variables(hpeModule_st& module) {
-  device::ptx_module& ptx = *module.ptx->on_devices;
+  device::device_ptx_module& ptx = *module.ptx->on_devices;
   std::byte* managed = nullptr;  // the managed variables; their home is the first device that is not lost
   for (unsigned d = 0; d < devices_.size(); ++d) {
     if (devices_.at(d).lost()) continue;
@@ -164,7 +164,7 @@ void ptx_modules::unload(hpeModule module) {
   static_cast<void>(require_ptx(module));
   loaded_ptx& ptx = *module->ptx;
   coherence::point_set launches;
-  std::unique_ptr<device::ptx_module> ending;
+  std::unique_ptr<device::device_ptx_module> ending;
   {
     const lock_guard lock(ptx.mutex);
     launches = ptx.launches;
@@ -187,7 +187,7 @@ ptx_modules::variable ptx_modules::find_variable(hpeModule module, const std::st
 
 hpeKernelInfo ptx_modules::describe(hpeKernel kernel) const {
   const device::ptx_kernel& k = require_ptx(kernel);
-  const device::ptx_module& module = *kernel->module->ptx->on_devices;
+  const device::device_ptx_module& module = *kernel->module->ptx->on_devices;
   hpeKernelInfo info{};
   info.parameter_count = static_cast<std::uint32_t>(k.parameter_offsets.size());
   info.parameter_offsets = k.parameter_offsets.data();

@@ -81,7 +81,7 @@ class imports::imported_memory {
     here_ = os::reservation(0, bytes_, os::page_size());
     std::byte* at = here_.data();
     for (const node::memory_part& part : memory.parts) {
-      os::map_file(at, part.bytes, os::access::read, part.file, part.offset);
+      os::map_file(at, part.bytes, os::page_protection::read, part.file, part.offset);
       at += part.bytes;
     }
   }

@@ -117,7 +117,7 @@ void cuda_device::check(CUresult result, const char* what) {
   cu_.check(result, what);
 }
 
-void cuda_device::map(void* address, std::size_t bytes, contents first, backing where) {
+void cuda_device::map(void* address, std::size_t bytes, contents first, backing_kind where) {
   require_granules(set_.layout(), address, bytes);
   require_alive();
   std::vector<CUdevice> users;
@@ -126,7 +126,7 @@ void cuda_device::map(void* address, std::size_t bytes, contents first, backing 
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const entered here(cu_, context_);
   set_.memory().reserve(begin, bytes);
-  const std::size_t taken = where == backing::device ? bytes : 0;
+  const std::size_t taken = where == backing_kind::device ? bytes : 0;
   memory_->take(index_, taken);
   try {
     const device_memory::place place{index_, ordinal_, where, std::max(properties_.numa_node, 0)};

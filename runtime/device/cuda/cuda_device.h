@@ -30,7 +30,7 @@ class cuda_device final : public device {
   [[nodiscard]] node::device_share* share() const noexcept override { return memory_->share(); }
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
   using device::map;
-  void map(void* address, std::size_t bytes, contents first, backing where) override;
+  void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   [[nodiscard]] bool has_atomics(unsigned peer) const noexcept override;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::device::cuda {
@@ -9,7 +9,7 @@ class cuda_set;
 
 /// A module of PTX, which the driver compiles and links for each GPU. The driver allocates the module's variables, so
 /// hpe allocates no memory for them: bytes_of() is 0 and variables() is empty.
-class cuda_ptx_module final : public ptx_module {
+class cuda_ptx_module final : public device_ptx_module {
  public:
   /// Throws the errors of ptx::parse, and HPE_ERROR_NOT_FOUND if the driver cannot load the texts.
   cuda_ptx_module(cuda_set& set, std::vector<std::string> texts);

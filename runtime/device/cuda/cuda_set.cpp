@@ -17,7 +17,7 @@ namespace hpe::device::cuda {
 
 namespace {
 
-host_memory::budgets budgets_of(const options& wanted) {
+cuda_host_memory::budgets budgets_of(const options& wanted) {
   const std::size_t all =
       static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t pinned = wanted.pinned_memory != 0 ? wanted.pinned_memory : all / 10;
@@ -48,10 +48,11 @@ cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const 
   for (const auto& device : devices_) device->find_peers();
   const auto forever = std::chrono::steady_clock::time_point::max();
   memory_ = std::make_unique<device_memory>(cu_, layout_);
-  host_ = std::make_unique<host_memory>(
+  host_ = std::make_unique<cuda_host_memory>(
       cu_, layout_, budgets_of(wanted),
-      host_memory::environment{[this](timepoint p) { return reached(p); },
-                               [this, forever](timepoint p) { wait(p, forever); }, [this] { return live_context(); }});
+      cuda_host_memory::environment{[this](timepoint p) { return reached(p); },
+                                    [this, forever](timepoint p) { wait(p, forever); },
+                                    [this] { return live_context(); }});
   kernels_ = std::make_unique<kernel_table>(cu_, std::move(contexts));
 }
 
@@ -144,7 +145,7 @@ std::uint32_t cuda_set::load_ptx(std::span<const std::string> texts) {
   return kernels_->load_ptx(texts, wanted);
 }
 
-std::unique_ptr<ptx_module> cuda_set::load(std::vector<std::string> texts) {
+std::unique_ptr<device_ptx_module> cuda_set::load(std::vector<std::string> texts) {
   auto made = std::make_unique<cuda_ptx_module>(*this, std::move(texts));
   const auto& functions = made->program()->functions;
   if (std::any_of(functions.begin(), functions.end(),

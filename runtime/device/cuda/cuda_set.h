@@ -18,7 +18,7 @@
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/kernel_table.h"
 #include "runtime/device/device.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 
 namespace hpe::device::cuda {
 
@@ -43,7 +43,7 @@ class cuda_set final : public device_set, public ptx_capability {
   std::uint32_t load_module(const std::string& path) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
-  std::unique_ptr<ptx_module> load(std::vector<std::string> texts) override;
+  std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) override;
   /// Returns an empty list. If kernels of loaded modules may print, synchronises the contexts, which makes the driver
   /// print the kernels' output.
   std::vector<printed> take_output() override;
@@ -61,7 +61,7 @@ class cuda_set final : public device_set, public ptx_capability {
   [[nodiscard]] const driver& driver_table() const noexcept { return cu_; }
   [[nodiscard]] const uvas_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
-  [[nodiscard]] host_memory& host() noexcept { return *host_; }
+  [[nodiscard]] cuda_host_memory& host() noexcept { return *host_; }
   /// Loads texts of PTX and links them, on all devices that are not lost. Returns the module's number in the kernel
   /// table.
   std::uint32_t load_ptx(std::span<const std::string> texts);
@@ -86,7 +86,7 @@ class cuda_set final : public device_set, public ptx_capability {
   bool peers_allowed_ = true;
   std::vector<std::unique_ptr<cuda_device>> devices_;
   std::unique_ptr<device_memory> memory_;
-  std::unique_ptr<host_memory> host_;
+  std::unique_ptr<cuda_host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
   std::atomic<bool> prints_{false};  // a loaded module of PTX contains kernels that may print
 

@@ -172,7 +172,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& 
   const lock_guard lock(mutex_);
   require_free(address, bytes);
   reserve_around(address, bytes);
-  const auto memory = at.where == backing::device ? create(bytes, at) : create_zero_copy(bytes, at);
+  const auto memory = at.where == backing_kind::device ? create(bytes, at) : create_zero_copy(bytes, at);
   map_memory(address, bytes, {at.device, memory, at.where}, access);
 }
 
@@ -194,7 +194,7 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
     // The driver's calls in this loop fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
     const mapped_allocation& old = it->second.value;
-    const bool is_of_device = old.where == backing::device;
+    const bool is_of_device = old.where == backing_kind::device;
     if (is_of_device) of_device += size;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
     if (unmapped && what == after::kept && is_of_device && !old.file && size <= largest_kept &&
@@ -222,7 +222,7 @@ std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_
   auto it = mappings_.from(address);
   for (std::uintptr_t at = address; at < address + bytes; ++it) {
     HPE_REQUIRE(it != mappings_.end() && it->first == at && it->second.value.device != foreign &&
-                    it->second.value.where == backing::device,
+                    it->second.value.where == backing_kind::device,
                 HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} to be shared are not whole ranges of device memory",
                 bytes, address);
     mapped_allocation& whole = it->second.value;

@@ -38,7 +38,7 @@ class device_memory {
   struct place {
     unsigned device = 0;
     CUdevice ordinal = 0;  // the driver's number of the device
-    backing where = backing::device;
+    backing_kind where = backing_kind::device;
     int numa_node = 0;  // the node of zero-copy memory
   };
   /// Creates memory and maps it at `address` for all `users`, which are the driver's numbers of the devices that can
@@ -75,7 +75,7 @@ class device_memory {
   struct mapped_allocation {
     unsigned device;
     CUmemGenericAllocationHandle memory;
-    backing where = backing::device;
+    backing_kind where = backing_kind::device;
     os::file_descriptor file{};  // opened by the first share() of this memory
   };
 

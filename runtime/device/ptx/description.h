@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::device {

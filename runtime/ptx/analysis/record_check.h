@@ -12,9 +12,9 @@
 
 namespace hpe::ptx::analysis {
 
-/// A watcher that compares the addresses of accesses with the analysis. The interpreter that runs the kernel calls the
-/// watcher. Each launch needs its own object.
-class record_check final : public watcher {
+/// An observer that compares the addresses of accesses with the analysis. The interpreter that runs the kernel calls
+/// the observer. Each launch needs its own object.
+class record_check final : public instruction_observer {
  public:
   /// Both arguments must outlive the object.
   record_check(const image& variables, const kernel_analysis& k);

@@ -24,7 +24,8 @@ class compiled_image {
   /// Returns a new engine that runs blocks of the kernel, each block in one thread. Blocks have the size `block`.
   /// Returns an interpreter if the kernel cannot be compiled, for example because a recursive or indirectly called
   /// function contains a barrier or a warp instruction.
-  [[nodiscard]] virtual std::shared_ptr<engine> engine_for(const function& kernel, const dimensions& block) = 0;
+  [[nodiscard]] virtual std::shared_ptr<execution_engine> engine_for(const function& kernel,
+                                                                     const dimensions& block) = 0;
   /// Returns whether engine_for returns compiled code. Compiles the kernel for blocks that consist of whole warps. For
   /// tests and messages.
   [[nodiscard]] virtual bool is_compiled(const function& kernel) = 0;

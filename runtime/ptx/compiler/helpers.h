@@ -14,7 +14,7 @@ std::uint64_t convert_address(block_context* block, const instruction* i, std::u
 void access_texture(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources,
                     std::uint64_t* results);
 std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources);
-/// The outcome (the result of engine::run) of an empty range of threads.
+/// The outcome (the result of execution_engine::run) of an empty range of threads.
 inline constexpr std::uint32_t no_outcome = 0;
 /// Runs threads first <= t < last one after the other, from meeting point `point` on. Uses the kernel's code for a
 /// single lane, which the first call compiles. `before` is the outcome of threads begin <= t < first. Returns the

@@ -58,7 +58,7 @@ struct native_kernel {
   const function* origin = nullptr;
   std::atomic<const native_kernel*> alone{nullptr};  // the code for one lane; null until the first use
   flat_kernel flat;                                  // the instructions, to which the code refers in error messages
-  region_table table;
+  meeting_table table;
   std::vector<region_function> regions;
   std::vector<bool> is_block_barrier;  // by point
   bool passes = false;                 // whether lanes are whole warps, which pass meetings in this code (lanes.h)
@@ -85,7 +85,7 @@ class name_generator final : public llvm::orc::DefinitionGenerator {
   native_kernel& own_;
 };
 
-class native_engine final : public engine {
+class native_engine final : public execution_engine {
  public:
   explicit native_engine(const native_kernel& k) : kernel_(k) {}
   [[nodiscard]] std::uint32_t frame_slots() const override { return kernel_.table.slots; }
@@ -99,7 +99,9 @@ class native_engine final : public engine {
       return next < kernel_.is_block_barrier.size() && kernel_.is_block_barrier[next] && --most != 0;
     });
   }
-  [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
+  [[nodiscard]] std::shared_ptr<execution_engine> another() const override {
+    return std::make_shared<native_engine>(kernel_);
+  }
 
  private:
   // Runs the region after `point`. As long as all threads reach the same next point, and goes_on(that point) is true,
@@ -246,7 +248,7 @@ class native_image final : public compiled_image {
     cache_ = make_cache(request);
   }
 
-  std::shared_ptr<engine> engine_for(const function& kernel, const dimensions& block) override {
+  std::shared_ptr<execution_engine> engine_for(const function& kernel, const dimensions& block) override {
     if (const native_kernel* const k = find(kernel, lanes_for(kernel, block)))
       return std::make_shared<native_engine>(*k);
     return std::make_shared<interpreter>(image_.program());

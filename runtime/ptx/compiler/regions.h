@@ -18,7 +18,7 @@
 namespace hpe::ptx {
 
 /// The data of a compiled kernel that the scheduler needs.
-struct region_table {
+struct meeting_table {
   std::vector<instruction>
       points;  // the meetings, with frame slots in place of registers, and without guards; [0] is empty
   std::vector<bool> is_passable;  // by point: whether the meeting, with its guard, is_passable (lanes.h)
@@ -28,9 +28,9 @@ struct region_table {
 class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
-  [[nodiscard]] const region_table& table() const { return table_; }
+  [[nodiscard]] const meeting_table& table() const { return table_; }
   /// Emits the functions of the regions: "region_0", "region_1" and so on. The functions have the type
-  /// i32(block_context*, i32 first, i32 last) and return the result of engine::run.
+  /// i32(block_context*, i32 first, i32 last) and return the result of execution_engine::run.
   void emit();
 
  private:
@@ -90,7 +90,7 @@ class region_emitter {
   std::vector<const instruction*> repeated_;  // by register: the instruction that recomputes it; null if there is none
   std::optional<lane_analysis> lanes_;        // empty if threads run one by one
   std::vector<bool> has_block_value_;         // by register (find_block_values)
-  region_table table_;
+  meeting_table table_;
   // State for the current region:
   std::vector<llvm::BasicBlock*> emitted_;
   std::vector<std::uint32_t> open_;

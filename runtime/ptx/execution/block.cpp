@@ -72,7 +72,7 @@ void block_context::stop() {
   throw trap_exception{trap};
 }
 
-std::uint32_t engine::run_block(block_context& block, std::uint32_t point, std::uint32_t most) {
+std::uint32_t execution_engine::run_block(block_context& block, std::uint32_t point, std::uint32_t most) {
   do {
     point = run(block, point, 0, block.thread_count);
   } while (point != block_context::ended && point != block_context::mixed && is_block_barrier(at(point)) &&
@@ -81,7 +81,7 @@ std::uint32_t engine::run_block(block_context& block, std::uint32_t point, std::
 }
 
 // Meeting points are numbered in the order of the code, so the earliest lanes are the lanes at the smallest point.
-std::uint32_t engine::earliest(const block_context& block, std::uint32_t first, std::uint32_t lanes) const {
+std::uint32_t execution_engine::earliest(const block_context& block, std::uint32_t first, std::uint32_t lanes) const {
   std::uint32_t place = block_context::ended, found = 0;
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));

@@ -96,7 +96,7 @@ struct launch_configuration {
 };
 
 struct block_context;
-class engine;
+class execution_engine;
 
 /// The blocks of a cluster. One CPU thread runs them in turns.
 struct cluster_members {
@@ -190,12 +190,12 @@ struct trap_exception {
 
 /// Runs threads of a block until each thread reaches its next meeting point. A meeting point is an instruction at which
 /// threads wait for other threads. An engine numbers its meeting points.
-class engine {
+class execution_engine {
  public:
-  engine() = default;
-  engine(const engine&) = delete;
-  engine& operator=(const engine&) = delete;
-  virtual ~engine() = default;
+  execution_engine() = default;
+  execution_engine(const execution_engine&) = delete;
+  execution_engine& operator=(const execution_engine&) = delete;
+  virtual ~execution_engine() = default;
 
   /// Returns the number of register slots per thread in block_context::frame; 0 if the engine stores registers itself.
   [[nodiscard]] virtual std::uint32_t frame_slots() const = 0;
@@ -218,7 +218,7 @@ class engine {
   [[nodiscard]] virtual std::uint32_t earliest(const block_context& block, std::uint32_t first,
                                                std::uint32_t lanes) const;
   /// Returns a new engine for another block of the same kernel. The two engines run their blocks in turns.
-  [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;
+  [[nodiscard]] virtual std::shared_ptr<execution_engine> another() const = 0;
 };
 
 }  // namespace hpe::ptx

@@ -22,7 +22,7 @@ using steady = std::chrono::steady_clock;
 // as a grid of clusters of one block.
 class gang {
  public:
-  gang(const launch_configuration& c, std::function<std::shared_ptr<engine>()> engines, block_room room = {})
+  gang(const launch_configuration& c, std::function<std::shared_ptr<execution_engine>()> engines, block_room room = {})
       : configuration_(c), engines_(std::move(engines)), room_(std::move(room)), size_(cluster_size(c)) {
     const dimensions& g = c.grid;
     if (g.x % size_.x != 0 || g.y % size_.y != 0 || g.z % size_.z != 0 || size_.count() > most_blocks_of_cluster) {
@@ -112,7 +112,7 @@ class gang {
 
  private:
   struct resident {
-    std::shared_ptr<engine> runs;
+    std::shared_ptr<execution_engine> runs;
     std::unique_ptr<scheduler> block;
     bool has_ended = true;
   };
@@ -204,7 +204,7 @@ class gang {
   }
 
   const launch_configuration& configuration_;
-  const std::function<std::shared_ptr<engine>()> engines_;
+  const std::function<std::shared_ptr<execution_engine>()> engines_;
   const block_room room_;
   const dimensions size_;
   const std::uint64_t blocks_of_cluster_ = size_.count();
@@ -217,10 +217,10 @@ class gang {
 
 }  // namespace
 
-std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration, block_range blocks,
+std::optional<trap> run_blocks(execution_engine& runs, const launch_configuration& configuration, block_range blocks,
                                const std::function<std::optional<block_range>()>& more, const block_room& room) {
   // The caller owns this engine, so the pointer does not delete it.
-  std::shared_ptr<engine> first(&runs, [](engine*) {});
+  std::shared_ptr<execution_engine> first(&runs, [](execution_engine*) {});
   try {
     gang residents(
         configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); }, room);
@@ -241,7 +241,7 @@ std::optional<trap> run_blocks(engine& runs, const launch_configuration& configu
   return std::nullopt;
 }
 
-std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
+std::optional<trap> run_together(const std::function<std::shared_ptr<execution_engine>()>& engines,
                                  const launch_configuration& given) {
   // %envreg1 and %envreg2 contain the address of this workspace. Cooperative groups read the size of the workspace from
   // the first word; grid.sync counts in another word.

@@ -26,14 +26,14 @@ struct block_room {
 /// Several CPU threads may run parts of one grid, each with its own engine; `more` must then return blocks that no CPU
 /// thread has begun. Returns the trap if a trap stopped the kernel, otherwise nothing. Does not catch exceptions of
 /// `more`.
-[[nodiscard]] std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration,
+[[nodiscard]] std::optional<trap> run_blocks(execution_engine& runs, const launch_configuration& configuration,
                                              block_range blocks,
                                              const std::function<std::optional<block_range>()>& more = {},
                                              const block_room& room = {});
 
 /// Runs all blocks of the grid in turns, for kernels whose blocks wait for each other. Calls engines() once for each
 /// block; each call must return a new engine. Returns like run_blocks.
-[[nodiscard]] std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
+[[nodiscard]] std::optional<trap> run_together(const std::function<std::shared_ptr<execution_engine>()>& engines,
                                                const launch_configuration& given);
 
 /// Stands for a non-canonical address that the handler of the fault does not know, because the address is in a vector

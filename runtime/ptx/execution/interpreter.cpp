@@ -14,8 +14,8 @@
 
 namespace hpe::ptx {
 
-interpreter::interpreter(const program& p, ptx::watcher* watcher)
-    : program_(p), watcher_(watcher), points_(1, nullptr) {
+interpreter::interpreter(const program& p, ptx::instruction_observer* observer)
+    : program_(p), observer_(observer), points_(1, nullptr) {
   for (const auto& f : p.functions) {
     std::vector<std::uint32_t>& numbers = numbers_[f.get()];
     for (const instruction& i : f->code) {
@@ -89,8 +89,8 @@ void interpreted_thread::run(bool from_entry) {
     const std::uint32_t position = top_->position++;
     const instruction& i = top_->what->code[position];
     const bool runs = !i.guard.is_register() || value(i.guard) != 0;
-    if (interpreter_.watcher_ != nullptr)
-      interpreter_.watcher_->comes_to(block_, number_, *top_->what, position, top_->registers.data(), runs);
+    if (interpreter_.observer_ != nullptr)
+      interpreter_.observer_->comes_to(block_, number_, *top_->what, position, top_->registers.data(), runs);
     if (!runs) continue;
     if (const std::uint32_t point = top_->numbers[position]; point != 0) {
       if (i.kind == kind::pause && i.op == opcode::pause && --block_.budget > 0) continue;

@@ -10,12 +10,12 @@
 namespace hpe::ptx {
 
 /// Observes the instructions that an interpreter executes, to check the analysis of a kernel (record_check).
-class watcher {
+class instruction_observer {
  public:
-  watcher() = default;
-  watcher(const watcher&) = delete;
-  watcher& operator=(const watcher&) = delete;
-  virtual ~watcher() = default;
+  instruction_observer() = default;
+  instruction_observer(const instruction_observer&) = delete;
+  instruction_observer& operator=(const instruction_observer&) = delete;
+  virtual ~instruction_observer() = default;
 
   /// The interpreter calls this when a thread reaches an instruction of `f`. `runs`: whether the instruction's guard
   /// holds, so that the thread executes the instruction. `registers` are the registers of this call of `f` before the
@@ -24,11 +24,11 @@ class watcher {
                         const std::uint64_t* registers, bool runs) = 0;
 };
 
-class interpreter final : public engine {
+class interpreter final : public execution_engine {
  public:
-  /// An interpreter runs blocks of one size of one image. `p` and `watcher` (if not null) must outlive the interpreter.
-  /// Only one CPU thread at a time may use an interpreter.
-  explicit interpreter(const program& p, ptx::watcher* watcher = nullptr);
+  /// An interpreter runs blocks of one size of one image. `p` and `observer` (if not null) must outlive the
+  /// interpreter. Only one CPU thread at a time may use an interpreter.
+  explicit interpreter(const program& p, ptx::instruction_observer* observer = nullptr);
   ~interpreter() override;
 
   [[nodiscard]] std::uint32_t frame_slots() const override { return 0; }
@@ -37,8 +37,8 @@ class interpreter final : public engine {
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override;
   [[nodiscard]] std::uint32_t earliest(const block_context& block, std::uint32_t first,
                                        std::uint32_t lanes) const override;
-  [[nodiscard]] std::shared_ptr<engine> another() const override {
-    return std::make_shared<interpreter>(program_, watcher_);
+  [[nodiscard]] std::shared_ptr<execution_engine> another() const override {
+    return std::make_shared<interpreter>(program_, observer_);
   }
 
  private:
@@ -47,7 +47,7 @@ class interpreter final : public engine {
   struct thread;
 
   const program& program_;
-  ptx::watcher* const watcher_;
+  ptx::instruction_observer* const observer_;
   std::vector<const instruction*> points_;  // all meeting points of the program
   // By position: the meeting point of an instruction; 0 if the instruction is no meeting point.
   std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;

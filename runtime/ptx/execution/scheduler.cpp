@@ -41,7 +41,7 @@ bool calls(const function& kernel) {
 
 block_context* scheduler::running() { return in_this_thread; }
 
-scheduler::scheduler(engine& runs, const launch_configuration& configuration)
+scheduler::scheduler(execution_engine& runs, const launch_configuration& configuration)
     : engine_(runs),
       configuration_(configuration),
       shared_(round_up(configuration.kernel->shared_size, 16) + std::size_t{configuration.dynamic_shared}) {

@@ -14,7 +14,7 @@ class scheduler {
   enum class state : std::uint8_t { ended, paused, waiting };
 
   /// Both arguments must outlive the scheduler. As on a GPU, static shared memory is not initialised.
-  scheduler(engine& runs, const launch_configuration& configuration);
+  scheduler(execution_engine& runs, const launch_configuration& configuration);
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
   ~scheduler();
@@ -67,7 +67,7 @@ class scheduler {
   [[nodiscard]] bool has_ended(std::uint32_t t) const { return next_[t] == block_context::ended; }
   void release(std::uint32_t t) { warps_[t / 32].ready |= 1U << (t % 32); }
 
-  engine& engine_;
+  execution_engine& engine_;
   const launch_configuration& configuration_;
   block_context block_;
   shared_memory shared_;
@@ -84,10 +84,10 @@ class scheduler {
 
 /// Executes a meeting of some lanes of a warp and writes the results of the lanes. All of these lanes must wait at
 /// instructions with the same opcode. `first` is the thread of lane 0; bit n of `lanes` is lane n.
-void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes);
+void meet(block_context& block, const execution_engine& points, std::uint32_t first, std::uint32_t lanes);
 
 /// Executes a meeting of a whole warp: all 32 lanes must wait at the same instruction.
-void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first);
+void meet_together(block_context& block, const execution_engine& points, const instruction& what, std::uint32_t first);
 
 /// Returns the value of an operand of the instruction at which a thread waits.
 [[nodiscard]] std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o);

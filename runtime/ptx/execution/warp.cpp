@@ -16,7 +16,7 @@ using u64 = std::uint64_t;
 
 struct meeting {
   block_context& block;
-  const engine& points;
+  const execution_engine& points;
   u32 first;
   u32 lanes;
 
@@ -165,7 +165,7 @@ void set_result(block_context& block, std::uint32_t thread, const operand& o, st
   if (o.is_register()) block.register_of(thread, o.index) = value;
 }
 
-void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first) {
+void meet_together(block_context& block, const execution_engine& points, const instruction& what, std::uint32_t first) {
   if (what.kind == kind::matrix) {
     meet_matrices(block, what, first);
   } else if (what.op == opcode::shfl) {
@@ -175,7 +175,7 @@ void meet_together(block_context& block, const engine& points, const instruction
   }
 }
 
-void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes) {
+void meet(block_context& block, const execution_engine& points, std::uint32_t first, std::uint32_t lanes) {
   const meeting m{block, points, first, lanes};
   const auto leader = static_cast<u32>(std::countr_zero(lanes));
   switch (m.what(leader).op) {

@@ -19,9 +19,9 @@ namespace hpe::ptx::test {
 struct too_long {};
 
 /// Forwards all calls to a check; throws too_long after `most` instructions.
-class bounded_watcher final : public watcher {
+class bounded_watcher final : public instruction_observer {
  public:
-  bounded_watcher(watcher& check, bool also_unrun, std::uint64_t most)
+  bounded_watcher(instruction_observer& check, bool also_unrun, std::uint64_t most)
       : check_(check), also_unrun_(also_unrun), left_(most) {}
   void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
                 const std::uint64_t* registers, bool runs) override {
@@ -30,7 +30,7 @@ class bounded_watcher final : public watcher {
   }
 
  private:
-  watcher& check_;
+  instruction_observer& check_;
   bool also_unrun_;
   std::uint64_t left_;
 };
@@ -59,8 +59,8 @@ class checked_program {
   }
 
   /// Runs the given blocks of the grid, each until it ends, a trap stops it, or it has executed 300,000 instructions.
-  void run(watcher& check, const function& kernel, dimensions grid, dimensions block, const void* parameters,
-           const std::vector<std::uint64_t>& blocks, bool also_unrun = false) {
+  void run(instruction_observer& check, const function& kernel, dimensions grid, dimensions block,
+           const void* parameters, const std::vector<std::uint64_t>& blocks, bool also_unrun = false) {
     launch_configuration c;
     c.image = &image_;
     c.kernel = &kernel;

@@ -41,17 +41,17 @@ bool soft_device::can_access(unsigned peer) const noexcept {
 }
 
 // `first` is ignored, because new pages of the memory file always contain zeros.
-void soft_device::map(void* address, std::size_t bytes, contents /*first*/, backing where) {
+void soft_device::map(void* address, std::size_t bytes, contents /*first*/, backing_kind where) {
   require_granules(set_.configuration().layout, address, bytes);
   require_alive();
-  request what;
-  what.what = request::kind::map;
+  control_request what;
+  what.what = control_request::kind::map;
   what.device = index_;
   what.address = reinterpret_cast<std::uintptr_t>(address);
   what.bytes = bytes;
-  what.zero_copy = where == backing::zero_copy;
-  request undo = what;
-  undo.what = request::kind::unmap;
+  what.zero_copy = where == backing_kind::zero_copy;
+  control_request undo = what;
+  undo.what = control_request::kind::unmap;
 
   const std::size_t taken = what.zero_copy ? 0 : bytes;
   memory_.take(index_, taken);
@@ -73,8 +73,8 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping device memory", [&] {
     require_granules(set_.configuration().layout, address, bytes);
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    request what;
-    what.what = request::kind::unmap;
+    control_request what;
+    what.what = control_request::kind::unmap;
     what.device = index_;
     what.address = begin;
     what.bytes = bytes;
@@ -87,8 +87,8 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
 stream& soft_device::create_stream(priority level) {
   const lock_guard lock(mutex_);
   if (lost()) throw error(HPE_ERROR_DEVICE_LOST, how_lost_);
-  request what;
-  what.what = request::kind::start_stream;
+  control_request what;
+  what.what = control_request::kind::start_stream;
   what.id = set_.shared().create_stream(index_, level);
   set_.ask([&](unsigned d) { return d == index_; }, what);
   soft_stream& made = *streams_.emplace_back(std::make_unique<soft_stream>(set_, *this, what.id));

@@ -28,8 +28,8 @@ soft_ptx_module::soft_ptx_module(soft_set& set, std::vector<std::string> texts) 
 }
 
 soft_ptx_module::~soft_ptx_module() {
-  request what;
-  what.what = request::kind::unload_ptx;
+  control_request what;
+  what.what = control_request::kind::unload_ptx;
   what.id = id_;
   try {
     set_.ask([](unsigned) { return true; }, what);
@@ -43,8 +43,8 @@ std::size_t soft_ptx_module::bytes_of(ptx_part part) const noexcept {
 }
 
 std::vector<ptx_contents> soft_ptx_module::place(unsigned device, const ptx_addresses& parts) {
-  request what;
-  what.what = request::kind::load_ptx;
+  control_request what;
+  what.what = control_request::kind::load_ptx;
   what.id = id_;
   what.ptx_parts = parts;
   what.bytes = text_bytes_;

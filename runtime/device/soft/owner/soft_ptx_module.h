@@ -10,7 +10,7 @@ class soft_set;
 /// A module of PTX in the owner, the process that runs the program. The owner parses the texts to describe the kernels
 /// and to find errors, and sends the texts to the device processes. Each device process parses the texts when it first
 /// launches a kernel of the module.
-class soft_ptx_module final : public ptx_module {
+class soft_ptx_module final : public device_ptx_module {
  public:
   soft_ptx_module(soft_set& set, std::vector<std::string> texts);
   ~soft_ptx_module() override;

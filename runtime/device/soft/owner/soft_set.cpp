@@ -97,7 +97,7 @@ void soft_set::start(const options& wanted) {
     memory_files_.push_back(os::create_memory_file("hpe-device", configuration().layout.size()));
     descriptors.push_back(memory_files_.back().get());
   }
-  request join;
+  control_request join;
   join.id = fabric::stamp;
   for (unsigned d = 0; d < count; ++d) {
     processes_.push_back(std::make_unique<softd_process>(program, d, configuration().layout));
@@ -129,8 +129,8 @@ soft_set::~soft_set() {
 void soft_set::quit() noexcept {
   constexpr std::chrono::milliseconds patience{1000};
   for (const auto& device : devices_) device->expect_end();
-  request end;
-  end.what = request::kind::quit;
+  control_request end;
+  end.what = control_request::kind::quit;
   for (const auto& process : processes_) {
     try {
       send_request(process->control(), end, {});
@@ -152,8 +152,8 @@ device& soft_set::at(unsigned index) {
   return *devices_[index];
 }
 
-bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
-                   const request* undo) {
+bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const control_request& what,
+                   std::span<const int> descriptors, const control_request* undo) {
   const lock_guard lock(asking_);
   // A bit mask, which needs no allocation, because unmapping must succeed even if host memory is used up.
   device_bits asked = 0;
@@ -161,7 +161,7 @@ bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& w
   std::optional<error> refusal;
   for (unsigned d = 0; d < size() && !refusal; ++d) {
     if (!wanted(d) || devices_[d]->lost()) continue;
-    if (what.what == request::kind::unmap) {
+    if (what.what == control_request::kind::unmap) {
       if (send_in_any_case(d, what)) asked |= bit(d);
       continue;
     }
@@ -187,7 +187,7 @@ bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& w
   throw error(*refusal);
 }
 
-bool soft_set::send_in_any_case(unsigned device, const request& what) {
+bool soft_set::send_in_any_case(unsigned device, const control_request& what) {
   // Sending may fail because the operating system lacks memory, and succeed a moment later.
   constexpr int tries = 3;
   constexpr std::chrono::milliseconds between_tries{1};
@@ -205,7 +205,7 @@ bool soft_set::send_in_any_case(unsigned device, const request& what) {
   }
 }
 
-bool soft_set::send(unsigned device, request what, std::span<const int> descriptors) {
+bool soft_set::send(unsigned device, control_request what, std::span<const int> descriptors) {
   HPE_REQUIRE(
       processes_[device]->control_is_open(), HPE_ERROR_SYSTEM,
       "device {} can no longer be reached: the program closed hpe's descriptors (fstat finds another file there, or "
@@ -240,13 +240,13 @@ std::string soft_set::name_of_function(std::uint32_t function) const {
 void soft_set::register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   addresses_.insert(begin, bytes, {});
-  request what;
-  what.what = request::kind::register_host;
+  control_request what;
+  what.what = control_request::kind::register_host;
   what.address = begin;
   what.bytes = bytes;
   what.offset = offset;
-  request undo = what;
-  undo.what = request::kind::unregister_host;
+  control_request undo = what;
+  undo.what = control_request::kind::unregister_host;
   try {
     ask([](unsigned) { return true; }, what, std::span(&fd, 1), &undo);
   } catch (...) {
@@ -257,7 +257,7 @@ void soft_set::register_host(void* address, std::size_t bytes, int fd, std::int6
 
 void soft_set::unregister_host(void* address, std::size_t bytes) noexcept {
   log_failure_of("unregistering host memory",
-                 [&] { forget(request::kind::unregister_host, address, bytes, host_location); });
+                 [&] { forget(control_request::kind::unregister_host, address, bytes, host_location); });
 }
 
 std::vector<shared_part> soft_set::share(void* address, std::size_t bytes) {
@@ -284,13 +284,13 @@ std::uint32_t soft_set::import_memory(void* address, std::span<const shared_part
   std::size_t done = 0;
   try {
     for (const shared_part& part : parts) {
-      request what;
-      what.what = request::kind::import_memory;
+      control_request what;
+      what.what = control_request::kind::import_memory;
       what.address = begin + done;
       what.bytes = part.bytes;
       what.offset = static_cast<std::int64_t>(part.offset);
-      request undo = what;
-      undo.what = request::kind::drop_import;
+      control_request undo = what;
+      undo.what = control_request::kind::drop_import;
       HPE_REQUIRE(ask(everybody, what, std::span(&part.file, 1), &undo), HPE_ERROR_DEVICE_LOST, "all devices are lost");
       done += part.bytes;
     }
@@ -304,11 +304,11 @@ std::uint32_t soft_set::import_memory(void* address, std::span<const shared_part
 
 void soft_set::drop_import(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping memory of another process",
-                 [&] { forget(request::kind::drop_import, address, bytes, foreign_location); });
+                 [&] { forget(control_request::kind::drop_import, address, bytes, foreign_location); });
 }
 
-void soft_set::forget(request::kind how, void* address, std::size_t bytes, int location) {
-  request what;
+void soft_set::forget(control_request::kind how, void* address, std::size_t bytes, int location) {
+  control_request what;
   what.what = how;
   what.address = reinterpret_cast<std::uintptr_t>(address);
   what.bytes = bytes;
@@ -321,8 +321,8 @@ std::uint32_t soft_set::load_module(const std::string& path) {
   // device.
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(path, ignored);
-  request what;
-  what.what = request::kind::load_module;
+  control_request what;
+  what.what = control_request::kind::load_module;
   what.set_text(is_file ? std::filesystem::absolute(path).string() : path);
   what.id = next_module();
   HPE_REQUIRE(ask([](unsigned) { return true; }, what), HPE_ERROR_DEVICE_LOST, "all devices are lost");
@@ -334,13 +334,13 @@ std::uint32_t soft_set::next_module() {
   return modules_++;
 }
 
-std::unique_ptr<ptx_module> soft_set::load(std::vector<std::string> texts) {
+std::unique_ptr<device_ptx_module> soft_set::load(std::vector<std::string> texts) {
   return std::make_unique<soft_ptx_module>(*this, std::move(texts));
 }
 
 kernel_id soft_set::find_kernel(std::uint32_t module, const std::string& name) {
-  request what;
-  what.what = request::kind::find_kernel;
+  control_request what;
+  what.what = control_request::kind::find_kernel;
   what.module = module;
   what.set_text(name);
   {

@@ -14,7 +14,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/device/soft/owner/feeder.h"
 #include "runtime/device/soft/owner/monitor.h"
 #include "runtime/device/soft/shared/address_table.h"
@@ -66,7 +66,7 @@ class soft_set final : public device_set, public ptx_capability {
   std::unique_ptr<gate> create_gate() override;
 
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
-  std::unique_ptr<ptx_module> load(std::vector<std::string> texts) override;
+  std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) override;
   std::vector<printed> take_output() override { return output_.take(); }
   [[nodiscard]] hpeFault fault_of(timepoint point) const override;
 
@@ -88,22 +88,22 @@ class soft_set final : public device_set, public ptx_capability {
   /// replies. If a device replies with an error, or the request cannot be sent, sends `undo` to the devices that have
   /// carried out the request, and throws the first error. A device that dies during the call causes no error, because
   /// its memory and kernels cease to exist. Returns false if the request was sent to no device.
-  bool ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors = {},
-           const request* undo = nullptr);
+  bool ask(const std::function<bool(unsigned)>& wanted, const control_request& what,
+           std::span<const int> descriptors = {}, const control_request* undo = nullptr);
 
  private:
   void configure(const uvas_layout& layout, const options& wanted);
   void start(const options& wanted);
   /// Sends a request that unmaps memory in a device. If the request cannot be sent, kills the device, which could
   /// otherwise continue to use the memory.
-  bool send_in_any_case(unsigned device, const request& what) HPE_REQUIRES(asking_);
+  bool send_in_any_case(unsigned device, const control_request& what) HPE_REQUIRES(asking_);
   // send and receive return false if the device's process has ended.
-  bool send(unsigned device, request what, std::span<const int> descriptors) HPE_REQUIRES(asking_);
+  bool send(unsigned device, control_request what, std::span<const int> descriptors) HPE_REQUIRES(asking_);
   bool receive(unsigned device, reply& answer) HPE_REQUIRES(asking_);
   void quit() noexcept;
   /// Makes all devices unmap registered host memory or imported memory, and removes it from addresses_. `location`:
   /// host_location or foreign_location.
-  void forget(request::kind how, void* address, std::size_t bytes, int location);
+  void forget(control_request::kind how, void* address, std::size_t bytes, int location);
 
   pid_t owner_;
   fabric fabric_;

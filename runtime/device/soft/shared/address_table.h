@@ -18,7 +18,7 @@ inline constexpr int foreign_location = -2;  // memory of a device that another 
 struct location {
   int device = host_location;
   std::ptrdiff_t shift = 0;  // address of a byte in this process minus its address in the program
-  bool zero_copy = false;    // the bytes count as host memory (device::backing::zero_copy)
+  bool zero_copy = false;    // the bytes count as host memory (device::backing_kind::zero_copy)
 
   friend bool operator==(const location&, const location&) = default;
 };

@@ -22,7 +22,7 @@ std::span<std::byte> bytes_of(T& message) {
 
 }  // namespace
 
-void request::set_text(const std::string& value) {
+void control_request::set_text(const std::string& value) {
   HPE_REQUIRE(value.size() < sizeof text, HPE_ERROR_INVALID_ARGUMENT,
               "a name of {} characters is too long; at most {} are possible", value.size(), sizeof text - 1);
   std::memcpy(text, value.c_str(), value.size() + 1);
@@ -35,11 +35,11 @@ void reply::fail(hpeStatus with, const char* why) noexcept {
   text[length] = '\0';
 }
 
-bool send_request(int socket, const request& what, std::span<const int> descriptors) {
+bool send_request(int socket, const control_request& what, std::span<const int> descriptors) {
   return os::send_message(socket, bytes_of(what), descriptors);
 }
 
-bool receive_request(int socket, request& what, std::vector<os::file_descriptor>& descriptors) {
+bool receive_request(int socket, control_request& what, std::vector<os::file_descriptor>& descriptors) {
   return os::receive_message(socket, bytes_of(what), descriptors) == sizeof what;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/os/file_descriptor.h"
 
 namespace hpe::device::soft {
@@ -26,7 +26,7 @@ struct keeper_report {
   std::int32_t status = 0;  // si_status
 };
 
-struct request {
+struct control_request {
   // The comment beside each kind lists the members that requests of this kind use, and the descriptors that they carry.
   enum class kind : std::uint32_t {
     join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of kernels, the memory
@@ -53,7 +53,7 @@ struct request {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::int64_t offset = 0;
-  bool zero_copy = false;  // device::backing::zero_copy
+  bool zero_copy = false;  // device::backing_kind::zero_copy
   ptx_addresses ptx_parts{};
   char text[4096] = "";
 
@@ -70,8 +70,8 @@ struct reply {
 };
 
 /// Each function returns false if the process at the other end has closed its socket or has ended.
-bool send_request(int socket, const request& what, std::span<const int> descriptors);
-bool receive_request(int socket, request& what, std::vector<os::file_descriptor>& descriptors);
+bool send_request(int socket, const control_request& what, std::span<const int> descriptors);
+bool receive_request(int socket, control_request& what, std::vector<os::file_descriptor>& descriptors);
 bool send_reply(int socket, const reply& what);
 bool receive_reply(int socket, reply& what);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/base/thread_safety.h"
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/os/file_descriptor.h"
 

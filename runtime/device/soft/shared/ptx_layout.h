@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/program/image.h"
 

@@ -5,7 +5,7 @@
 
 namespace hpe::device::soft {
 
-void failure_log::append(const failure& what) noexcept {
+void failure_log::append(const command_failure& what) noexcept {
   const std::uint64_t index = count_.load(std::memory_order_relaxed);
   record& r = records_[index % kept];
   // An exchange, because the processor could move the following stores before a plain store.
@@ -20,18 +20,19 @@ void failure_log::append(const failure& what) noexcept {
   count_.store(index + 1, std::memory_order_release);
 }
 
-std::optional<failure> failure_log::at(std::uint64_t index) const {
+std::optional<command_failure> failure_log::at(std::uint64_t index) const {
   const std::uint64_t n = count();
   if (index >= n || index + kept < n) return std::nullopt;
   const record& r = records_[index % kept];
   const std::uint64_t value = r.value.load(std::memory_order_acquire);
-  failure found{value, r.order, r.status, std::string(r.sentence, ::strnlen(r.sentence, sizeof r.sentence)), r.fault};
+  command_failure found{value, r.order, r.status, std::string(r.sentence, ::strnlen(r.sentence, sizeof r.sentence)),
+                        r.fault};
   // fetch_add(0) instead of a load, because the reads above could happen after a plain load.
   if (value == 0 || r.value.fetch_add(0, std::memory_order_acq_rel) != value) return std::nullopt;
   return found;
 }
 
-std::optional<failure> failure_log::find(std::uint64_t value) const {
+std::optional<command_failure> failure_log::find(std::uint64_t value) const {
   const std::uint64_t n = count();
   for (std::uint64_t index = n; index > 0 && index + kept > n; --index) {
     if (records_[(index - 1) % kept].value.load(std::memory_order_acquire) != value) continue;

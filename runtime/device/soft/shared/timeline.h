@@ -19,7 +19,7 @@
 namespace hpe::device::soft {
 
 /// A failed command. failure_log truncates `sentence` to 611 bytes.
-struct failure {
+struct command_failure {
   std::uint64_t value = 0;  // the command's number
   std::uint64_t order = 0;  // the position among the failures of all streams
   hpeStatus status = HPE_SUCCESS;
@@ -33,14 +33,14 @@ class failure_log {
  public:
   static constexpr std::uint64_t kept = 128;
 
-  void append(const failure& what) noexcept;
+  void append(const command_failure& what) noexcept;
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
   /// Returns the index of the oldest failure in the log.
   [[nodiscard]] std::uint64_t first_kept() const noexcept { return count() > kept ? count() - kept : 0; }
   /// Returns failure number `index`, where 0 is the stream's first failure; nullopt if a later failure has overwritten
   /// this failure.
-  [[nodiscard]] std::optional<failure> at(std::uint64_t index) const;
-  [[nodiscard]] std::optional<failure> find(std::uint64_t value) const;
+  [[nodiscard]] std::optional<command_failure> at(std::uint64_t index) const;
+  [[nodiscard]] std::optional<command_failure> find(std::uint64_t value) const;
 
  private:
   struct record {

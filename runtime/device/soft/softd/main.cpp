@@ -43,30 +43,30 @@ class server {
     start_watchdog(device_, fabric_, pool_);
   }
 
-  void answer(const request& what, std::vector<os::file_descriptor>& descriptors) {
+  void answer(const control_request& what, std::vector<os::file_descriptor>& descriptors) {
     switch (what.what) {
-      case request::kind::map:
+      case control_request::kind::map:
         memory_.map(what.device, what.address, what.bytes, what.zero_copy);
         if (what.device == device_) pages_.add(what.address, what.bytes);
         return;
-      case request::kind::unmap:
+      case control_request::kind::unmap:
         if (what.device == device_) pages_.remove(what.address, what.bytes);
         return memory_.unmap(what.device, what.address, what.bytes);
-      case request::kind::register_host:
+      case control_request::kind::register_host:
         return memory_.register_host(what.address, what.bytes, descriptors.at(0).get(), what.offset);
-      case request::kind::unregister_host: return memory_.unregister_host(what.address, what.bytes);
-      case request::kind::import_memory:
+      case control_request::kind::unregister_host: return memory_.unregister_host(what.address, what.bytes);
+      case control_request::kind::import_memory:
         return memory_.import_memory(what.address, what.bytes, descriptors.at(0).get(), what.offset);
-      case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
-      case request::kind::load_module: return kernels_.load(what.id, what.text);
-      case request::kind::load_ptx:
+      case control_request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
+      case control_request::kind::load_module: return kernels_.load(what.id, what.text);
+      case control_request::kind::load_ptx:
         return kernels_.load(what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes,
                                                                           what.ptx_parts, fabric_.configuration().ptx));
-      case request::kind::unload_ptx: return kernels_.unload(what.id);
-      case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
-      case request::kind::start_stream: return start_executor(engines_, what.id);
-      case request::kind::quit: end_process(0);
-      case request::kind::join: break;
+      case control_request::kind::unload_ptx: return kernels_.unload(what.id);
+      case control_request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
+      case control_request::kind::start_stream: return start_executor(engines_, what.id);
+      case control_request::kind::quit: end_process(0);
+      case control_request::kind::join: break;
     }
     HPE_THROW(HPE_ERROR_INTERNAL, "device {} received an unknown request", device_);
   }
@@ -75,7 +75,7 @@ class server {
   unsigned device_;
   address_space& memory_;
   fabric fabric_;
-  kernel_table kernels_;
+  softd_kernels kernels_;
   tile_pool pool_;
   page_maker pages_{std::min(4U, fabric_.configuration().threads - 1), fabric_.configuration().prepared_memory};
   output_writer output_;
@@ -104,13 +104,13 @@ reply reply_of(Action action) {
 /// `refusal`.
 [[noreturn]] void serve(unsigned device, std::unique_ptr<address_space> memory, const std::string& refusal) {
   std::unique_ptr<server> joined;
-  request what;
+  control_request what;
   std::vector<os::file_descriptor> descriptors;
   while (receive_request(control_descriptor, what, descriptors)) {
     reply result = reply_of([&] {
       if (joined) return joined->answer(what, descriptors);
       HPE_REQUIRE(memory, HPE_ERROR_INITIALIZATION, "{}", refusal);
-      HPE_REQUIRE(what.what == request::kind::join && what.id == fabric::stamp, HPE_ERROR_INITIALIZATION,
+      HPE_REQUIRE(what.what == control_request::kind::join && what.id == fabric::stamp, HPE_ERROR_INITIALIZATION,
                   "hpe-softd and the library that started it are of different builds of hpe");
       joined = std::make_unique<server>(device, *memory, std::move(descriptors));
     });

@@ -61,7 +61,7 @@ address_space::address_space(const uvas_layout& layout)
 
 void address_space::make_room_below(std::uintptr_t address) {
   if (table_.find(address - room) || table_.find(address - 1)) return;
-  if (!os::protect(pointer(address - room), room, os::access::read_write)) return;
+  if (!os::protect(pointer(address - room), room, os::page_protection::read_write)) return;
   const lock_guard lock(mutex_);
   rooms_.insert(address);
 }
@@ -76,7 +76,8 @@ void address_space::take_room(std::uintptr_t begin, std::uintptr_t end) {
 void address_space::map(unsigned device, std::uintptr_t address, std::size_t bytes, bool zero_copy) {
   take_room(address, address + bytes);
   make_room_below(address);
-  os::map_file(pointer(address), bytes, os::access::read_write, files_.at(device).get(), address - layout_.base);
+  os::map_file(pointer(address), bytes, os::page_protection::read_write, files_.at(device).get(),
+               address - layout_.base);
   table_.insert(address, bytes, {static_cast<int>(device), 0, zero_copy});
 }
 
@@ -113,7 +114,7 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
   const auto file_offset = static_cast<std::uint64_t>(offset);
   if (contains(address)) {
     take_room(address, address + bytes);
-    os::map_file(pointer(address), bytes, os::access::read_write, file, file_offset);
+    os::map_file(pointer(address), bytes, os::page_protection::read_write, file, file_offset);
     table_.insert(address, bytes, {});
     return;
   }
@@ -124,7 +125,7 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
   const std::uintptr_t below =
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;
   os::reservation place(below, bytes, os::page_size());
-  os::map_file(place.data(), bytes, os::access::read_write, file, file_offset);
+  os::map_file(place.data(), bytes, os::page_protection::read_write, file, file_offset);
   os::exclude_from_core(place.data(), bytes);
   table_.insert(address, bytes, {host_location, place.data() - static_cast<std::byte*>(pointer(address))});
   registered_.emplace(address, std::move(place));
@@ -145,7 +146,7 @@ void address_space::unregister_host(std::uintptr_t address, std::size_t bytes) {
 
 void address_space::import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset) {
   take_room(address, address + bytes);
-  os::map_file(pointer(address), bytes, os::access::read_write, file, static_cast<std::uint64_t>(offset));
+  os::map_file(pointer(address), bytes, os::page_protection::read_write, file, static_cast<std::uint64_t>(offset));
   table_.insert(address, bytes, {foreign_location, 0});
 }
 

@@ -53,7 +53,7 @@ triple place_in(const triple& first, const triple& size, std::uint64_t n) {
 
 /// Counts the bytes that blocks read and write in the memory of the host and of other devices. Each thread has its own
 /// object.
-class access_watcher final : public ptx::watcher {
+class access_watcher final : public ptx::instruction_observer {
  public:
   explicit access_watcher(traffic_count& count) : count_(count) {}
 
@@ -127,9 +127,9 @@ class access_watcher final : public ptx::watcher {
 };
 
 /// Runs sampled blocks with an interpreter that counts their traffic, and all other blocks with the usual engine.
-class counting_engine final : public ptx::engine {
+class counting_engine final : public ptx::execution_engine {
  public:
-  counting_engine(std::shared_ptr<ptx::engine> usual, traffic_count& count)
+  counting_engine(std::shared_ptr<ptx::execution_engine> usual, traffic_count& count)
       : count_(count), usual_(std::move(usual)), now_(usual_.get()) {}
   ~counting_engine() override { count_.add(watcher_.take()); }
 
@@ -159,16 +159,16 @@ class counting_engine final : public ptx::engine {
                                        std::uint32_t lanes) const override {
     return now_->earliest(block, first, lanes);
   }
-  [[nodiscard]] std::shared_ptr<ptx::engine> another() const override {
+  [[nodiscard]] std::shared_ptr<ptx::execution_engine> another() const override {
     return std::make_shared<counting_engine>(usual_->another(), count_);
   }
 
  private:
   traffic_count& count_;
   access_watcher watcher_{count_};
-  std::shared_ptr<ptx::engine> usual_;
+  std::shared_ptr<ptx::execution_engine> usual_;
   std::unique_ptr<ptx::interpreter> interpreter_;  // created for the first sampled block
-  ptx::engine* now_;
+  ptx::execution_engine* now_;
 };
 
 ptx::dimensions cluster_of(const ptx::launch_configuration& launch) {
@@ -228,7 +228,7 @@ traffic_count::traffic_count(unsigned of, const address_space& where, const ptx:
       program(launch.image->program()),
       weights(sampled_blocks(launch.grid, cluster_of(launch))) {}
 
-std::shared_ptr<ptx::engine> traffic_count::engine_over(std::shared_ptr<ptx::engine> usual) {
+std::shared_ptr<ptx::execution_engine> traffic_count::engine_over(std::shared_ptr<ptx::execution_engine> usual) {
   return std::make_shared<counting_engine>(std::move(usual), *this);
 }
 

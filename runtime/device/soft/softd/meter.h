@@ -42,7 +42,7 @@ class traffic_count {
 
   /// Returns an engine that runs sampled blocks with an interpreter that counts their traffic, and all other blocks
   /// with `usual`. This object must outlive the engine.
-  [[nodiscard]] std::shared_ptr<ptx::engine> engine_over(std::shared_ptr<ptx::engine> usual);
+  [[nodiscard]] std::shared_ptr<ptx::execution_engine> engine_over(std::shared_ptr<ptx::execution_engine> usual);
 
   void add(const remote_traffic& of_some_blocks);
   [[nodiscard]] remote_traffic total();

@@ -27,7 +27,7 @@ struct device_engines {
   fabric& shared;
   const address_space& memory;
   copy_engine copier;
-  const kernel_table& kernels;
+  const softd_kernels& kernels;
   tile_pool& pool;
   ptx_runner& ptx;
   // The owner orders the commands of different streams, but ThreadSanitizer cannot see this order, because the owner is

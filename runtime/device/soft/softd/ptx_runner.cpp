@@ -43,7 +43,8 @@ const ptx::function& loaded_ptx_module::find(const std::string& kernel) {
   return *found;
 }
 
-std::shared_ptr<ptx::engine> loaded_ptx_module::engine_for(const ptx::function& kernel, const ptx::dimensions& block) {
+std::shared_ptr<ptx::execution_engine> loaded_ptx_module::engine_for(const ptx::function& kernel,
+                                                                     const ptx::dimensions& block) {
   if (compiled_) return compiled_->engine_for(kernel, block);
   return std::make_shared<ptx::interpreter>(image_->program());
 }
@@ -105,7 +106,7 @@ struct running_launch {
   std::optional<ptx::trap> trap HPE_GUARDED_BY(mutex){};
   std::string printed HPE_GUARDED_BY(mutex){};
 
-  [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const {
+  [[nodiscard]] std::shared_ptr<ptx::execution_engine> make_engine() const {
     auto usual = module.engine_for(*configuration.kernel, configuration.block);
     return traffic == nullptr ? usual : traffic->engine_over(std::move(usual));
   }

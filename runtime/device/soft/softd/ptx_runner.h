@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/device/ptx_module.h"
+#include "runtime/device/device_ptx_module.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/shared/output.h"
 #include "runtime/device/soft/softd/heap.h"
@@ -37,7 +37,8 @@ class loaded_ptx_module {
   [[nodiscard]] const ptx::image& image() const { return *image_; }
   /// Returns an engine that runs blocks of this size of a kernel, each block in one thread of the device. The first
   /// call for a kernel and a block size may compile the kernel. Call this after find.
-  [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel, const ptx::dimensions& block);
+  [[nodiscard]] std::shared_ptr<ptx::execution_engine> engine_for(const ptx::function& kernel,
+                                                                  const ptx::dimensions& block);
   /// Returns the report to which launches of the kernel add the races that they find; null if hpe does not look for
   /// races. Call this after find.
   [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);

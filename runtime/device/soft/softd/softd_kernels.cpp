@@ -24,19 +24,19 @@ bool defined_in(void* module, void* symbol) {
 
 }  // namespace
 
-void kernel_table::load(std::uint32_t module, const std::string& path) {
+void softd_kernels::load(std::uint32_t module, const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_NOT_FOUND, "loading kernels: {}", ::dlerror());
   const lock_guard lock(mutex_);
   modules_[module] = handle;
 }
 
-void kernel_table::load(std::uint32_t module, std::shared_ptr<loaded_ptx_module> ptx) {
+void softd_kernels::load(std::uint32_t module, std::shared_ptr<loaded_ptx_module> ptx) {
   const lock_guard lock(mutex_);
   ptx_[module] = std::move(ptx);
 }
 
-void kernel_table::unload(std::uint32_t module) {
+void softd_kernels::unload(std::uint32_t module) {
   const lock_guard lock(mutex_);
   const auto found = ptx_.find(module);
   if (found == ptx_.end()) return;
@@ -44,7 +44,7 @@ void kernel_table::unload(std::uint32_t module) {
   ptx_.erase(found);
 }
 
-void kernel_table::find(std::uint32_t module, std::uint32_t function, const std::string& name) {
+void softd_kernels::find(std::uint32_t module, std::uint32_t function, const std::string& name) {
   const lock_guard lock(mutex_);
   if (const auto ptx = ptx_.find(module); ptx != ptx_.end()) {
     functions_[function] = {nullptr, ptx->second, name};
@@ -59,7 +59,7 @@ void kernel_table::find(std::uint32_t module, std::uint32_t function, const std:
   functions_[function] = {reinterpret_cast<hpeHostKernel>(symbol), nullptr, name};
 }
 
-const kernel_table::kernel& kernel_table::at(std::uint32_t function) const {
+const softd_kernels::kernel& softd_kernels::at(std::uint32_t function) const {
   const shared_lock_guard lock(mutex_);
   const auto found = functions_.find(function);
   HPE_REQUIRE(found != functions_.end(), HPE_ERROR_NOT_FOUND, "there is no kernel number {}", function);

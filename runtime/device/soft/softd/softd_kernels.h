@@ -11,7 +11,7 @@
 
 namespace hpe::device::soft {
 
-class kernel_table {
+class softd_kernels {
  public:
   struct kernel {
     hpeHostKernel body = nullptr;            // the function if the kernel is in a shared object; otherwise null

@@ -113,7 +113,7 @@ const char* convert(std::string& to, const char* from, argument_reader& argument
 
 }  // namespace
 
-message format_message(const char* format, const void* arguments) {
+formatted_text format_message(const char* format, const void* arguments) {
   std::string text;
   argument_reader reader(arguments);
   for (const char* at = format; *at != '\0';) {
@@ -134,7 +134,7 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
       // CUDA's printf returns the number of arguments, or -1 if the format is null.
       const auto* const format = arguments.get<const char*>(0);
       if (format == nullptr) return arguments.set_result(std::uint64_t(-1));
-      const message printed = format_message(format, arguments.get<const void*>(1));
+      const formatted_text printed = format_message(format, arguments.get<const void*>(1));
       if (around.print) around.print(printed.text);
       return arguments.set_result(printed.arguments);
     }

@@ -11,13 +11,13 @@ namespace hpe::ptx {
 /// results first (function::formals).
 void call_system(block_context& block, const function& callee, std::uint8_t* formals);
 
-struct message {
+struct formatted_text {
   std::string text;
   std::uint32_t arguments = 0;  ///< the number of arguments that the format used
 };
 
 /// Formats like printf in C. `arguments` is the argument buffer of vprintf, which contains the arguments in order, each
 /// at an offset that is a multiple of its size.
-[[nodiscard]] message format_message(const char* format, const void* arguments);
+[[nodiscard]] formatted_text format_message(const char* format, const void* arguments);
 
 }  // namespace hpe::ptx
