@@ -142,6 +142,19 @@ class LayersTest(unittest.TestCase):
         self.refuses("runtime/os/uvas.h", "", "runtime/memory/uvas.h has the same name")
         self.assertEqual(self.check(**{"tests/memory/uvas.h": ""})[0], 0)
 
+    def test_types_have_names_of_their_own(self):
+        first = {"runtime/os/futex.h": "struct one {\n};\n\nclass base : public one {\n};\nusing count = int;\n"}
+        for second in ("class one final : public base {\n", "enum class one : int { a };\n", "struct HPE_API one {\n",
+                       "template <class T> class one {\n", "template <class T>\nstruct base {\n", "using base = int;\n",
+                       "struct count : one {\n"):
+            status, lines = self.check(**first, **{"runtime/memory/uvas.h": second})
+            self.assertEqual(status, 1, second)
+            self.assertRegex(lines[0], r"^runtime/(os/futex|memory/uvas)\.h:\d: runtime/\S+:\d defines a type with the same name, \w+$")
+        for second in ("struct one;\n", "struct one::inner {\n", "template <>\nstruct one<int> {\n", "class two {\n  struct one {};\n",
+                       "// struct one {\n"):
+            self.assertEqual(self.check(**first, **{"runtime/memory/uvas.h": second})[0], 0, second)
+        self.assertEqual(self.check(**first, **{"tests/memory/uvas.h": "struct one {\n"})[0], 0)
+
     def test_short_files_are_counted_and_listed(self):
         status, lines = self.check(**{"runtime/os/futex.h": "\n" * 40})
         short = sum(name.startswith("runtime/") and not name.endswith("CMakeLists.txt") for name in CLEAN) - 1
