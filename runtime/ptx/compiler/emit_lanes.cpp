@@ -118,8 +118,8 @@ void emitter::emit_in_views(const instruction& i) {
   for (const view v : views_of(what)) emit_once(v);
 }
 
-// A loop over the lanes passes their values through memory, where the loads wait for earlier stores. So inline operations
-// of lanes that all run are emitted without a loop.
+// A loop over the lanes passes their values through memory, where the loads wait for earlier stores. So inline
+// operations of lanes that all run are emitted without a loop.
 void emitter::emit_atomic_in_lanes(const instruction& i) {
   const auto of_lane = [&] { emit_atomic(i); };
   if (!is_inline_atomic(i) || (is_float(i.types[0]) && !is_shared_access(i))) return for_each_lane(of_lane);
