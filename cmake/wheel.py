@@ -5,8 +5,8 @@
 
 TREE is an installed tree after bundle.py, PACKAGE the folder of the Python package (apps/python/hpe). Writes two wheels to FOLDER:
 hpe-VERSION with the command, the libraries and the Python package, and hpe_soft-VERSION with the compiler of CUDA kernels for
-CPUs and LLVM, which is larger than everything else. `pip install hpe[soft]` installs both. Both wheels put files into
-hpe/tree, so that the compiler lies where it lies in the archive.
+CPUs and LLVM, which is larger than everything else. The extra `soft` of hpe requires hpe_soft. Both wheels put files into
+hpe/tree, so that the compiler lies where it lies in the archive. The wheels are not on PyPI, whose project hpe is another one.
 
 The tag of the wheels names the C library that the files need (PEP 600). Needs Debian's patchelf, binutils and python3-wheel.
 """
@@ -20,7 +20,9 @@ from pathlib import Path
 
 PRELOADED = {"libhpe-mpi.so"}  # hpe run preloads these names
 COMPILER = "libexec/hpe/libhpe-ptx-compiler.so"
-DESCRIPTION = "One coherent memory for the CPU and all GPUs, for unchanged CUDA and MPI programs and for NumPy arrays"
+SUMMARY = "One coherent memory for the CPU and all GPUs, for unchanged CUDA and MPI programs and for NumPy arrays"
+SUMMARY_OF_SOFT = "The compiler of CUDA kernels for CPUs, for the soft devices of hpe"
+LICENSE = "Apache-2.0; the other libraries in the wheel have the licences in the folder licenses"
 
 
 def output_of(*command):
@@ -60,11 +62,14 @@ def has_loaded_name(file):
     return file.name in preloaded if preloaded else re.search(r"\.so\.\d+$", file.name) is not None
 
 
-def pack(stage, name, version, tag, files, metadata, entry_points, folder):
+def pack(stage, name, version, tag, tree, files, metadata, entry_points, folder):
     """Writes a wheel. files: pairs of a source and its path in the wheel."""
     root = stage / name
     facts = root / f"{name}-{version}.dist-info"
     facts.mkdir(parents=True)
+    licences = tree / "share" / "doc" / "hpe" / "licences"
+    shutil.copytree(licences, facts / "licenses")
+    shutil.copy(licences.parent / "LICENSE", facts / "licenses")
     for source, path in files:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, root / path)
@@ -87,20 +92,18 @@ def main():
     compiler = tree / COMPILER
     of_others = set().union(*(needed_by(file, tree) for file in elf if file != compiler and "bundled" not in file.parts))
     soft = {compiler} | (needed_by(compiler, tree) - of_others)
-    licences = [(file, f"hpe/licences/{file.relative_to(tree / 'share/doc/hpe/licences')}")
-                for file in sorted((tree / "share/doc/hpe/licences").rglob("*")) if file.is_file()]
-    licences.append((tree / "share/doc/hpe/LICENSE", "hpe/licences/hpe/LICENSE"))
     tag = tag_of(elf)
-    common = f"Summary: {DESCRIPTION}\nLicense: Apache-2.0\nRequires-Python: >=3.9\n"
+    common = f"License: {LICENSE}\nRequires-Python: >=3.9\n"
     of_hpe = [(file, f"hpe/{file.name}") for file in sorted(package.glob("*.py"))]
     of_hpe += [(file, f"hpe/tree/{file.relative_to(tree)}") for file in of_tree if file not in soft]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
-        pack(Path(work), "hpe", version, tag, of_hpe + licences,
-             common + f"Requires-Dist: numpy\nProvides-Extra: soft\nRequires-Dist: hpe-soft (=={version}) ; extra == 'soft'\n",
+        pack(Path(work), "hpe", version, tag, tree, of_hpe,
+             f"Summary: {SUMMARY}\n{common}"
+             f"Requires-Dist: numpy\nProvides-Extra: soft\nRequires-Dist: hpe-soft (=={version}) ; extra == 'soft'\n",
              "[console_scripts]\nhpe = hpe.__main__:main\n", folder)
-        pack(Path(work), "hpe_soft", version, tag, [(file, f"hpe/tree/{file.relative_to(tree)}") for file in sorted(soft)],
-             common + f"Requires-Dist: hpe (=={version})\n", "", folder)
+        pack(Path(work), "hpe_soft", version, tag, tree, [(file, f"hpe/tree/{file.relative_to(tree)}") for file in sorted(soft)],
+             f"Summary: {SUMMARY_OF_SOFT}\n{common}Requires-Dist: hpe (=={version})\n", "", folder)
 
 
 main()

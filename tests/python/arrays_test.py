@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """The Python package hpe on soft devices: arrays, kernels, devices. The environment names the package and the library."""
 
+import copy
 import gc
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -59,6 +62,22 @@ NEXT:
   st.global.u64 [%a0], %a2;
   ret;
 }
+.visible .entry clear_even(.param .u64 y, .param .u32 count) {
+  .reg .pred %outside;
+  .reg .b32 %r<3>;
+  .reg .b64 %a<3>;
+  ld.param.u64 %a0, [y];
+  ld.param.u32 %r0, [count];
+  mov.u32 %r1, %tid.x;
+  setp.ge.u32 %outside, %r1, %r0;
+  @%outside bra END;
+  mul.wide.u32 %a1, %r1, 8;
+  add.s64 %a2, %a0, %a1;
+  mov.u32 %r2, 0;
+  st.global.u32 [%a2], %r2;
+END:
+  ret;
+}
 .visible .entry stop() { trap; }
 """
 
@@ -88,9 +107,9 @@ class Arrays(unittest.TestCase):
         source = numpy.arange(24, dtype="float32").reshape(2, 3, 4)
         for part in (source, source.T, source[:, ::2], source[::-1], source[:0], numpy.asfortranarray(source), numpy.float32(5)):
             for order in "CF":
-                copy = hpe.array(part, order=order)
-                numpy.testing.assert_array_equal(copy, part)
-                self.assertFalse(numpy.shares_memory(copy, part))
+                ours = hpe.array(part, order=order)
+                numpy.testing.assert_array_equal(ours, part)
+                self.assertFalse(numpy.shares_memory(ours, part))
         self.assertEqual(hpe.array([1, 2], "float64").tolist(), [1.0, 2.0])
         large = numpy.random.default_rng(1).standard_normal(1 << 20)
         numpy.testing.assert_array_equal(hpe.array(large), large)
@@ -112,7 +131,18 @@ class Arrays(unittest.TestCase):
 
     def test_refuse_what_is_not_possible(self):
         for wrong, message, call in (
-            (ValueError, "negative extent", lambda: hpe.empty((2, -1))),
+            (ValueError, "an extent must be between 0 and", lambda: hpe.empty((2, -1))),
+            (TypeError, "an extent must be a whole number, not 2.5", lambda: hpe.empty((2.5, 3))),
+            (TypeError, "an extent must be a whole number, not '12'", lambda: hpe.empty("12")),
+            (hpe.OutOfMemoryError, "larger than the address space", lambda: hpe.empty((1 << 32, 1 << 32))),
+            (ValueError, "order must be", lambda: hpe.empty(2, order="K")),
+            (ValueError, "has no size", lambda: hpe.empty(2, "S")),
+            (ValueError, "number of a device must be between 0", lambda: hpe.empty(2, device=-1)),
+            (TypeError, "number of a device must be a whole number", lambda: hpe.empty(2, device=1.0)),
+            (ValueError, "number of a device must be between", lambda: hpe.empty(2, device=1 << 32)),
+            (ValueError, "bytes of a chunk must be between 1", lambda: hpe.empty(2, distribution=("cyclic", -1))),
+            (TypeError, "number of a device must be a whole number", lambda: hpe.migrate(hpe.zeros(2), "host")),
+            (TypeError, "number of a device must be a whole number", lambda: hpe.prefetch(hpe.zeros(2), "gpu")),
             (TypeError, "Python objects", lambda: hpe.empty(2, object)),
             (hpe.Error, "no device 99", lambda: hpe.empty(2, device=99)),
             (ValueError, "device must be", lambda: hpe.empty(2, device="gpu")),
@@ -148,6 +178,29 @@ class Arrays(unittest.TestCase):
         for advice in ("lazy", "rolling", "read mostly", "write only", "default"):
             hpe.advise(a, advice)
 
+    def test_prefetch_of_nothing_does_nothing(self):
+        a = hpe.zeros(10)
+        hpe.prefetch(a[5:5], 1)
+        hpe.prefetch(hpe.zeros(0), "host")
+
+    def test_do_not_inherit_the_advice_or_the_device_of_earlier_arrays(self):
+        count = 1 << 18  # as much memory as is kept
+        advised = hpe.empty(count, "float32")
+        hpe.advise(advised, "write only")
+        migrated = hpe.empty(count, "float32")
+        hpe.migrate(migrated, 1)
+        del advised, migrated
+        y, x = hpe.full(count, 0, "float32"), hpe.full(count, 3, "float32")
+        self.assertEqual((hpe.info(y).device, hpe.info(x).device), (0, 0))
+        add_scaled(y, x, 1.0)
+        y[0] = 7
+        self.assertEqual(float(y.sum(dtype="float64")), 7 + 3 * (count - 1))
+
+    def test_reuse_the_memory_of_arrays_that_are_being_freed(self):
+        program = "import hpe\nfor n in range(50): hpe.empty(40 << 20, 'uint8')[0] = n"
+        subprocess.run([sys.executable, "-c", program], check=True,
+                       env={**os.environ, "HPE_DEVICES": "soft:1", "HPE_SOFT_MEMORY": "64M", "HPE_OVERSUBSCRIBE": "off"})
+
     def test_are_copied_by_pickle_and_fork_as_usual(self):
         a = hpe.array([1, 2, 3])
         numpy.testing.assert_array_equal(pickle.loads(pickle.dumps(a)), a)
@@ -155,9 +208,19 @@ class Arrays(unittest.TestCase):
         if child == 0:
             del a
             gc.collect()
-            os._exit(0)
+            try:
+                hpe.zeros(3)
+            except hpe.Error as e:
+                os._exit(0 if e.status == "HPE_ERROR_FORKED" else 1)
+            os._exit(2)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(a.tolist(), [1, 2, 3])
+
+    def test_errors_are_copied_by_pickle(self):
+        with self.assertRaises(hpe.Error) as raised:
+            hpe.empty(2, device=99)
+        other = pickle.loads(pickle.dumps(raised.exception))
+        self.assertEqual((type(other), other.status, str(other)), (hpe.Error, raised.exception.status, str(raised.exception)))
 
     def test_free_their_memory(self):
         before = hpe.devices()[0].memory_free
@@ -238,10 +301,45 @@ class Kernels(unittest.TestCase):
         add_scaled(y[::-1][::-1], x, numpy.float32(1))
         self.assertEqual(y.sum(), 21 * 1000)
 
-    def test_overwrite_arrays(self):
-        x, y = hpe.full(70_000, 3, "float32"), hpe.zeros(70_000, "float32")
-        axpy(274, 256, (y, x, 1.0, y.size), reads=[x])
-        self.assertEqual(float(y[::1000].sum()), 3 * 70)
+    def test_overwrite_arrays_but_not_the_bytes_between_elements(self):
+        clear = hpe.Kernel(AXPY, "clear_even")
+        for size in (1000, 1 << 20):
+            y = hpe.full(size, 2, "uint32")
+            evens = y[:1000:2]
+            clear(1, 512, (evens, evens.size), overwrites=evens)
+            self.assertEqual((int(evens.sum()), int(y[1:1000:2].min()), int(y[-1])), (0, 2, 2))
+
+    def test_declare_empty_and_read_only_arrays(self):
+        x, y = hpe.zeros(0, "float32"), hpe.zeros(4, "float32")
+        axpy(1, 32, (y, x, 1.0, 0), reads=[x])
+        y.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "argument 0 of axpy is a read-only array"):
+            axpy(1, 32, (y, x, 1.0, 0))
+        axpy(1, 32, (y, x, 1.0, 0), reads=[y])
+
+    def test_take_arrays_without_dimensions(self):
+        result = hpe.zeros((), "uint64")
+        hpe.Kernel(AXPY, "mix")(1, 1, (result, numpy.asarray(1, ">u8")))
+        self.assertEqual(int(result), 128 ^ 1)
+
+    def test_end_without_waiting_for_their_launches(self):
+        mix, result = hpe.Kernel(AXPY, "mix"), hpe.zeros(1, "uint64")
+        mix(1, 1, (result, 1 << 26))
+        began = time.monotonic()
+        del mix
+        gc.collect()
+        released = time.monotonic() - began
+        hpe.synchronize()
+        self.assertLess(released, (time.monotonic() - began) / 2)
+
+    def test_live_as_long_as_their_copies(self):
+        mix, result = hpe.Kernel(AXPY, "mix"), hpe.zeros(1, "uint64")
+        copies = [copy.copy(mix), copy.deepcopy(mix)]
+        del mix
+        gc.collect()
+        for kernel in copies:
+            kernel(1, 1, (result, 1))
+            self.assertEqual(result[0], 128 ^ 1)
 
     def test_refuse_wrong_arguments(self):
         x, y = hpe.zeros(4, "float32"), hpe.zeros(4, "float32")
@@ -265,9 +363,12 @@ class Kernels(unittest.TestCase):
         ):
             with self.subTest(message), self.assertRaisesRegex(wrong, message):
                 axpy(1, 32, arguments, **options)
-        for grid, block, message in ((0, 32, "grid must be"), (1, (1, 1, 1, 1), "block must be"), (1, 2048, "threads")):
-            with self.subTest(message), self.assertRaisesRegex((ValueError, hpe.Error), message):
+        for grid, block, message in ((0, 32, "each number of grid must be"), (1, (1, 1, 1, 1), "block must be"), (1, 2048, "threads"),
+                                     ((3.9,), 32, "each number of grid must be a whole number")):
+            with self.subTest(message), self.assertRaisesRegex((ValueError, TypeError, hpe.Error), message):
                 axpy(grid, block, arguments)
+        with self.assertRaisesRegex(ValueError, "shared_mem must be between"):
+            axpy(1, 32, arguments, shared_mem=1 << 32)
         self.assertEqual(y.sum(), 0)
         for code, name, message in ((AXPY, "missing", "missing"), (AXPY.replace("mad.lo", "mad.lu"), "axpy", "mad")):
             with self.subTest(message), self.assertRaisesRegex(hpe.Error, message):

@@ -8,7 +8,7 @@
     print(a.sum())                             # waits for the kernel
 
 The environment variable HPE_DEVICES chooses the devices, for example soft:2 for two devices that need no GPU. `hpe run` and
-`python -m hpe run` start unchanged CUDA programs; these programs do not import hpe.
+`python -m hpe run` start unchanged CUDA programs, which need not import hpe.
 """
 
 from .arrays import Info, advise, array, asarray, empty, full, info, is_hpe, migrate, prefetch, zeros

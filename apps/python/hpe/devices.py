@@ -40,6 +40,11 @@ def devices():
     return found
 
 
+def device_number(value):
+    """Returns the number of a device as an int. Raises TypeError for another type; hpe itself refuses devices that do not exist."""
+    return library.whole_number(value, "the number of a device", 0, 0x7FFFFFFF)
+
+
 def current_device():
     """Returns the number of the device that arrays and kernels of this thread use if they name no device."""
     number = c_int()
@@ -51,7 +56,7 @@ def current_device():
 def device(number):
     """In the body of `with hpe.device(number):`, arrays and kernels of this thread use this device if they name none."""
     before = current_device()
-    library.call("hpeSetDevice", number)
+    library.call("hpeSetDevice", device_number(number))
     try:
         yield
     finally:
@@ -64,4 +69,4 @@ def synchronize(number=None):
     if number is None:
         library.call("hpeSynchronize")
     else:
-        library.call("hpeSynchronizeDevice", number)
+        library.call("hpeSynchronizeDevice", device_number(number))

@@ -2,16 +2,18 @@
 
 import ctypes
 import os
+import re
+import site
 import struct
-import sysconfig
 import weakref
 from ctypes import byref, c_char_p, c_size_t, c_void_p
 from pathlib import Path
 
 import numpy
 
-from . import library
+from . import library, releasing
 from .arrays import bounds, info
+from .devices import device_number
 
 
 class CompileError(ValueError):
@@ -21,8 +23,8 @@ class CompileError(ValueError):
 def _nvrtc():
     """Returns NVIDIA's compiler library. It is not a part of hpe."""
     folders = [Path(path, "lib64") for path in (os.environ.get("CUDA_PATH"), "/usr/local/cuda") if path]
-    packages = Path(sysconfig.get_paths()["purelib"], "nvidia")
-    folders += [packages / "cu13" / "lib", packages / "cuda_nvrtc" / "lib"]
+    for packages in [*site.getsitepackages(), site.getusersitepackages()]:
+        folders += [Path(packages, "nvidia", name, "lib") for name in ("cu13", "cuda_nvrtc")]
     names = ["libnvrtc.so.13", "libnvrtc.so.12"]
     for name in [*names, *(str(folder / name) for folder in folders for name in names)]:
         try:
@@ -64,19 +66,28 @@ def _compile(source, name, options):
         nvrtc.nvrtcDestroyProgram(byref(program))
 
 
-def _unload(module, process):
-    if os.getpid() == process:
-        try:
-            library.call("hpeModuleUnload", module)
-        except library.Error:
-            pass  # a device was lost
+class _Module:
+    """A module of PTX. Copies of a kernel share it."""
+
+    def __init__(self, text):
+        self.handle = c_void_p()
+        library.call("hpeModuleLoadPtx", byref(self.handle), (c_char_p * 1)(text), 1)
+        releasing.start()
+        weakref.finalize(self, releasing.later, "hpeModuleUnload", self.handle, os.getpid()).atexit = False
+
+    def __deepcopy__(self, _):
+        return self
 
 
 def _extents(value, what):
-    extents = (value,) if isinstance(value, (int, numpy.integer)) else tuple(value)
-    if not 1 <= len(extents) <= 3 or any(not 1 <= extent < 1 << 32 for extent in extents):
+    extents = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(extents) <= 3:
         raise ValueError(f"{what} must be one to three positive numbers, not {value!r}")
-    return (*map(int, extents), 1, 1)[:3]
+    return (*(library.whole_number(extent, f"each number of {what}", 1, 0xFFFFFFFF) for extent in extents), 1, 1)[:3]
+
+
+def _several(arrays):
+    return (arrays,) if isinstance(arrays, numpy.ndarray) else tuple(arrays)
 
 
 class Kernel:
@@ -85,30 +96,32 @@ class Kernel:
         kernel = hpe.Kernel(code, name, options=())
         kernel(grid, block, args, *, shared_mem=0, reads=(), overwrites=(), device=None)
 
-    code: PTX, or CUDA C++ source, which NVRTC compiles with the options. name: the kernel's name; in CUDA C++ also an expression
-    such as "scale<float>". Raises Error for invalid PTX, CompileError for invalid source, and ImportError without NVRTC.
+    code: PTX, or CUDA C++ source, which NVRTC compiles with the options, a list. name: the kernel's name; in CUDA C++ also an
+    expression such as "scale<float>". Raises Error for invalid PTX, CompileError for invalid source, and ImportError without NVRTC.
 
     A launch has the parameters of cupy.RawKernel, and returns as soon as it is queued. grid, block: one to three numbers. args: for
-    pointers, arrays in hpe memory; for other parameters, NumPy scalars of exactly the parameter's type, or Python numbers, which
-    get the size of the parameter. shared_mem: bytes of dynamic shared memory of a block. reads: arrays that the kernel only reads;
-    overwrites: arrays of which the kernel writes every byte without reading it. All other arrays may be read and written. A wrong
-    declaration gives wrong results. device: the number of the device (default: the thread's current device). Python code that
-    accesses one of the arrays waits for the launch. hpe.synchronize() raises the error of a launch that failed.
+    pointers, arrays in hpe memory; for other parameters, NumPy scalars of exactly the parameter's size, or Python numbers, which
+    get the size of the parameter (write 2.0 for a floating-point parameter, not 2). shared_mem: bytes of dynamic shared memory of
+    a block. reads: arrays that the kernel only reads; overwrites: arrays of which the kernel writes every byte without reading it.
+    Each names an object in args, for its first place there. All other arrays may be read and written. A wrong declaration gives
+    wrong results. device: the number of the device (default: the thread's current device). Python code that accesses one of the
+    arrays waits for the launch. hpe.synchronize() raises the error of a launch that failed.
 
     A kernel may use only the arrays in args. Thread-safe."""
 
     def __init__(self, code, name, options=()):
+        if isinstance(options, str):
+            raise TypeError("options must be a list of options, not a text")
+        code = code.decode() if isinstance(code, bytes) else code
         entry = name.encode()
-        if ".version" in code and ".target" in code:
+        if re.search(r"^\s*\.version\s", code, re.MULTILINE):
             text = code.encode()
         else:
             text, entry = _compile(code, name, options)
-        module = c_void_p()
-        library.call("hpeModuleLoadPtx", byref(module), (c_char_p * 1)(text), 1)
-        self._end = weakref.finalize(self, _unload, module, os.getpid())
-        self._end.atexit = False
-        self._kernel = c_void_p()
-        library.call("hpeModuleGetKernel", byref(self._kernel), module, entry)
+        self._module = _Module(text)
+        kernel = c_void_p()
+        library.call("hpeModuleGetKernel", byref(kernel), self._module.handle, entry)
+        self._kernel = kernel.value
         facts = library.KernelInfo()
         library.call("hpeKernelGetInfo", self._kernel, byref(facts))
         count = facts.parameter_count
@@ -124,20 +137,31 @@ class Kernel:
             raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
         parameters = bytearray(self._bytes)
         accesses = []
-        modes = {id(array): library.IN for array in reads} | {id(array): library.OUT for array in overwrites}
+        modes = {id(array): library.IN for array in _several(reads)} | {id(array): library.OUT for array in _several(overwrites)}
         for number, (argument, (offset, size)) in enumerate(zip(args, self._parameters)):
-            if isinstance(argument, numpy.ndarray) and argument.ndim > 0:
+            if isinstance(argument, numpy.ndarray) and (argument.ndim > 0 or info(argument).kind != "ordinary"):
                 value = self._pointer(number, argument, size)
+                access = self._access(number, argument, modes.pop(id(argument), library.INOUT))
                 if argument.size:
-                    accesses.append(library.Access(*bounds(argument), modes.pop(id(argument), library.INOUT)))
+                    accesses.append(access)
             else:
                 value = self._scalar(number, argument, size)
             parameters[offset:offset + size] = value
         if modes:
-            raise ValueError(f"{self.name}: reads and overwrites may name only arrays that args contains, each once")
-        shape = library.Grid(_extents(grid, "grid"), _extents(block, "block"), shared_mem)
-        library.call("hpeLaunchGrid", library.CURRENT_DEVICE if device is None else device, self._kernel, byref(shape),
-                     bytes(parameters), len(parameters), (library.Access * len(accesses))(*accesses), len(accesses), None)
+            raise ValueError(f"{self.name}: reads and overwrites may name only arrays that args contains")
+        shape = library.Grid(_extents(grid, "grid"), _extents(block, "block"),
+                             library.whole_number(shared_mem, "shared_mem", 0, 0xFFFFFFFF))
+        library.call("hpeLaunchGrid", library.CURRENT_DEVICE if device is None else device_number(device), self._kernel,
+                     byref(shape), bytes(parameters), len(parameters), (library.Access * len(accesses))(*accesses),
+                     len(accesses), None)
+
+    def _access(self, number, array, mode):
+        if mode != library.IN and not array.flags.writeable:
+            raise ValueError(f"argument {number} of {self.name} is a read-only array, so reads must name it")
+        address, size = bounds(array)
+        if mode == library.OUT and size != array.nbytes:
+            mode = library.INOUT  # the bytes between the elements stay
+        return library.Access(address, size, mode)
 
     def _pointer(self, number, array, size):
         if size != 8:
@@ -152,7 +176,7 @@ class Kernel:
             if value.nbytes != size:
                 raise TypeError(f"argument {number} of {self.name} is {value.dtype}, which has {value.nbytes} bytes, but the parameter "
                                 f"has {size}")
-            return value.tobytes()
+            return value.astype(value.dtype.newbyteorder("=")).tobytes()
         kind = {1: "b", 2: "h", 4: "i", 8: "q"} if isinstance(value, int) else {2: "e", 4: "f", 8: "d"}
         if not isinstance(value, (int, float)) or size not in kind:
             raise TypeError(f"argument {number} of {self.name}, {value!r}, does not fit a parameter of {size} bytes; pass a NumPy scalar "

@@ -1,6 +1,7 @@
 """The C library libhpe.so: its structs, its functions and its errors. The other modules call hpe only through `call`."""
 
 import ctypes
+import operator
 import os
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
@@ -19,6 +20,9 @@ class Error(RuntimeError):
     def __init__(self, status, message):
         super().__init__(message)
         self.status = status
+
+    def __reduce__(self):
+        return type(self), (self.status, str(self))
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -86,10 +90,14 @@ ARGUMENTS = {
 
 
 def load():
-    """Returns libhpe.so: the one that `hpe run` has loaded, else the wheel's, else the system's."""
+    """Returns libhpe.so: the one that the process has loaded, for example under `hpe run`, else the wheel's, else the system's."""
     loaded = ctypes.CDLL(None)
     if hasattr(loaded, "hpeVersion"):
         return loaded
+    try:
+        return ctypes.CDLL("libhpe.so.0", os.RTLD_NOW | os.RTLD_NOLOAD)
+    except OSError:
+        pass
     own = TREE / "lib" / "libhpe.so.0"
     try:
         return ctypes.CDLL(str(own) if own.exists() else "libhpe.so.0")
@@ -105,7 +113,6 @@ for _name, _types in ARGUMENTS.items():
     getattr(_library, _name).argtypes = _types
 
 version = ".".join(str(_library.hpeVersion() // scale % 100) for scale in (10000, 100, 1))
-_process = os.getpid()
 
 
 def call(name, *arguments):
@@ -117,7 +124,12 @@ def call(name, *arguments):
         raise (OutOfMemoryError if kind == "HPE_ERROR_OUT_OF_MEMORY" else Error)(kind, message)
 
 
-def free(address):
-    """Frees an allocation. Does nothing in a child process of fork, which has no hpe memory."""
-    if os.getpid() == _process:
-        call("hpeFree", address)
+def whole_number(value, what, least, most):
+    """Returns an integer argument as an int. Raises TypeError for other types, and ValueError outside of [least, most]."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be a whole number, not {value!r}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{what} must be between {least} and {most}, not {number}")
+    return number
