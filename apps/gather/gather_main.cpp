@@ -169,6 +169,7 @@ class command {
   }
 
   int run() {
+    command_line::check_outputs({r_.output, r_.json}, {r_.indices, r_.data});
     const devices_and_choice chosen = choose(r_, what_);
     const auto bytes = [](std::uint64_t n, std::size_t each) {
       return static_cast<double>(n) * static_cast<double>(each);
@@ -178,7 +179,6 @@ class command {
         fmt::format("{} indices into {} elements of {} bytes", what_.count, what_.table, what_.element),
         {arrays + plan::workspace(what_, chosen.how, chosen.devices.size()), 2 * arrays},
         static_cast<int>(chosen.devices.size()));
-    command_line::check_outputs({r_.output, r_.json}, {r_.indices, r_.data});
     plan work(what_, chosen.how, chosen.devices);
     const array<std::byte> table(what_.table * what_.element, r_.host ? on_host() : work.where_table()),
         indices(what_.count * what_.index, work.where_indices()),

@@ -281,15 +281,19 @@ void must_know(const std::string& path, const toml::node& node, const std::strin
 std::vector<double> places(const std::vector<double>& range, const std::string& name) {
   constexpr double most = 1e6;
   const double first = range[0], last = range[1], step = range[2];
-  if (const double count = (last - first) / step; step > 0 && count > most)
-    throw bad_input(fmt::format("{} = [{}, {}, {}]: these are {:.3g} places; at most {:.0f} are possible", name, first,
-                                last, step, count, most));
   if (!(step > 0) || last < first)
     throw bad_input(
         fmt::format("{} = [{}, {}, {}]: expected first, last and step, in rising order, with a step above 0", name,
                     first, last, step));
+  const double steps = std::floor((last - first) / step + 1e-6);
+  if (!(steps < most))
+    throw bad_input(fmt::format("{} = [{}, {}, {}]: these are {:.3g} places; at most {:.0f} are possible", name, first,
+                                last, step, steps + 1, most));
   std::vector<double> all;
-  for (double at = first; at <= last + 1e-6 * step; at += step) all.push_back(at);
+  for (double n = 0; n <= steps; ++n) all.push_back(first + n * step);
+  if (all.size() > 1 && all[0] == all[1])
+    throw bad_input(
+        fmt::format("{} = [{}, {}, {}]: the step is too small to distinguish the places", name, first, last, step));
   return all;
 }
 

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -124,6 +125,21 @@ class Report(unittest.TestCase):
         run(page, HPE, "info")
         self.assertEqual([p.name for p in parts.iterdir()], ["notes.txt"])
         self.assertEqual(len(data_of(page)["processes"]), 1)
+
+    def test_a_second_run_with_the_same_page_is_refused(self):
+        page, started, ran = (self.page.with_name(name) for name in ("busy.html", "started", "second"))
+        first = subprocess.Popen([HPE, "run", "--report", str(page), "--", "sh", "-c", f"touch {started}; read line; {HPE} info"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={**os.environ, "HPE_DEVICES": "soft:1"})
+        while not started.exists():
+            self.assertIsNone(first.poll())
+            time.sleep(0.01)
+        refused = run(page, "touch", str(ran), check=False)
+        self.assertEqual((refused.returncode, ran.exists()), (2, False))
+        self.assertIn("another run writes this page now", refused.stderr)
+        first.communicate(b"go on\n")
+        self.assertEqual((first.returncode, len(data_of(page)["processes"])), (0, 1))
+        self.assertFalse(Path(f"{page}.parts").exists())
+        run(page, HPE, "info")  # afterwards, the page is free
 
     def test_a_page_that_is_no_regular_file_is_refused_before_the_program_starts(self):
         pipe, folder, ran = (self.page.with_name(name) for name in ("pipe", "folder", "ran"))

@@ -127,6 +127,17 @@ TEST(processes, run_their_kernels_on_any_core_where_others_may_divide_the_cores_
   EXPECT_EQ((first & second) == 0, hpe::os::usable_cores() >= 2);
 }
 
+TEST(processes, have_their_part_of_the_cores_as_threads_but_at_least_one) {
+  const unsigned all = hpe::os::usable_cores();
+  for (const unsigned devices : {1U, 2U, 3U, 16U}) {
+    const machine m("soft:" + std::to_string(devices));
+    for (unsigned d = 0; d < devices; ++d)
+      EXPECT_EQ(m.device(d).info().compute_units, std::max(1U, all / devices)) << d << " of " << devices;
+  }
+  const environment wish{{"HPE_SOFT_THREADS", "5"}};
+  EXPECT_EQ(machine("soft:2").device(1).info().compute_units, 5U);
+}
+
 TEST(start, refuses_cores_that_cannot_be_meant) {
   const environment wish{{"HPE_SOFT_CORES", "all"}};
   const auto words = words_of([] { machine m("soft:2"); });

@@ -293,6 +293,24 @@ TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
   EXPECT_TRUE(child.well()) << child;
 }
 
+// The data moves directly from one device to another, without a copy in host memory, which takes half a second.
+TEST(DeviceLoss, OfTheNewHomeDuringAMigrationKeepsTheData) {
+  const ended child = run_child(
+      [] {
+        const std::size_t n = 2 * mebi;
+        const numbers a(n, hpe::on_device(0));
+        hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 3}, out(a));
+        hpe::synchronize();
+        kill_during(1, [&] { check_status(hpeMigrate(a.data(), 1), HPE_ERROR_DEVICE_LOST, "device 1 is lost"); });
+        for (std::size_t i = 0; i < n; ++i) check(a[i] == i + 3, std::to_string(i));
+        check(hpeMigrate(a.data(), 2) == HPE_SUCCESS, hpeGetLastErrorMessage());
+        hpe::launch_on(2, test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+        for (std::size_t i = 0; i < n; ++i) check(a[i] == i + 4, std::to_string(i));
+      },
+      {{"HPE_SOFT_PEER_LINK", "16M:0"}, {"HPE_SOFT_HOST_LINK", "32M:0"}});
+  EXPECT_TRUE(child.well()) << child;
+}
+
 // The host has written a whole array. If a copy into this array fails, the host's bytes that the copy has not reached
 // are not lost.
 TEST(DeviceLoss, AFailedCopyKeepsTheHostsBytes) {

@@ -46,8 +46,7 @@ void check_degraded(const ended& child) {
   EXPECT_TRUE(child.said("vm.max_map_count")) << child;
 }
 
-// An array of the first size ends inside a granule. An array of the second size fills its granules, so the next
-// allocation follows directly.
+// An array of the first size ends inside a granule. An array of the second size fills its granules.
 constexpr std::size_t counts[] = {mebi + 5, 2 * mebi};
 
 TEST_F(Mappings, RunOutWhileTheHostReads) {

@@ -5,13 +5,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -90,6 +95,27 @@ class file_limit {
   rlimit before_{};
   void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
 };
+
+constexpr int no_right = 77;
+
+/// Runs the body in a child process in which /proc is empty. Returns 0 if the body's expectations hold, or no_right if
+/// the user may not mount files.
+int without_proc(const std::function<void()>& body) {
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool alone = ::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    if (!alone || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", "/proc", "tmpfs", 0, nullptr) != 0)
+      ::_exit(no_right);
+    body();
+    std::fflush(stdout);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 TEST_F(OutputFile, TakesItsNameWhenItIsClosed) {
   output_file file(path("a"));
@@ -228,6 +254,34 @@ TEST_F(OutputFile, TheLongestNameIsPossible) {
   write_file(name, "new");
   EXPECT_EQ(text_of(name), "new");
   EXPECT_EQ(files(), 1);
+}
+
+// Only by its name in /proc can a file without a name receive one.
+TEST_F(OutputFile, WithoutProcTheNewFileHasANameUntilItIsCompleteOrFails) {
+  const std::string name = made("a", "old");
+  const int status = without_proc([&] {
+    {
+      output_file file(name, 3);
+      file.write("new");
+      EXPECT_EQ(files(), 2);
+    }
+    EXPECT_EQ(text_of(name), "old") << "the output file was never closed";
+    EXPECT_EQ(files(), 1);
+    {
+      const file_limit limit(1000);
+      EXPECT_EQ(complaint(name, std::string(1001, 'x')), "cannot write " + name + ": File too large");
+      EXPECT_EQ(files(), 1) << "space could not be reserved";
+      output_file file(name);
+      EXPECT_THROW(file.write(std::string(1001, 'x')), hpe::error);
+      EXPECT_EQ(files(), 1) << "a write has failed";
+    }
+    EXPECT_EQ(text_of(name), "old");
+    EXPECT_EQ(complaint(name), "");
+    EXPECT_EQ(text_of(name), "new");
+    EXPECT_EQ(files(), 1);
+  });
+  if (status == no_right) GTEST_SKIP() << "this user may not mount files";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -265,6 +265,10 @@ TEST_F(on_disk, verbs_name_missing_settings) {
   places.replace(places.find("[1300, 2100, 400]"), 17, "[1300, 2100, 1e-15]");
   EXPECT_NE(rtm({"model", save_text(places)}).errors.find("these are 8e+17 places; at most 1000000 are possible"),
             std::string::npos);
+  std::string equal = contents(small_survey());
+  equal.replace(equal.find("[1300, 2100, 400]"), 17, "[1300, 1300.0000000001, 1e-15]");
+  EXPECT_NE(rtm({"model", save_text(equal)}).errors.find("the step is too small to distinguish the places"),
+            std::string::npos);
   std::string high = contents(small_survey());
   high.replace(high.find("frequency = 9"), 13, "frequency = 1e11");
   EXPECT_NE(rtm({"model", save_text(high)}).errors.find("its waves are "), std::string::npos);

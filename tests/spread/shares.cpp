@@ -186,5 +186,29 @@ TEST(Shares, ArePlannedAgainIfAPointerBecomesNull) {
   EXPECT_EQ(seconds_with(0), without);
 }
 
+// One thread reads a matrix of 64 x 64 sectors in two nested loops, but only the elements before its diagonal. hpe
+// looks at the iteration in the middle of the outer loop, where half of the elements of a row are read.
+TEST(Shares, OfATriangleAreHalfOfTheSquare) {
+  const std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 array0) {\n.reg .pred %p;\n"
+      ".reg .b32 %y, %x, %i, %t;\n.reg .b64 %base, %raw, %w;\nld.param.u64 %raw, [array0];\n"
+      "cvta.to.global.u64 %base, %raw;\nmov.u32 %y, 0;\nROW:\nmov.u32 %x, 0;\nELEMENT:\nsetp.ge.s32 %p, %x, %y;\n"
+      "@%p bra NEXT;\nshl.b32 %i, %y, 6;\nadd.s32 %i, %i, %x;\nmul.wide.s32 %w, %i, 32;\nadd.s64 %w, %base, %w;\n"
+      "ld.global.u32 %t, [%w];\nNEXT:\nadd.s32 %x, %x, 1;\nsetp.lt.s32 %p, %x, 64;\n@%p bra ELEMENT;\n"
+      "add.s32 %y, %y, 1;\nsetp.lt.s32 %p, %y, 64;\n@%p bra ROW;\nret;\n}\n";
+  const kernel_model model(ptx::parse({text}), "k");
+  allocation array;
+  array.address = gib;
+  array.bytes = std::uint64_t{64} * 64 * 32;
+  array.homes = {{0, array.bytes, 0}};
+  const std::vector<const allocation*> arrays{&array};
+  const std::vector<array_place> places{{&array.homes}};
+  const launch l{{1, 1, 1}, {1, 1, 1}, &array.address, sizeof array.address};
+  const traffic t = sample_traffic(model, l, arrays, {}, sample_size::all());
+  const cost predicted = predict(t, whole_grid(l.grid, 1, 0), places, program_on::machine_of(1));
+  constexpr double read = 64 * 63 / 2 * 32;
+  EXPECT_NEAR(predicted.local_bytes, read, read / 20);
+}
+
 }  // namespace
 }  // namespace hpe::spread::test

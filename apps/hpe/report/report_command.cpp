@@ -1,6 +1,7 @@
 // In an MPI job (mpirun -n 4 hpe run --report page.html program), the hpe process of each rank writes the page from all
 // parts that exist at that time, so the page of the last rank contains all parts. Each rank first removes the parts
-// that the same rank wrote in an earlier job.
+// that the same rank wrote in an earlier job. Other runs have their page alone: a second run with the same page is
+// refused.
 
 #include "apps/hpe/report/report_command.h"
 
@@ -9,6 +10,7 @@
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <system_error>
+#include <utility>
 
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
@@ -110,26 +113,41 @@ std::string ending_of(int status) {
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
-/// While this object exists, no other process makes the page.
+/// The right of a process to make a page. The process locks the folder of the parts, which it creates if necessary.
 class page_lock {
  public:
-  explicit page_lock(const fs::path& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (folder_ >= 0) ::flock(folder_, LOCK_EX);
-  }
-  ~page_lock() {
-    if (folder_ >= 0) ::close(folder_);
-  }
+  page_lock() = default;
+  ~page_lock() { close(); }
   page_lock(const page_lock&) = delete;
   page_lock& operator=(const page_lock&) = delete;
 
+  /// Waits while another process has the right.
+  void wait(const fs::path& folder) { take(folder, 0); }
+  /// Returns false if another process has the right.
+  [[nodiscard]] bool try_take(const fs::path& folder) { return take(folder, LOCK_NB); }
+
  private:
-  int folder_;
+  // A process that ends removes the folder. So the folder may be gone when this process gets its lock.
+  bool take(const fs::path& folder, int more) {
+    for (;;) {
+      ::mkdir(folder.c_str(), 0777);
+      folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      if (folder_ < 0) return true;  // without a lock; the page or its parts cannot be written either
+      if (::flock(folder_, LOCK_EX | more) < 0 && errno == EWOULDBLOCK) return false;
+      struct stat now {};
+      if (::fstat(folder_, &now) < 0 || now.st_nlink != 0) return true;
+      close();
+    }
+  }
+  void close() noexcept {
+    if (folder_ >= 0) ::close(std::exchange(folder_, -1));
+  }
+  int folder_ = -1;
 };
 
 /// Makes the page from the parts. If there are no parts, an earlier page of this name stays unchanged.
 void make_page(const std::string& page, const std::string& command, const std::string& ending) {
   const fs::path folder = trace::folder_of_parts(page);
-  const page_lock lock(folder);
   const auto parts = read_parts(folder);
   const bool stays = parts.empty() && fs::exists(page) && fs::file_size(page) > 0;
   if (!stays) command_line::write_text(page_of(parts, command, ending), page);
@@ -138,8 +156,7 @@ void make_page(const std::string& page, const std::string& command, const std::s
                stays ? "stays as it was" : "is empty");
 }
 
-/// Removes the parts of a run, and then the folder if it is empty. In an MPI rank, removes only the parts of this rank
-/// and keeps the folder.
+/// Removes the parts of earlier runs or of this run; in an MPI rank, only those of this rank.
 void remove_parts(const fs::path& folder) {
   static const std::regex part(R"((-|\d+)\.\d+\.json)");
   const char* const own = rank_by_environment();
@@ -149,7 +166,12 @@ void remove_parts(const fs::path& folder) {
     if (std::regex_match(name, part) && (own == nullptr || name.starts_with(std::string(own) + ".")))
       fs::remove(entry.path(), ignored);
   }
-  if (own == nullptr) ::rmdir(folder.c_str());
+}
+
+/// Removes the parts and then the folder, unless it contains other files.
+void remove_folder(const fs::path& folder) {
+  remove_parts(folder);
+  ::rmdir(folder.c_str());
 }
 
 /// Throws bad_input if the page cannot be written.
@@ -170,6 +192,12 @@ int run_with_report(const std::string& page, char** argv) {
     fmt::print(stderr, "hpe run: --report {}: {}\n", page, e.what());
     return command_line::usage_error;
   }
+  const bool is_rank = rank_by_environment() != nullptr;
+  page_lock mine;
+  if (!is_rank && !mine.try_take(folder)) {
+    fmt::print(stderr, "hpe run: --report {}: another run writes this page now; name another page\n", page);
+    return command_line::usage_error;
+  }
   remove_parts(folder);
   ::setenv("HPE_REPORT", place.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   pid_t child = 0;
@@ -177,6 +205,7 @@ int run_with_report(const std::string& page, char** argv) {
     forwarded_signals forwarding;
     if (const int why = spawn(child, argv, forwarding.mask_of_program()); why != 0) {
       fmt::print(stderr, "hpe run: cannot run {}: {}\n", argv[0], std::strerror(why));  // NOLINT(concurrency-mt-unsafe)
+      if (!is_rank) remove_folder(folder);
       return why == ENOENT ? not_found : cannot_run;
     }
     forwarding.begin(child);
@@ -189,8 +218,9 @@ int run_with_report(const std::string& page, char** argv) {
   }
   bool written = true;
   try {
+    if (is_rank) mine.wait(folder);
     make_page(place, joined_words(argv), ending_of(status));
-    if (rank_by_environment() == nullptr) remove_parts(folder);
+    if (!is_rank) remove_folder(folder);
   } catch (const std::runtime_error& e) {
     written = false;
     fmt::print(stderr, "hpe run: {}; `hpe report {}` makes the page of the parts in {}\n", e.what(), page,

@@ -25,18 +25,19 @@ constexpr std::size_t least_bytes = std::size_t{64} << 10;
 // the same number type.
 std::optional<reduction::number> number_of(MPI_Datatype type) {
   using number = reduction::number;
-  static constexpr std::array<std::pair<std::string_view, number>, 12> all{{{"MPI_INT", number::i32},
-                                                                            {"MPI_INT32_T", number::i32},
-                                                                            {"MPI_UNSIGNED", number::u32},
-                                                                            {"MPI_UINT32_T", number::u32},
-                                                                            {"MPI_LONG", number::i64},
-                                                                            {"MPI_LONG_LONG", number::i64},
-                                                                            {"MPI_INT64_T", number::i64},
-                                                                            {"MPI_UNSIGNED_LONG", number::u64},
-                                                                            {"MPI_UNSIGNED_LONG_LONG", number::u64},
-                                                                            {"MPI_UINT64_T", number::u64},
-                                                                            {"MPI_FLOAT", number::f32},
-                                                                            {"MPI_DOUBLE", number::f64}}};
+  static constexpr auto all =
+      std::to_array<std::pair<std::string_view, number>>({{"MPI_INT", number::i32},
+                                                          {"MPI_INT32_T", number::i32},
+                                                          {"MPI_UNSIGNED", number::u32},
+                                                          {"MPI_UINT32_T", number::u32},
+                                                          {"MPI_LONG", number::i64},
+                                                          {"MPI_LONG_LONG", number::i64},
+                                                          {"MPI_INT64_T", number::i64},
+                                                          {"MPI_UNSIGNED_LONG", number::u64},
+                                                          {"MPI_UNSIGNED_LONG_LONG", number::u64},
+                                                          {"MPI_UINT64_T", number::u64},
+                                                          {"MPI_FLOAT", number::f32},
+                                                          {"MPI_DOUBLE", number::f64}});
   if (envelope_of(type).combiner != MPI_COMBINER_NAMED) return std::nullopt;
   std::array<char, MPI_MAX_OBJECT_NAME> name{};
   int length = 0;

@@ -1,7 +1,8 @@
 // f16 and bf16 arithmetic, scalar and packed. As in scalar_half.cpp, the results are correctly rounded. f32 has more
 // than twice as many digits as f16 and bf16. Therefore the emitted code computes the sum of two f16 or bf16 values, and
 // the product of two f16 values, in f32: rounded to 16 bits, the f32 result is equal to the rounded exact result. The
-// code computes other results in f64, and rounds them to odd when it converts them to f32.
+// code rounds the sum of a product and a value to odd: in f32 for f16, whose products are exact in f32, otherwise in
+// f64. It computes products of bf16 in f64, and rounds them to odd when it converts them to f32.
 
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"
@@ -78,12 +79,12 @@ class half_code {
     return at_.CreateBitCast(at_.CreateSelect(is_exact_or_odd, bits, at_.CreateAdd(bits, step)), near->getType());
   }
 
-  /// Computes a + b in f64, rounded to odd (add_to_odd of float_format.cpp).
+  /// Computes a + b in the type of a and b, rounded to odd (add_to_odd of float_format.cpp).
   Value* odd_sum(Value* a, Value* b) {
     Value* const sum = at_.CreateFAdd(a, b);
     Value* const part = at_.CreateFSub(sum, a);
     Value* const error = at_.CreateFAdd(at_.CreateFSub(a, at_.CreateFSub(sum, part)), at_.CreateFSub(b, part));
-    Value* const bits = at_.CreateBitCast(sum, like(sum, at_.getInt64Ty()));
+    Value* const bits = at_.CreateBitCast(sum, like(sum, at_.getIntNTy(sum->getType()->getScalarSizeInBits())));
     Value* const zero = llvm::ConstantFP::get(sum->getType(), 0.0);
     Value* const grows = at_.CreateICmpEQ(at_.CreateZExt(at_.CreateFCmpOGT(error, zero), bits->getType()),
                                           at_.CreateZExt(at_.CreateFCmpOGT(sum, zero), bits->getType()));
@@ -100,6 +101,7 @@ class half_code {
     return odd_single(at_.CreateFMul(to_double(a), to_double(b)));
   }
   Value* fused(Value* a, Value* b, Value* c) {
+    if (!is_brain_) return odd_sum(at_.CreateFMul(to_single(a), to_single(b)), to_single(c));
     return odd_single(odd_sum(at_.CreateFMul(to_double(a), to_double(b)), to_double(c)));
   }
 

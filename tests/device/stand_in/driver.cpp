@@ -113,9 +113,11 @@ CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
 }
 
 // The handle of an allocation is the descriptor of its memory file plus 1.
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp* /*properties*/,
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp* properties,
                      unsigned long long /*flags*/) {
   if (!plays("working")) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUmemLocationType where = properties->location.type;
+  if (where != CU_MEM_LOCATION_TYPE_DEVICE && where != CU_MEM_LOCATION_TYPE_HOST_NUMA) return CUDA_ERROR_INVALID_VALUE;
   const int file = ::memfd_create("stand-in-memory", MFD_CLOEXEC);
   if (file < 0 || ::ftruncate(file, static_cast<off_t>(size)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = static_cast<CUmemGenericAllocationHandle>(file) + 1;

@@ -133,9 +133,27 @@ TEST(stand_in, kernels_get_the_dynamic_shared_memory_of_their_launches) {
   }
 }
 
-TEST(stand_in, where_the_driver_cannot_be_used_the_default_is_soft) {
+TEST(stand_in, zero_copy_memory_is_host_memory_of_the_driver) {
+  const playing part("working");
+  const auto set = hpe::device::open_devices("cuda", layout_for(4));
+  auto* const address = reinterpret_cast<std::byte*>(layout_for(4).base);  // NOLINT(performance-no-int-to-ptr)
+  using hpe::device::backing;
+  set->at(0).map(address, hpe::granule_size, hpe::device::contents::zeros, backing::zero_copy);
+  set->at(0).map(address + hpe::granule_size, hpe::granule_size, hpe::device::contents::zeros, backing::device);
+  EXPECT_EQ(address[hpe::granule_size - 1], std::byte{0});
+  EXPECT_EQ(address[hpe::granule_size], std::byte{0});
+}
+
+TEST(stand_in, the_default_is_the_gpus_where_the_driver_can_be_used_and_soft_devices_elsewhere) {
+  const auto kind_of_default = [] { return hpe::device::open_devices("", layout_for(4))->at(0).info().kind; };
+  {
+    const playing part("one");
+    EXPECT_TRUE(hpe::device::cuda::present());
+    EXPECT_EQ(kind_of_default(), HPE_DEVICE_CUDA);
+  }
   const playing part("old");
   EXPECT_FALSE(hpe::device::cuda::present());
+  EXPECT_EQ(kind_of_default(), HPE_DEVICE_SOFT);
 }
 
 TEST(ancient, a_driver_that_lacks_an_entry_is_too_old) {

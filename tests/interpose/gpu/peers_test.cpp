@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "tests/interpose/gpu/driver_under_test.h"
 
@@ -137,6 +138,39 @@ TEST_F(Peers, EveryEntryIsStaged) {
     }
   }
   ASSERT_EQ(cuCtxDisablePeerAccess(context[1]), CUDA_SUCCESS);
+}
+
+TEST_F(Peers, RowsWithGapsAreTheDrivers) {
+  constexpr std::size_t width = MiB - 4096, rows = 50;
+  constexpr std::pair<std::size_t, std::size_t> pitches[] = {{MiB, MiB}, {width, MiB}, {MiB, width}};
+  for (const auto& [from_pitch, to_pitch] : pitches) {
+    CUDA_MEMCPY3D_PEER box{};
+    box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    box.srcDevice = memory[0];
+    box.srcContext = context[0];
+    box.srcPitch = from_pitch;
+    box.dstDevice = memory[1];
+    box.dstContext = context[1];
+    box.dstPitch = to_pitch;
+    box.WidthInBytes = width;
+    box.Height = box.srcHeight = box.dstHeight = rows;
+    box.Depth = 1;
+    for (const bool with_stream : {false, true}) {
+      ASSERT_EQ(cuMemsetD8(memory[1], 0xee, bytes), CUDA_SUCCESS);
+      synchronize();
+      ASSERT_EQ(with_stream ? cuMemcpy3DPeerAsync(&box, stream[0]) : cuMemcpy3DPeer(&box), CUDA_SUCCESS);
+      synchronize();
+      const auto* const have = reinterpret_cast<const unsigned char*>(stand_in::memory(memory[1]));
+      const auto* const source = reinterpret_cast<const unsigned char*>(expected.data());
+      std::size_t wrong = 0;
+      for (std::size_t at = 0; at < bytes; ++at) {
+        const std::size_t row = at / to_pitch, column = at % to_pitch;
+        const bool is_copied = row < rows && column < width;
+        wrong += have[at] != (is_copied ? source[row * from_pitch + column] : 0xee) ? 1 : 0;
+      }
+      EXPECT_EQ(wrong, 0U) << "pitches " << from_pitch << " and " << to_pitch << ", seed " << seed;
+    }
+  }
 }
 
 TEST_F(Peers, WithoutAStreamItComesAfterAllWorkOfBothDevices) {

@@ -111,6 +111,32 @@ void sent_before_it_is_received() {
   }
 }
 
+// hpe copies the bytes of a send that no rank has received yet to the host. If this copy fails, the send fails. A later
+// start of the same persistent send must not return the old error.
+void fails_once() {
+  constexpr int count = 1000;
+  const bytes sent = random_bytes(count, seed_of(0, count));
+  const device_bytes memory(sent);
+  MPI_Barrier(world);
+  if (rank == 0) {
+    MPI_Request send;
+    MPI_Send_init(memory.data(), count, MPI_BYTE, 1, tag, world, &send);
+    of_stand_in<stand_in::fail_function>("stand_in_fail")("cuMemcpyAsync", 0, CUDA_ERROR_UNKNOWN);
+    MPI_Start(&send);
+    EXPECT(MPI_Wait(&send, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+    MPI_Barrier(world);
+    MPI_Start(&send);
+    EXPECT(MPI_Wait(&send, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    MPI_Request_free(&send);
+  } else {
+    MPI_Barrier(world);
+    MPI_Recv(memory.data(), count, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+    memory.put(bytes(count, 1));
+    MPI_Recv(memory.data(), count, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
+    EXPECT(memory.get() == sent);
+  }
+}
+
 // A synchronous send must return only after its receive has begun. So when it returns, a message that the receiver has
 // sent before the receive must have arrived.
 void synchronous() {
@@ -336,6 +362,7 @@ int main(int argc, char** argv) {
   for (const std::size_t count : {8, 240, 2032, 100000}) probes(count);
   for (const std::size_t count : {8, 240, 241, 2032, 2100, 100000}) truncation(count);
   sent_before_it_is_received();
+  if (direct()) fails_once();
   synchronous();
   announced_receives();
   if (direct()) unfilled_receives();

@@ -121,6 +121,17 @@ TEST_F(errors, ABufferThatLeavesItsAllocation) {
 
 // If the packed data ends before all elements have been unpacked, MPI itself must report this, not hpe
 // (MPI_ERR_BUFFER).
+// Open MPI prints the words of an error when it ends the program. MPICH only prints the code, so hpe logs the words.
+TEST_F(errors, WordsAreInTheLogWhereMpiDoesNotShowThem) {
+  const hpe::array<word> a(n);
+  testing::internal::CaptureStderr();
+  const int code = MPI_Send(a.data() + 1, n, MPI_UINT32_T, next_rank(), 0, comm_);
+  const std::string told = testing::internal::GetCapturedStderr();
+  ASSERT_NE(code, MPI_SUCCESS);
+  EXPECT_EQ(told.find("hpe: ") != std::string::npos, is_mpich) << told;
+  EXPECT_EQ(text_of(code).find("hpe: "), 0U) << text_of(code);
+}
+
 TEST_F(errors, PackedDataThatEndsTooEarly) {
   if (is_mpich) GTEST_SKIP() << "MPICH 4.0 reads on";
   const hpe::array<word> a(2);

@@ -9,7 +9,9 @@ STAND_IN CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) 
   return COUNT(), copy(to, from, bytes, nullptr, !is_device(to, 1) || !is_device(from, 1));
 }
 STAND_IN CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in) {
-  return COUNT(), copy(to, from, bytes, in, false);
+  COUNT();
+  REFUSE();
+  return copy(to, from, bytes, in, false);
 }
 STAND_IN CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
   return COUNT(), copy(to, number_of(from), bytes, nullptr, true);

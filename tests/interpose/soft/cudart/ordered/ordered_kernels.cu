@@ -34,7 +34,9 @@ __global__ void read(cudaTextureObject_t texture, float* out, const float4* wher
   const float4 at = where[number()];
   const int w = static_cast<int>(at.w);
   float& to = out[number()];
-  if ((flags & cudaArrayLayered) != 0) {
+  if ((flags & cudaArrayCubemap) != 0) {
+    to = texCubemap<float>(texture, at.x, at.y, at.z);
+  } else if ((flags & cudaArrayLayered) != 0) {
     to = at.y < 0 ? tex1DLayered<float>(texture, at.x, w) : tex2DLayered<float>(texture, at.x, at.y, w);
   } else {
     to = w == 1 ? tex1D<float>(texture, at.x) : tex3D<float>(texture, at.x, at.y, at.z);

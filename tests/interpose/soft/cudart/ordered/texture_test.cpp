@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numeric>
 
 #include "common.h"
 
@@ -135,6 +136,75 @@ TEST_F(Texture, ReadsIntegersOfPitchedMemory) {
   EXPECT_EQ(out[0].w, expected[3]);
   EXPECT_CUDA(cudaDestroyTextureObject(texture));
   EXPECT_CUDA(cudaFree(memory));
+}
+
+/// An array of three dimensions, or a cube, whose elements are the numbers from 1 on.
+class deep_array {
+ public:
+  deep_array(const cudaExtent& extent, unsigned flags) {
+    std::vector<float> in(extent.width * extent.height * extent.depth);
+    std::iota(in.begin(), in.end(), 1.0F);
+    EXPECT_CUDA(cudaMalloc3DArray(&handle_, &floats, extent, flags));
+    cudaMemcpy3DParms copy{};
+    copy.srcPtr = {in.data(), extent.width * sizeof(float), extent.width, extent.height};
+    copy.dstArray = handle_;
+    copy.extent = extent;
+    copy.kind = cudaMemcpyHostToDevice;
+    EXPECT_CUDA(cudaMemcpy3D(&copy));
+  }
+  ~deep_array() { EXPECT_CUDA(cudaFreeArray(handle_)); }
+  deep_array(const deep_array&) = delete;
+  deep_array& operator=(const deep_array&) = delete;
+
+  /// Reads the array at these points with a texture of this description.
+  [[nodiscard]] std::vector<float> read(const cudaTextureDesc& description, const std::vector<float4>& where,
+                                        unsigned flags) const {
+    cudaResourceDesc resource{};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = handle_;
+    cudaTextureObject_t texture = 0;
+    EXPECT_CUDA(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
+    const on_device<float4> points(where.size());
+    const on_device<float> out(where.size());
+    to_device(points.data(), where);
+    float4* from = points.data();
+    float* to = out.data();
+    int count = static_cast<int>(where.size());
+    void* arguments[] = {&texture, &to, &from, &count, &flags};
+    EXPECT_CUDA(cudaLaunchKernel(kernel_read(), {1, 1, 1}, {64, 1, 1}, arguments, 0, nullptr));
+    auto result = from_device(out.data(), where.size());
+    EXPECT_CUDA(cudaDestroyTextureObject(texture));
+    return result;
+  }
+
+ private:
+  cudaArray_t handle_ = nullptr;
+};
+
+TEST(DeepTexture, EachDimensionHasItsAddressMode) {
+  const deep_array array({5, 4, 3}, 0);
+  for (int axis = 0; axis < 3; ++axis) {
+    cudaTextureDesc description{};
+    for (int i = 0; i < 3; ++i) description.addressMode[i] = i == axis ? cudaAddressModeBorder : cudaAddressModeClamp;
+    std::vector<float> expected{5, 16, 41};  // the last element of the first row, of the first column, and in depth
+    expected[static_cast<std::size_t>(axis)] = 0;
+    const std::vector<float4> beyond{{5.5F, 0.5F, 0.5F, 3}, {0.5F, 4.5F, 0.5F, 3}, {0.5F, 0.5F, 3.5F, 3}};
+    EXPECT_EQ(array.read(description, beyond, 0), expected) << "dimension " << axis;
+  }
+}
+
+TEST(DeepTexture, ACubeIsFilteredAcrossItsEdgesIfItIsSeamless) {
+  const deep_array cube({1, 1, 6}, cudaArrayCubemap);  // face n has the number n + 1
+  cudaTextureDesc description{};
+  description.filterMode = cudaFilterModeLinear;
+  description.normalizedCoords = 1;
+  const std::vector<float4> middle_and_edge{{1, 0, 0, 0}, {1, 0, 1, 0}};  // of face 0, and between the faces 0 and 4
+  description.seamlessCubemap = 1;
+  EXPECT_EQ(cube.read(description, middle_and_edge, cudaArrayCubemap), (std::vector<float>{1, 3}));
+  description.seamlessCubemap = 0;
+  const std::vector<float> apart = cube.read(description, middle_and_edge, cudaArrayCubemap);
+  EXPECT_EQ(apart[0], 1);
+  EXPECT_TRUE(apart[1] == 1 || apart[1] == 5) << apart[1];
 }
 
 TEST_F(Texture, RefusesArraysThatItCannotRead) {

@@ -1,0 +1,23 @@
+"""hpe: NumPy arrays that Python code and the kernels of all devices share.
+
+    import hpe
+    a = hpe.zeros((1000, 1000), "float32")     # a numpy.ndarray
+    a += 1                                     # Python code
+    kernel = hpe.Kernel(source, "scale")       # CUDA C++ or PTX
+    kernel(1000, 256, (a, a.size))             # returns at once; a moves to the device
+    print(a.sum())                             # waits for the kernel
+
+The environment variable HPE_DEVICES chooses the devices, for example soft:2 for two devices that need no GPU. `hpe run` and
+`python -m hpe run` start unchanged CUDA programs, which need not import hpe.
+"""
+
+from .arrays import Info, advise, array, asarray, empty, full, info, is_hpe, migrate, prefetch, zeros
+from .devices import Device, current_device, device, device_count, devices, synchronize
+from .kernels import CompileError, Kernel
+from .library import Error, OutOfMemoryError
+from .library import version as __version__
+
+__all__ = [
+    "CompileError", "Device", "Error", "Info", "Kernel", "OutOfMemoryError", "advise", "array", "asarray", "current_device", "device",
+    "device_count", "devices", "empty", "full", "info", "is_hpe", "migrate", "prefetch", "synchronize", "zeros", "__version__",
+]

@@ -1,0 +1,256 @@
+"""NumPy arrays in hpe memory."""
+
+import collections
+import ctypes
+import math
+import os
+import sys
+import weakref
+from ctypes import byref, c_int, c_void_p
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy
+
+from . import library, releasing
+from .devices import current_device, device_number
+
+# Memory of small arrays is kept for later arrays of about the same size. hpe orders a later use of such memory after the kernels
+# that still use it. The memory that was given back first is used first, because its kernels have probably finished.
+LEAST_KEPT = 256
+LARGEST_KEPT = 1 << 20
+MOST_KEPT = 4 << 20  # bytes of each size, by place
+
+_kept = {}  # by place and size: a deque of addresses
+_changed = set()  # addresses of live memory that must not be kept, because it was advised or migrated
+os.register_at_fork(after_in_child=_kept.clear)
+
+
+def _allocate(size, place):
+    """Allocates `size` bytes. place: a device, library.HOST, or the key of a distribution."""
+    address = c_void_p()
+    if isinstance(place, tuple):
+        kind, chunk, devices = place
+        numbers = (c_int * len(devices))(*devices)
+        distribution = library.Distribution(kind, chunk, numbers if devices else None, len(devices))
+        library.call("hpeMallocStriped", byref(address), size, byref(distribution))
+    elif place == library.HOST:
+        library.call("hpeMallocHost", byref(address), size)
+    else:
+        library.call("hpeMallocOn", byref(address), size, place)
+    return address.value
+
+
+def _forget_kept():
+    for (place, size), addresses in list(_kept.items()):
+        while addresses:
+            releasing.later("hpeFree", addresses.popleft(), os.getpid())
+
+
+def _allocate_or_reclaim(size, place):
+    """Like _allocate. If memory is short, first frees what earlier arrays have given back."""
+    releasing.start()
+    if releasing.is_behind():
+        releasing.finish()
+    try:
+        return _allocate(size, place)
+    except library.OutOfMemoryError:
+        _forget_kept()
+        releasing.finish()
+        return _allocate(size, place)
+
+
+def _take(size, place):
+    """Returns the address of at least `size` bytes, and the key under which _give_back keeps them; None for memory that is not
+    kept."""
+    if size > LARGEST_KEPT or isinstance(place, tuple):
+        return _allocate_or_reclaim(size, place), None
+    size = max(LEAST_KEPT, 1 << (size - 1).bit_length())
+    key = (place, size)
+    addresses = _kept.get(key)
+    while addresses:
+        try:
+            address = addresses.popleft()
+        except IndexError:
+            break  # another thread was faster
+        # A launch may have moved the memory to another device.
+        if place == library.HOST or _pointer_info(address).device == place:
+            return address, key
+        releasing.later("hpeFree", address, os.getpid())
+    return _allocate_or_reclaim(size, place), key
+
+
+def _give_back(address, key, process):
+    """A finalizer, which may run in any thread at any time. So this function takes no lock and never waits."""
+    if os.getpid() != process:
+        return  # in a child of fork
+    kept = None if key is None else _kept.setdefault(key, collections.deque())
+    if kept is None or address in _changed or len(kept) * key[1] >= MOST_KEPT:
+        _changed.discard(address)
+        releasing.later("hpeFree", address, process)
+    else:
+        kept.append(address)
+
+
+def _place(device, distribution):
+    if distribution is None:
+        if device is None:
+            return current_device()
+        if device == "host":
+            return library.HOST
+        if isinstance(device, str):
+            raise ValueError(f'device must be a number of a device, "host" or None, not {device!r}')
+        return device_number(device)
+    if device is not None:
+        raise ValueError("an array has a device or a distribution, not both")
+    if distribution in ("block", "cyclic"):
+        return ("block", "cyclic").index(distribution), 0, ()
+    if isinstance(distribution, (tuple, list)) and len(distribution) == 2 and distribution[0] == "cyclic":
+        return 2, library.whole_number(distribution[1], "the bytes of a chunk", 1, sys.maxsize), ()
+    raise ValueError(f'distribution must be "block", "cyclic" or ("cyclic", bytes), not {distribution!r}')
+
+
+def empty(shape, dtype=float, order="C", *, device=None, distribution=None):
+    """Returns a numpy.ndarray in hpe memory: the same array in Python code, and in kernels on every device.
+
+    shape, dtype: as for numpy.empty. order: "C" or "F". The elements have arbitrary values.
+    device: the device whose memory holds the array (default: the thread's current device), or "host": memory that kernels access
+    over the link, for small arrays that Python code and kernels change often.
+    distribution: the array lies on all devices: "block" (a contiguous part on each device), "cyclic" (granules in turn) or
+    ("cyclic", bytes) (chunks of so many bytes in turn).
+    The memory is freed with the last array or view that uses it. Raises OutOfMemoryError, and Error for an unknown device."""
+    dtype = numpy.dtype(dtype)
+    if dtype.hasobject:
+        raise TypeError(f"{dtype} contains Python objects, which kernels cannot use")
+    if dtype.itemsize == 0:
+        raise ValueError(f"{dtype!r} has no size; name the size, as in 'S8'")
+    if order not in ("C", "F"):
+        raise ValueError(f'order must be "C" or "F", not {order!r}')
+    place = _place(device, distribution)
+    extents = shape if isinstance(shape, (tuple, list)) else (shape,)
+    shape = tuple(library.whole_number(extent, "an extent", 0, sys.maxsize) for extent in extents)
+    size = math.prod(shape) * dtype.itemsize
+    if size > sys.maxsize:
+        raise library.OutOfMemoryError("HPE_ERROR_OUT_OF_MEMORY", f"an array of {size} bytes is larger than the address space")
+    if size == 0:
+        return numpy.empty(shape, dtype, order)
+    address, key = _take(size, place)
+    memory = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(memory, _give_back, address, key, os.getpid()).atexit = False
+    return numpy.ndarray(shape, dtype, memory, order=order)
+
+
+def zeros(shape, dtype=float, order="C", *, device=None, distribution=None):
+    """Like empty, but all elements are 0."""
+    result = empty(shape, dtype, order, device=device, distribution=distribution)
+    if result.size:
+        library.call("hpeMemset", result.ctypes.data, 0, result.nbytes)
+    return result
+
+
+def full(shape, value, dtype=None, order="C", *, device=None, distribution=None):
+    """Like empty, but all elements have the given value. dtype: default is the type of the value."""
+    value = numpy.asarray(value)
+    result = empty(shape, value.dtype if dtype is None else dtype, order, device=device, distribution=distribution)
+    result[...] = value
+    return result
+
+
+def array(source, dtype=None, order="C", *, device=None, distribution=None):
+    """Returns a copy of an array, or of anything that numpy.asarray accepts, in hpe memory. Parameters: see empty."""
+    source = numpy.asarray(source, dtype)
+    result = empty(source.shape, source.dtype, order, device=device, distribution=distribution)
+    both_c = source.flags.c_contiguous and result.flags.c_contiguous
+    if source.size and (both_c or (source.flags.f_contiguous and result.flags.f_contiguous)):
+        library.call("hpeMemcpy", result.ctypes.data, source.ctypes.data, result.nbytes)
+    else:
+        result[...] = source
+    return result
+
+
+def asarray(source, dtype=None, *, device=None, distribution=None):
+    """Returns the source itself if it is an array in hpe memory with this dtype, and no device or distribution is given, else a
+    copy in hpe memory (see array)."""
+    is_own = isinstance(source, numpy.ndarray) and is_hpe(source)
+    if is_own and (dtype is None or source.dtype == numpy.dtype(dtype)) and device is None and distribution is None:
+        return source
+    return array(source, dtype, device=device, distribution=distribution)
+
+
+@dataclass(frozen=True)
+class Info:
+    """Where an array lies.
+
+    kind: "ordinary" (not hpe memory), "device", "striped" or "host"; device: the device of the array's first element, or None;
+    on_host, on_device: whether the copy of this element in host memory, or on the device, is valid now; allocated: bytes of the
+    allocation; block: bytes in a unit of coherence."""
+
+    kind: str
+    device: Optional[int]
+    on_host: bool
+    on_device: bool
+    allocated: int
+    block: int
+
+
+def _pointer_info(address):
+    found = library.PointerInfo()
+    library.call("hpeGetPointerInfo", address, byref(found))
+    return found
+
+
+def info(array):
+    """Describes the memory of an array."""
+    found = _pointer_info(array.ctypes.data)
+    kind = ("ordinary", "device", "striped", "host")[found.kind]
+    device = found.device if kind in ("device", "striped") else None
+    return Info(kind, device, bool(found.on_host), bool(found.on_device), found.size, found.block)
+
+
+def is_hpe(array):
+    """Whether an array lies in hpe memory. An empty array does not."""
+    return array.size != 0 and info(array).kind != "ordinary"
+
+
+def bounds(array):
+    """Returns the address of the array's first byte, and the number of bytes up to its last one."""
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return array.ctypes.data, array.nbytes
+    below = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides) if stride < 0)
+    above = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides) if stride > 0)
+    return array.ctypes.data + below, above - below + array.itemsize
+
+
+def prefetch(array, device):
+    """Tells hpe that a device, or Python code ("host"), will soon use an array. Does not wait, and does not change results."""
+    where = library.HOST if isinstance(device, str) and device == "host" else device_number(device)
+    address, size = bounds(array)
+    if size != 0:
+        library.call("hpePrefetch", address, size, where)
+
+
+def _change(array):
+    """Ensures that the memory of an array is not kept for other arrays."""
+    if (base := _pointer_info(array.ctypes.data).base) is not None:
+        _changed.add(base)
+
+
+_ADVICE = {"default": 0, "lazy": 1, "rolling": 2, "write only": 3, "read mostly": 4}
+
+
+def advise(array, advice):
+    """Tells hpe how Python code uses the whole allocation of an array: "default", "lazy" (upload only when a kernel needs the
+    data), "rolling" (upload blocks while Python code writes others, in any order), "write only" (Python code overwrites whole
+    blocks and never reads; bytes of a block that it does not write become undefined) or "read mostly" (fetch far ahead)."""
+    if advice not in _ADVICE:
+        raise ValueError(f"advice must be one of {', '.join(map(repr, _ADVICE))}, not {advice!r}")
+    _change(array)
+    library.call("hpeAdvise", array.ctypes.data, _ADVICE[advice])
+
+
+def migrate(array, device):
+    """Moves the whole allocation of an array to a device. The array stays valid, at the same address. Waits for kernels that use
+    the memory."""
+    number = device_number(device)
+    _change(array)
+    library.call("hpeMigrate", array.ctypes.data, number)

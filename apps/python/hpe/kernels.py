@@ -1,0 +1,190 @@
+"""Kernels in CUDA C++ or PTX that use arrays in hpe memory."""
+
+import ctypes
+import os
+import re
+import site
+import struct
+import weakref
+from ctypes import byref, c_char_p, c_size_t, c_void_p
+from pathlib import Path
+
+import numpy
+
+from . import library, releasing
+from .arrays import bounds, info
+from .devices import device_number
+
+
+class CompileError(ValueError):
+    """CUDA C++ source that NVRTC cannot compile. The message is NVRTC's log."""
+
+
+def _nvrtc():
+    """Returns NVIDIA's compiler library. It is not a part of hpe."""
+    folders = [Path(path, "lib64") for path in (os.environ.get("CUDA_PATH"), "/usr/local/cuda") if path]
+    for packages in [*site.getsitepackages(), site.getusersitepackages()]:
+        folders += [Path(packages, "nvidia", name, "lib") for name in ("cu13", "cuda_nvrtc")]
+    names = ["libnvrtc.so.13", "libnvrtc.so.12"]
+    for name in [*names, *(str(folder / name) for folder in folders for name in names)]:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            pass
+    raise ImportError("CUDA C++ needs NVRTC, and libnvrtc.so.13 and .12 were not found: install the CUDA toolkit, or the package "
+                      "nvidia-cuda-nvrtc; kernels in PTX need no NVRTC")
+
+
+def _compile(source, name, options):
+    """Returns the PTX of the source, and the kernel's name in the PTX, which differs for C++ functions."""
+    nvrtc = _nvrtc()
+    nvrtc.nvrtcGetErrorString.restype = c_char_p
+    program = c_void_p()
+
+    def check(status):
+        if status != 0:
+            raise CompileError(f"NVRTC: {nvrtc.nvrtcGetErrorString(status).decode()}")
+
+    check(nvrtc.nvrtcCreateProgram(byref(program), source.encode(), b"kernel.cu", 0, None, None))
+    try:
+        check(nvrtc.nvrtcAddNameExpression(program, name.encode()))
+        arguments = [b"--gpu-architecture=compute_75", *(option.encode() for option in options)]
+        status = nvrtc.nvrtcCompileProgram(program, len(arguments), (c_char_p * len(arguments))(*arguments))
+        size = c_size_t()
+        if status != 0:
+            check(nvrtc.nvrtcGetProgramLogSize(program, byref(size)))
+            log = ctypes.create_string_buffer(size.value)
+            check(nvrtc.nvrtcGetProgramLog(program, log))
+            raise CompileError(log.value.decode().strip())
+        lowered = c_char_p()
+        check(nvrtc.nvrtcGetLoweredName(program, name.encode(), byref(lowered)))
+        check(nvrtc.nvrtcGetPTXSize(program, byref(size)))
+        ptx = ctypes.create_string_buffer(size.value)
+        check(nvrtc.nvrtcGetPTX(program, ptx))
+        return ptx.value, lowered.value
+    finally:
+        nvrtc.nvrtcDestroyProgram(byref(program))
+
+
+class _Module:
+    """A module of PTX. Copies of a kernel share it."""
+
+    def __init__(self, text):
+        self.handle = c_void_p()
+        library.call("hpeModuleLoadPtx", byref(self.handle), (c_char_p * 1)(text), 1)
+        releasing.start()
+        weakref.finalize(self, releasing.later, "hpeModuleUnload", self.handle, os.getpid()).atexit = False
+
+    def __deepcopy__(self, _):
+        return self
+
+
+def _extents(value, what):
+    extents = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(extents) <= 3:
+        raise ValueError(f"{what} must be one to three positive numbers, not {value!r}")
+    return (*(library.whole_number(extent, f"each number of {what}", 1, 0xFFFFFFFF) for extent in extents), 1, 1)[:3]
+
+
+def _several(arrays):
+    return (arrays,) if isinstance(arrays, numpy.ndarray) else tuple(arrays)
+
+
+class Kernel:
+    """A kernel, for all devices.
+
+        kernel = hpe.Kernel(code, name, options=())
+        kernel(grid, block, args, *, shared_mem=0, reads=(), overwrites=(), device=None)
+
+    code: PTX, or CUDA C++ source, which NVRTC compiles with the options, a list. name: the kernel's name; in CUDA C++ also an
+    expression such as "scale<float>". Raises Error for invalid PTX, CompileError for invalid source, and ImportError without NVRTC.
+
+    A launch has the parameters of cupy.RawKernel, and returns as soon as it is queued. grid, block: one to three numbers. args: for
+    pointers, arrays in hpe memory; for other parameters, NumPy scalars of exactly the parameter's size, or Python numbers, which
+    get the size of the parameter (write 2.0 for a floating-point parameter, not 2). shared_mem: bytes of dynamic shared memory of
+    a block. reads: arrays that the kernel only reads; overwrites: arrays of which the kernel writes every byte without reading it.
+    Each names an object in args, for its first place there. All other arrays may be read and written. A wrong declaration gives
+    wrong results. device: the number of the device (default: the thread's current device). Python code that accesses one of the
+    arrays waits for the launch. hpe.synchronize() raises the error of a launch that failed.
+
+    A kernel may use only the arrays in args. Thread-safe."""
+
+    def __init__(self, code, name, options=()):
+        if isinstance(options, str):
+            raise TypeError("options must be a list of options, not a text")
+        code = code.decode() if isinstance(code, bytes) else code
+        entry = name.encode()
+        if re.search(r"^\s*\.version\s", code, re.MULTILINE):
+            text = code.encode()
+        else:
+            text, entry = _compile(code, name, options)
+        self._module = _Module(text)
+        kernel = c_void_p()
+        library.call("hpeModuleGetKernel", byref(kernel), self._module.handle, entry)
+        self._kernel = kernel.value
+        facts = library.KernelInfo()
+        library.call("hpeKernelGetInfo", self._kernel, byref(facts))
+        count = facts.parameter_count
+        self._parameters = list(zip(facts.parameter_offsets[:count], facts.parameter_sizes[:count]))
+        self._bytes = facts.parameter_bytes
+        self.name = name
+
+    def __repr__(self):
+        return f"<hpe.Kernel {self.name}, {len(self._parameters)} parameters>"
+
+    def __call__(self, grid, block, args, *, shared_mem=0, reads=(), overwrites=(), device=None):
+        if len(args) != len(self._parameters):
+            raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
+        parameters = bytearray(self._bytes)
+        accesses = []
+        modes = {id(array): library.IN for array in _several(reads)} | {id(array): library.OUT for array in _several(overwrites)}
+        for number, (argument, (offset, size)) in enumerate(zip(args, self._parameters)):
+            if isinstance(argument, numpy.ndarray) and (argument.ndim > 0 or info(argument).kind != "ordinary"):
+                value = self._pointer(number, argument, size)
+                access = self._access(number, argument, modes.pop(id(argument), library.INOUT))
+                if argument.size:
+                    accesses.append(access)
+            else:
+                value = self._scalar(number, argument, size)
+            parameters[offset:offset + size] = value
+        if modes:
+            raise ValueError(f"{self.name}: reads and overwrites may name only arrays that args contains")
+        shape = library.Grid(_extents(grid, "grid"), _extents(block, "block"),
+                             library.whole_number(shared_mem, "shared_mem", 0, 0xFFFFFFFF))
+        library.call("hpeLaunchGrid", library.CURRENT_DEVICE if device is None else device_number(device), self._kernel,
+                     byref(shape), bytes(parameters), len(parameters), (library.Access * len(accesses))(*accesses),
+                     len(accesses), None)
+
+    def _access(self, number, array, mode):
+        if mode != library.IN and not array.flags.writeable:
+            raise ValueError(f"argument {number} of {self.name} is a read-only array, so reads must name it")
+        address, size = bounds(array)
+        if mode == library.OUT and size != array.nbytes:
+            mode = library.INOUT  # the bytes between the elements stay
+        return library.Access(address, size, mode)
+
+    def _pointer(self, number, array, size):
+        if size != 8:
+            raise TypeError(f"argument {number} of {self.name} is an array, but the parameter has {size} bytes, so it is no pointer")
+        if array.size and info(array).kind == "ordinary":
+            raise ValueError(f"argument {number} of {self.name} is an array in ordinary memory, which kernels cannot use; hpe.array "
+                             "and hpe.asarray copy it to hpe memory")
+        return struct.pack("Q", array.ctypes.data)
+
+    def _scalar(self, number, value, size):
+        if isinstance(value, (numpy.generic, numpy.ndarray)):
+            if value.nbytes != size:
+                raise TypeError(f"argument {number} of {self.name} is {value.dtype}, which has {value.nbytes} bytes, but the parameter "
+                                f"has {size}")
+            return value.astype(value.dtype.newbyteorder("=")).tobytes()
+        kind = {1: "b", 2: "h", 4: "i", 8: "q"} if isinstance(value, int) else {2: "e", 4: "f", 8: "d"}
+        if not isinstance(value, (int, float)) or size not in kind:
+            raise TypeError(f"argument {number} of {self.name}, {value!r}, does not fit a parameter of {size} bytes; pass a NumPy scalar "
+                            "or array")
+        letter = kind[size]
+        if isinstance(value, int) and value >= 1 << (8 * size - 1):
+            letter = letter.upper()
+        try:
+            return struct.pack("<" + letter, value)
+        except (struct.error, OverflowError) as e:
+            raise OverflowError(f"argument {number} of {self.name}, {value}, does not fit a parameter of {size} bytes") from e
