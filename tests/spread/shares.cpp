@@ -197,11 +197,11 @@ TEST(Shares, OfATriangleAreHalfOfTheSquare) {
       "ld.global.u32 %t, [%w];\nNEXT:\nadd.s32 %x, %x, 1;\nsetp.lt.s32 %p, %x, 64;\n@%p bra ELEMENT;\n"
       "add.s32 %y, %y, 1;\nsetp.lt.s32 %p, %y, 64;\n@%p bra ROW;\nret;\n}\n";
   const kernel_model model(ptx::parse({text}), "k");
-  allocation array;
+  kernel_array array;
   array.address = gib;
   array.bytes = std::uint64_t{64} * 64 * 32;
   array.homes = {{0, array.bytes, 0}};
-  const std::vector<const allocation*> arrays{&array};
+  const std::vector<const kernel_array*> arrays{&array};
   const std::vector<array_place> places{{&array.homes}};
   const launch l{{1, 1, 1}, {1, 1, 1}, &array.address, sizeof array.address};
   const traffic t = sample_traffic(model, l, arrays, {}, sample_size::all());

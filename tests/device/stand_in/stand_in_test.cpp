@@ -137,9 +137,9 @@ TEST(stand_in, zero_copy_memory_is_host_memory_of_the_driver) {
   const playing part("working");
   const auto set = hpe::device::open_devices("cuda", layout_for(4));
   auto* const address = reinterpret_cast<std::byte*>(layout_for(4).base);  // NOLINT(performance-no-int-to-ptr)
-  using hpe::device::backing;
-  set->at(0).map(address, hpe::granule_size, hpe::device::contents::zeros, backing::zero_copy);
-  set->at(0).map(address + hpe::granule_size, hpe::granule_size, hpe::device::contents::zeros, backing::device);
+  using hpe::device::backing_kind;
+  set->at(0).map(address, hpe::granule_size, hpe::device::contents::zeros, backing_kind::zero_copy);
+  set->at(0).map(address + hpe::granule_size, hpe::granule_size, hpe::device::contents::zeros, backing_kind::device);
   EXPECT_EQ(address[hpe::granule_size - 1], std::byte{0});
   EXPECT_EQ(address[hpe::granule_size], std::byte{0});
 }
