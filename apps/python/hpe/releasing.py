@@ -6,18 +6,17 @@ import threading
 
 from . import library
 
-# What finalizers give back: pairs of a function of hpe and its argument. Finalizers run in any thread at any time, so they only
-# call put(), which takes no lock of Python.
-_released = queue.SimpleQueue()
-_busy = threading.Lock()  # held by a thread that gives something back
+# Calls for the thread. Finalizers run in any thread at any time, so they only call put(), which takes no lock of Python.
+_calls = queue.SimpleQueue()
 _thread = None
-MOST_WAITING = 8  # so many may wait for the thread before an allocation gives them back itself
+_starting = threading.Lock()
+MOST_WAITING = 8  # if more calls wait, an allocation waits for them
 
 
 def later(function, argument, process):
     """Calls a function of hpe later, in another thread. process: the process that owns the argument; a child of fork does not."""
     if os.getpid() == process:
-        _released.put((function, argument))
+        _calls.put(lambda: _give_back(function, argument))
 
 
 def _give_back(function, argument):
@@ -29,41 +28,35 @@ def _give_back(function, argument):
 
 def _run():
     while True:
-        released = _released.get()
-        with _busy:
-            _give_back(*released)
+        _calls.get()()
 
 
 def start():
     """Starts the thread. To be called before something is allocated that later() gives back."""
     global _thread
     if _thread is None:
-        with _busy:
+        with _starting:
             if _thread is None:
                 _thread = threading.Thread(target=_run, name="hpe release", daemon=True)
                 _thread.start()
 
 
 def is_behind():
-    """Whether much waits to be given back."""
-    return _released.qsize() > MOST_WAITING
+    """Whether many calls wait."""
+    return _calls.qsize() > MOST_WAITING
 
 
 def finish():
-    """Gives back everything that later() got so far, and waits for the kernels that use it."""
-    while True:
-        try:
-            released = _released.get_nowait()
-        except queue.Empty:
-            break
-        _give_back(*released)
-    with _busy:  # the thread may be giving something back
-        pass
+    """Waits until everything that later() got so far has been given back, and so for the kernels that use it. The thread must have
+    been started."""
+    is_done = threading.Event()
+    _calls.put(is_done.set)
+    is_done.wait()
 
 
 def _after_fork():
-    global _released, _busy
-    _released, _busy = queue.SimpleQueue(), threading.Lock()
+    global _calls, _thread, _starting
+    _calls, _thread, _starting = queue.SimpleQueue(), None, threading.Lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
