@@ -1,7 +1,7 @@
 // In an MPI job (mpirun -n 4 hpe run --report page.html program), the hpe process of each rank writes the page from all
 // parts that exist at that time, so the page of the last rank contains all parts. Each rank first removes the parts
-// that the same rank wrote in an earlier job. Other runs have their page alone: a second run with the same page is
-// refused.
+// that the same rank wrote in an earlier job. Outside of MPI jobs, `hpe run` refuses a page that another run is
+// writing.
 
 #include "apps/hpe/report/report_command.h"
 

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import weakref
-from ctypes import byref, c_int, c_void_p
+from ctypes import byref, c_void_p
 from dataclasses import dataclass
 from typing import Optional
 
@@ -22,18 +22,16 @@ LARGEST_KEPT = 1 << 20
 MOST_KEPT = 4 << 20  # bytes of each size, by place
 
 _kept = {}  # by place and size: a deque of addresses
+_NONE_KEPT = collections.deque()
 _changed = set()  # addresses of live memory that must not be kept, because it was advised or migrated
 os.register_at_fork(after_in_child=_kept.clear)
 
 
 def _allocate(size, place):
-    """Allocates `size` bytes. place: a device, library.HOST, or the key of a distribution."""
+    """Allocates `size` bytes. place: a device, library.HOST, or the kind and the chunk of a distribution."""
     address = c_void_p()
     if isinstance(place, tuple):
-        kind, chunk, devices = place
-        numbers = (c_int * len(devices))(*devices)
-        distribution = library.Distribution(kind, chunk, numbers if devices else None, len(devices))
-        library.call("hpeMallocStriped", byref(address), size, byref(distribution))
+        library.call("hpeMallocStriped", byref(address), size, byref(library.Distribution(*place)))
     elif place == library.HOST:
         library.call("hpeMallocHost", byref(address), size)
     else:
@@ -41,10 +39,18 @@ def _allocate(size, place):
     return address.value
 
 
+def _pop(addresses):
+    """Removes and returns the first address; None if there is none, also because another thread was faster."""
+    try:
+        return addresses.popleft()
+    except IndexError:
+        return None
+
+
 def _forget_kept():
-    for (place, size), addresses in list(_kept.items()):
-        while addresses:
-            releasing.later("hpeFree", addresses.popleft(), os.getpid())
+    for addresses in list(_kept.values()):
+        while (address := _pop(addresses)) is not None:
+            releasing.later("hpeFree", address, os.getpid())
 
 
 def _allocate_or_reclaim(size, place):
@@ -67,12 +73,7 @@ def _take(size, place):
         return _allocate_or_reclaim(size, place), None
     size = max(LEAST_KEPT, 1 << (size - 1).bit_length())
     key = (place, size)
-    addresses = _kept.get(key)
-    while addresses:
-        try:
-            address = addresses.popleft()
-        except IndexError:
-            break  # another thread was faster
+    while (address := _pop(_kept.get(key, _NONE_KEPT))) is not None:
         # A launch may have moved the memory to another device.
         if place == library.HOST or _pointer_info(address).device == place:
             return address, key
@@ -104,9 +105,9 @@ def _place(device, distribution):
     if device is not None:
         raise ValueError("an array has a device or a distribution, not both")
     if distribution in ("block", "cyclic"):
-        return ("block", "cyclic").index(distribution), 0, ()
+        return ("block", "cyclic").index(distribution), 0
     if isinstance(distribution, (tuple, list)) and len(distribution) == 2 and distribution[0] == "cyclic":
-        return 2, library.whole_number(distribution[1], "the bytes of a chunk", 1, sys.maxsize), ()
+        return 2, library.whole_number(distribution[1], "the bytes of a chunk", 1, sys.maxsize)
     raise ValueError(f'distribution must be "block", "cyclic" or ("cyclic", bytes), not {distribution!r}')
 
 

@@ -79,7 +79,7 @@ class part_launches {
              movable_use use, CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
-  /// else in parts that run one after the other, else by whole(), with the data that does not fit in zero-copy memory.
+  /// else in parts that run one after the other, else by whole(), while zero-copy memory holds the excess data.
   /// `use` is the memory of the whole launch, and `refusal` the error message of the attempt to queue it. `unreachable`
   /// is the reason why other GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY,
   /// with a message that names the obstacles, if none of the three ways is possible. If only some of the parts can be
