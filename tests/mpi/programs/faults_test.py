@@ -5,6 +5,7 @@
 """
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -87,7 +88,8 @@ class Faults(unittest.TestCase):
         for memory in ("host", "device"):
             code, output = self.run_job("late", memory, {"HPE_STALL_AFTER": "1"})
             self.assertEqual(code, 0, output)
-            told = [line for line in output.splitlines() if "waits since" in line]
+            # On a busy machine, a rank may also wait in MPI_Init or MPI_Finalize for more than a second.
+            told = [line for line in output.splitlines() if re.search("waits since.* MPI_(Recv|Barrier)", line)]
             self.assertEqual(len(told), 2, output)
             self.assertIn("MPI_Recv(any source, tag 7) waits for other ranks", told[0])
             self.assertIn("MPI_Barrier waits for other ranks", told[1])
