@@ -130,8 +130,9 @@ class memory_of_hpe final : public memory_kind {
           if (is_range) return all.overwrite(call.to, call.shape.bytes(), call.unit, call.stream, bytes);
           return all.use_box(call.to, 0, call.shape, call.stream, queue);
         case device_call::family::launch:
-          return launches_.launch(interposer::instance()->driver(), all, *call.launch, use_of(all, *call.launch), whole,
-                                  *call.alone);
+          return launches_.launch(
+              interposer::instance()->driver(), all, *call.launch, [&] { return use_of(all, *call.launch); }, whole,
+              *call.alone);
         case device_call::family::other: return all.run(call.stream, use_of(all, call.uses), whole);
       }
       return std::nullopt;

@@ -147,6 +147,8 @@ std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) con
 }
 
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
+  if (saturated_sum(objects_.bytes_on(device), bytes) > hpe_.devices().at(device).memory().total)
+    has_exceeded_.store(true, std::memory_order_relaxed);
   core::allocator& from = hpe_.memory();
   freed_memory::list unnoted(1);  // allocated first, so that hpe can keep or free the memory if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
@@ -262,9 +264,15 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const {
   if (!parameters) return {true, {}};
   movable_use result;
-  for (const movable_object& object : objects_.find_all(*parameters))
-    result.accesses.push_back({pointer(object.base), object.bytes, HPE_INOUT});
+  for (const movable_object& object : objects_.find_all(*parameters)) result.add(object, HPE_INOUT);
   return result;
+}
+
+bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
+
+void oversubscribed::add_textures(movable_use& use) const {
+  if (!objects_.any_for_every_launch()) return;
+  for (const movable_object& texture : objects_.find_all({})) use.add(texture, HPE_IN);
 }
 
 movable_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {

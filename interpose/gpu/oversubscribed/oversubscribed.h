@@ -42,6 +42,10 @@ struct movable_use {
   std::vector<hpeAccess> accesses;
   bool zero_copy = false;  ///< data that does not fit into device memory may be in zero-copy memory (work::residency)
   [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
+  void add(const movable_object& object, hpeAccessMode mode) {
+    auto* const base = reinterpret_cast<void*>(object.base);  // NOLINT(performance-no-int-to-ptr)
+    accesses.push_back({base, object.bytes, mode});
+  }
 };
 
 /// Lets an unmodified CUDA program allocate more memory than its GPUs have (hpe run --oversubscribe), memory on several
@@ -109,6 +113,12 @@ class oversubscribed {
     hpeAccessMode mode = HPE_INOUT;
   };
   [[nodiscard]] movable_use use_of(std::span<const accessed_range> ranges) const;
+  /// Adds the textures over linear memory, which every launch may read, although no parameter points to them.
+  void add_textures(movable_use& use) const;
+  /// Whether an address is in the address space of hpe memory, perhaps outside every allocation.
+  [[nodiscard]] bool may_own(CUdeviceptr address) const;
+  /// Whether the allocations of a device have exceeded the memory that hpe may use on it. Costs one load.
+  [[nodiscard]] bool has_exceeded() const noexcept { return has_exceeded_.load(std::memory_order_relaxed); }
 
   /// The context and device in which a piece of work is queued.
   struct stream_place {
@@ -235,6 +245,7 @@ class oversubscribed {
   std::vector<unsigned> gpus_;        // the GPUs that the program sees as one device; empty if it is not spread
   std::unique_ptr<core::launch_planner> planner_;
   movable_objects objects_;
+  std::atomic<bool> has_exceeded_{false};
   freed_memory freed_;
   beside_streams beside_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other

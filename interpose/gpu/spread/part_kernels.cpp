@@ -18,6 +18,11 @@ bool has_atomics(const spread::kernel_model& model) {
 
 }  // namespace
 
+bool part_kernel::finds_memory(const std::vector<std::byte>& parameters) const {
+  return code != nullptr && !code->model->finds_pointers() && !code->model->writes_anywhere() &&
+         (!parameters.empty() || code->model->analysis().kernel->formals_size == 0);
+}
+
 void part_kernels::unload(const patched_module& module) const {
   for (unsigned n = 0; n < module.of_gpus.size(); ++n) {
     if (module.of_gpus[n] == nullptr) continue;

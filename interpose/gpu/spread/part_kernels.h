@@ -20,6 +20,10 @@ struct part_kernel {
   std::shared_ptr<program_image> image;
   const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of the kernel; owned by `image`
   std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
+
+  /// Whether the kernel's pointers (spread::kernel_model::pointers) lead to all memory that a launch with these
+  /// parameters uses, except textures.
+  [[nodiscard]] bool finds_memory(const std::vector<std::byte>& parameters) const;
 };
 
 /// Finds the kernels of the program by the handles that the program launches, and loads patched code that runs a part

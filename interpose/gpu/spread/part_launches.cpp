@@ -32,6 +32,12 @@ std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_l
   return all;
 }
 
+CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
+  CUdeviceptr pointer = 0;
+  if (offset + sizeof pointer <= parameters.size()) std::memcpy(&pointer, parameters.data() + offset, sizeof pointer);
+  return pointer;
+}
+
 namespace {
 
 // Does not return OUT_OF_MEMORY: the program could conclude that nothing has run, and repeat the launch.
@@ -43,6 +49,26 @@ CUresult incomplete(const part_kernel& kernel, std::size_t queued, std::size_t p
 }
 
 }  // namespace
+
+// A pointer into the gap between two allocations may lead to any hpe memory. For example, programs that count from 1
+// pass the address before an array.
+std::optional<movable_use> part_launches::find_use(const spread_launch& what) {
+  const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
+  if (kernel->code == nullptr) return std::nullopt;
+  const spread::kernel_model& model = *kernel->code->model;
+  const std::vector<std::byte> parameters = parameters_of(*model.analysis().kernel, what);
+  if (!kernel->finds_memory(parameters)) return std::nullopt;
+  movable_use result;
+  for (const spread::kernel_model::pointer& p : model.pointers()) {
+    const CUdeviceptr address = pointer_in(parameters, p.offset);
+    if (const auto object = memory_.objects().find(address))
+      result.add(*object, p.is_written ? HPE_INOUT : HPE_IN);
+    else if (memory_.may_own(address))
+      return std::nullopt;
+  }
+  memory_.add_textures(result);
+  return result;
+}
 
 bool part_launches::queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result,
                           run_parts run) {
@@ -219,12 +245,16 @@ part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubsc
 }
 
 CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
-                                     const movable_use& use, function_ref<CUresult()> whole,
+                                     function_ref<movable_use()> assumed, function_ref<CUresult()> whole,
                                      function_ref<CUresult()> alone) {
   std::optional<oversubscribed::stream_place> where;
   if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
   if (!where) return whole();
   try {
+    // As long as the data of all launches fits, hpe needs no analysis of the kernels.
+    std::optional<movable_use> found;
+    if (memory.has_exceeded() && !where->captured) found = of(cu, memory, where->device).find_use(what);
+    const movable_use use = found ? std::move(*found) : assumed();
     try {
       return memory.try_run(*where, what.stream, use, whole);
     } catch (const error& e) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ struct spread_launch {
 /// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not pass all
 /// parameters.
 [[nodiscard]] std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what);
+/// Returns the pointer at an offset in these parameters; 0 if they are too short.
+[[nodiscard]] CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset);
 
 /// Queues launches in parts. The grid is divided among the GPUs that the program sees as one device, or into parts that
 /// run one after the other, or both. Thread-safe.
@@ -61,6 +64,10 @@ class part_launches {
   }
   /// To be called when work other than a launch has been queued and writes memory that may contain constants.
   void writes_elsewhere() noexcept { writes_elsewhere_.fetch_add(1, std::memory_order_acq_rel); }
+
+  /// Returns the hpe memory that a launch uses, and which of it the launch only reads, if the analysis of the kernel
+  /// finds all of this memory; otherwise nullopt.
+  [[nodiscard]] std::optional<movable_use> find_use(const spread_launch& what);
 
   /// Describes a launch whose blocks are divided among GPUs.
   struct cut_launch {
@@ -115,9 +122,10 @@ class part_launches {
 class launches_of_devices {
  public:
   /// Queues a launch by whole(), or in parts if the launch's memory does not fit on the device. whole() also reports
-  /// the launch as device_work; alone() only lets the driver queue it.
+  /// the launch as device_work; alone() only lets the driver queue it. `assumed` returns the memory of the launch
+  /// without an analysis of the kernel.
   CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
-                  const movable_use& use, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
+                  function_ref<movable_use()> assumed, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
 

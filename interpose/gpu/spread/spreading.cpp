@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
@@ -23,17 +22,7 @@ using device::cuda::entered;
 
 namespace {
 
-CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
-  CUdeviceptr pointer = 0;
-  if (offset + sizeof pointer <= parameters.size()) std::memcpy(&pointer, parameters.data() + offset, sizeof pointer);
-  return pointer;
-}
-
 std::uint64_t blocks_of(const spread_launch& what) { return what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2]; }
-
-hpeAccess use_of(const movable_object& array, hpeAccessMode mode) {
-  return {reinterpret_cast<void*>(array.base), array.bytes, mode};  // NOLINT(performance-no-int-to-ptr)
-}
 
 // Whether launches that stay on one GPU are reported to the planner, so that it can move their arrays to this GPU. With
 // --oversubscribe, the planner does not move arrays, because one GPU may have too little memory for them.
@@ -137,18 +126,14 @@ void spreading::forget_handles() {
 // this analysis, hpe assumes that the kernel uses all memory to which words in its parameters point (HPE_SCOPE=args),
 // or all memory (HPE_SCOPE=all).
 void spreading::describe_uses(const spread_launch& what, decided& how) const {
-  const part_kernel& kernel = *how.kernel;
-  if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
-      (how.parameters.empty() && kernel.code->model->analysis().kernel->formals_size > 0)) {
+  if (how.leads_nowhere || !how.kernel->finds_memory(how.parameters)) {
     how.writes_anything = true;
     how.use = memory_.use_of(options_.scope == kernel_scope::args
                                  ? words_of(cu_, {what.function, what.parameters, what.extra})
                                  : std::nullopt);
     return;
   }
-  if (!memory_.objects().any_for_every_launch()) return;
-  for (const movable_object& texture : memory_.objects().find_all({}))
-    how.use.accesses.push_back(use_of(texture, HPE_IN));
+  memory_.add_textures(how.use);
 }
 
 std::string spreading::find_arrays(decided& how, driver_arrays& others) {
@@ -156,7 +141,10 @@ std::string spreading::find_arrays(decided& how, driver_arrays& others) {
   for (const spread::kernel_model::pointer& p : how.kernel->code->model->pointers()) {
     const CUdeviceptr address = pointer_in(how.parameters, p.offset);
     if (const auto object = memory_.objects().find(address)) {
-      how.use.accesses.push_back(use_of(*object, p.is_written ? HPE_INOUT : HPE_IN));
+      how.use.add(*object, p.is_written ? HPE_INOUT : HPE_IN);
+    } else if (memory_.may_own(address)) {
+      how.leads_nowhere = true;
+      unreachable = "it has a pointer that is in no allocation";
     } else if (auto found = others_.describe(address, unreachable)) {
       how.may_use_pool |= found->of_pool;
       others.emplace(address, std::move(found->what));

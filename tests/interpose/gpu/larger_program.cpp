@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,10 +24,11 @@ void must(CUresult result, const char* call) {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t array_bytes = 6 * mebibyte;
+constexpr std::size_t before = 8;  // kernel add_behind uses the words at this distance, in bytes, behind its pointers
 constexpr unsigned stride = 1024;  // the distance in words between the words that a kernel uses: one word in 4 KiB
 constexpr unsigned used_words = array_bytes / sizeof(unsigned) / stride;
 
-CUfunction add_kernel = nullptr;
+CUfunction add_kernel = nullptr, add_behind_kernel = nullptr;
 CUmodule kernels = nullptr;
 
 void start() {
@@ -36,6 +38,13 @@ void start() {
   MUST(cuCtxSetCurrent(context));
   MUST(cuModuleLoadData(&kernels, stand_in::add_code));
   MUST(cuModuleGetFunction(&add_kernel, kernels, "add"));
+  std::string behind = stand_in::add_code;
+  behind.replace(behind.find("entry add("), 10, "entry add_behind(");
+  for (const std::string address : {"[%d5]", "[%d4]"})
+    behind.replace(behind.find(address), address.size(), address.substr(0, 4) + "+" + std::to_string(before) + "]");
+  CUmodule more = nullptr;
+  MUST(cuModuleLoadData(&more, behind.c_str()));
+  MUST(cuModuleGetFunction(&add_behind_kernel, more, "add_behind"));
 }
 
 CUdeviceptr array(std::size_t bytes = array_bytes) {
@@ -44,11 +53,12 @@ CUdeviceptr array(std::size_t bytes = array_bytes) {
   return made;
 }
 
-CUresult add(CUdeviceptr to, CUdeviceptr from, unsigned value, CUstream stream = nullptr) {
+CUresult add(CUdeviceptr to, CUdeviceptr from, unsigned value, CUstream stream = nullptr,
+             CUfunction kernel = add_kernel) {
   unsigned distance = stride;
   void* each[] = {&to, &from, &value, &distance};
   constexpr unsigned block = 64;
-  return cuLaunchKernel(add_kernel, used_words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr);
+  return cuLaunchKernel(kernel, used_words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr);
 }
 
 unsigned long long sum(const std::vector<unsigned>& words, std::size_t step = stride) {
@@ -273,6 +283,20 @@ void graphs() {
   MUST(cuStreamEndCapture(stream, &graph));
 }
 
+// Adds three arrays in turn to a fourth one; two of the four arrays fit in the device's memory. `distance`: how many
+// bytes before each array the address is that the kernel gets.
+void reads(std::size_t distance) {
+  std::vector<CUdeviceptr> arrays;
+  for (unsigned n = 0; n < 4; ++n) {
+    arrays.push_back(array());
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  CUfunction kernel = distance == 0 ? add_kernel : add_behind_kernel;
+  for (unsigned n = 0; n < 12; ++n) MUST(add(arrays[3] - distance, arrays[n % 3] - distance, n, nullptr, kernel));
+  MUST(cuCtxSynchronize());
+  std::printf("sum %llx\n", sum(content(arrays[3])));
+}
+
 // Launches a kernel that uses two arrays, where not all arrays fit in the device's memory, and then where not even
 // these two fit.
 void too_much() {
@@ -434,6 +458,8 @@ int main(int argc, char** argv) {
     const auto is = [&](const char* part) { return std::strcmp(argv[n], part) == 0; };
     if (is("arrays")) five_arrays();
     if (is("large")) one_large_array();
+    if (is("reads")) reads(0);
+    if (is("reads-behind")) reads(before);
     if (is("much")) too_much();
     if (is("threads")) two_threads();
     if (is("rows")) rows_and_planes();

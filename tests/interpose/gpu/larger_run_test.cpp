@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 
 #include "tests/shell.h"
@@ -31,6 +32,47 @@ void expect_same(const std::string& part) {
   const outcome less = shell(little + program + part);
   EXPECT_EQ(exit_status(less), 0);
   EXPECT_EQ(less.text, enough.text);
+}
+
+// Prints how many MiB hpe evicted, and how many of them it copied to the host, in a run with --profile.
+struct evictions {
+  double all = 0, copied = 0;
+};
+evictions evictions_in(const std::string& profile) {
+  evictions told;
+  const std::size_t at = profile.find("data larger than device memory: ");
+  const char* const line = at != std::string::npos ? profile.c_str() + at : "";
+  const int numbers = std::sscanf(line, "data larger than device memory: %lf MiB were evicted, of which %lf MiB",
+                                  &told.all, &told.copied);
+  EXPECT_EQ(numbers, 2) << profile;
+  return told;
+}
+
+// The PTX shows that the kernel only reads three of the four arrays. At the end, hpe evicts the array that the kernel
+// writes.
+TEST(LargerRun, ArraysThatKernelsOnlyReadAreDroppedWithoutACopy) {
+  const outcome enough = shell(run + program + "reads");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  for (const std::string scope : {"", "--scope args "}) {
+    const outcome less = shell("HPE_LOG=error " + little + scope + "--profile" + program + "reads");
+    EXPECT_EQ(exit_status(less), 0);
+    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
+    const evictions told = evictions_in(less.text);
+    EXPECT_GE(told.all, 9 * 6) << less.text;
+    EXPECT_LE(told.copied, 3 * 6) << less.text;
+  }
+}
+
+// Programs that count from 1 pass such addresses. Without --scope args, hpe then assumes that a kernel may use any
+// memory.
+TEST(LargerRun, PointersMayLeadToTheGapBeforeAnArray) {
+  const outcome enough = shell(run + program + "reads-behind");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  for (const std::string more : {"", "--spread "}) {
+    const outcome less = shell("HPE_LOG=error " + little + more + program + "reads-behind");
+    EXPECT_EQ(exit_status(less), 0) << more << less.text;
+    EXPECT_EQ(less.text, enough.text) << more;
+  }
 }
 
 TEST(LargerRun, ArraysMayBeLargerThanTheDevice) { expect_same("large"); }

@@ -43,9 +43,14 @@ std::map<const void*, std::shared_ptr<module_code>>& kernels() {
 
 // Replaces device addresses in the parameters by the addresses at which the stand-in has the bytes. Parameters may be
 // structures, so each word that can be a device address counts as an address. Only the first byte is looked up, because
-// the rest of an array need not be mapped unless the kernel uses it.
+// the rest of an array need not be mapped unless the kernel uses it. An address may also be a few bytes before an
+// array.
 void translate(std::vector<std::uint64_t>& parameters) {
-  for (std::uint64_t& word : parameters) word = number_of(memory_at(word));
+  constexpr std::uint64_t few = 64;
+  for (std::uint64_t& word : parameters) {
+    const std::uint64_t found = number_of(memory_at(word));
+    word = found != word ? found : number_of(memory_at(word + few)) - few;
+  }
 }
 
 void run(const module_code& code, const ptx::function& kernel, std::vector<std::uint64_t> parameters,
