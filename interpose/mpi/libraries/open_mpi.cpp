@@ -16,10 +16,8 @@ Handle handle(const char* name) {
   return static_cast<Handle>(found != nullptr ? found : find_in_library(name));
 }
 
-void* function_of_opal(const char* name) {
-  void* const library = ::dlopen("libopen-pal.so.40", RTLD_LAZY | RTLD_NOLOAD);
-  return library != nullptr ? ::dlsym(library, name) : nullptr;
-}
+// Returns a function of libopen-pal.so, with which the MPI library is linked.
+void* function_of_opal(const char* name) { return library_has(name) ? find_in_library(name) : nullptr; }
 
 }  // namespace
 
