@@ -1,14 +1,16 @@
-// The eviction of data from device memory. The invariants of residency.cpp hold here.
+// The invariants of residency.cpp hold here.
+#include "runtime/work/eviction.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
+#include <new>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/node/device_share.h"
 #include "runtime/trace/recorder.h"
-#include "runtime/work/residency.h"
+#include "runtime/work/host_memory.h"
 
 namespace hpe::work {
 
@@ -47,26 +49,48 @@ bool still_good(const region& r, byte_range bytes, const coherence::copy_out& co
 
 }  // namespace
 
-bool residency::any_block(const region& r, byte_range bytes, bool (*is)(block_state) noexcept) {
+eviction::eviction(const resources& with, coherence::region_table& regions, sharing& others, counters& count)
+    : with_(with), regions_(regions), sharing_(others), count_(count) {
+  for (unsigned d = 0; d < with.devices.size(); ++d) recent_.push_back(std::make_unique<recent_work>());
+}
+
+void eviction::note_step(std::span<const device_access> accesses) noexcept try {
+  std::uint64_t homes = 0;
+  for (const device_access& access : accesses)
+    if (!access.region->single_copy()) homes |= access.region->home_set();
+  for (; homes != 0; homes &= homes - 1) {
+    const auto home = static_cast<unsigned>(std::countr_zero(homes));
+    recent_work& recent = *recent_[home];
+    const lock_guard lock(recent.mutex);
+    for (const device_access& access : accesses)
+      if ((access.region->home_set() >> home & 1) != 0 && !access.region->single_copy())
+        recent.steps.use(access.region->id, access.range);
+    recent.steps.end_step();
+  }
+} catch (const std::bad_alloc&) {
+  // If there is no memory to record steps, no cycle is recognised.
+}
+
+bool eviction::any_block(const region& r, byte_range bytes, bool (*is)(block_state) noexcept) {
   const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
   for (std::uint64_t b = run.begin; b < run.end; ++b)
     if (is(r.state(b))) return true;
   return false;
 }
 
-bool residency::needs_copy(const region& r, byte_range bytes) {
+bool eviction::needs_copy(const region& r, byte_range bytes) {
   const auto piece = r.resident.all().find(bytes.begin);
   if (piece == r.resident.all().end()) return false;
   const auto& copied = piece->second.value.copied;
   return !(copied && still_good(r, bytes, *copied)) && any_block(r, bytes, only_at_home);
 }
 
-std::uint64_t residency::supply::spare() const {
-  return std::min({std::uint64_t{of_.devices_.at(home_).info().memory_bytes} / part_copied_ahead, most_copied_ahead,
-                   of_.host_.most_at_once()});
+std::uint64_t eviction::supply::spare() const {
+  return std::min({std::uint64_t{of_.with_.devices.at(home_).info().memory_bytes} / part_copied_ahead,
+                   most_copied_ahead, of_.with_.host.most_at_once()});
 }
 
-void residency::supply::copy_ahead() {
+void eviction::supply::copy_ahead() {
   for (; copied_ < order_.size() && ahead_ < wanted_ + spare(); ++copied_) {
     const candidate& c = order_[copied_];
     ahead_ += c.range.size();
@@ -79,7 +103,7 @@ void residency::supply::copy_ahead() {
   }
 }
 
-std::uint64_t residency::supply::free(std::uint64_t bytes) {
+std::uint64_t eviction::supply::free(std::uint64_t bytes) {
   std::uint64_t freed = 0;
   while (freed < bytes) {
     if (next_ == order_.size()) {
@@ -104,68 +128,7 @@ std::uint64_t residency::supply::free(std::uint64_t bytes) {
   return freed;
 }
 
-void residency::throw_no_room(unsigned home, std::uint64_t bytes) const {
-  const device::memory_usage memory = devices_.at(home).memory();
-  const node::device_share* const share = devices_.at(home).share();
-  HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
-            "device {} has {} bytes of memory left of {}, and {} more are needed; no data of this process can make "
-            "room for them{}",
-            home, memory.free, memory.total, bytes, share == nullptr ? "" : "; " + share->others_in_words());
-}
-
-residency::outcome residency::make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine,
-                                        std::uint64_t ended) {
-  using reply = node::device_share::reply;
-  const std::uint64_t bytes = g.range.size();
-  node::device_share* const share = devices_.at(g.home).share();
-  reply others = reply::nothing;
-  if (share != nullptr && share->others()) {
-    const auto entered = mine.of_process_.find(g.home);
-    if (entered == mine.of_process_.end()) return outcome::contended;
-    // A GPU's driver may refuse to map memory that is free according to the claims of the processes.
-    const std::uint64_t unusable = share->free() >= bytes ? share->free() : 0;
-    others = share->ask(entered->second, missing + unusable, bytes + unusable);
-    if (others == reply::memory) return outcome::done;
-    if (others == reply::lost) return outcome::contended;
-  }
-  if (from.free(bytes) > 0 || (sharing_.settle() && from.free(bytes) > 0)) return outcome::done;
-  if (wait_for_change(ended)) return outcome::done;
-  if (others == reply::stopped) return outcome::stopped;
-  throw_no_room(g.home, bytes);
-}
-
-bool residency::wait_for_change(std::uint64_t ended) const noexcept {
-  if (changes_ended_.load() != ended) return true;
-  if (changes_begun_.load() == ended) return false;
-  changes_ended_.wait(ended);
-  return true;
-}
-
-std::uint64_t residency::give_back(unsigned home, std::uint64_t bytes) noexcept {
-  const lock_guard lock(*turns_[home]);
-  std::uint64_t given = 0;
-  try {
-    given = supply(*this, home, clock_.fetch_add(1) + 1, bytes).free(bytes);
-  } catch (const std::exception& e) {
-    log(log_level::warn, "device memory was not given back to another process: {}", e.what());
-  }
-  counters::add(count_.bytes_given_back, given);
-  return given;
-}
-
-bool residency::is_busy(unsigned home) const {
-  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
-    region& r = regions_.at(number);
-    const lock_guard lock(r.mutex);
-    if (!r.alive || (r.home_set() >> home & 1) == 0) continue;
-    point_set users;
-    r.order.before_write({0, r.layout.extent}, users);
-    if (!reached(users.points(), devices_)) return true;
-  }
-  return false;
-}
-
-std::vector<residency::candidate> residency::all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const {
+std::vector<eviction::candidate> eviction::all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const {
   recent_work& recent = *recent_[home];
   std::uint64_t cycle = 0;
   {
@@ -202,7 +165,7 @@ std::vector<residency::candidate> residency::all_candidates(unsigned home, std::
   return result;
 }
 
-std::uint64_t residency::free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes) {
+std::uint64_t eviction::free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes) {
   std::vector<candidate> all;
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
@@ -243,8 +206,8 @@ std::vector<Candidate> take_latest(std::vector<Candidate>& from, std::uint64_t b
 
 // Prefers the data whose last use is longest ago or, in a cycle, whose next use is furthest away. The age of data whose
 // eviction costs two copies counts half.
-std::vector<residency::candidate> residency::candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
-                                                        std::uint64_t spare) const {
+std::vector<eviction::candidate> eviction::candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
+                                                      std::uint64_t spare) const {
   bool has_cycle = false;
   std::vector<candidate> result = all_candidates(home, now, has_cycle);
   // In a cycle, the next use of the latest work's data is furthest away. But that work may be running, and the bytes
@@ -276,14 +239,14 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
   return result;
 }
 
-bool residency::copy_out(region& r, std::uint64_t begin) {
+bool eviction::copy_out(region& r, std::uint64_t begin) {
   auto& entry = r.resident.all().find(begin)->second;
   const byte_range range{begin, std::min(entry.end, r.layout.extent)};
   resident_piece& piece = entry.value;
   if (piece.copied && still_good(r, range, *piece.copied)) return true;
   const block_run run = r.blocks_of(range);
   for (std::uint64_t b = run.begin; b < run.end; ++b)
-    if (only_at_home(r.state(b)) && !host_.hold(r, r.bytes_of({b, b + 1}), host_memory::shadow_use::write))
+    if (only_at_home(r.state(b)) && !with_.host.hold(r, r.bytes_of({b, b + 1}), host_memory::shadow_use::write))
       return false;
   // If the queuing of a copy fails, the copies queued before it stay recorded, because the host must not write the
   // bytes that these copies write.
@@ -301,16 +264,16 @@ bool residency::copy_out(region& r, std::uint64_t begin) {
     made.copies.reserve(made.copies.size() + 1);
     r.use_shadow();
     const timepoint copied =
-        engine_.evict(piece.home, r.layout.base + bytes.begin, bytes.size(), made.writers.points());
+        with_.engine.evict(piece.home, r.layout.base + bytes.begin, bytes.size(), made.writers.points());
     const device_access access{&r, bytes, HPE_IN};
-    record(std::span(&access, 1), std::span(&copied, 1), devices_);
+    record(std::span(&access, 1), std::span(&copied, 1), with_.devices);
     made.copies.push_back(copied);
   }
   made.outdated = false;
   return true;
 }
 
-std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
+std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
   const trace::recorded here(trace::category::call, "evict");
   bool leaving = false;
   // The region may end at any time; its object may then become another region.
@@ -334,22 +297,22 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
           r.resident.set_leaving(begin, false);
           return 0;
         }
-        sharing_.forget(with(), r, range);
+        sharing_.forget(with_, r, range);
         if (r.degraded) return evict_all(r, home);
         r.resident.set_leaving(begin, true);
         leaving = true;
         range.end = std::min(range.end, r.layout.extent);
         copied = copy_out(r, begin);
         r.order.before_write(range, users);  // the copies count as readers
-        if (copied && reached(users.points(), devices_)) {
-          require_success(piece.value.copied->copies, devices_);
+        if (copied && reached(users.points(), with_.devices)) {
+          require_success(piece.value.copied->copies, with_.devices);
           const std::uint64_t bytes = piece.end - begin;
           r.transition(r.blocks_of(range), block_event::brought_to_host);
           unmap(r, begin);
           return bytes;
         }
       }
-      copied ? wait_for(users.points(), devices_) : host_.bring({&r, range}, only_at_home);
+      copied ? wait_for(users.points(), with_.devices) : with_.host.bring({&r, range}, only_at_home);
     }
   } catch (...) {
     const lock_guard lock(r.mutex);
@@ -358,14 +321,14 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
       r.resident.set_leaving(begin, false);
       auto& copy = r.resident.all().find(begin)->second.value.copied;
       // Copies that are still running stay recorded, because the host must not write the bytes that these copies write.
-      if (copy && reached(copy->copies, devices_)) copy.reset();
+      if (copy && reached(copy->copies, with_.devices)) copy.reset();
     }
     throw;
   }
 }
 
-std::uint64_t residency::evict_all(region& r, unsigned home) {
-  bring_to_host(with(), r);
+std::uint64_t eviction::evict_all(region& r, unsigned home) {
+  bring_to_host(with_, r);
   std::uint64_t freed = 0;
   for (const mapped_range& part : r.resident.mapped()) {
     if (part.home == home) freed += part.range.size();
@@ -374,14 +337,14 @@ std::uint64_t residency::evict_all(region& r, unsigned home) {
   return freed;
 }
 
-void residency::unmap(region& r, std::uint64_t begin) {
+void eviction::unmap(region& r, std::uint64_t begin) {
   const auto piece = r.resident.all().find(begin);
   const std::uint64_t bytes = piece->second.end - begin;
   const unsigned home = piece->second.value.home;
   const bool is_zero_copy = piece->second.value.zero_copy;
-  devices_.at(home).unmap(r.layout.base + begin, bytes);
+  with_.devices.at(home).unmap(r.layout.base + begin, bytes);
   if (is_zero_copy)
-    host_.give_back(bytes);
+    with_.host.give_back(bytes);
   else
     counters::subtract(count_.device_memory[home], bytes);
   counters::add(count_.bytes_evicted, bytes);

@@ -37,6 +37,7 @@
 #include "runtime/os/spill_file.h"
 #include "runtime/work/accesses.h"
 #include "runtime/work/crew.h"
+#include "runtime/work/host_budget.h"
 #include "runtime/work/host_view.h"
 
 namespace hpe::work {
@@ -73,10 +74,13 @@ class host_memory {
   /// region's pages to the system.
   void forget(coherence::region& r) noexcept;
 
-  /// Reserves memory for host memory (hpeMallocHost), which is never in the file. At most three quarters of the limit
-  /// can be reserved, so that launches and copies always find some memory. Throws HPE_ERROR_OUT_OF_MEMORY.
-  void take(std::uint64_t bytes);
-  void give_back(std::uint64_t bytes) noexcept;
+  /// Reserves memory for host memory (hpeMallocHost), which is never in the file; see host_budget::take.
+  void take(std::uint64_t bytes) {
+    if (limited()) budget_.take(bytes);
+  }
+  void give_back(std::uint64_t bytes) noexcept {
+    if (limited()) budget_.give_back(bytes);
+  }
 
   enum class shadow_use : std::uint8_t { read, write };
   /// Reserves memory for granules that have no bytes on the host, and records the use. Returns whether the shadow of
@@ -110,28 +114,12 @@ class host_memory {
     std::uint32_t region;
     std::uint64_t granule;
   };
-  /// The result of an attempt to make room. Bytes of taken_ that are neither freed nor stuck can be given up later:
-  /// device work or a thread uses them, or they are being read from or written to the file.
-  struct room_made {
-    std::uint64_t freed = 0;
-    std::uint64_t stuck = 0;  // bytes that cannot be given up
-    std::string why;          // why these bytes cannot be given up
-  };
-
-  /// The state of the search for memory that can be given up.
-  enum class search : std::uint8_t {
-    wanted,    ///< something has changed since the latest search
-    running,   ///< a search is running, and nothing has changed since it began
-    all_stuck  ///< the search found that no memory can be given up, and nothing has changed since
-  };
-
   /// Returns how many granules are read at a time for one caller, and also how many are written at a time: a small part
   /// of the limit.
   [[nodiscard]] unsigned transfers_at_once() const noexcept;
   static coherence::byte_range bytes_of(const coherence::region& r, std::uint64_t granule) noexcept;
   std::uint64_t now() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
-  // host_memory.cpp
   void bring(const region_range& bytes, state_test is, bool beyond);
   void bring_granule(coherence::region& r, std::uint64_t granule, state_test is, bool beyond);
   /// Returns the byte ranges of those blocks of the granule whose state satisfies `is`. These bytes are in the file, or
@@ -143,17 +131,11 @@ class host_memory {
   void begin_transfer(coherence::region& r, coherence::host_granule& g) HPE_REQUIRES(r.mutex);
   void end_transfer(const coherence::region& r) noexcept;
   void wait_for_transfers(const coherence::region& r) noexcept;
-  void reserve(std::uint64_t bytes, bool beyond);
-  [[nodiscard]] bool try_reserve(std::uint64_t bytes);
-  void release(std::uint64_t bytes) noexcept;
 
-  // spilling.cpp
-  void make_room_ahead();
   void read_for_lanes();
   void fulfil(const wish& what);
   void bring_ahead(const wish& what);
-  [[nodiscard]] std::uint64_t shortage() const HPE_REQUIRES(mutex_);
-  [[nodiscard]] room_made make_room(std::uint64_t bytes);
+  [[nodiscard]] host_budget::room_made make_room(std::uint64_t bytes);
   /// Returns the granules whose memory may be freed, in the order in which to free them. Adds the bytes of all other
   /// granules in memory, which cannot be freed, to `stuck`.
   [[nodiscard]] std::vector<victim> victims(std::uint64_t& stuck) const;
@@ -161,13 +143,14 @@ class host_memory {
   /// Whether no thread and no queued copy uses the granule's pages.
   [[nodiscard]] bool unused(const coherence::region& r, std::uint64_t granule) const HPE_REQUIRES(r.mutex);
   [[nodiscard]] static bool needs_write(const coherence::region& r, std::uint64_t granule) HPE_REQUIRES(r.mutex);
-  room_made give_up(const victim& v);
+  host_budget::room_made give_up(const victim& v);
   void write(coherence::region& r, std::uint64_t granule, std::uint32_t extent,
              const std::vector<coherence::byte_range>& parts);
   /// Frees the granule's pages, and returns their size in bytes.
   std::uint64_t drop(coherence::region& r, std::uint64_t granule) HPE_REQUIRES(r.mutex);
 
   const std::uint64_t limit_;
+  host_budget budget_;
   device::device_set& devices_;
   const memory::uvas& space_;
   host_view& views_;
@@ -179,20 +162,10 @@ class host_memory {
 
   mutable mutex mutex_;  // taken after mutexes of regions
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
-  std::uint64_t taken_ HPE_GUARDED_BY(mutex_) = 0;   // bytes that are, or soon will be, in memory
-  std::uint64_t kept_ HPE_GUARDED_BY(mutex_) = 0;    // the part of taken_ that take() has reserved; never given up
-  std::uint64_t wanted_ HPE_GUARDED_BY(mutex_) = 0;  // bytes for which threads wait
-  // Threads that wait for memory are numbered; served_ is the first number whose thread still waits.
-  std::uint64_t asked_ HPE_GUARDED_BY(mutex_) = 0;
-  std::uint64_t served_ HPE_GUARDED_BY(mutex_) = 0;
-  search search_ HPE_GUARDED_BY(mutex_) = search::wanted;
-  std::string why_all_stuck_ HPE_GUARDED_BY(mutex_);
-  bool warned_ HPE_GUARDED_BY(mutex_) = false;
   std::vector<wish> wishes_ HPE_GUARDED_BY(mutex_);
   std::map<std::uint32_t, unsigned> transfers_ HPE_GUARDED_BY(mutex_);  // running transfers, by region
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> failures_ HPE_GUARDED_BY(mutex_);
-  condition_variable changed_;   // signals changes of taken_, served_, search_ and transfers_
-  condition_variable for_room_;  // signals that the thread that frees memory has work
+  condition_variable changed_;  // signals changes of transfers_
   condition_variable for_wishes_;
   std::thread makes_room_;
   std::thread reads_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <new>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -124,11 +123,9 @@ residency::residency(device::device_set& devices, transfer::engine& engine, host
       regions_(regions),
       host_(host),
       sharing_(others),
-      count_(count) {
-  for (unsigned d = 0; d < devices.size(); ++d) {
-    turns_.push_back(std::make_unique<mutex>());
-    recent_.push_back(std::make_unique<recent_work>());
-  }
+      count_(count),
+      eviction_(with(), regions, others, count) {
+  for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
   for (unsigned d = 0; d < devices.size(); ++d) {
     node::device_share* const share = devices.at(d).share();
     if (share == nullptr) continue;
@@ -151,22 +148,8 @@ byte_range residency::needed(const region& r, byte_range named) {
   return r.degraded ? byte_range{0, r.bytes_at_homes()} : named;
 }
 
-void residency::note_step(std::span<const device_access> accesses) noexcept try {
-  if (!short_.load(std::memory_order_relaxed)) return;
-  std::uint64_t homes = 0;
-  for (const device_access& access : accesses)
-    if (!access.region->single_copy()) homes |= access.region->home_set();
-  for (; homes != 0; homes &= homes - 1) {
-    const auto home = static_cast<unsigned>(std::countr_zero(homes));
-    recent_work& recent = *recent_[home];
-    const lock_guard lock(recent.mutex);
-    for (const device_access& access : accesses)
-      if ((access.region->home_set() >> home & 1) != 0 && !access.region->single_copy())
-        recent.steps.use(access.region->id, access.range);
-    recent.steps.end_step();
-  }
-} catch (const std::bad_alloc&) {
-  // If there is no memory to record steps, no cycle is recognised.
+void residency::note_step(std::span<const device_access> accesses) noexcept {
+  if (short_.load(std::memory_order_relaxed)) eviction_.note_step(accesses);
 }
 
 bool residency::has(std::span<const device_access> accesses, place allowed) {
@@ -252,7 +235,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
           std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > room_of(needed.first); });
     if (home == what.needed.end()) {
       std::uint64_t freed = 0;
-      for (const gap& piece : what.zero_copies) freed += evict(*piece.region, piece.range.begin, piece.home);
+      for (const gap& piece : what.zero_copies) freed += eviction_.evict(*piece.region, piece.range.begin, piece.home);
       if (freed > 0 || sharing_.settle()) continue;
       throw_no_room(what.zero_copies.front().home, what.zero_copies.front().range.size());
     }
@@ -273,7 +256,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
       const lock_guard lock(large->mutex);
       its_home = large->home_of(begin);
     }
-    evict(*large, begin, its_home);
+    eviction_.evict(*large, begin, its_home);
   }
 }
 
@@ -301,7 +284,7 @@ bool residency::make_room_for_smaller(const plan& what) {
   for (const gap& piece : what.on_device) {
     std::uint64_t& missing = wanted[piece.home];
     if (missing == 0 || piece.region_bytes < largest[piece.home]) continue;
-    const std::uint64_t got = evict(*piece.region, piece.range.begin, piece.home);
+    const std::uint64_t got = eviction_.evict(*piece.region, piece.range.begin, piece.home);
     missing -= std::min(missing, got);
     freed += got;
   }
@@ -330,11 +313,72 @@ void residency::bring_in(std::span<const device_access> accesses, place allowed,
   counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
 }
 
+void residency::throw_no_room(unsigned home, std::uint64_t bytes) const {
+  const device::memory_usage memory = devices_.at(home).memory();
+  const node::device_share* const share = devices_.at(home).share();
+  HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
+            "device {} has {} bytes of memory left of {}, and {} more are needed; no data of this process can make "
+            "room for them{}",
+            home, memory.free, memory.total, bytes, share == nullptr ? "" : "; " + share->others_in_words());
+}
+
+residency::outcome residency::make_room(eviction::supply& from, const gap& g, std::uint64_t missing, const turn& mine,
+                                        std::uint64_t ended) {
+  using reply = node::device_share::reply;
+  const std::uint64_t bytes = g.range.size();
+  node::device_share* const share = devices_.at(g.home).share();
+  reply others = reply::nothing;
+  if (share != nullptr && share->others()) {
+    const auto entered = mine.of_process_.find(g.home);
+    if (entered == mine.of_process_.end()) return outcome::contended;
+    // A GPU's driver may refuse to map memory that is free according to the claims of the processes.
+    const std::uint64_t unusable = share->free() >= bytes ? share->free() : 0;
+    others = share->ask(entered->second, missing + unusable, bytes + unusable);
+    if (others == reply::memory) return outcome::done;
+    if (others == reply::lost) return outcome::contended;
+  }
+  if (from.free(bytes) > 0 || (sharing_.settle() && from.free(bytes) > 0)) return outcome::done;
+  if (wait_for_change(ended)) return outcome::done;
+  if (others == reply::stopped) return outcome::stopped;
+  throw_no_room(g.home, bytes);
+}
+
+bool residency::wait_for_change(std::uint64_t ended) const noexcept {
+  if (changes_ended_.load() != ended) return true;
+  if (changes_begun_.load() == ended) return false;
+  changes_ended_.wait(ended);
+  return true;
+}
+
+std::uint64_t residency::give_back(unsigned home, std::uint64_t bytes) noexcept {
+  const lock_guard lock(*turns_[home]);
+  std::uint64_t given = 0;
+  try {
+    given = eviction::supply(eviction_, home, clock_.fetch_add(1) + 1, bytes).free(bytes);
+  } catch (const std::exception& e) {
+    log(log_level::warn, "device memory was not given back to another process: {}", e.what());
+  }
+  counters::add(count_.bytes_given_back, given);
+  return given;
+}
+
+bool residency::is_busy(unsigned home) const {
+  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
+    region& r = regions_.at(number);
+    const lock_guard lock(r.mutex);
+    if (!r.alive || (r.home_set() >> home & 1) == 0) continue;
+    point_set users;
+    r.order.before_write({0, r.layout.extent}, users);
+    if (!reached(users.points(), devices_)) return true;
+  }
+  return false;
+}
+
 residency::progress residency::fill_all(const plan& what, place allowed, const turn& mine) {
   for (const auto& [home, number] : mine.of_process_) devices_.at(home).share()->ask_all_again();
   std::map<unsigned, std::uint64_t> missing;
   for (const gap& g : what.gaps) missing[g.home] += g.range.size();
-  std::map<unsigned, supply> supplies;
+  std::map<unsigned, eviction::supply> supplies;
   std::uint64_t full = 0;  // a bit for each device in which no data can make room
   for (const gap& g : what.gaps) {
     for (std::uint64_t ended = changes_ended_.load(); !fill(g, what.now); ended = changes_ended_.load()) {
@@ -342,7 +386,7 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
         fill_with_zero_copy(g, what.now);
         break;
       }
-      supply& from = supplies.try_emplace(g.home, *this, g.home, what.now, missing[g.home]).first->second;
+      eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
       try {
         const outcome got = make_room(from, g, missing[g.home], mine, ended);
         if (got == outcome::stopped && allowed == place::zero_copy_too)
@@ -367,7 +411,7 @@ bool residency::fill(const gap& g, std::uint64_t now) {
   device::device& home = devices_.at(g.home);
   const std::uint64_t bytes = g.range.size();
   if (const std::size_t spare = home.info().spare_bytes; spare != 0 && home.memory().free < bytes + spare) return false;
-  const bool fresh = any_block(r, g.range, is_fresh);
+  const bool fresh = eviction::any_block(r, g.range, is_fresh);
   try {
     home.map(r.layout.base + g.range.begin, bytes, fresh ? device::contents::zeros : device::contents::any);
   } catch (const error& e) {
@@ -401,7 +445,7 @@ void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::ba
 void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
   const std::uint64_t bytes = g.range.size();
   while (os::free_memory() < static_cast<double>(bytes + least_free_on_host))
-    HPE_REQUIRE(free_zero_copy(g.home, now, bytes) > 0, HPE_ERROR_OUT_OF_MEMORY,
+    HPE_REQUIRE(eviction_.free_zero_copy(g.home, now, bytes) > 0, HPE_ERROR_OUT_OF_MEMORY,
                 "device {} is full, and the rest of the work's data cannot stay in host memory, where {:.0f} bytes are "
                 "free: the next {} bytes would leave less than {} bytes free",
                 g.home, os::free_memory(), bytes, least_free_on_host);
@@ -410,7 +454,7 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
       host_.take(bytes);
       is_taken = true;
     } catch (const error& e) {
-      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || free_zero_copy(g.home, now, bytes) == 0) throw;
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || eviction_.free_zero_copy(g.home, now, bytes) == 0) throw;
     }
   }
   bool is_added = false;
@@ -419,7 +463,7 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
     const lock_guard lock(r.mutex);
     r.mutex.assert_held();
     if (!is_open(r, g)) return host_.give_back(bytes);
-    const bool fresh = any_block(r, g.range, is_fresh);
+    const bool fresh = eviction::any_block(r, g.range, is_fresh);
     devices_.at(g.home).map(r.layout.base + g.range.begin, bytes,
                             fresh ? device::contents::zeros : device::contents::any, device::backing_kind::zero_copy);
     add_piece(r, g, now, device::backing_kind::zero_copy);

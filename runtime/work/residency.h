@@ -1,10 +1,7 @@
 #pragma once
 
 /// Decides which data is in device memory if all data together is larger than that memory. Work names the data that it
-/// uses, and hpe brings this data into device memory (bring_in). If the work of the device repeats itself (use_cycle),
-/// hpe evicts the data whose next use is furthest away, otherwise the least recently used data. Before a piece of a
-/// region loses its memory, the bytes whose only valid copy is on the device are copied to the shadow, and the piece's
-/// blocks change to state host (coherence::block_event::brought_to_host), as if the host had written them.
+/// uses, and hpe brings this data into device memory (bring_in). For this, hpe evicts other data (class eviction).
 ///
 /// Data that does not fit. If the data of one piece of work does not fit into device memory at once, the work fails,
 /// unless it may use zero-copy memory. In this case, hpe evicts all other data, and the rest of the work's data gets
@@ -35,9 +32,9 @@
 #include "runtime/base/counters.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
+#include "runtime/work/eviction.h"
 #include "runtime/work/host_memory.h"
 #include "runtime/work/sharing.h"
-#include "runtime/work/use_cycle.h"
 
 namespace hpe::work {
 
@@ -120,45 +117,9 @@ class residency {
     std::uint64_t region_bytes = 0;
   };
   struct plan;
-  struct candidate {
-    coherence::region* region;
-    coherence::byte_range range;
-    std::uint64_t used;  // resident_piece::used
-    std::uint64_t age;   // of two pieces, the piece with the larger age should be evicted first
-  };
-
-  /// The pieces of a device that can be evicted, in the order in which supply evicts them.
-  class supply {
-   public:
-    supply(residency& of, unsigned home, std::uint64_t now, std::uint64_t wanted)
-        : of_(of), home_(home), now_(now), wanted_(wanted) {}
-
-    /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
-    std::uint64_t free(std::uint64_t bytes);
-
-   private:
-    /// How many bytes more than wanted_ are copied to the host before their memory is needed.
-    [[nodiscard]] std::uint64_t spare() const;
-    void copy_ahead();
-
-    residency& of_;
-    const unsigned home_;
-    const std::uint64_t now_;
-    std::uint64_t wanted_;  // bytes that the work still needs
-    std::vector<candidate> order_;
-    std::size_t next_ = 0;     // the next piece to evict
-    std::size_t copied_ = 0;   // the first piece whose copy to the host is not queued yet
-    std::uint64_t ahead_ = 0;  // bytes from next_ to copied_
-  };
-
   /// The bytes of a region that must be in device memory for work that names the bytes `named`.
   [[nodiscard]] static coherence::byte_range needed(const coherence::region& r, coherence::byte_range named)
       HPE_REQUIRES(r.mutex);
-  /// Whether any block of the bytes is in a state for which `is` returns true.
-  [[nodiscard]] static bool any_block(const coherence::region& r, coherence::byte_range bytes,
-                                      bool (*is)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
-  /// Whether the bytes must be copied to the host before they are evicted.
-  [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   [[nodiscard]] static std::uint64_t homes_of(std::span<const device_access> accesses);
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
   /// Makes the plan for accesses, and throws if they do not fit into their devices; see bring_in.
@@ -182,7 +143,7 @@ class residency {
   /// Maps device memory for the gaps of a plan.
   [[nodiscard]] progress fill_all(const plan& what, place allowed, const turn& mine);
   /// `ended`: the value of changes_ended_ before the search for memory for the gap began.
-  [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine,
+  [[nodiscard]] outcome make_room(eviction::supply& from, const gap& g, std::uint64_t missing, const turn& mine,
                                   std::uint64_t ended);
   /// Waits for the end of a change, unless more than `ended` changes have ended already. Returns false if no change is
   /// in progress.
@@ -198,9 +159,6 @@ class residency {
   /// Maps zero-copy memory for a gap. If the host has too little free memory, evicts other data from zero-copy memory
   /// first. Throws HPE_ERROR_OUT_OF_MEMORY.
   void fill_with_zero_copy(const gap& g, std::uint64_t now);
-  /// Evicts at least `bytes` bytes from zero-copy memory of a device, or fewer; nothing that the work with the time
-  /// `now` uses. Returns how many bytes it evicted. The caller must have its turn on the device.
-  std::uint64_t free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes);
   /// Adds the mapped piece of a gap to the region, and uploads into it. If that fails, unmaps the piece.
   void add_piece(coherence::region& r, const gap& g, std::uint64_t now, device::backing_kind where)
       HPE_REQUIRES(r.mutex);
@@ -215,21 +173,6 @@ class residency {
   [[nodiscard]] static bool in_file_only(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   /// Uploads bytes that the work needs and whose only copy is in the spill file.
   void upload_from_file(const device_access& access);
-  /// Queues the copy of a piece to the host, unless an earlier copy is still valid. Returns false if the host's pages
-  /// are not in memory; the caller must then call host_memory::bring.
-  bool copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
-  /// Waits for the users of a piece and for the piece's copy to the host, and frees the piece's memory. Returns the
-  /// number of freed bytes.
-  std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
-  std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
-  void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
-  /// Returns pieces of the device that can be evicted, in the order of their eviction: about 2 * (`wanted` + `spare`)
-  /// bytes in all, or fewer if the device has fewer. The first `wanted` bytes are to be evicted now, and the next
-  /// `spare` bytes are to be copied to the host.
-  [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
-                                                  std::uint64_t spare) const;
-  /// Returns all pieces of the device that can be evicted. Sets has_cycle to whether the device's work repeats itself.
-  [[nodiscard]] std::vector<candidate> all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const;
   [[nodiscard]] resources with() { return {devices_, engine_, views_, *this, host_}; }
 
   device::device_set& devices_;
@@ -239,16 +182,12 @@ class residency {
   host_memory& host_;
   sharing& sharing_;
   counters& count_;
+  eviction eviction_;
   std::atomic<std::uint64_t> changes_begun_{0};
   std::atomic<std::uint64_t> changes_ended_{0};
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
-  struct recent_work {
-    hpe::mutex mutex;  // taken after mutexes of regions
-    use_cycle steps HPE_GUARDED_BY(mutex);
-  };
-  std::vector<std::unique_ptr<recent_work>> recent_;  // by device
-  std::vector<std::unique_ptr<mutex>> turns_;         // by device; taken in ascending order, before mutexes of regions
+  std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
   std::atomic<bool> ending_{false};
   std::vector<std::thread> servers_;  // serve other processes; one thread for each shared device
 };

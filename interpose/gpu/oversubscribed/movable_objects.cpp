@@ -54,6 +54,11 @@ std::vector<movable_object> movable_objects::find_all(const std::vector<CUdevice
   return result;
 }
 
+void movable_objects::add_textures(movable_use& use) const {
+  if (!any_for_every_launch()) return;
+  for (const movable_object& texture : find_all({})) use.add(texture, HPE_IN);
+}
+
 std::vector<movable_object> movable_objects::on(unsigned device) const {
   std::vector<movable_object> result;
   const shared_lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "hpe/hpe.h"
 #include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
@@ -20,6 +21,18 @@ struct movable_object {
   bool for_every_launch = false;  ///< kernels may use the object although no parameter contains its address
 };
 
+/// The hpe memory that a piece of device work uses.
+struct movable_use {
+  bool everything = false;  ///< the work may use any hpe memory that the device can access; `accesses` is ignored
+  std::vector<hpeAccess> accesses;
+  bool zero_copy = false;  ///< data that does not fit into device memory may be in zero-copy memory (work::residency)
+  [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
+  void add(const movable_object& object, hpeAccessMode mode) {
+    auto* const base = reinterpret_cast<void*>(object.base);  // NOLINT(performance-no-int-to-ptr)
+    accesses.push_back({base, object.bytes, mode});
+  }
+};
+
 /// The table of the program's allocations that are hpe memory. Thread-safe.
 class movable_objects {
   using map = std::map<CUdeviceptr, movable_object>;
@@ -31,8 +44,6 @@ class movable_objects {
   [[nodiscard]] removed remove(CUdeviceptr base);
   void put_back(removed&& object) noexcept;
 
-  /// Whether there may be an object that every launch may use. Costs one load.
-  [[nodiscard]] bool any_for_every_launch() const noexcept { return for_every_launch_.load(std::memory_order_acquire); }
   /// Returns the object that contains the byte at an address; nullopt if no object does.
   [[nodiscard]] std::optional<movable_object> find(CUdeviceptr address) const;
   /// Returns the objects that contain one of the addresses and the objects that every launch may use, each object once.
@@ -40,11 +51,15 @@ class movable_objects {
   [[nodiscard]] std::vector<movable_object> on(unsigned device) const;
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;
 
+  /// Adds the objects that every launch may use, which launches only read: textures over linear memory.
+  void add_textures(movable_use& use) const;
   /// Records that every launch may use the object that contains an address. Has no effect if no object contains the
   /// address.
   void use_in_every_launch(CUdeviceptr address);
 
  private:
+  /// Whether there may be an object that every launch may use. Costs one load.
+  [[nodiscard]] bool any_for_every_launch() const noexcept { return for_every_launch_.load(std::memory_order_acquire); }
   [[nodiscard]] static map::const_iterator at(const map& objects, CUdeviceptr address);
 
   mutable shared_mutex mutex_;

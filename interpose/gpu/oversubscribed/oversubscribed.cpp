@@ -270,11 +270,6 @@ movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>
 
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 
-void oversubscribed::add_textures(movable_use& use) const {
-  if (!objects_.any_for_every_launch()) return;
-  for (const movable_object& texture : objects_.find_all({})) use.add(texture, HPE_IN);
-}
-
 movable_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
   movable_use result;
   for (const accessed_range& each : ranges)

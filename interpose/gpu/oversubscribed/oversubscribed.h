@@ -36,18 +36,6 @@ struct part_in_time;
 
 namespace hpe::cuda_hooks {
 
-/// The hpe memory that a piece of device work uses.
-struct movable_use {
-  bool everything = false;  ///< the work may use any hpe memory that the device can access; `accesses` is ignored
-  std::vector<hpeAccess> accesses;
-  bool zero_copy = false;  ///< data that does not fit into device memory may be in zero-copy memory (work::residency)
-  [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
-  void add(const movable_object& object, hpeAccessMode mode) {
-    auto* const base = reinterpret_cast<void*>(object.base);  // NOLINT(performance-no-int-to-ptr)
-    accesses.push_back({base, object.bytes, mode});
-  }
-};
-
 /// Lets an unmodified CUDA program allocate more memory than its GPUs have (hpe run --oversubscribe), memory on several
 /// GPUs (--spread), or both. The program's large allocations are hpe memory. The first of them, or --spread, starts
 /// hpe's runtime. For each piece of device work that uses hpe memory, hpe moves the data into device memory and makes
@@ -113,8 +101,6 @@ class oversubscribed {
     hpeAccessMode mode = HPE_INOUT;
   };
   [[nodiscard]] movable_use use_of(std::span<const accessed_range> ranges) const;
-  /// Adds the textures over linear memory, which every launch may read, although no parameter points to them.
-  void add_textures(movable_use& use) const;
   /// Whether an address is in the address space of hpe memory, perhaps outside every allocation.
   [[nodiscard]] bool may_own(CUdeviceptr address) const;
   /// Whether the allocations of a device have exceeded the memory that hpe may use on it. Costs one load.

@@ -66,7 +66,7 @@ std::optional<movable_use> part_launches::find_use(const spread_launch& what) {
     else if (memory_.may_own(address))
       return std::nullopt;
   }
-  memory_.add_textures(result);
+  memory_.objects().add_textures(result);
   return result;
 }
 

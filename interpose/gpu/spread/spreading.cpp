@@ -133,7 +133,7 @@ void spreading::describe_uses(const spread_launch& what, decided& how) const {
                                  : std::nullopt);
     return;
   }
-  memory_.add_textures(how.use);
+  memory_.objects().add_textures(how.use);
 }
 
 std::string spreading::find_arrays(decided& how, driver_arrays& others) {

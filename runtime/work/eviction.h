@@ -1,0 +1,101 @@
+#pragma once
+
+/// Evicts data from device memory. Before a piece of a region loses its memory, the bytes whose only valid copy is on
+/// the device are copied to the shadow, and the piece's blocks change to state host
+/// (coherence::block_event::brought_to_host), as if the host had written them.
+///
+/// If the work of the device repeats itself (use_cycle), hpe evicts the data whose next use is furthest away, otherwise
+/// the least recently used data.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/base/counters.h"
+#include "runtime/coherence/region_table.h"
+#include "runtime/work/block_copies.h"
+#include "runtime/work/sharing.h"
+#include "runtime/work/use_cycle.h"
+
+namespace hpe::work {
+
+/// Thread-safe. Only the thread that has the turn on a device (residency::turn) evicts data from it.
+class eviction {
+  struct candidate {
+    coherence::region* region;
+    coherence::byte_range range;
+    std::uint64_t used;  // resident_piece::used
+    std::uint64_t age;   // of two pieces, the piece with the larger age should be evicted first
+  };
+
+ public:
+  eviction(const resources& with, coherence::region_table& regions, sharing& others, counters& count);
+
+  /// Records the data that a piece of work is about to use. The caller holds the mutexes of the regions.
+  void note_step(std::span<const device_access> accesses) noexcept;
+
+  /// The pieces of a device that can be evicted, in the order in which supply evicts them.
+  class supply {
+   public:
+    /// `now`: the time of the work that needs memory; pieces with this time stay. `wanted`: the bytes that it needs.
+    supply(eviction& of, unsigned home, std::uint64_t now, std::uint64_t wanted)
+        : of_(of), home_(home), now_(now), wanted_(wanted) {}
+
+    /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
+    std::uint64_t free(std::uint64_t bytes);
+
+   private:
+    /// How many bytes more than wanted_ are copied to the host before their memory is needed.
+    [[nodiscard]] std::uint64_t spare() const;
+    void copy_ahead();
+
+    eviction& of_;
+    const unsigned home_;
+    const std::uint64_t now_;
+    std::uint64_t wanted_;  // bytes that the work still needs
+    std::vector<candidate> order_;
+    std::size_t next_ = 0;     // the next piece to evict
+    std::size_t copied_ = 0;   // the first piece whose copy to the host is not queued yet
+    std::uint64_t ahead_ = 0;  // bytes from next_ to copied_
+  };
+
+  /// Waits for the users of a piece and for the piece's copy to the host, and frees the piece's memory. Returns the
+  /// number of freed bytes.
+  std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
+  /// Evicts at least `bytes` bytes from zero-copy memory of a device, or fewer; nothing that the work with the time
+  /// `now` uses. Returns how many bytes it evicted.
+  std::uint64_t free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes);
+
+  /// Whether any block of the bytes is in a state for which `is` returns true.
+  [[nodiscard]] static bool any_block(const coherence::region& r, coherence::byte_range bytes,
+                                      bool (*is)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
+
+ private:
+  /// Whether the bytes must be copied to the host before they are evicted.
+  [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
+  /// Queues the copy of a piece to the host, unless an earlier copy is still valid. Returns false if the host's pages
+  /// are not in memory; the caller must then call host_memory::bring.
+  bool copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
+  void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  /// Returns pieces of the device that can be evicted, in the order of their eviction: about 2 * (`wanted` + `spare`)
+  /// bytes in all, or fewer if the device has fewer. The first `wanted` bytes are to be evicted now, and the next
+  /// `spare` bytes are to be copied to the host.
+  [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
+                                                  std::uint64_t spare) const;
+  /// Returns all pieces of the device that can be evicted. Sets has_cycle to whether the device's work repeats itself.
+  [[nodiscard]] std::vector<candidate> all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const;
+
+  const resources with_;
+  coherence::region_table& regions_;
+  sharing& sharing_;
+  counters& count_;
+  struct recent_work {
+    hpe::mutex mutex;  // taken after mutexes of regions
+    use_cycle steps HPE_GUARDED_BY(mutex);
+  };
+  std::vector<std::unique_ptr<recent_work>> recent_;  // by device
+};
+
+}  // namespace hpe::work
