@@ -5,41 +5,6 @@
 
 namespace hpe::interpose::mpi {
 
-namespace {
-
-// `count`: how many stretches, from the first one on, have equal widths and equal distances. `pitch`: this distance.
-struct run_of_rows {
-  std::size_t count;
-  MPI_Aint pitch;
-};
-
-run_of_rows first_rows(const std::vector<stretch>& all) {
-  if (all.size() == 1) return {1, 0};
-  const MPI_Aint pitch = all[1].offset - all[0].offset;
-  std::size_t n = 1;
-  while (n < all.size() && all[n].bytes == all[0].bytes && all[n].offset - all[n - 1].offset == pitch) ++n;
-  return {n, pitch};
-}
-
-std::optional<placed_box> find_rows(const std::vector<stretch>& all) {
-  if (all.empty()) return std::nullopt;
-  const auto [count, pitch] = first_rows(all);
-  const std::size_t width = all[0].bytes;
-  placed_box result{all[0].offset, {{width, count, all.size() / count}, {static_cast<std::size_t>(pitch), 0}}};
-  if (all.size() % count != 0 || (count > 1 && pitch < static_cast<MPI_Aint>(width))) return std::nullopt;
-  if (result.shape.extent.planes == 1) return result;
-  const MPI_Aint plane = all[count].offset - all[0].offset;
-  result.shape.strides.plane = static_cast<std::size_t>(plane);
-  if (count == 1 || plane < static_cast<MPI_Aint>(width)) return std::nullopt;
-  for (std::size_t i = count; i < all.size(); ++i)
-    if (all[i].bytes != width || all[i].offset - all[i - count].offset != plane) return std::nullopt;
-  return result;
-}
-
-}  // namespace
-
-type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(all)), rows_(find_rows(*this)) {}
-
 std::optional<placed_box> layout::rows() const {
   if (parts_.size() != 1) return std::nullopt;
   const layout_part& all = parts_[0];
@@ -80,15 +45,6 @@ std::optional<layout::elements_of_type> layout::scattered() const {
 void layout::cover(MPI_Aint begin, MPI_Aint end) {
   begin_ = size_ == 0 ? begin : std::min(begin_, begin);
   end_ = size_ == 0 ? end : std::max(end_, end);
-}
-
-type_measures measures_of(MPI_Datatype type) {
-  type_measures result;
-  MPI_Count lower = 0;
-  HPE_REAL(Type_size_x)(type, &result.size);
-  HPE_REAL(Type_get_extent_x)(type, &lower, &result.extent);
-  HPE_REAL(Type_get_true_extent_x)(type, &result.true_lower, &result.true_extent);
-  return result;
 }
 
 void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {

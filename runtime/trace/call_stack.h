@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
-#include <string>
 
 /// The functions of libhpe-stacks.so, which takes stacks with libunwind and finds source lines with elfutils. The
 /// library is loaded with dlopen. So a process loads libunwind and elfutils only when hpe profiles it or looks up a
@@ -41,13 +39,5 @@ struct call_stack {
 /// Loads libhpe-stacks.so and returns its function hpe_source_line; nullptr if the library is not installed. Must not
 /// be called in signal handlers.
 [[nodiscard]] decltype(&hpe_source_line) source_line_function();
-
-/// Returns the place in the program to which a call stack belongs: the Python line if the stack has one; otherwise
-/// "file:line" of the innermost frame with debug information; otherwise the innermost function of the program;
-/// "somewhere" if there is none. `stack` begins with the innermost frame. Frames of hpe, CUDA and the C library are
-/// skipped. Loads libhpe-stacks.so, which reads debug information. Must not be called in signal handlers.
-[[nodiscard]] std::string location_of(std::span<void* const> stack);
-/// Returns location_of() for the stack of the calling thread.
-[[nodiscard]] std::string location_of_caller();
 
 }  // namespace hpe::trace

@@ -1,3 +1,5 @@
+#include "runtime/trace/location.h"
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 

@@ -26,6 +26,7 @@
 #include "runtime/os/thread.h"
 #include "runtime/trace/call_sites.h"
 #include "runtime/trace/call_stack.h"
+#include "runtime/trace/location.h"
 
 namespace hpe::trace {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/log.h"
-#include "runtime/trace/call_stack.h"
+#include "runtime/trace/location.h"
 
 namespace hpe::cuda_hooks {
 
