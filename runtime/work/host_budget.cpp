@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -16,6 +17,9 @@ namespace {
 // read and copy.
 constexpr std::uint64_t part_free = 8;
 constexpr std::uint64_t most_free = std::uint64_t{256} << 20;
+constexpr std::string_view nothing_moves =
+    "all of it is host memory (hpeMallocHost), or data of allocations that hpe moves only as a whole for lack of "
+    "mappings";
 constexpr std::chrono::milliseconds until_memory_may_be_unused{1};
 constexpr std::chrono::milliseconds until_a_look_ahead{20};
 
@@ -56,13 +60,11 @@ void host_budget::keep_room(const std::function<room_made(std::uint64_t)>& make_
     const std::uint64_t bytes = shortage();
     search_ = search::running;
     lock.unlock();
-    const room_made made = make_room(bytes);
+    room_made made = make_room(bytes);
     lock.lock();
     if (made.freed == 0 && search_ == search::running && kept_ + made.stuck == taken_) {
       search_ = search::all_stuck;
-      why_all_stuck_ = made.why.empty() ? "all of it is host memory (hpeMallocHost), or data of allocations that hpe "
-                                          "moves only as a whole for lack of mappings"
-                                        : made.why;
+      why_all_stuck_ = std::move(made.why);
       changed_.notify_all();
       continue;
     }
@@ -102,7 +104,7 @@ void host_budget::reserve(std::uint64_t bytes, bool beyond) {
   if (!fit) {
     const std::string sentence = fmt::format(
         "{} more bytes of host memory are needed, {} of {} (HPE_HOST_MEMORY) are taken, and no data can make room: {}",
-        bytes, taken_, limit_, why_all_stuck_);
+        bytes, taken_, limit_, why_all_stuck_.empty() ? nothing_moves : std::string_view(why_all_stuck_));
     if (!beyond) HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}", sentence);
     if (!std::exchange(warned_, true))
       log(log_level::warn, "{}; from now on, memory that CPU code touches exceeds the limit", sentence);

@@ -66,7 +66,7 @@ class host_budget {
   std::uint64_t asked_ HPE_GUARDED_BY(mutex_) = 0;
   std::uint64_t served_ HPE_GUARDED_BY(mutex_) = 0;
   search search_ HPE_GUARDED_BY(mutex_) = search::wanted;
-  std::string why_all_stuck_ HPE_GUARDED_BY(mutex_);
+  std::string why_all_stuck_ HPE_GUARDED_BY(mutex_);  // empty: no memory can ever be given up
   bool warned_ HPE_GUARDED_BY(mutex_) = false;
   condition_variable changed_;   // signals changes of taken_, served_ and search_
   condition_variable for_room_;  // signals that the thread that makes room has work

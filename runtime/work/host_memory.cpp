@@ -1,6 +1,8 @@
 #include "runtime/work/host_memory.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -31,6 +33,14 @@ namespace {
 constexpr std::uint64_t cost_of_written = 8;
 // The number of granules that are read ahead if CPU code reads one granule after the other.
 constexpr std::uint64_t granules_ahead = 2;
+
+std::string message_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
 
 bool only_on_host(block_state s) noexcept { return s == block_state::host; }
 
@@ -475,21 +485,25 @@ void host_memory::read_for_lanes() {
 
 void host_memory::fulfil(const wish& what) {
   region& r = regions_.at(what.region);
-  std::string failure;
+  std::exception_ptr failure;
   try {
     bring_granule(r, what.granule, nullptr, true);
-  } catch (const std::exception& e) {
-    failure = e.what();
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   }
   const lock_guard lock(r.mutex);
   r.mutex.assert_held();
   if (!r.alive || what.granule >= r.on_host.size()) return;
   host_granule& g = r.on_host[what.granule];
   g.asked_for = false;
-  g.failed = !failure.empty();
+  g.failed = failure != nullptr;
   if (!g.failed) return;
-  const lock_guard own(mutex_);
-  failures_[{what.region, what.granule}] = failure;
+  try {
+    const lock_guard own(mutex_);
+    failures_[{what.region, what.granule}] = message_of(failure);
+  } catch (const std::bad_alloc&) {
+    // ask_for() then throws without the reason.
+  }
 }
 
 void host_memory::bring_ahead(const wish& what) {

@@ -40,30 +40,25 @@ submission::submission(const resources& with, std::vector<device_access> accesse
   residency::turn taking_memory;
   const auto allowed = what == memory::needed ? residency::place::device_memory : residency::place::zero_copy_too;
   while (what != memory::as_it_is && !with_.room.has(accesses_, allowed)) {
-    unlock_regions();
+    locks_.unlock();
     with_.room.bring_in(accesses_, allowed, taking_memory);
     lock_and_prepare(prepare);
   }
-  try {
-    if (what == memory::as_it_is) keep_resident_parts();
-    for (const device_access& access : accesses_) release(access);
-  } catch (...) {
-    unlock_regions();
-    throw;
-  }
+  if (what == memory::as_it_is) keep_resident_parts();
+  for (const device_access& access : accesses_) release(access);
 }
 
-submission::~submission() { unlock_regions(); }
-
 void submission::lock_and_prepare(const preparation& prepare) {
-  lock_regions();
-  try {
-    if (prepare)
-      for (const device_access& access : accesses_) prepare(access);
-  } catch (...) {
-    unlock_regions();
-    throw;
-  }
+  locks_.lock(accesses_);
+  // If the program's threads are not synchronised, the object may have been reused for another region.
+  const auto gone = [](const device_access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
+    return !a.region->alive || a.range.end > a.region->layout.extent;
+  };
+  std::erase_if(accesses_, [&](const device_access& a) { return a.if_alive && gone(a); });
+  HPE_REQUIRE(std::none_of(accesses_.begin(), accesses_.end(), gone), HPE_ERROR_NOT_A_REGION,
+              "an allocation that was to be used was freed by another thread just now");
+  if (prepare)
+    for (const device_access& access : accesses_) prepare(access);
 }
 
 void submission::keep_resident_parts() {
@@ -86,24 +81,16 @@ void submission::keep_resident_parts() {
   accesses_ = std::move(parts);
 }
 
-void submission::lock_regions() {
-  regions_.reserve(accesses_.size());
-  for (const device_access& access : accesses_)
-    if (regions_.empty() || regions_.back() != access.region) regions_.push_back(access.region);
-  for (region* r : regions_) r->mutex.lock();
-  // If the program's threads are not synchronised, the object may have been reused for another region.
-  const auto gone = [](const device_access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
-    return !a.region->alive || a.range.end > a.region->layout.extent;
-  };
-  std::erase_if(accesses_, [&](const device_access& a) { return a.if_alive && gone(a); });
-  if (std::none_of(accesses_.begin(), accesses_.end(), gone)) return;
-  unlock_regions();
-  HPE_THROW(HPE_ERROR_NOT_A_REGION, "an allocation that was to be used was freed by another thread just now");
+void submission::region_locks::lock(std::span<const device_access> accesses) {
+  locked_.reserve(accesses.size());
+  for (const device_access& access : accesses)
+    if (locked_.empty() || locked_.back() != access.region) locked_.push_back(access.region);
+  for (region* r : locked_) r->mutex.lock();
 }
 
-void submission::unlock_regions() noexcept {
-  for (region* r : regions_) r->mutex.unlock();
-  regions_.clear();
+void submission::region_locks::unlock() noexcept {
+  for (region* r : locked_) r->mutex.unlock();
+  locked_.clear();
 }
 
 void submission::release(const device_access& access) {

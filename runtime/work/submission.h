@@ -42,7 +42,6 @@ class submission {
   /// uploads.
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
              memory what = memory::needed);
-  ~submission();
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;
 
@@ -117,9 +116,23 @@ class submission {
     coherence::block_event event;
   };
 
-  // The thread safety analysis cannot follow locks in a container.
-  void lock_regions() HPE_NO_THREAD_SAFETY_ANALYSIS;
-  void unlock_regions() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+  /// Locks of regions. The destructor unlocks them, also if the constructor of the submission throws. The thread safety
+  /// analysis cannot follow locks in a container.
+  class region_locks {
+   public:
+    region_locks() = default;
+    region_locks(const region_locks&) = delete;
+    region_locks& operator=(const region_locks&) = delete;
+    ~region_locks() { unlock(); }
+
+    /// Locks the regions of the accesses, which are ordered by the regions' numbers.
+    void lock(std::span<const device_access> accesses) HPE_NO_THREAD_SAFETY_ANALYSIS;
+    void unlock() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+
+   private:
+    std::vector<coherence::region*> locked_;
+  };
+
   void lock_and_prepare(const preparation& prepare);
   /// Replaces each access by its parts that are in device memory. If an access has other parts, closes the views of all
   /// its blocks.
@@ -129,8 +142,8 @@ class submission {
   void queued(std::span<const device_access> part, std::span<const timepoint> points) noexcept;
 
   const resources with_;
-  std::vector<device_access> accesses_;      // ordered by region, pure writes last
-  std::vector<coherence::region*> regions_;  // the locked regions, in ascending order of their numbers
+  region_locks locks_;
+  std::vector<device_access> accesses_;  // ordered by region, pure writes last
   std::vector<pending_change> pending_;
   std::vector<timepoint> uploads_;
 };

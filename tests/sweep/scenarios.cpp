@@ -334,7 +334,7 @@ std::span<const scenario> scenarios() {
         {"prefetches", "soft:2", {}, prefetches},
         {"spilled",
          "soft:2",
-         {{"HPE_HOST_MEMORY", "16M"}, {"HPE_SPILL", "/tmp"}, {"HPE_ROLLING_WINDOW", "0"}},
+         {{"HPE_HOST_MEMORY", "16M"}, {"HPE_SPILL", "/dev/shm"}, {"HPE_ROLLING_WINDOW", "0"}},
          spilled},
         {"ptx", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}}, ptx},
     };
