@@ -10,11 +10,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/granule.h"
 #include "runtime/core/runtime.h"
+#include "tests/operator_new.h"
 
 namespace {
 
@@ -22,6 +24,23 @@ namespace {
 std::atomic<bool> reads_meet{false};
 std::atomic<int> reads_under_way{0};
 std::atomic<int> most_reads{0};
+
+}  // namespace
+
+namespace {
+
+thread_local unsigned calls_left = 0;  // until a call of operator new of this thread throws; 0: no call throws
+thread_local bool has_thrown = false;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (calls_left != 0 && --calls_left == 0) {
+    has_thrown = true;
+    throw std::bad_alloc();
+  }
+  return allocate_by_malloc(bytes, alignment);
+}
+
+void release(void* p) noexcept { std::free(p); }
 
 }  // namespace
 
@@ -102,6 +121,37 @@ TEST_F(spilling, threads_find_what_they_wrote) {
   EXPECT_EQ(wrong_.load(), 0);
   EXPECT_GT(runtime_->count().bytes_spilled.load(), 0);
   EXPECT_GT(runtime_->count().bytes_unspilled.load(), 0);
+  runtime_->memory().free(data);
+}
+
+// Each allocation of a fill fails once. The fill changes a part of a block whose other bytes are in the file. If a
+// failed fill left a region locked, the next fill would wait forever.
+TEST_F(spilling, a_fill_that_fails_for_lack_of_memory_changes_nothing) {
+  constexpr std::size_t bytes = 4096, granules = 40;
+  std::byte* const data = runtime_->memory().allocate(granules * granule_size, 0);
+  std::vector<std::byte> buffer(granule_size, std::byte{7});
+  for (std::size_t g = 0; g < granules; ++g)
+    runtime_->copies().copy(data + g * granule_size, buffer.data(), granule_size);
+  unsigned failures = 0;
+  bool fired = true;
+  for (unsigned k = 1; fired; ++k) {
+    std::byte* const place = data + k * 7 % granules * granule_size + k * bytes;
+    calls_left = k;
+    has_thrown = false;
+    try {
+      runtime_->copies().fill(place, 1, bytes);
+    } catch (const std::exception&) {
+      ++failures;
+    }
+    calls_left = 0;
+    fired = has_thrown;
+    runtime_->copies().fill(place, 2, bytes);
+    runtime_->copies().copy(buffer.data(), place - bytes, 3 * bytes);
+    for (std::size_t at = 0; at < 3 * bytes; ++at)
+      ASSERT_EQ(buffer[at], at < bytes || at >= 2 * bytes ? std::byte{7} : std::byte{2})
+          << "call " << k << ", byte " << at;
+  }
+  EXPECT_GT(failures, 3U);
   runtime_->memory().free(data);
 }
 
