@@ -35,9 +35,14 @@ std::string service::words_for_touch(const void* of, std::uint64_t address, std:
   if (entry.region != 0) {
     coherence::region& r = env.regions.at(entry.region);
     if (r.mutex.try_lock()) {  // the thread that holds the mutex may be the thread that stalls
-      if (r.alive && r.contains(at)) {
-        const std::uint64_t block = r.block_of(r.offset_of(at));
-        r.order.before_write(r.bytes_of({block, block + 1}), users);
+      try {
+        if (r.alive && r.contains(at)) {
+          const std::uint64_t block = r.block_of(r.offset_of(at));
+          r.order.before_write(r.bytes_of({block, block + 1}), users);
+        }
+      } catch (...) {
+        r.mutex.unlock();
+        throw;
       }
       r.mutex.unlock();
     }

@@ -100,7 +100,10 @@ void residency::turn::begin(residency& at, std::uint64_t devices, std::uint64_t 
   // give_back() also locks turns_.
   const auto began = std::chrono::steady_clock::now();
   for (unsigned d = 0; d < at.turns_.size(); ++d)
-    if ((contended >> d & 1) != 0) of_process_[d] = at.devices_.at(d).share()->enter();
+    if ((contended >> d & 1) != 0) {
+      std::uint64_t& number = of_process_[d];  // exists before the turn begins, so that end() always ends the turn
+      number = at.devices_.at(d).share()->enter();
+    }
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began;
   if (contended != 0) counters::add(at.count_.turn_wait_ns, static_cast<std::uint64_t>(waited.count()));
   for (unsigned d = 0; d < at.turns_.size(); ++d)
