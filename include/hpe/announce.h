@@ -29,6 +29,16 @@ typedef struct hpeAnnouncement_st* hpeAnnouncement;
  * HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAccess* accesses, size_t count);
 
+/* Announces work that the program queues right after the call, on any stream of the device that has the bytes: for
+ * libraries and kernels that hpe does not see. Like hpeAnnounce without homes, but the call first makes the bytes valid
+ * in device memory, and returns when hpe's earlier work on them has finished. So the work needs no order with hpe's
+ * work, and no function is called back under a lock of hpe. The program ends the announcement when the work has
+ * finished, for example by a host function of the stream: cuLaunchHostFunc(stream, (CUhostFn)hpeAnnouncedEnd,
+ * announcement). Until then, the thread that acquired the bytes must not touch them in CPU code or pass them to calls
+ * of hpe, unless another thread ends the announcement. hpe does not order the work of two announcements. Errors: as for
+ * hpeAnnounce; HPE_ERROR_OUT_OF_MEMORY if the bytes do not fit into device memory at once. */
+HPE_API hpeStatus hpeAcquire(hpeAnnouncement* announcement, const hpeAccess* accesses, size_t count);
+
 /* Tells hpe that the calling thread does the work from now until hpeAnnouncedEnd. Everything on which the work depends
  * must have finished, because until hpeAnnouncedEnd the thread's accesses wait for no announcement. Profiles attribute
  * the work to the place in the program that announced the work. Until hpeAnnouncedEnd, other threads can also access

@@ -16,6 +16,14 @@ hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAc
   });
 }
 
+hpeStatus hpeAcquire(hpeAnnouncement* announcement, const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAcquire: the pointer for the handle is null");
+    const auto named = hpe::core::require_accesses("work is announced", accesses, count);
+    *announcement = runtime::instance().announced_work().acquire(named).release();
+  });
+}
+
 hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement) {
   return guarded([&] {
     HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedBegin: the announcement is null");

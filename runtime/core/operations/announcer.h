@@ -24,12 +24,18 @@ class announcer {
       : with_(with), space_(space), regions_(regions), announced_(announced), faults_(faults), memory_(memory) {}
 
   [[nodiscard]] std::unique_ptr<hpeAnnouncement_st> announce(std::uint64_t homes, std::span<const hpeAccess> accesses);
+  /// See hpeAcquire.
+  [[nodiscard]] std::unique_ptr<hpeAnnouncement_st> acquire(std::span<const hpeAccess> accesses);
   void begin(hpeAnnouncement_st& work) const;
   void end(const hpeAnnouncement_st& work) const;
 
  private:
   using announced_use = coherence::announcements::announced_use;
 
+  /// Announces the uses, calls prepare(), and takes the announcement back if prepare() throws.
+  template <class Prepare>
+  [[nodiscard]] std::unique_ptr<hpeAnnouncement_st> record(std::uint64_t homes, std::vector<announced_use> uses,
+                                                           const Prepare& prepare) const;
   [[nodiscard]] std::vector<announced_use> resolve(std::span<const hpeAccess> accesses) const;
   /// Queues uploads of the bytes that the host has written and closes the views, for all memory with these homes and
   /// for the memory of `uses`.

@@ -46,6 +46,18 @@ std::optional<cudart_allocation> memory_table::find(const void* address) const {
   return found->second;
 }
 
+std::optional<cudart_allocation> memory_table::find_also_of_hpe(const void* address) const {
+  if (auto found = find(address)) return found;
+  hpePointerInfo info{};
+  if (::hpeGetPointerInfo(address, &info) != HPE_SUCCESS || info.kind == HPE_MEMORY_ORDINARY) return std::nullopt;
+  const bool on_host = info.kind == HPE_MEMORY_HOST;
+  return cudart_allocation{.base = info.base,
+                           .size = info.size,
+                           .kind = on_host ? allocation_kind::host : allocation_kind::managed,
+                           .device = on_host ? 0 : info.device,
+                           .device_base = info.base};
+}
+
 bool memory_table::is_empty() const {
   const std::shared_lock lock(mutex_);
   return std::none_of(allocations_.begin(), allocations_.end(),
