@@ -340,6 +340,12 @@ HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argu
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
 
+/* Waits until all work that uses the bytes has finished: queued launches and copies, and announced work
+ * (<hpe/announce.h>). size 0 means all bytes up to the end of the allocation. CPU code need not call this function,
+ * because its accesses wait; but a thread that holds a lock can release the lock for the wait. Does not report failures
+ * of the work. Errors: HPE_ERROR_NOT_A_REGION. */
+HPE_API hpeStatus hpeWait(const void* pointer, size_t size);
+
 /* ---- options ---------------------------------------------------------------------------------- */
 
 /* An option that users set as an environment variable. Programs iterate over an array of this struct, so no later

@@ -183,10 +183,28 @@ TEST_F(Announce, AcquiredBytesAreOnTheDeviceAndEarlierWorkHasFinished) {
     EXPECT_EQ(other_[7], 13U);
     EXPECT_TRUE(ended);
   });
+  std::thread waiter([&] {
+    EXPECT_EQ(hpeWait(it_.data() + 5, 0), HPE_SUCCESS) << hpeGetLastErrorMessage();
+    EXPECT_TRUE(ended);
+  });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ended = true;
   EXPECT_EQ(hpeAnnouncedEnd(announced), HPE_SUCCESS);
   toucher.join();
+  waiter.join();
+}
+
+TEST_F(Announce, AWaitIsForOneRange) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [&] { return std::chrono::steady_clock::now() - begin; };
+  hpe::launch(test_kernel().increment, hpe::grid(1), {other_.data(), count, 5, 50000}, hpe::inout(other_));
+  EXPECT_EQ(hpeWait(it_.data(), 4), HPE_SUCCESS);
+  EXPECT_LT(passed(), std::chrono::milliseconds(50));
+  EXPECT_EQ(hpeWait(other_.data(), 4), HPE_SUCCESS);
+  EXPECT_GE(passed(), std::chrono::milliseconds(50));
+  EXPECT_EQ(hpeWait(it_.data(), count * sizeof(std::uint32_t) + 1), HPE_ERROR_NOT_A_REGION);
+  EXPECT_EQ(hpeWait(&begin, 4), HPE_ERROR_NOT_A_REGION);
+  EXPECT_EQ(hpeWait(nullptr, 0), HPE_ERROR_NOT_A_REGION);
 }
 
 TEST_F(Announce, MistakesAreTold) {

@@ -152,6 +152,7 @@ class Arrays(unittest.TestCase):
             (MemoryError, "bytes were asked for", lambda: hpe.empty(1 << 50)),
             (ValueError, "advice must be", lambda: hpe.advise(hpe.zeros(2), "quick")),
             (hpe.Error, "no device 99", lambda: hpe.synchronize(99)),
+            (RuntimeError, "start the program by `hpe run --cuda soft", lambda: hpe.device_view(hpe.zeros(2))),
         ):
             with self.subTest(message), self.assertRaisesRegex(wrong, message):
                 call()

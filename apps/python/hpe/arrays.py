@@ -23,7 +23,7 @@ MOST_KEPT = 4 << 20  # bytes of each size, by place
 
 _kept = {}  # by place and size: a deque of addresses
 _NONE_KEPT = collections.deque()
-_changed = set()  # addresses of live memory that must not be kept, because it was advised or migrated
+_changed = set()  # addresses of live memory that must not be kept, because it was advised, migrated or lent
 os.register_at_fork(after_in_child=_kept.clear)
 
 
@@ -50,7 +50,7 @@ def _pop(addresses):
 def _forget_kept():
     for addresses in list(_kept.values()):
         while (address := _pop(addresses)) is not None:
-            releasing.later("hpeFree", address, os.getpid())
+            releasing.later(os.getpid(), "hpeFree", address)
 
 
 def _allocate_or_reclaim(size, place):
@@ -77,7 +77,7 @@ def _take(size, place):
         # A launch may have moved the memory to another device.
         if place == library.HOST or _pointer_info(address).device == place:
             return address, key
-        releasing.later("hpeFree", address, os.getpid())
+        releasing.later(os.getpid(), "hpeFree", address)
     return _allocate_or_reclaim(size, place), key
 
 
@@ -87,8 +87,10 @@ def _give_back(address, key, process):
         return  # in a child of fork
     kept = None if key is None else _kept.setdefault(key, collections.deque())
     if kept is None or address in _changed or len(kept) * key[1] >= MOST_KEPT:
-        _changed.discard(address)
-        releasing.later("hpeFree", address, process)
+        if address in _changed:
+            _changed.discard(address)
+            releasing.later(process, "hpeWait", address, 0)  # a stream may still use lent memory
+        releasing.later(process, "hpeFree", address)
     else:
         kept.append(address)
 
@@ -222,6 +224,13 @@ def bounds(array):
     return array.ctypes.data + below, above - below + array.itemsize
 
 
+def lies_in_one_allocation(array):
+    """Whether all bytes of an array lie in one allocation of hpe memory."""
+    address, size = bounds(array)
+    found = _pointer_info(address)
+    return found.base is not None and address + size <= found.base + found.size
+
+
 def prefetch(array, device):
     """Tells hpe that a device, or Python code ("host"), will soon use an array. Does not wait, and does not change results."""
     where = library.HOST if isinstance(device, str) and device == "host" else device_number(device)
@@ -230,8 +239,16 @@ def prefetch(array, device):
         library.call("hpePrefetch", address, size, where)
 
 
-def _change(array):
-    """Ensures that the memory of an array is not kept for other arrays."""
+def wait(array):
+    """Waits until all work that uses an array has finished. Programs need this only to wait without the GIL, so that other threads
+    of Python continue: an access to the array waits by itself, with the GIL. Does not report errors (see synchronize)."""
+    address, size = bounds(array)
+    if size != 0 and is_hpe(array):
+        library.call("hpeWait", address, size)
+
+
+def lend(array):
+    """Ensures that the memory of an array is not kept for other arrays, and is freed after all work that uses it."""
     if (base := _pointer_info(array.ctypes.data).base) is not None:
         _changed.add(base)
 
@@ -245,7 +262,7 @@ def advise(array, advice):
     blocks and never reads; bytes of a block that it does not write become undefined) or "read mostly" (fetch far ahead)."""
     if advice not in _ADVICE:
         raise ValueError(f"advice must be one of {', '.join(map(repr, _ADVICE))}, not {advice!r}")
-    _change(array)
+    lend(array)
     library.call("hpeAdvise", array.ctypes.data, _ADVICE[advice])
 
 
@@ -253,5 +270,5 @@ def migrate(array, device):
     """Moves the whole allocation of an array to a device. The array stays valid, at the same address. Waits for kernels that use
     the memory."""
     number = device_number(device)
-    _change(array)
+    lend(array)
     library.call("hpeMigrate", array.ctypes.data, number)

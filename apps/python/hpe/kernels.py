@@ -73,7 +73,7 @@ class _Module:
         self.handle = c_void_p()
         library.call("hpeModuleLoadPtx", byref(self.handle), (c_char_p * 1)(text), 1)
         releasing.start()
-        weakref.finalize(self, releasing.later, "hpeModuleUnload", self.handle, os.getpid()).atexit = False
+        weakref.finalize(self, releasing.later, os.getpid(), "hpeModuleUnload", self.handle).atexit = False
 
     def __deepcopy__(self, _):
         return self

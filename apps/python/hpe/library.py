@@ -79,6 +79,9 @@ ARGUMENTS = {
     "hpeAdvise": [c_void_p, c_int],
     "hpeMigrate": [c_void_p, c_int],
     "hpeGetPointerInfo": [c_void_p, POINTER(PointerInfo)],
+    "hpeWait": [c_void_p, c_size_t],
+    "hpeAcquire": [POINTER(c_void_p), POINTER(Access), c_size_t],
+    "hpeAnnouncedEnd": [c_void_p],
     "hpeSynchronize": [],
     "hpeSynchronizeDevice": [c_int],
     "hpeModuleLoadPtx": [POINTER(c_void_p), POINTER(c_char_p), c_size_t],
@@ -122,6 +125,11 @@ def call(name, *arguments):
         message = _library.hpeGetLastErrorMessage().decode()
         kind = _library.hpeStatusName(status).decode()
         raise (OutOfMemoryError if kind == "HPE_ERROR_OUT_OF_MEMORY" else Error)(kind, message)
+
+
+def address_of(name):
+    """Returns a function of hpe as a number, for callbacks."""
+    return ctypes.cast(getattr(_library, name), c_void_p)
 
 
 def whole_number(value, what, least, most):
