@@ -1,13 +1,16 @@
 """Sorts, prefix sums and Fourier transforms on devices: the library libhpe-algorithms.so, which the wheels contain."""
 
+from __future__ import annotations
+
 import ctypes
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from functools import lru_cache
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import library
-from .arrays import array, info
+from .arrays import Array, array, info
 from .devices import current_device
 from .kernels import Kernel
 
@@ -115,7 +118,7 @@ def _type_name(dtype, names, what):
     return names[name]
 
 
-def sort(a, axis=-1):
+def sort(a: ArrayLike, axis: int | None = -1) -> Array:
     """Returns a sorted copy of an array in hpe memory, like numpy.sort.
 
     a: an array of one dimension, or of any shape with axis=None, of int32, uint32, int64, uint64, float32 or float64. The sort runs
@@ -136,7 +139,7 @@ def sort(a, axis=-1):
     return result
 
 
-def cumsum(a, axis=None, dtype=None):
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
     """Returns the prefix sums of an array in hpe memory, like numpy.cumsum.
 
     axis: the last axis, or None for the sums over all elements in order. dtype: the type of the result, int32, uint32, int64,

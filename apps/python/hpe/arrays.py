@@ -1,16 +1,20 @@
 """NumPy arrays in hpe memory."""
 
+from __future__ import annotations
+
 import collections
 import ctypes
 import math
 import os
 import sys
 import weakref
+from collections.abc import Sequence
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Literal, Union
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import library, releasing
 from .devices import current_device, device_number
@@ -21,9 +25,14 @@ LEAST_KEPT = 256
 LARGEST_KEPT = 1 << 20
 MOST_KEPT = 4 << 20  # bytes of each size, by place
 
-_kept = {}  # by place and size: a deque of addresses
-_NONE_KEPT = collections.deque()
-_changed = set()  # addresses of live memory that must not be kept, because it was advised, migrated or lent
+Array = NDArray[Any]
+Shape = Union[int, Sequence[int]]
+Place = Union[int, str, None]  # a device, "host" or the thread's current device
+Distribution = Union[str, tuple[str, int], None]
+
+_kept: dict[Any, collections.deque[int]] = {}  # by place and size: a deque of addresses
+_NONE_KEPT: collections.deque[int] = collections.deque()
+_changed: set[int] = set()  # addresses of live memory that must not be kept, because it was advised, migrated or lent
 os.register_at_fork(after_in_child=_kept.clear)
 
 
@@ -113,7 +122,8 @@ def _place(device, distribution):
     raise ValueError(f'distribution must be "block", "cyclic" or ("cyclic", bytes), not {distribution!r}')
 
 
-def empty(shape, dtype=float, order="C", *, device=None, distribution=None):
+def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
+          distribution: Distribution = None) -> Array:
     """Returns a numpy.ndarray in hpe memory: the same array in Python code, and in kernels on every device.
 
     shape, dtype: as for numpy.empty. order: "C" or "F". The elements have arbitrary values.
@@ -143,7 +153,8 @@ def empty(shape, dtype=float, order="C", *, device=None, distribution=None):
     return numpy.ndarray(shape, dtype, memory, order=order)
 
 
-def zeros(shape, dtype=float, order="C", *, device=None, distribution=None):
+def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
+          distribution: Distribution = None) -> Array:
     """Like empty, but all elements are 0."""
     result = empty(shape, dtype, order, device=device, distribution=distribution)
     if result.size:
@@ -151,7 +162,8 @@ def zeros(shape, dtype=float, order="C", *, device=None, distribution=None):
     return result
 
 
-def full(shape, value, dtype=None, order="C", *, device=None, distribution=None):
+def full(shape: Shape, value: ArrayLike, dtype: DTypeLike | None = None, order: Literal["C", "F"] = "C", *, device: Place = None,
+         distribution: Distribution = None) -> Array:
     """Like empty, but all elements have the given value. dtype: default is the type of the value."""
     value = numpy.asarray(value)
     result = empty(shape, value.dtype if dtype is None else dtype, order, device=device, distribution=distribution)
@@ -159,7 +171,8 @@ def full(shape, value, dtype=None, order="C", *, device=None, distribution=None)
     return result
 
 
-def array(source, dtype=None, order="C", *, device=None, distribution=None):
+def array(source: ArrayLike, dtype: DTypeLike | None = None, order: Literal["C", "F"] = "C", *, device: Place = None,
+          distribution: Distribution = None) -> Array:
     """Returns a copy of an array, or of anything that numpy.asarray accepts, in hpe memory. Parameters: see empty."""
     source = numpy.asarray(source, dtype)
     result = empty(source.shape, source.dtype, order, device=device, distribution=distribution)
@@ -171,12 +184,12 @@ def array(source, dtype=None, order="C", *, device=None, distribution=None):
     return result
 
 
-def asarray(source, dtype=None, *, device=None, distribution=None):
+def asarray(source: ArrayLike, dtype: DTypeLike | None = None, *, device: Place = None, distribution: Distribution = None) -> Array:
     """Returns the source itself if it is an array in hpe memory with this dtype, and no device or distribution is given, else a
     copy in hpe memory (see array)."""
-    is_own = isinstance(source, numpy.ndarray) and is_hpe(source)
-    if is_own and (dtype is None or source.dtype == numpy.dtype(dtype)) and device is None and distribution is None:
-        return source
+    if isinstance(source, numpy.ndarray) and is_hpe(source) and device is None and distribution is None:
+        if dtype is None or source.dtype == numpy.dtype(dtype):
+            return source
     return array(source, dtype, device=device, distribution=distribution)
 
 
@@ -189,7 +202,7 @@ class Info:
     allocation; block: bytes in a unit of coherence."""
 
     kind: str
-    device: Optional[int]
+    device: int | None
     on_host: bool
     on_device: bool
     allocated: int
@@ -202,7 +215,7 @@ def _pointer_info(address):
     return found
 
 
-def info(array):
+def info(array: Array) -> Info:
     """Describes the memory of an array."""
     found = _pointer_info(array.ctypes.data)
     kind = ("ordinary", "device", "striped", "host")[found.kind]
@@ -210,12 +223,30 @@ def info(array):
     return Info(kind, device, bool(found.on_host), bool(found.on_device), found.size, found.block)
 
 
-def is_hpe(array):
+def describe(array: Array) -> str:
+    """Returns a sentence that says where an array lies and where its data is valid now, for example
+    "float32, shape (1000,), 4000 bytes on device 0; valid: 100 % on the host, 0 % on the device"."""
+    what = f"{array.dtype}, shape {array.shape}, {array.nbytes} bytes"
+    address, size = bounds(array)
+    if size == 0 or not is_hpe(array):
+        return f"{what} in ordinary memory"
+    block = _pointer_info(address).block
+    step = block * -(-size // (block * 1000))  # at most 1000 blocks are examined
+    found = [_pointer_info(at) for at in range(address, address + size, step)]
+    if found[0].device == library.HOST:
+        return f"{what} in host memory that devices access"
+    homes = sorted({each.device for each in found})
+    on_host, on_device = (round(100 * sum(values) / len(found)) for values in zip(*((f.on_host, f.on_device) for f in found)))
+    where = f"device {homes[0]}" if len(homes) == 1 else f"devices {', '.join(map(str, homes))}"
+    return f"{what} on {where}; valid: {on_host} % on the host, {on_device} % on the device{'s' if len(homes) > 1 else ''}"
+
+
+def is_hpe(array: Array) -> bool:
     """Whether an array lies in hpe memory. An empty array does not."""
     return array.size != 0 and info(array).kind != "ordinary"
 
 
-def bounds(array):
+def bounds(array: Array) -> tuple[int, int]:
     """Returns the address of the array's first byte, and the number of bytes up to its last one."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return array.ctypes.data, array.nbytes
@@ -224,22 +255,22 @@ def bounds(array):
     return array.ctypes.data + below, above - below + array.itemsize
 
 
-def lies_in_one_allocation(array):
+def lies_in_one_allocation(array: Array) -> bool:
     """Whether all bytes of an array lie in one allocation of hpe memory."""
     address, size = bounds(array)
     found = _pointer_info(address)
     return found.base is not None and address + size <= found.base + found.size
 
 
-def prefetch(array, device):
+def prefetch(array: Array, device: int | str) -> None:
     """Tells hpe that a device, or Python code ("host"), will soon use an array. Does not wait, and does not change results."""
-    where = library.HOST if isinstance(device, str) and device == "host" else device_number(device)
+    where = library.HOST if isinstance(device, str) and device == "host" else device_number(device)  # type: ignore[arg-type]
     address, size = bounds(array)
     if size != 0:
         library.call("hpePrefetch", address, size, where)
 
 
-def wait(array):
+def wait(array: Array) -> None:
     """Waits until all work that uses an array has finished. Programs need this only to wait without the GIL, so that other threads
     of Python continue: an access to the array waits by itself, with the GIL. Does not report errors (see synchronize)."""
     address, size = bounds(array)
@@ -247,7 +278,7 @@ def wait(array):
         library.call("hpeWait", address, size)
 
 
-def lend(array):
+def lend(array: Array) -> None:
     """Ensures that the memory of an array is not kept for other arrays, and is freed after all work that uses it."""
     if (base := _pointer_info(array.ctypes.data).base) is not None:
         _changed.add(base)
@@ -256,7 +287,7 @@ def lend(array):
 _ADVICE = {"default": 0, "lazy": 1, "rolling": 2, "write only": 3, "read mostly": 4}
 
 
-def advise(array, advice):
+def advise(array: Array, advice: str) -> None:
     """Tells hpe how Python code uses the whole allocation of an array: "default", "lazy" (upload only when a kernel needs the
     data), "rolling" (upload blocks while Python code writes others, in any order), "write only" (Python code overwrites whole
     blocks and never reads; bytes of a block that it does not write become undefined) or "read mostly" (fetch far ahead)."""
@@ -266,7 +297,7 @@ def advise(array, advice):
     library.call("hpeAdvise", array.ctypes.data, _ADVICE[advice])
 
 
-def migrate(array, device):
+def migrate(array: Array, device: int) -> None:
     """Moves the whole allocation of an array to a device. The array stays valid, at the same address. Waits for kernels that use
     the memory."""
     number = device_number(device)

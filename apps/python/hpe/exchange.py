@@ -1,13 +1,16 @@
 """Arrays that other libraries use on a device (CuPy, Numba, PyTorch), and NumPy views of the memory of these libraries."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 from ctypes import byref, c_char_p, c_int, c_int32, c_void_p, py_object, pythonapi
+from typing import Any
 
 import numpy
 
 from . import library
-from .arrays import bounds, info, lend, lies_in_one_allocation
+from .arrays import Array, bounds, info, lend, lies_in_one_allocation
 from .devices import current_device
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLPack's kinds of devices
@@ -61,7 +64,7 @@ class _Driver:
 class DeviceView:
     """An array in hpe memory as an array of a CUDA device; see device_view."""
 
-    def __init__(self, array, stream=None):
+    def __init__(self, array: Array, stream: Any = None) -> None:
         if not isinstance(array, numpy.ndarray):
             raise TypeError(f"device_view needs a NumPy array, not {type(array).__name__}")
         if array.size and info(array).kind != "device":
@@ -72,11 +75,11 @@ class DeviceView:
         if self._stream is not None and not isinstance(self._stream, int):
             raise TypeError(f"stream must be the handle of a CUDA stream or an object with __cuda_stream__, not {stream!r}")
         self._driver = _Driver()
-        self._work = None  # in a with block: the announcement of the work on the device
+        self._work: c_void_p | None = None  # in a with block: the announcement of the work on the device
         self.shape, self.dtype = array.shape, array.dtype
         self.device = self._driver.device_of(array.ctypes.data) if array.size else current_device()
 
-    def __enter__(self):
+    def __enter__(self) -> DeviceView:
         if self._work is not None:
             raise RuntimeError("this device view is in use; make another one by hpe.device_view")
         address, size = bounds(self._array)
@@ -88,9 +91,9 @@ class DeviceView:
         self._work = work
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         work, self._work = self._work, None
-        if work.value is None:
+        if work is None or work.value is None:
             return
         stream_ends = False
         try:
@@ -110,16 +113,17 @@ class DeviceView:
         return self._array
 
     @property
-    def __cuda_array_interface__(self):
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         interface = self._acquired().__array_interface__
         if not self._array.size:
             interface["data"] = 0, interface["data"][1]
         return {**interface, "stream": None}  # every stream may use the array at once
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA, self.device
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """Returns a capsule. stream: as in the Python array API; every stream may use the array at once."""
         if stream is not None and (not isinstance(stream, int) or stream < -1 or stream == 0):
             raise ValueError(f"stream must be None, -1, 1, 2 or a CUDA stream's handle, not {stream!r}")
@@ -134,7 +138,7 @@ class DeviceView:
         return capsule
 
 
-def device_view(array, *, stream=None):
+def device_view(array: Array, *, stream: Any = None) -> DeviceView:
     """Lends an array in hpe memory to libraries that use device memory, without a copy.
 
         with hpe.device_view(array) as view:
@@ -193,7 +197,7 @@ def _dlpack_view(source):
     return interface, array, kind in (CUDA, CUDA_MANAGED)
 
 
-def view(source):
+def view(source: Any) -> Array:
     """Returns a numpy.ndarray that shares the memory of an array of another library (CuPy, Numba), which must have
     __cuda_array_interface__ or __dlpack__, without a copy.
 

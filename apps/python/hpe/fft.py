@@ -7,12 +7,16 @@ Arrays of float32 or complex64 give complex64, all other types complex128. Trans
 is distributed. Raises ValueError for axes other than the last ones, and Error with status HPE_ERROR_NOT_SUPPORTED if cuFFT or FFTW is
 missing."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 
 import numpy
+from numpy.typing import ArrayLike
 
 from .algorithms import call, each_number, place_like
-from .arrays import array, empty, is_hpe
+from .arrays import Array, array, empty, is_hpe
 from .library import Error
 
 __all__ = ["fft", "fft2", "ifft", "ifft2"]
@@ -36,7 +40,7 @@ def _transform(a, lengths, axes, norm, sign):
     if shape != a.shape:
         part = tuple(slice(min(had, length)) for had, length in zip(a.shape[-dimensions:], lengths))
         padded = numpy.zeros(shape, dtype)
-        padded[(..., *part)] = a[(..., *part)]
+        padded[(...,) + part] = a[(...,) + part]
         a = padded
     ready = a.dtype == dtype and a.flags.c_contiguous and is_hpe(a)
     result = empty(shape, dtype, **place) if ready else array(a, dtype, **place)
@@ -57,22 +61,22 @@ def _transform(a, lengths, axes, norm, sign):
     return result
 
 
-def fft(a, n=None, axis=-1, norm=None):
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Returns the Fourier transform along the last axis in hpe memory, like numpy.fft.fft. n: the axis is cut, or extended by zeros,
     to this length; a new length costs a copy by Python code."""
     return _transform(a, None if n is None else (n,), (axis,), norm, -1)
 
 
-def ifft(a, n=None, axis=-1, norm=None):
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Returns the inverse transform along the last axis, like numpy.fft.ifft. Parameters: see fft."""
     return _transform(a, None if n is None else (n,), (axis,), norm, 1)
 
 
-def fft2(a, s=None, axes=(-2, -1), norm=None):
+def fft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Returns the transform along the last two axes, like numpy.fft.fft2. s: two lengths, as n of fft."""
     return _transform(a, s, axes, norm, -1)
 
 
-def ifft2(a, s=None, axes=(-2, -1), norm=None):
+def ifft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Returns the inverse transform along the last two axes, like numpy.fft.ifft2. Parameters: see fft2."""
     return _transform(a, s, axes, norm, 1)

@@ -1,19 +1,25 @@
 """Kernels in CUDA C++ or PTX that use arrays in hpe memory."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import re
 import site
 import struct
 import weakref
+from collections.abc import Iterable, Sequence
 from ctypes import byref, c_char_p, c_size_t, c_void_p
 from pathlib import Path
+from typing import Any, Union
 
 import numpy
 
 from . import library, releasing
-from .arrays import bounds, info
+from .arrays import Array, bounds, info
 from .devices import device_number
+
+Extents = Union[int, Sequence[int]]
 
 
 class CompileError(ValueError):
@@ -109,7 +115,7 @@ class Kernel:
 
     A kernel may use only the arrays in args. Thread-safe."""
 
-    def __init__(self, code, name, options=()):
+    def __init__(self, code: str | bytes, name: str, options: Sequence[str] = ()) -> None:
         if isinstance(options, str):
             raise TypeError("options must be a list of options, not a text")
         code = code.decode() if isinstance(code, bytes) else code
@@ -129,10 +135,11 @@ class Kernel:
         self._bytes = facts.parameter_bytes
         self.name = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<hpe.Kernel {self.name}, {len(self._parameters)} parameters>"
 
-    def __call__(self, grid, block, args, *, shared_mem=0, reads=(), overwrites=(), device=None):
+    def __call__(self, grid: Extents, block: Extents, args: Sequence[Any], *, shared_mem: int = 0, reads: Array | Iterable[Array] = (),
+                 overwrites: Array | Iterable[Array] = (), device: int | None = None) -> None:
         if len(args) != len(self._parameters):
             raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
         parameters = bytearray(self._bytes)
