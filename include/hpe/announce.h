@@ -33,10 +33,10 @@ HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, con
  * libraries and kernels that hpe does not see. Like hpeAnnounce without homes, but the call first makes the bytes valid
  * in device memory, and returns when hpe's earlier work on them has finished. So the work needs no order with hpe's
  * work, and no function is called back under a lock of hpe. The program ends the announcement when the work has
- * finished, for example by a host function of the stream: cuLaunchHostFunc(stream, (CUhostFn)hpeAnnouncedEnd,
- * announcement). Until then, the thread that acquired the bytes must not touch them in CPU code or pass them to calls
- * of hpe, unless another thread ends the announcement. hpe does not order the work of two announcements. Errors: as for
- * hpeAnnounce; HPE_ERROR_OUT_OF_MEMORY if the bytes do not fit into device memory at once. */
+ * finished; after it has queued the work, a stream can do so (hpeAnnouncedEndOnStream). Before it has queued the end,
+ * the thread that acquired the bytes must not touch them in CPU code or pass them to calls of hpe, because it would
+ * wait forever. hpe does not order the work of two announcements. Errors: as for hpeAnnounce; HPE_ERROR_OUT_OF_MEMORY
+ * if the bytes do not fit into device memory at once. */
 HPE_API hpeStatus hpeAcquire(hpeAnnouncement* announcement, const hpeAccess* accesses, size_t count);
 
 /* Tells hpe that the calling thread does the work from now until hpeAnnouncedEnd. Everything on which the work depends
@@ -49,6 +49,11 @@ HPE_API hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement);
 /* Ends an announcement because its work has finished or will never be done. The handle becomes invalid. Only the thread
  * that began the work may call this function; if no thread has begun it, any thread may. */
 HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
+
+/* Ends an announcement like hpeAnnouncedEnd, as a callback of a CUDA stream, which CUDA calls even if the stream's work
+ * has failed: cuStreamAddCallback(stream, (CUstreamCallback)hpeAnnouncedEndOnStream, announcement, 0). Ignores stream
+ * and status. */
+HPE_API void hpeAnnouncedEndOnStream(void* stream, int status, void* announcement);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@ import time
 import unittest
 import weakref
 from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_uint, c_void_p, py_object, pythonapi
+from pathlib import Path
 
 import numpy
 
@@ -85,6 +86,14 @@ class Cuda:
         values = c_void_p(address), c_uint(count), ctypes.c_uint64(rounds)
         pointers = (c_void_p * 3)(*(ctypes.addressof(value) for value in values))
         self.call("cuLaunchKernel", self.kernels[device], (count + 255) // 256, 1, 1, 256, 1, 1, 0, self.streams[device], pointers, None)
+
+    def fail(self):
+        """Queues a kernel that fails on the first device; then the driver fails, too."""
+        module, kernel = c_void_p(), c_void_p()
+        self.call("cuCtxSetCurrent", self.contexts[0])
+        self.call("cuModuleLoadData", byref(module), PTX)
+        self.call("cuModuleGetFunction", byref(kernel), module, b"stop")
+        self.call("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, self.streams[0], None, None)
 
     def allocate(self, size):
         address = c_void_p()
@@ -211,7 +220,7 @@ class DeviceViews(unittest.TestCase):
         with view:  # once more
             with self.assertRaisesRegex(RuntimeError, "is in use"):
                 view.__enter__()
-        with self.assertRaisesRegex(RuntimeError, "cuLaunchHostFunc"):
+        with self.assertRaisesRegex(RuntimeError, "cuStreamAddCallback"):
             with hpe.device_view(a, stream=0xbad0):
                 pass
         self.assertEqual(a[7], 1)
@@ -280,6 +289,20 @@ class DeviceViews(unittest.TestCase):
         ):
             with self.subTest(message), self.assertRaisesRegex(wrong, message):
                 call()
+
+    def test_end_if_a_kernel_fails(self):
+        program = """if True:
+            import exchange_test, hpe
+            a = hpe.zeros(1000)
+            for stream in (exchange_test.cuda.streams[0].value, None):
+                try:
+                    with hpe.device_view(a, stream=stream):
+                        exchange_test.cuda.fail()
+                except (AssertionError, RuntimeError):  # the driver has failed
+                    pass
+                print(a[7])"""
+        told = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=60)
+        self.assertEqual(told.stdout, "0.0\n0.0\n", told.stderr)
 
     def test_may_be_in_use_at_the_end_of_the_program(self):
         program = """if True:

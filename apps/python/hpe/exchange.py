@@ -101,7 +101,8 @@ class DeviceView:
                 if self._stream is None:
                     self._driver.call("cuCtxSynchronize")
                 else:
-                    self._driver.call("cuLaunchHostFunc", c_void_p(self._stream), library.address_of("hpeAnnouncedEnd"), work)
+                    end = library.address_of("hpeAnnouncedEndOnStream")
+                    self._driver.call("cuStreamAddCallback", c_void_p(self._stream), end, work, 0)
                     stream_ends = True
         finally:
             if not stream_ends:

@@ -38,3 +38,7 @@ hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement) {
     runtime::instance().announced_work().end(*ended);
   });
 }
+
+void hpeAnnouncedEndOnStream(void* /*stream*/, int /*status*/, void* announcement) {
+  hpeAnnouncedEnd(static_cast<hpeAnnouncement>(announcement));
+}
