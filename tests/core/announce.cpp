@@ -187,11 +187,21 @@ TEST_F(Announce, AcquiredBytesAreOnTheDeviceAndEarlierWorkHasFinished) {
     EXPECT_EQ(hpeWait(it_.data() + 5, 0), HPE_SUCCESS) << hpeGetLastErrorMessage();
     EXPECT_TRUE(ended);
   });
+  std::thread next([&] {
+    hpeAnnouncement second = nullptr;
+    EXPECT_EQ(hpeAcquire(&second, uses, 1), HPE_SUCCESS) << hpeGetLastErrorMessage();  // two readers
+    EXPECT_FALSE(ended);
+    EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);
+    EXPECT_EQ(hpeAcquire(&second, uses + 1, 1), HPE_SUCCESS) << hpeGetLastErrorMessage();
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);
+  });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ended = true;
   EXPECT_EQ(hpeAnnouncedEnd(announced), HPE_SUCCESS);
   toucher.join();
   waiter.join();
+  next.join();
 }
 
 TEST_F(Announce, AWaitIsForOneRange) {

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 import weakref
-from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_uint, c_void_p, py_object, pythonapi
+from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint, c_void_p, py_object, pythonapi
 from pathlib import Path
 
 import numpy
@@ -289,6 +289,33 @@ class DeviceViews(unittest.TestCase):
         ):
             with self.subTest(message), self.assertRaisesRegex(wrong, message):
                 call()
+
+    def test_are_ordered_with_each_other(self):
+        a, seen = hpe.zeros(1000, "uint32"), numpy.zeros(1000, "uint32")
+        for n in range(1, 6):
+            with hpe.device_view(a, stream=cuda.streams[0].value) as view:
+                for _ in range(3):
+                    cuda.increment(data_of(view), 1000, rounds=SLOW // 16)
+            with hpe.device_view(a) as view:  # a copy on another stream
+                cuda.call("cuMemcpyDtoHAsync_v2", c_void_p(seen.ctypes.data), c_void_p(data_of(view)), c_size_t(a.nbytes), cuda.streams[1])
+            self.assertEqual(seen.tolist(), [3 * n] * 1000)
+
+    def test_of_a_thread_do_not_overlap(self):
+        a = hpe.zeros(1000, "uint32")
+        fixed = hpe.array(a)
+        fixed.flags.writeable = False
+        add = hpe.Kernel(PTX, "increment")
+        with hpe.device_view(a[:500]) as first, hpe.device_view(a[500:]) as second, hpe.device_view(fixed):
+            cuda.increment(data_of(first), 500)
+            cuda.increment(data_of(second), 500)
+            with hpe.device_view(fixed[5:]):
+                pass
+            with self.assertRaisesRegex(RuntimeError, "the array is in use by a device view of this thread"):
+                hpe.device_view(a).__enter__()
+            with self.assertRaisesRegex(RuntimeError, "argument 0 of increment is in use"):
+                add(1, 32, (a[3:], 5, 1))
+        add(4, 256, (a, 1000, 1))
+        self.assertEqual(a.sum(), 2000)
 
     def test_end_if_a_kernel_fails(self):
         program = """if True:

@@ -7,6 +7,7 @@ import ctypes
 import math
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_void_p
@@ -285,6 +286,24 @@ def lend(array: Array) -> None:
 
 
 _ADVICE = {"default": 0, "lazy": 1, "rolling": 2, "write only": 3, "read mostly": 4}
+
+
+class _Lent(threading.local):
+    """The bytes that device views of a thread use: begin, end, and whether they are written."""
+
+    def __init__(self) -> None:
+        self.ranges: list[tuple[int, int, bool]] = []
+
+
+lent = _Lent()
+
+
+def refuse_lent(address: int, size: int, writes: bool, what: str) -> None:
+    """Raises RuntimeError if this thread would wait forever for the end of its own device view."""
+    for begin, end, is_written in lent.ranges:
+        if address < end and begin < address + size and (writes or is_written):
+            raise RuntimeError(f"{what} is in use by a device view of this thread, so the thread cannot use it before the end of the "
+                               "view's block")
 
 
 def advise(array: Array, advice: str) -> None:

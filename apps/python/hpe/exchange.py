@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from . import library
-from .arrays import Array, bounds, info, lend, lies_in_one_allocation
+from .arrays import Array, bounds, info, lend, lent, lies_in_one_allocation, refuse_lent
 from .devices import current_device
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLPack's kinds of devices
@@ -86,8 +86,12 @@ class DeviceView:
         work = c_void_p()
         if size:
             lend(self._array)
-            mode = library.INOUT if self._array.flags.writeable else library.IN
-            library.call("hpeAcquire", byref(work), byref(library.Access(address, size, mode)), 1)
+            writes = self._array.flags.writeable
+            refuse_lent(address, size, writes, "the array")
+            access = library.Access(address, size, library.INOUT if writes else library.IN)
+            library.call("hpeAcquire", byref(work), byref(access), 1)
+            self._range = address, address + size, writes
+            lent.ranges.append(self._range)
         self._work = work
         return self
 
@@ -95,6 +99,8 @@ class DeviceView:
         work, self._work = self._work, None
         if work is None or work.value is None:
             return
+        if self._range in lent.ranges:  # the block may end in another thread
+            lent.ranges.remove(self._range)
         stream_ends = False
         try:
             with self._driver.context(self.device):
@@ -145,14 +151,15 @@ def device_view(array: Array, *, stream: Any = None) -> DeviceView:
         with hpe.device_view(array) as view:
             cupy.asarray(view)...               # or numba.cuda.as_cuda_array(view), torch.as_tensor(view, device="cuda")
 
-    The view has __cuda_array_interface__ (version 3) and __dlpack__. The beginning of the block waits until hpe's earlier work on
-    the array has finished and the data is on the device, so the block may use the array on any stream. The end of the block waits
-    for all streams of the device. With stream (the handle, or an object with __cuda_stream__), the end does not wait, and the
-    block may use the array only on this stream. After the block, Python code and hpe.Kernel wait until the work has finished.
+    The view has __cuda_array_interface__ (version 3) and __dlpack__. The beginning of the block waits until earlier work on the
+    array has finished and the data is on the device, so the block may use the array on any stream. The end of the block waits for
+    all streams of the device. With stream (the handle, or an object with __cuda_stream__), the end does not wait, and the block may
+    use the array only on this stream. Python code, hpe.Kernel and other blocks that use the array wait until the work has finished.
 
-    In the block, only this view may use the array: Python code and hpe.Kernel would wait for the end of the block, forever in the
-    same thread. Arrays that libraries made of the view must not be used after the block. Read-only arrays stay read-only.
-    Raises ValueError for arrays that do not lie on one device, and RuntimeError if CUDA does not know hpe's devices."""
+    In the block, the thread must use the array only through the view: its Python code would wait for the end of the block forever
+    (hpe.Kernel and a second view raise RuntimeError). Arrays that libraries made of the view must not be used after the block.
+    Read-only arrays stay read-only. Raises ValueError for arrays that do not lie on one device, and RuntimeError if CUDA does not
+    know hpe's devices."""
     return DeviceView(array, stream)
 
 

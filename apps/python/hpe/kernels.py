@@ -16,7 +16,7 @@ from typing import Any, Union
 import numpy
 
 from . import library, releasing
-from .arrays import Array, bounds, info
+from .arrays import Array, bounds, info, refuse_lent
 from .devices import device_number
 
 Extents = Union[int, Sequence[int]]
@@ -166,6 +166,7 @@ class Kernel:
         if mode != library.IN and not array.flags.writeable:
             raise ValueError(f"argument {number} of {self.name} is a read-only array, so reads must name it")
         address, size = bounds(array)
+        refuse_lent(address, size, mode != library.IN, f"argument {number} of {self.name}")
         if mode == library.OUT and size != array.nbytes:
             mode = library.INOUT  # the bytes between the elements stay
         return library.Access(address, size, mode)

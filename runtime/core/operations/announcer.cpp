@@ -83,6 +83,7 @@ std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std
 
 std::unique_ptr<hpeAnnouncement_st> announcer::acquire(std::span<const hpeAccess> accesses) {
   const std::vector<announced_use> uses = resolve(accesses);
+  for (const announced_use& each : uses) announced_.wait_before(regions_.at(each.region), each.range, each.write);
   return record(0, uses, [&] {
     std::vector<work::device_access> all;
     for (const announced_use& each : uses)
