@@ -49,12 +49,12 @@ std::optional<cudart_allocation> memory_table::find(const void* address) const {
 std::optional<cudart_allocation> memory_table::find_also_of_hpe(const void* address) const {
   if (auto found = find(address)) return found;
   hpePointerInfo info{};
-  if (::hpeGetPointerInfo(address, &info) != HPE_SUCCESS || info.kind == HPE_MEMORY_ORDINARY) return std::nullopt;
-  const bool on_host = info.kind == HPE_MEMORY_HOST;
+  const bool answers = ::hpeGetPointerInfo(address, &info) == HPE_SUCCESS;
+  if (!answers || (info.kind != HPE_MEMORY_DEVICE && info.kind != HPE_MEMORY_STRIPED)) return std::nullopt;
   return cudart_allocation{.base = info.base,
                            .size = info.size,
-                           .kind = on_host ? allocation_kind::host : allocation_kind::managed,
-                           .device = on_host ? 0 : info.device,
+                           .kind = allocation_kind::managed,
+                           .device = info.device,
                            .device_base = info.base};
 }
 
