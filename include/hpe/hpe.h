@@ -214,7 +214,8 @@ typedef enum hpeAdvice {
 } hpeAdvice;
 HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
-/* Makes device the home of the whole allocation; the address does not change. Waits for work that uses the memory.
+/* Makes device the home of the whole allocation; the address does not change. Waits for work that uses the memory, also
+ * for announced work (<hpe/announce.h>).
  * Allocations of up to 256 KiB share granules with other allocations, and move together with these. Errors:
  * HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that other
  * processes use (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid copy of some bytes is

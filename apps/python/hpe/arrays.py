@@ -24,6 +24,7 @@ from .devices import current_device, device_number
 # that still use it. The memory that was given back first is used first, because its kernels have probably finished.
 LEAST_KEPT = 256
 LARGEST_KEPT = 1 << 20
+GRANULE = 2 << 20  # arrays of up to 256 KiB share granules
 MOST_KEPT = 4 << 20  # bytes of each size, by place
 
 Array = NDArray[Any]
@@ -320,5 +321,8 @@ def migrate(array: Array, device: int) -> None:
     """Moves the whole allocation of an array to a device. The array stays valid, at the same address. Waits for kernels that use
     the memory."""
     number = device_number(device)
+    found = _pointer_info(array.ctypes.data)
+    if found.base is not None:  # small arrays move together with their neighbours
+        refuse_lent(found.base // GRANULE * GRANULE, -(-found.size // GRANULE) * GRANULE + GRANULE, True, "the array or a neighbour in memory")
     lend(array)
     library.call("hpeMigrate", array.ctypes.data, number)

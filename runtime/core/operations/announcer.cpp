@@ -84,21 +84,38 @@ std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std
 std::unique_ptr<hpeAnnouncement_st> announcer::acquire(std::span<const hpeAccess> accesses) {
   const std::vector<announced_use> uses = resolve(accesses);
   for (const announced_use& each : uses) announced_.wait_before(regions_.at(each.region), each.range, each.write);
-  return record(0, uses, [&] {
+  std::vector<region*> acquired;
+  for (const announced_use& each : uses) acquired.push_back(&regions_.at(each.region));
+  auto made = record(0, uses, [&] {
     std::vector<work::device_access> all;
     for (const announced_use& each : uses)
       all.push_back({&regions_.at(each.region), each.range, each.write ? HPE_INOUT : HPE_IN});
-    std::vector<timepoint> uploads;
-    {
-      work::submission use(with_, std::move(all));
-      use.hand_over();
-      uploads.assign(use.uploads().begin(), use.uploads().end());
+    bool counted = false;
+    try {
+      std::vector<timepoint> uploads;
+      {
+        work::submission use(with_, std::move(all));
+        for (region* r : acquired) ++r->acquired;  // the regions are locked
+        counted = true;
+        use.hand_over();
+        uploads.assign(use.uploads().begin(), use.uploads().end());
+      }
+      for (const announced_use& each : uses)
+        work::wait_for_users({&regions_.at(each.region), each.range}, each.write, with_.devices);
+      work::wait_for(uploads, with_.devices);
+      work::require_success(uploads, with_.devices);
+    } catch (...) {
+      for (region* r : acquired) r->acquired -= counted ? 1 : 0;
+      throw;
     }
-    for (const announced_use& each : uses)
-      work::wait_for_users({&regions_.at(each.region), each.range}, each.write, with_.devices);
-    work::wait_for(uploads, with_.devices);
-    work::require_success(uploads, with_.devices);
   });
+  made->acquired = std::move(acquired);
+  return made;
+}
+
+void announcer::wait_for_region(const void* p) const {
+  const region& r = *memory_.require(p).region;
+  announced_.wait_before(r, r.whole(), true);
 }
 
 void announcer::begin(hpeAnnouncement_st& work) const {
@@ -127,6 +144,7 @@ void announcer::end(const hpeAnnouncement_st& work) const {
     trace::count_for(nullptr);
     close_again(opened);
   }
+  for (region* r : work.acquired) --r->acquired;
   if (work.number != 0 && announced_.remove(work.number)) faults_.look_again();
 }
 
