@@ -314,6 +314,11 @@ class DeviceViews(unittest.TestCase):
                 hpe.device_view(a).__enter__()
             with self.assertRaisesRegex(RuntimeError, "argument 0 of increment is in use"):
                 add(1, 32, (a[3:], 5, 1))
+            with self.assertRaisesRegex(RuntimeError, "or a neighbour in memory is in use"):
+                hpe.migrate(a, 1)
+            large = hpe.full(1 << 20, 2, "uint8")
+            hpe.migrate(large, 1)
+            self.assertEqual((hpe.info(large).device, int(large[-1])), (1, 2))
         add(4, 256, (a, 1000, 1))
         self.assertEqual(a.sum(), 2000)
 

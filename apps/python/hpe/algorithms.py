@@ -129,7 +129,8 @@ def sort(a: ArrayLike, axis: int | None = -1) -> Array:
     if axis is None:
         a = a.reshape(-1)
     elif a.ndim != 1 or axis not in (0, -1):
-        raise ValueError(f"hpe.sort sorts arrays of one dimension, or all elements (axis=None), not {a.ndim} dimensions along axis {axis}")
+        raise ValueError("hpe.sort sorts arrays of one dimension, or all elements (axis=None), "
+                         f"not {a.ndim} dimensions along axis {axis}")
     place, devices = place_like(a)
     result = array(a, a.dtype.newbyteorder("="), **place)
     if result.size:

@@ -323,6 +323,7 @@ def migrate(array: Array, device: int) -> None:
     number = device_number(device)
     found = _pointer_info(array.ctypes.data)
     if found.base is not None:  # small arrays move together with their neighbours
-        refuse_lent(found.base // GRANULE * GRANULE, -(-found.size // GRANULE) * GRANULE + GRANULE, True, "the array or a neighbour in memory")
+        first, end = found.base // GRANULE * GRANULE, -(-(found.base + found.size) // GRANULE) * GRANULE
+        refuse_lent(first, end - first, True, "the array or a neighbour in memory")
     lend(array)
     library.call("hpeMigrate", array.ctypes.data, number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from ctypes import byref, c_char_p, c_int, c_int32, c_void_p, py_object, pythonapi
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -61,6 +62,9 @@ class _Driver:
             self.call("cuDevicePrimaryCtxRelease_v2", handle)
 
 
+_driver = lru_cache(maxsize=None)(_Driver)
+
+
 class DeviceView:
     """An array in hpe memory as an array of a CUDA device; see device_view."""
 
@@ -74,7 +78,7 @@ class DeviceView:
         self._stream = stream.__cuda_stream__()[1] if hasattr(stream, "__cuda_stream__") else stream
         if self._stream is not None and not isinstance(self._stream, int):
             raise TypeError(f"stream must be the handle of a CUDA stream or an object with __cuda_stream__, not {stream!r}")
-        self._driver = _Driver()
+        self._driver = _driver()
         self._work: c_void_p | None = None  # in a with block: the announcement of the work on the device
         self.shape, self.dtype = array.shape, array.dtype
         self.device = self._driver.device_of(array.ctypes.data) if array.size else current_device()
