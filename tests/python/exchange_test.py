@@ -290,6 +290,13 @@ class DeviceViews(unittest.TestCase):
             with self.subTest(message), self.assertRaisesRegex(wrong, message):
                 call()
 
+    def test_follow_an_array_that_moves(self):
+        a = hpe.zeros(1 << 20, "uint8")
+        view = hpe.device_view(a)
+        hpe.migrate(a, 1)
+        with view:
+            self.assertEqual(view.__dlpack_device__(), (2, 1))
+
     def test_are_ordered_with_each_other(self):
         a, seen = hpe.zeros(1000, "uint32"), numpy.zeros(1000, "uint32")
         for n in range(1, 6):

@@ -152,7 +152,7 @@ def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
     address, key = _take(size, place)
     memory = (ctypes.c_char * size).from_address(address)
     weakref.finalize(memory, _give_back, address, key, os.getpid()).atexit = False
-    return numpy.ndarray(shape, dtype, memory, order=order)
+    return numpy.ndarray(shape, dtype, memory, order=order)  # type: ignore[arg-type]
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,

@@ -92,6 +92,7 @@ class DeviceView:
             lend(self._array)
             writes = self._array.flags.writeable
             refuse_lent(address, size, writes, "the array")
+            self.device = self._driver.device_of(address)  # the array may have moved
             access = library.Access(address, size, library.INOUT if writes else library.IN)
             library.call("hpeAcquire", byref(work), byref(access), 1)
             self._range = address, address + size, writes

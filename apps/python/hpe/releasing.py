@@ -7,7 +7,7 @@ import threading
 from . import library
 
 # Calls for the thread. Finalizers run in any thread at any time, so they only call put(), which takes no lock of Python.
-_calls = queue.SimpleQueue()
+_calls: queue.SimpleQueue = queue.SimpleQueue()
 _thread = None
 _starting = threading.Lock()
 MOST_WAITING = 8  # if more calls wait, an allocation waits for them
