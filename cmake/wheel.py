@@ -94,13 +94,13 @@ def main():
     soft = {compiler} | (needed_by(compiler, tree) - of_others)
     tag = tag_of(elf)
     common = f"License: {LICENSE}\nRequires-Python: >=3.9\n"
-    of_hpe = [(file, f"hpe/{file.name}") for file in sorted(package.glob("*.py"))]
+    of_hpe = [(file, f"hpe/{file.name}") for file in [*sorted(package.glob("*.py")), package / "py.typed"]]
     of_hpe += [(file, f"hpe/tree/{file.relative_to(tree)}") for file in of_tree if file not in soft]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         pack(Path(work), "hpe", version, tag, tree, of_hpe,
              f"Summary: {SUMMARY}\n{common}"
-             f"Requires-Dist: numpy\nProvides-Extra: soft\nRequires-Dist: hpe-soft (=={version}) ; extra == 'soft'\n",
+             f"Requires-Dist: numpy>=1.22\nProvides-Extra: soft\nRequires-Dist: hpe-soft (=={version}) ; extra == 'soft'\n",
              "[console_scripts]\nhpe = hpe.__main__:main\n", folder)
         pack(Path(work), "hpe_soft", version, tag, tree, [(file, f"hpe/tree/{file.relative_to(tree)}") for file in sorted(soft)],
              f"Summary: {SUMMARY_OF_SOFT}\n{common}Requires-Dist: hpe (=={version})\n", "", folder)

@@ -30,6 +30,8 @@ class plan {
   /// Throws hpe::error if there are no kernels for the operation, the batch exceeds 2^63 - 1 bytes, or an option is
   /// invalid.
   plan(const operation& what, const batch& work, wishes wished = {});
+  plan(const plan&) = delete;  // the teams refer to members
+  plan& operator=(const plan&) = delete;
 
   /// Queues the scan and returns. Like a launch, the scan waits for earlier work on the same arrays. input and output
   /// are arrays of N G elements, which are the same or do not overlap; both are aligned to the size of an element.

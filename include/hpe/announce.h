@@ -29,6 +29,16 @@ typedef struct hpeAnnouncement_st* hpeAnnouncement;
  * HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAccess* accesses, size_t count);
 
+/* Announces work that the program queues right after the call, on any stream of the device that has the bytes: for
+ * libraries and kernels that hpe does not see. Like hpeAnnounce without homes, but the call first waits for announced
+ * work on the bytes, as a launch does, makes the bytes valid in device memory, and returns when hpe's earlier work on
+ * them has finished. So the work may begin at once, and no function is called back under a lock of hpe. The program
+ * ends the announcement when the work has finished; after it has queued the work, a stream can do so
+ * (hpeAnnouncedEndOnStream). Before it has queued the end, the thread that acquired the bytes must not acquire them
+ * again, touch them in CPU code or pass them to calls of hpe, because it would wait forever. Errors: as for
+ * hpeAnnounce; HPE_ERROR_OUT_OF_MEMORY if the bytes do not fit into device memory at once. */
+HPE_API hpeStatus hpeAcquire(hpeAnnouncement* announcement, const hpeAccess* accesses, size_t count);
+
 /* Tells hpe that the calling thread does the work from now until hpeAnnouncedEnd. Everything on which the work depends
  * must have finished, because until hpeAnnouncedEnd the thread's accesses wait for no announcement. Profiles attribute
  * the work to the place in the program that announced the work. Until hpeAnnouncedEnd, other threads can also access
@@ -39,6 +49,11 @@ HPE_API hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement);
 /* Ends an announcement because its work has finished or will never be done. The handle becomes invalid. Only the thread
  * that began the work may call this function; if no thread has begun it, any thread may. */
 HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
+
+/* Ends an announcement like hpeAnnouncedEnd, as a callback of a CUDA stream, which CUDA calls even if the stream's work
+ * has failed: cuStreamAddCallback(stream, (CUstreamCallback)hpeAnnouncedEndOnStream, announcement, 0). Ignores stream
+ * and status. */
+HPE_API void hpeAnnouncedEndOnStream(void* stream, int status, void* announcement);
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,7 @@
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 3189
 #endif
+#include "hpe/announce.h"
 #include "hpe/hpe.hpp"
 #include "hpe/ndarray.hpp"
 #ifdef __CUDACC__
@@ -165,6 +166,43 @@ requires std::invocable<Function&, cudaStream_t>
 void enqueue(int device, Function&& function, std::span<const hpeAccess> accesses) {
   detail::enqueue(device, function, accesses.data(), accesses.size());
 }
+
+/// Bytes of hpe memory that the program itself uses on its own streams: kernels that it launches with <<<>>>, and
+/// libraries with streams of their own. The constructor waits until hpe's earlier work on the bytes has finished and
+/// the data is on the device; see hpeAcquire. Until the object or release_after() ends the use, CPU code and calls of
+/// hpe wait before they use the bytes, so this thread must do neither.
+///
+///   hpe::acquired bytes({hpe::in(x), hpe::inout(y)});
+///   saxpy<<<blocks, 256, 0, stream>>>(n, 2.0F, x.data(), y.data());
+///   bytes.release_after(stream);
+///
+/// The destructor ends a use that release_after() has not ended; then the program must have waited for its work.
+class acquired {
+ public:
+  explicit acquired(std::vector<hpeAccess> accesses) {
+    std::erase_if(accesses, [](const hpeAccess& a) { return a.size == 0; });
+    check(hpeAcquire(&announced_, accesses.data(), accesses.size()));
+  }
+  acquired(const acquired&) = delete;
+  acquired& operator=(const acquired&) = delete;
+  ~acquired() {
+    if (announced_ != nullptr) hpeAnnouncedEnd(announced_);
+  }
+
+  /// Ends the use when the work that is now in the stream has finished. Does not wait. May be called once. Throws
+  /// HPE_ERROR_INVALID_ARGUMENT if CUDA refuses the stream.
+  void release_after(cudaStream_t stream) {
+    const auto end = reinterpret_cast<cudaStreamCallback_t>(&hpeAnnouncedEndOnStream);
+    if (const cudaError_t e = cudaStreamAddCallback(stream, end, announced_, 0)) {
+      cudaGetLastError();  // the exception tells the error
+      throw error(HPE_ERROR_INVALID_ARGUMENT, std::string("release_after: ") + cudaGetErrorString(e));
+    }
+    announced_ = nullptr;
+  }
+
+ private:
+  hpeAnnouncement announced_ = nullptr;
+};
 
 /// Queues a kernel (a __global__ function) on a device. `rest` consists of the kernel's arguments, in order, and then
 /// the accesses of the launch: hpe::in, out and inout.

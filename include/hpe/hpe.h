@@ -214,7 +214,8 @@ typedef enum hpeAdvice {
 } hpeAdvice;
 HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
-/* Makes device the home of the whole allocation; the address does not change. Waits for work that uses the memory.
+/* Makes device the home of the whole allocation; the address does not change. Waits for work that uses the memory, also
+ * for announced work (<hpe/announce.h>).
  * Allocations of up to 256 KiB share granules with other allocations, and move together with these. Errors:
  * HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that other
  * processes use (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid copy of some bytes is
@@ -339,6 +340,12 @@ HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argu
  * HPE_ERROR_DEVICE_LOST; HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
+
+/* Waits until all work that uses the bytes has finished: queued launches and copies, and announced work
+ * (<hpe/announce.h>). size 0 means all bytes up to the end of the allocation. CPU code need not call this function,
+ * because its accesses wait; but a thread that holds a lock can release the lock for the wait. Does not report failures
+ * of the work. Errors: HPE_ERROR_NOT_A_REGION. */
+HPE_API hpeStatus hpeWait(const void* pointer, size_t size);
 
 /* ---- options ---------------------------------------------------------------------------------- */
 

@@ -77,6 +77,9 @@ class region {
   write_behind writer HPE_GUARDED_BY(mutex);
   shared_parts shared HPE_GUARDED_BY(mutex);
 
+  /// The number of uses that the program has acquired (hpeAcquire). While there is one, the home's memory must stay
+  /// where it is. Grows only under the mutex.
+  std::atomic<std::uint32_t> acquired{0};
   std::atomic<std::uint32_t> shadow_readers{0};  ///< the number of threads that read the shadow (work::shadow_lease)
 
   explicit region(std::uint32_t number) : id(number) {}

@@ -141,7 +141,7 @@ std::vector<eviction::candidate> eviction::all_candidates(unsigned home, std::ui
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
-    if (!r.alive || (r.home_set() >> home & 1) == 0 || r.single_copy()) continue;
+    if (!r.alive || (r.home_set() >> home & 1) == 0 || r.single_copy() || r.acquired != 0) continue;
     const std::size_t first = result.size();
     next.clear();
     for (const auto& [begin, piece] : r.resident.all()) {
@@ -293,7 +293,8 @@ std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
         if (!still_there()) return 0;
         const auto& piece = r.resident.all().find(begin)->second;
         range = r.degraded ? byte_range{0, r.bytes_at_homes()} : byte_range{begin, piece.end};
-        if (sharing_.holds(r, range)) {  // an export may have begun since the piece became a candidate
+        // An export or a use may have begun since the piece became a candidate.
+        if (r.acquired != 0 || sharing_.holds(r, range)) {
           r.resident.set_leaving(begin, false);
           return 0;
         }

@@ -162,6 +162,61 @@ TEST_F(Announce, HostMemoryIsNotHeldUp) {
   hpe::check(hpeFree(p));
 }
 
+TEST_F(Announce, AcquiredBytesAreOnTheDeviceAndEarlierWorkHasFinished) {
+  const auto on_device = [&] {
+    hpePointerInfo info{};
+    hpe::check(hpeGetPointerInfo(it_.data(), &info));
+    return info.on_device;
+  };
+  it_[3] = 0;
+  EXPECT_FALSE(on_device());
+  hpe::launch(test_kernel().increment, hpe::grid(1), {other_.data(), count, 5, 50000}, hpe::inout(other_));
+  const hpeAccess uses[] = {access(it_, HPE_IN), access(other_, HPE_INOUT)};
+  hpeAnnouncement announced = nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(hpeAcquire(&announced, uses, 2), HPE_SUCCESS) << hpeGetLastErrorMessage();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(50));
+  EXPECT_TRUE(on_device());
+  EXPECT_EQ(it_[4], 5U);  // reads do not wait for readers
+  std::atomic<bool> ended{false};
+  std::thread toucher([&] {
+    EXPECT_EQ(other_[7], 13U);
+    EXPECT_TRUE(ended);
+  });
+  std::thread waiter([&] {
+    EXPECT_EQ(hpeWait(it_.data() + 5, 0), HPE_SUCCESS) << hpeGetLastErrorMessage();
+    EXPECT_TRUE(ended);
+  });
+  std::thread next([&] {
+    hpeAnnouncement second = nullptr;
+    EXPECT_EQ(hpeAcquire(&second, uses, 1), HPE_SUCCESS) << hpeGetLastErrorMessage();  // two readers
+    EXPECT_FALSE(ended);
+    EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);
+    EXPECT_EQ(hpeAcquire(&second, uses + 1, 1), HPE_SUCCESS) << hpeGetLastErrorMessage();
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ended = true;
+  EXPECT_EQ(hpeAnnouncedEnd(announced), HPE_SUCCESS);
+  toucher.join();
+  waiter.join();
+  next.join();
+}
+
+TEST_F(Announce, AWaitIsForOneRange) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [&] { return std::chrono::steady_clock::now() - begin; };
+  hpe::launch(test_kernel().increment, hpe::grid(1), {other_.data(), count, 5, 50000}, hpe::inout(other_));
+  EXPECT_EQ(hpeWait(it_.data(), 4), HPE_SUCCESS);
+  EXPECT_LT(passed(), std::chrono::milliseconds(50));
+  EXPECT_EQ(hpeWait(other_.data(), 4), HPE_SUCCESS);
+  EXPECT_GE(passed(), std::chrono::milliseconds(50));
+  EXPECT_EQ(hpeWait(it_.data(), count * sizeof(std::uint32_t) + 1), HPE_ERROR_NOT_A_REGION);
+  EXPECT_EQ(hpeWait(&begin, 4), HPE_ERROR_NOT_A_REGION);
+  EXPECT_EQ(hpeWait(nullptr, 0), HPE_ERROR_NOT_A_REGION);
+}
+
 TEST_F(Announce, MistakesAreTold) {
   hpeAnnouncement work = nullptr;
   hpeAnnouncement second = nullptr;
@@ -171,6 +226,9 @@ TEST_F(Announce, MistakesAreTold) {
   EXPECT_EQ(hpeAnnounce(&work, 0, &wild, 1), HPE_ERROR_NOT_A_REGION);
   const hpeAccess strange{it_.data(), 1, static_cast<hpeAccessMode>(0)};
   EXPECT_EQ(hpeAnnounce(&work, 0, &strange, 1), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(hpeAcquire(nullptr, &wild, 1), HPE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(hpeAcquire(&work, &wild, 1), HPE_ERROR_NOT_A_REGION);
+  EXPECT_EQ(hpeAcquire(&work, nullptr, HPE_ALL), HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(hpeAnnouncedBegin(nullptr), HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(hpeAnnouncedEnd(nullptr), HPE_ERROR_INVALID_ARGUMENT);
   ASSERT_EQ(hpeAnnounce(&work, 1, nullptr, 0), HPE_SUCCESS);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "hpe/announce.h"
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
 #include "tests/core/status.h"
@@ -205,6 +206,32 @@ TEST(larger, SeveralThreadsWhoseDataTogetherDoesNotFitAllGoOn) {
   for (std::thread& t : running) t.join();
   for (const numbers& d : data)
     for (std::size_t i = 0; i < each; ++i) ASSERT_EQ(d[i], 12U) << i;
+}
+
+TEST(larger, AcquiredDataStaysOnTheDevice) {
+  const numbers a(5 * part), b(5 * part);  // 10 MiB each
+  increment(a, 0, a.size(), 1);
+  const hpeAccess uses{a.data(), a.size() * sizeof(std::uint32_t), HPE_INOUT};
+  hpeAnnouncement announced = nullptr;
+  ASSERT_EQ(hpeAcquire(&announced, &uses, 1), HPE_SUCCESS) << hpeGetLastErrorMessage();
+  const std::uint64_t evicted = hpe::statistics().bytes_evicted;
+  try {
+    increment(b, 0, b.size(), 1);
+    ADD_FAILURE() << "there is no room for the data";
+  } catch (const hpe::error& e) {
+    EXPECT_EQ(e.status(), HPE_ERROR_OUT_OF_MEMORY);
+  }
+  EXPECT_EQ(hpe::statistics().bytes_evicted, evicted);
+  std::thread mover([&] { hpe::check(hpeMigrate(a.data(), 1)); });  // waits
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(hpe::pointer_info(a.data()).device, 0);
+  EXPECT_EQ(hpeAnnouncedEnd(announced), HPE_SUCCESS);
+  mover.join();
+  EXPECT_EQ(hpe::pointer_info(a.data()).device, 1);
+  hpe::check(hpeMigrate(a.data(), 0));
+  increment(b, 0, b.size(), 1);
+  EXPECT_EQ(a[3], 1U);
+  EXPECT_EQ(b[3], 1U);
 }
 
 TEST(larger, MigrationToADeviceWithoutRoom) {

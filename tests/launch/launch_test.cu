@@ -177,6 +177,32 @@ TEST(LaunchOver, KernelsWithVariablesStayTheProgramsOwn) {
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(data(i), 5U) << i;
 }
 
+TEST(Acquired, TheProgramsOwnStreamsUseTheBytes) {
+  NEEDS_NAMES();
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  numbers data(count), twice(count), empty(0);
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    std::iota(data.begin(), data.end(), round);
+    hpe::launch_over({0}, increment, hpe::cuda_shape{blocks, threads}, data.data(), count, 5);
+    hpe::acquired bytes({inout(data), out(twice), in(empty)});
+    increment<<<blocks, threads, 0, stream>>>(data.data(), count, 2);
+    add<<<blocks, threads, 0, stream>>>(twice.data(), data.data(), data.data(), count);
+    bytes.release_after(stream);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(twice[i], 2 * (i + round + 7)) << i;
+    hpe::launch_over({0}, increment, hpe::cuda_shape{blocks, threads}, data.data(), count, 1);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(data[i], i + round + 8) << i;
+  }
+  {
+    const hpe::acquired bytes({inout(data)});
+    increment<<<blocks, threads, 0, stream>>>(data.data(), count, 2);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  }
+  EXPECT_EQ(data[3], 3 + 4 + 10U);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(error_of([&] { hpe::acquired({{data.data() + count, 4, HPE_IN}}); }).status(), HPE_ERROR_NOT_A_REGION);
+}
+
 TEST(Launch, OrdersWorkOfHostAndDevices) {
   NEEDS_GPUS();
   numbers data(count);

@@ -3,6 +3,7 @@
 
 import copy
 import gc
+import inspect
 import os
 import pickle
 import subprocess
@@ -152,6 +153,7 @@ class Arrays(unittest.TestCase):
             (MemoryError, "bytes were asked for", lambda: hpe.empty(1 << 50)),
             (ValueError, "advice must be", lambda: hpe.advise(hpe.zeros(2), "quick")),
             (hpe.Error, "no device 99", lambda: hpe.synchronize(99)),
+            (RuntimeError, "start the program by `hpe run --cuda soft", lambda: hpe.device_view(hpe.zeros(2))),
         ):
             with self.subTest(message), self.assertRaisesRegex(wrong, message):
                 call()
@@ -177,6 +179,35 @@ class Arrays(unittest.TestCase):
         hpe.prefetch(a, "host")
         for advice in ("lazy", "rolling", "read mostly", "write only", "default"):
             hpe.advise(a, advice)
+
+    def test_are_described(self):
+        a = hpe.zeros(1 << 20, "float32", device=1)
+        what = "float32, shape (1048576,), 4194304 bytes"
+        self.assertEqual(hpe.describe(a), f"{what} on device 1; valid: 0 % on the host, 100 % on the device")
+        a.sum()
+        self.assertEqual(hpe.describe(a), f"{what} on device 1; valid: 100 % on the host, 100 % on the device")
+        add_scaled(a, a, 1.0, device=1)
+        self.assertEqual(hpe.describe(a), f"{what} on device 1; valid: 0 % on the host, 100 % on the device")
+        hpe.advise(a, "lazy")
+        a[::1 << 14] = 1
+        self.assertIn("valid: 100 % on the host, 0 % on the device", hpe.describe(a[::-1]))
+        half = hpe.zeros((2, 1 << 20), "float32", distribution="block")
+        half[0].sum()
+        self.assertRegex(hpe.describe(half), r"on devices 0, 1; valid: \d+ % on the host, 100 % on the devices")
+        self.assertIn("(3,), 24 bytes in host memory", hpe.describe(hpe.zeros(3, device="host")))
+        for ordinary in (numpy.zeros(3), hpe.zeros(0)):
+            self.assertIn("in ordinary memory", hpe.describe(ordinary))
+
+    def test_functions_have_types_and_descriptions(self):
+        for module in (hpe, hpe.fft):
+            for name in module.__all__:
+                function = getattr(module, name)
+                if callable(function):
+                    self.assertTrue(function.__doc__, name)
+                    if inspect.isfunction(function):
+                        parameters = inspect.signature(function).parameters.values()
+                        self.assertIn("return", function.__annotations__, name)
+                        self.assertEqual([p.name for p in parameters if p.annotation is p.empty], [], name)
 
     def test_prefetch_of_nothing_does_nothing(self):
         a = hpe.zeros(10)
@@ -402,11 +433,14 @@ class Kernels(unittest.TestCase):
 
         thread = threading.Thread(target=turn)
         thread.start()
-        mix(1, 1, (result, rounds))
-        hpe.synchronize()
+        for wait in (hpe.synchronize, lambda: hpe.wait(result)):
+            before = turns
+            mix(1, 1, (result, 2 * rounds))
+            wait()
+            self.assertGreater(turns - before, 2)
         waiting = False
         thread.join()
-        self.assertGreater(turns, 5)
+        hpe.wait(numpy.zeros(3))  # ordinary memory
 
     def test_threads_work_at_the_same_time(self):
         failures = []

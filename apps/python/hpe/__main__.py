@@ -1,4 +1,4 @@
-"""`python -m hpe` and the command `hpe` of the wheel: the hpe command with the same arguments."""
+"""`python -m hpe` and the command `hpe` of the wheel: the hpe command with the same arguments, and `hpe jupyter`."""
 
 import os
 import sys
@@ -11,7 +11,12 @@ def main():
     program = TREE / "bin" / "hpe"
     if not program.exists():
         sys.exit("hpe: this Python package does not contain the hpe command; pip installs it with the package, from hpe's wheel")
-    os.execv(program, ["hpe", *sys.argv[1:]])
+    if sys.argv[1:2] == ["jupyter"]:
+        from hpe import jupyter
+
+        jupyter.main(program, sys.argv[2:])
+    else:
+        os.execv(program, ["hpe", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

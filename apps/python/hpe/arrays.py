@@ -1,16 +1,21 @@
 """NumPy arrays in hpe memory."""
 
+from __future__ import annotations
+
 import collections
 import ctypes
 import math
 import os
 import sys
+import threading
 import weakref
+from collections.abc import Sequence
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Literal, Union
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import library, releasing
 from .devices import current_device, device_number
@@ -19,11 +24,17 @@ from .devices import current_device, device_number
 # that still use it. The memory that was given back first is used first, because its kernels have probably finished.
 LEAST_KEPT = 256
 LARGEST_KEPT = 1 << 20
+GRANULE = 2 << 20  # arrays of up to 256 KiB share granules
 MOST_KEPT = 4 << 20  # bytes of each size, by place
 
-_kept = {}  # by place and size: a deque of addresses
-_NONE_KEPT = collections.deque()
-_changed = set()  # addresses of live memory that must not be kept, because it was advised or migrated
+Array = NDArray[Any]
+Shape = Union[int, Sequence[int]]
+Place = Union[int, str, None]  # a device, "host" or the thread's current device
+Distribution = Union[str, tuple[str, int], None]
+
+_kept: dict[Any, collections.deque[int]] = {}  # by place and size: a deque of addresses
+_NONE_KEPT: collections.deque[int] = collections.deque()
+_changed: set[int] = set()  # addresses of live memory that must not be kept, because it was advised, migrated or lent
 os.register_at_fork(after_in_child=_kept.clear)
 
 
@@ -50,7 +61,7 @@ def _pop(addresses):
 def _forget_kept():
     for addresses in list(_kept.values()):
         while (address := _pop(addresses)) is not None:
-            releasing.later("hpeFree", address, os.getpid())
+            releasing.later(os.getpid(), "hpeFree", address)
 
 
 def _allocate_or_reclaim(size, place):
@@ -77,7 +88,7 @@ def _take(size, place):
         # A launch may have moved the memory to another device.
         if place == library.HOST or _pointer_info(address).device == place:
             return address, key
-        releasing.later("hpeFree", address, os.getpid())
+        releasing.later(os.getpid(), "hpeFree", address)
     return _allocate_or_reclaim(size, place), key
 
 
@@ -87,8 +98,10 @@ def _give_back(address, key, process):
         return  # in a child of fork
     kept = None if key is None else _kept.setdefault(key, collections.deque())
     if kept is None or address in _changed or len(kept) * key[1] >= MOST_KEPT:
-        _changed.discard(address)
-        releasing.later("hpeFree", address, process)
+        if address in _changed:
+            _changed.discard(address)
+            releasing.later(process, "hpeWait", address, 0)  # a stream may still use lent memory
+        releasing.later(process, "hpeFree", address)
     else:
         kept.append(address)
 
@@ -111,7 +124,8 @@ def _place(device, distribution):
     raise ValueError(f'distribution must be "block", "cyclic" or ("cyclic", bytes), not {distribution!r}')
 
 
-def empty(shape, dtype=float, order="C", *, device=None, distribution=None):
+def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
+          distribution: Distribution = None) -> Array:
     """Returns a numpy.ndarray in hpe memory: the same array in Python code, and in kernels on every device.
 
     shape, dtype: as for numpy.empty. order: "C" or "F". The elements have arbitrary values.
@@ -138,10 +152,11 @@ def empty(shape, dtype=float, order="C", *, device=None, distribution=None):
     address, key = _take(size, place)
     memory = (ctypes.c_char * size).from_address(address)
     weakref.finalize(memory, _give_back, address, key, os.getpid()).atexit = False
-    return numpy.ndarray(shape, dtype, memory, order=order)
+    return numpy.ndarray(shape, dtype, memory, order=order)  # type: ignore[arg-type]
 
 
-def zeros(shape, dtype=float, order="C", *, device=None, distribution=None):
+def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
+          distribution: Distribution = None) -> Array:
     """Like empty, but all elements are 0."""
     result = empty(shape, dtype, order, device=device, distribution=distribution)
     if result.size:
@@ -149,7 +164,8 @@ def zeros(shape, dtype=float, order="C", *, device=None, distribution=None):
     return result
 
 
-def full(shape, value, dtype=None, order="C", *, device=None, distribution=None):
+def full(shape: Shape, value: ArrayLike, dtype: DTypeLike | None = None, order: Literal["C", "F"] = "C", *, device: Place = None,
+         distribution: Distribution = None) -> Array:
     """Like empty, but all elements have the given value. dtype: default is the type of the value."""
     value = numpy.asarray(value)
     result = empty(shape, value.dtype if dtype is None else dtype, order, device=device, distribution=distribution)
@@ -157,7 +173,8 @@ def full(shape, value, dtype=None, order="C", *, device=None, distribution=None)
     return result
 
 
-def array(source, dtype=None, order="C", *, device=None, distribution=None):
+def array(source: ArrayLike, dtype: DTypeLike | None = None, order: Literal["C", "F"] = "C", *, device: Place = None,
+          distribution: Distribution = None) -> Array:
     """Returns a copy of an array, or of anything that numpy.asarray accepts, in hpe memory. Parameters: see empty."""
     source = numpy.asarray(source, dtype)
     result = empty(source.shape, source.dtype, order, device=device, distribution=distribution)
@@ -169,12 +186,12 @@ def array(source, dtype=None, order="C", *, device=None, distribution=None):
     return result
 
 
-def asarray(source, dtype=None, *, device=None, distribution=None):
+def asarray(source: ArrayLike, dtype: DTypeLike | None = None, *, device: Place = None, distribution: Distribution = None) -> Array:
     """Returns the source itself if it is an array in hpe memory with this dtype, and no device or distribution is given, else a
     copy in hpe memory (see array)."""
-    is_own = isinstance(source, numpy.ndarray) and is_hpe(source)
-    if is_own and (dtype is None or source.dtype == numpy.dtype(dtype)) and device is None and distribution is None:
-        return source
+    if isinstance(source, numpy.ndarray) and is_hpe(source) and device is None and distribution is None:
+        if dtype is None or source.dtype == numpy.dtype(dtype):
+            return source
     return array(source, dtype, device=device, distribution=distribution)
 
 
@@ -187,7 +204,7 @@ class Info:
     allocation; block: bytes in a unit of coherence."""
 
     kind: str
-    device: Optional[int]
+    device: int | None
     on_host: bool
     on_device: bool
     allocated: int
@@ -200,7 +217,7 @@ def _pointer_info(address):
     return found
 
 
-def info(array):
+def info(array: Array) -> Info:
     """Describes the memory of an array."""
     found = _pointer_info(array.ctypes.data)
     kind = ("ordinary", "device", "striped", "host")[found.kind]
@@ -208,12 +225,30 @@ def info(array):
     return Info(kind, device, bool(found.on_host), bool(found.on_device), found.size, found.block)
 
 
-def is_hpe(array):
+def describe(array: Array) -> str:
+    """Returns a sentence that says where an array lies and where its data is valid now, for example
+    "float32, shape (1000,), 4000 bytes on device 0; valid: 100 % on the host, 0 % on the device"."""
+    what = f"{array.dtype}, shape {array.shape}, {array.nbytes} bytes"
+    address, size = bounds(array)
+    if size == 0 or not is_hpe(array):
+        return f"{what} in ordinary memory"
+    block = _pointer_info(address).block
+    step = block * -(-size // (block * 1000))  # at most 1000 blocks are examined
+    found = [_pointer_info(at) for at in range(address, address + size, step)]
+    if found[0].device == library.HOST:
+        return f"{what} in host memory that devices access"
+    homes = sorted({each.device for each in found})
+    on_host, on_device = (round(100 * sum(values) / len(found)) for values in zip(*((f.on_host, f.on_device) for f in found)))
+    where = f"device {homes[0]}" if len(homes) == 1 else f"devices {', '.join(map(str, homes))}"
+    return f"{what} on {where}; valid: {on_host} % on the host, {on_device} % on the device{'s' if len(homes) > 1 else ''}"
+
+
+def is_hpe(array: Array) -> bool:
     """Whether an array lies in hpe memory. An empty array does not."""
     return array.size != 0 and info(array).kind != "ordinary"
 
 
-def bounds(array):
+def bounds(array: Array) -> tuple[int, int]:
     """Returns the address of the array's first byte, and the number of bytes up to its last one."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return array.ctypes.data, array.nbytes
@@ -222,16 +257,31 @@ def bounds(array):
     return array.ctypes.data + below, above - below + array.itemsize
 
 
-def prefetch(array, device):
+def lies_in_one_allocation(array: Array) -> bool:
+    """Whether all bytes of an array lie in one allocation of hpe memory."""
+    address, size = bounds(array)
+    found = _pointer_info(address)
+    return found.base is not None and address + size <= found.base + found.size
+
+
+def prefetch(array: Array, device: int | str) -> None:
     """Tells hpe that a device, or Python code ("host"), will soon use an array. Does not wait, and does not change results."""
-    where = library.HOST if isinstance(device, str) and device == "host" else device_number(device)
+    where = library.HOST if isinstance(device, str) and device == "host" else device_number(device)  # type: ignore[arg-type]
     address, size = bounds(array)
     if size != 0:
         library.call("hpePrefetch", address, size, where)
 
 
-def _change(array):
-    """Ensures that the memory of an array is not kept for other arrays."""
+def wait(array: Array) -> None:
+    """Waits until all work that uses an array has finished. Programs need this only to wait without the GIL, so that other threads
+    of Python continue: an access to the array waits by itself, with the GIL. Does not report errors (see synchronize)."""
+    address, size = bounds(array)
+    if size != 0 and is_hpe(array):
+        library.call("hpeWait", address, size)
+
+
+def lend(array: Array) -> None:
+    """Ensures that the memory of an array is not kept for other arrays, and is freed after all work that uses it."""
     if (base := _pointer_info(array.ctypes.data).base) is not None:
         _changed.add(base)
 
@@ -239,19 +289,41 @@ def _change(array):
 _ADVICE = {"default": 0, "lazy": 1, "rolling": 2, "write only": 3, "read mostly": 4}
 
 
-def advise(array, advice):
+class _Lent(threading.local):
+    """The bytes that device views of a thread use: begin, end, and whether they are written."""
+
+    def __init__(self) -> None:
+        self.ranges: list[tuple[int, int, bool]] = []
+
+
+lent = _Lent()
+
+
+def refuse_lent(address: int, size: int, writes: bool, what: str) -> None:
+    """Raises RuntimeError if this thread would wait forever for the end of its own device view."""
+    for begin, end, is_written in lent.ranges:
+        if address < end and begin < address + size and (writes or is_written):
+            raise RuntimeError(f"{what} is in use by a device view of this thread, so the thread cannot use it before the end of the "
+                               "view's block")
+
+
+def advise(array: Array, advice: str) -> None:
     """Tells hpe how Python code uses the whole allocation of an array: "default", "lazy" (upload only when a kernel needs the
     data), "rolling" (upload blocks while Python code writes others, in any order), "write only" (Python code overwrites whole
     blocks and never reads; bytes of a block that it does not write become undefined) or "read mostly" (fetch far ahead)."""
     if advice not in _ADVICE:
         raise ValueError(f"advice must be one of {', '.join(map(repr, _ADVICE))}, not {advice!r}")
-    _change(array)
+    lend(array)
     library.call("hpeAdvise", array.ctypes.data, _ADVICE[advice])
 
 
-def migrate(array, device):
+def migrate(array: Array, device: int) -> None:
     """Moves the whole allocation of an array to a device. The array stays valid, at the same address. Waits for kernels that use
     the memory."""
     number = device_number(device)
-    _change(array)
+    found = _pointer_info(array.ctypes.data)
+    if found.base is not None:  # small arrays move together with their neighbours
+        first, end = found.base // GRANULE * GRANULE, -(-(found.base + found.size) // GRANULE) * GRANULE
+        refuse_lent(first, end - first, True, "the array or a neighbour in memory")
+    lend(array)
     library.call("hpeMigrate", array.ctypes.data, number)

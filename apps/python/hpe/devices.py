@@ -1,6 +1,9 @@
 """The devices of the process, and waiting for their work."""
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
 from ctypes import byref, c_int
 from dataclasses import dataclass
 
@@ -18,17 +21,17 @@ class Device:
     memory_free: int
     compute_units: int
     lost: bool
-    peers: tuple  # the numbers of the devices whose memory kernels of this device can use
+    peers: tuple[int, ...]  # the numbers of the devices whose memory kernels of this device can use
 
 
-def device_count():
+def device_count() -> int:
     """Returns the number of devices, which is at least 1."""
     count = c_int()
     library.call("hpeGetDeviceCount", byref(count))
     return count.value
 
 
-def devices():
+def devices() -> list[Device]:
     """Returns a list of all devices."""
     found = []
     for number in range(device_count()):
@@ -40,12 +43,12 @@ def devices():
     return found
 
 
-def device_number(value):
+def device_number(value: int) -> int:
     """Returns the number of a device as an int. Raises TypeError for another type; hpe itself refuses devices that do not exist."""
     return library.whole_number(value, "the number of a device", 0, 0x7FFFFFFF)
 
 
-def current_device():
+def current_device() -> int:
     """Returns the number of the device that arrays and kernels of this thread use if they name no device."""
     number = c_int()
     library.call("hpeGetDevice", byref(number))
@@ -53,7 +56,7 @@ def current_device():
 
 
 @contextlib.contextmanager
-def device(number):
+def device(number: int) -> Iterator[None]:
     """In the body of `with hpe.device(number):`, arrays and kernels of this thread use this device if they name none."""
     before = current_device()
     library.call("hpeSetDevice", device_number(number))
@@ -63,7 +66,7 @@ def device(number):
         library.call("hpeSetDevice", before)
 
 
-def synchronize(number=None):
+def synchronize(number: int | None = None) -> None:
     """Waits until all work has finished (on one device, if a number is given). Raises Error if a kernel or a copy failed since
     the last call. Programs need this only to measure times and to learn of errors: accesses to arrays wait by themselves."""
     if number is None:

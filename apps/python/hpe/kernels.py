@@ -1,19 +1,25 @@
 """Kernels in CUDA C++ or PTX that use arrays in hpe memory."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import re
 import site
 import struct
 import weakref
+from collections.abc import Iterable, Sequence
 from ctypes import byref, c_char_p, c_size_t, c_void_p
 from pathlib import Path
+from typing import Any, Union
 
 import numpy
 
 from . import library, releasing
-from .arrays import bounds, info
+from .arrays import Array, bounds, info, refuse_lent
 from .devices import device_number
+
+Extents = Union[int, Sequence[int]]
 
 
 class CompileError(ValueError):
@@ -73,7 +79,7 @@ class _Module:
         self.handle = c_void_p()
         library.call("hpeModuleLoadPtx", byref(self.handle), (c_char_p * 1)(text), 1)
         releasing.start()
-        weakref.finalize(self, releasing.later, "hpeModuleUnload", self.handle, os.getpid()).atexit = False
+        weakref.finalize(self, releasing.later, os.getpid(), "hpeModuleUnload", self.handle).atexit = False
 
     def __deepcopy__(self, _):
         return self
@@ -109,7 +115,7 @@ class Kernel:
 
     A kernel may use only the arrays in args. Thread-safe."""
 
-    def __init__(self, code, name, options=()):
+    def __init__(self, code: str | bytes, name: str, options: Sequence[str] = ()) -> None:
         if isinstance(options, str):
             raise TypeError("options must be a list of options, not a text")
         code = code.decode() if isinstance(code, bytes) else code
@@ -129,10 +135,11 @@ class Kernel:
         self._bytes = facts.parameter_bytes
         self.name = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<hpe.Kernel {self.name}, {len(self._parameters)} parameters>"
 
-    def __call__(self, grid, block, args, *, shared_mem=0, reads=(), overwrites=(), device=None):
+    def __call__(self, grid: Extents, block: Extents, args: Sequence[Any], *, shared_mem: int = 0, reads: Array | Iterable[Array] = (),
+                 overwrites: Array | Iterable[Array] = (), device: int | None = None) -> None:
         if len(args) != len(self._parameters):
             raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
         parameters = bytearray(self._bytes)
@@ -159,6 +166,7 @@ class Kernel:
         if mode != library.IN and not array.flags.writeable:
             raise ValueError(f"argument {number} of {self.name} is a read-only array, so reads must name it")
         address, size = bounds(array)
+        refuse_lent(address, size, mode != library.IN, f"argument {number} of {self.name}")
         if mode == library.OUT and size != array.nbytes:
             mode = library.INOUT  # the bytes between the elements stay
         return library.Access(address, size, mode)

@@ -79,6 +79,9 @@ ARGUMENTS = {
     "hpeAdvise": [c_void_p, c_int],
     "hpeMigrate": [c_void_p, c_int],
     "hpeGetPointerInfo": [c_void_p, POINTER(PointerInfo)],
+    "hpeWait": [c_void_p, c_size_t],
+    "hpeAcquire": [POINTER(c_void_p), POINTER(Access), c_size_t],
+    "hpeAnnouncedEnd": [c_void_p],
     "hpeSynchronize": [],
     "hpeSynchronizeDevice": [c_int],
     "hpeModuleLoadPtx": [POINTER(c_void_p), POINTER(c_char_p), c_size_t],
@@ -115,13 +118,22 @@ for _name, _types in ARGUMENTS.items():
 version = ".".join(str(_library.hpeVersion() // scale % 100) for scale in (10000, 100, 1))
 
 
+def error_of(status, message):
+    """Returns the exception for the status of a failed call."""
+    kind = _library.hpeStatusName(status).decode()
+    return (OutOfMemoryError if kind == "HPE_ERROR_OUT_OF_MEMORY" else Error)(kind, message)
+
+
 def call(name, *arguments):
     """Calls a function of hpe without the GIL. Raises Error if the call fails."""
     status = getattr(_library, name)(*arguments)
     if status != 0:
-        message = _library.hpeGetLastErrorMessage().decode()
-        kind = _library.hpeStatusName(status).decode()
-        raise (OutOfMemoryError if kind == "HPE_ERROR_OUT_OF_MEMORY" else Error)(kind, message)
+        raise error_of(status, _library.hpeGetLastErrorMessage().decode())
+
+
+def address_of(name):
+    """Returns a function of hpe as a number, for callbacks."""
+    return ctypes.cast(getattr(_library, name), c_void_p)
 
 
 def whole_number(value, what, least, most):

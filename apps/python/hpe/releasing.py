@@ -7,21 +7,21 @@ import threading
 from . import library
 
 # Calls for the thread. Finalizers run in any thread at any time, so they only call put(), which takes no lock of Python.
-_calls = queue.SimpleQueue()
+_calls: queue.SimpleQueue = queue.SimpleQueue()
 _thread = None
 _starting = threading.Lock()
 MOST_WAITING = 8  # if more calls wait, an allocation waits for them
 
 
-def later(function, argument, process):
-    """Calls a function of hpe later, in another thread. process: the process that owns the argument; a child of fork does not."""
+def later(process, function, *arguments):
+    """Calls a function of hpe later, in another thread. process: the process that owns the arguments; a child of fork does not."""
     if os.getpid() == process:
-        _calls.put(lambda: _give_back(function, argument))
+        _calls.put(lambda: _give_back(function, *arguments))
 
 
-def _give_back(function, argument):
+def _give_back(function, *arguments):
     try:
-        library.call(function, argument)
+        library.call(function, *arguments)
     except library.Error:
         pass  # the device was lost, and its memory with it
 

@@ -16,6 +16,14 @@ hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAc
   });
 }
 
+hpeStatus hpeAcquire(hpeAnnouncement* announcement, const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAcquire: the pointer for the handle is null");
+    const auto named = hpe::core::require_accesses("work is announced", accesses, count);
+    *announcement = runtime::instance().announced_work().acquire(named).release();
+  });
+}
+
 hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement) {
   return guarded([&] {
     HPE_REQUIRE(announcement != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAnnouncedBegin: the announcement is null");
@@ -29,4 +37,8 @@ hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement) {
     const std::unique_ptr<hpeAnnouncement_st> ended(announcement);
     runtime::instance().announced_work().end(*ended);
   });
+}
+
+void hpeAnnouncedEndOnStream(void* /*stream*/, int /*status*/, void* announcement) {
+  hpeAnnouncedEnd(static_cast<hpeAnnouncement>(announcement));
 }

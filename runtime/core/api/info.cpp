@@ -158,6 +158,10 @@ hpeStatus hpeSynchronizeDevice(int device) {
   });
 }
 
+hpeStatus hpeWait(const void* pointer, size_t size) {
+  return guarded([&] { runtime::instance().for_host_code().wait_for_users(pointer, size); });
+}
+
 hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
   return guarded([&] {
     HPE_REQUIRE(options != nullptr && count != nullptr, HPE_ERROR_INVALID_ARGUMENT,

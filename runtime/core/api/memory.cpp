@@ -88,6 +88,7 @@ hpeStatus hpeMigrate(void* pointer, int device) {
   return guarded([&] {
     auto& it = runtime::instance();
     const unsigned target = hpe::core::device_or_current(it, device);
+    it.announced_work().wait_for_region(pointer);
     it.memory().migrate(pointer, target);
   });
 }

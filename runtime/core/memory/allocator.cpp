@@ -247,7 +247,7 @@ double allocator::place(const void* p, std::vector<std::uint16_t> homes) {
 }
 
 bool allocator::may_move(const region& r) const {
-  return !r.single_copy() && r.layout.small == nullptr && !others_.holds(r, r.whole());
+  return !r.single_copy() && r.layout.small == nullptr && r.acquired == 0 && !others_.holds(r, r.whole());
 }
 
 bool allocator::others_may_write(const region& r) const { return others_.may_be_written(r, r.whole()); }

@@ -57,22 +57,65 @@ void announcer::release(std::uint64_t homes, std::span<const announced_use> uses
   use.hand_over();
 }
 
-std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std::span<const hpeAccess> accesses) {
+template <class Prepare>
+std::unique_ptr<hpeAnnouncement_st> announcer::record(std::uint64_t homes, std::vector<announced_use> uses,
+                                                      const Prepare& prepare) const {
   auto made = std::make_unique<hpeAnnouncement_st>();
   if (trace::profile::active() != nullptr) {
     trace::call_stack::prepare();
     made->from = std::make_unique<trace::call_stack>(trace::call_stack::here());
   }
-  std::vector<announced_use> uses = resolve(accesses);
   if (homes == 0 && uses.empty()) return made;
-  made->number = announced_.add(homes, uses);
+  made->number = announced_.add(homes, std::move(uses));
   try {
-    release(homes, uses);
+    prepare();
   } catch (...) {
     if (announced_.remove(made->number)) faults_.look_again();
     throw;
   }
   return made;
+}
+
+std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std::span<const hpeAccess> accesses) {
+  const std::vector<announced_use> uses = resolve(accesses);
+  return record(homes, uses, [&] { release(homes, uses); });
+}
+
+std::unique_ptr<hpeAnnouncement_st> announcer::acquire(std::span<const hpeAccess> accesses) {
+  const std::vector<announced_use> uses = resolve(accesses);
+  for (const announced_use& each : uses) announced_.wait_before(regions_.at(each.region), each.range, each.write);
+  std::vector<region*> acquired;
+  for (const announced_use& each : uses) acquired.push_back(&regions_.at(each.region));
+  auto made = record(0, uses, [&] {
+    std::vector<work::device_access> all;
+    for (const announced_use& each : uses)
+      all.push_back({&regions_.at(each.region), each.range, each.write ? HPE_INOUT : HPE_IN});
+    bool counted = false;
+    try {
+      std::vector<timepoint> uploads;
+      {
+        work::submission use(with_, std::move(all));
+        for (region* r : acquired) ++r->acquired;  // the regions are locked
+        counted = true;
+        use.hand_over();
+        uploads.assign(use.uploads().begin(), use.uploads().end());
+      }
+      for (const announced_use& each : uses)
+        work::wait_for_users({&regions_.at(each.region), each.range}, each.write, with_.devices);
+      work::wait_for(uploads, with_.devices);
+      work::require_success(uploads, with_.devices);
+    } catch (...) {
+      for (region* r : acquired) r->acquired -= counted ? 1 : 0;
+      throw;
+    }
+  });
+  made->acquired = std::move(acquired);
+  return made;
+}
+
+void announcer::wait_for_region(const void* p) const {
+  const region& r = *memory_.require(p).region;
+  announced_.wait_before(r, r.whole(), true);
 }
 
 void announcer::begin(hpeAnnouncement_st& work) const {
@@ -101,6 +144,7 @@ void announcer::end(const hpeAnnouncement_st& work) const {
     trace::count_for(nullptr);
     close_again(opened);
   }
+  for (region* r : work.acquired) --r->acquired;
   if (work.number != 0 && announced_.remove(work.number)) faults_.look_again();
 }
 

@@ -103,6 +103,14 @@ void host_access::wait_for_writers(const void* p, std::size_t bytes) const {
   work::wait_for_users(resolve(p, bytes, host_use::read), false, with_.devices);
 }
 
+void host_access::wait_for_users(const void* p, std::size_t bytes) const {
+  if (bytes == 0) {
+    const allocation found = memory_.require(p);
+    bytes = static_cast<std::size_t>(found.base + found.bytes - static_cast<const std::byte*>(p));
+  }
+  work::wait_for_users(resolve(p, bytes, host_use::write), true, with_.devices);
+}
+
 void host_access::read_range(std::byte* into, const region_range& from, std::vector<timepoint>& copies) const {
   try {
     queue_reads(into, from, copies);

@@ -71,6 +71,9 @@ class HPE_API host_access {
   /// Waits until no device work writes the range.
   void wait_for_writers(const void* p, std::size_t bytes) const;
 
+  /// Waits until no device work and no announced work uses the range. bytes 0: up to the end of the allocation.
+  void wait_for_users(const void* p, std::size_t bytes) const;
+
   /// Copies the bytes [data, data + bytes), which are in `from`, to p. The copy may still be queued on return: `from`
   /// may be released at once, but must not be written before its busy() points are reached.
   void write(void* p, loan& from, const std::byte* data, std::size_t bytes) const;

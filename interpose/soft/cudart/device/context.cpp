@@ -152,15 +152,20 @@ std::vector<hpeAccess> context::accesses(int device) {
 }
 
 task_memory_uses context::kernel_uses(int device, std::span<const std::byte> arguments) {
-  if (!start().arguments_tell) return {.kernels_on = std::uint64_t{1} << device};
+  const bool arguments_tell = start().arguments_tell;
   task_memory_uses uses;
-  uses.ranges = memory_.accesses(
-      [&](const cudart_allocation& each) { return each.kind == allocation_kind::variable && each.device == device; });
+  if (arguments_tell)
+    uses.ranges = memory_.accesses(
+        [&](const cudart_allocation& each) { return each.kind == allocation_kind::variable && each.device == device; });
+  else
+    uses.kernels_on = std::uint64_t{1} << device;
   // Steps of 4 bytes also find addresses in packed structures.
   for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {
     void* address = nullptr;
     std::memcpy(&address, arguments.data() + at, sizeof address);
-    if (const auto found = memory_.find(address)) uses.ranges.push_back({found->device_base, found->size, HPE_INOUT});
+    if (!arguments_tell && memory_.find(address)) continue;
+    const auto found = memory_.find_also_of_hpe(address);
+    if (found) uses.ranges.push_back({found->device_base, found->size, HPE_INOUT});
   }
   return uses;
 }

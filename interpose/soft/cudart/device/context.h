@@ -81,8 +81,9 @@ class context {
   /// Returns a list of accesses that contains all memory that kernels on the device may use.
   [[nodiscard]] std::vector<hpeAccess> accesses(int device);
 
-  /// Returns the memory that a kernel may use: all memory that kernels on the device may use or, with HPE_SCOPE=args,
-  /// all variables on the device and the allocations to which the arguments point.
+  /// Returns the memory that a kernel may use: all CUDA memory that kernels on the device may use or, with
+  /// HPE_SCOPE=args, all variables on the device and the allocations to which the arguments point. In both cases also
+  /// other hpe memory (hpeMalloc) to which the arguments point.
   [[nodiscard]] task_memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
 
   /// Waits for all work on all streams and ignores errors. Has no effect if hpe has not started.

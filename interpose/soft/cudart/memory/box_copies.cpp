@@ -15,16 +15,6 @@ namespace hpe::cudart {
 
 namespace {
 
-/// Returns the allocation that contains an address. Also finds hpe memory that is not in the memory table, such as a
-/// module variable whose address a kernel has stored.
-std::optional<cudart_allocation> find_memory(const void* address) {
-  if (auto found = process().memory().find(address)) return found;
-  hpePointerInfo info{};
-  if (::hpeGetPointerInfo(address, &info) != HPE_SUCCESS || info.kind == HPE_MEMORY_ORDINARY) return std::nullopt;
-  return cudart_allocation{
-      .base = info.base, .size = info.size, .kind = allocation_kind::managed, .device = info.device};
-}
-
 /// Copies overlapping ranges through a temporary buffer: in CUDA, the result of such a copy is undefined, but the copy
 /// does not fail.
 void copy_range(char* to, const char* from, std::size_t bytes) {
@@ -38,7 +28,7 @@ void copy_range(char* to, const char* from, std::size_t bytes) {
 
 }  // namespace
 
-bool is_pageable(const void* address) { return !find_memory(address).has_value(); }
+bool is_pageable(const void* address) { return !process().memory().find_also_of_hpe(address).has_value(); }
 
 void check_box(const char* begin, const box& shape, bool must_be_known) {
   const auto& [extent, strides] = shape;
@@ -47,7 +37,7 @@ void check_box(const char* begin, const box& shape, bool must_be_known) {
   require(extent.rows == 1 || strides.row >= extent.width, cudaErrorInvalidPitchValue);
   require(extent.planes == 1 || strides.plane >= saturated_product(extent.rows, strides.row), cudaErrorInvalidValue);
   require(saturated_sum(reinterpret_cast<std::uintptr_t>(begin), span) != too_many_bytes, cudaErrorInvalidValue);
-  const auto found = find_memory(begin);
+  const auto found = process().memory().find_also_of_hpe(begin);
   require(found.has_value() || !must_be_known, cudaErrorInvalidValue);
   require(!found || found->holds(begin, span), cudaErrorInvalidValue);
 }

@@ -46,6 +46,18 @@ std::optional<cudart_allocation> memory_table::find(const void* address) const {
   return found->second;
 }
 
+std::optional<cudart_allocation> memory_table::find_also_of_hpe(const void* address) const {
+  if (auto found = find(address)) return found;
+  hpePointerInfo info{};
+  const bool answers = ::hpeGetPointerInfo(address, &info) == HPE_SUCCESS;
+  if (!answers || (info.kind != HPE_MEMORY_DEVICE && info.kind != HPE_MEMORY_STRIPED)) return std::nullopt;
+  return cudart_allocation{.base = info.base,
+                           .size = info.size,
+                           .kind = allocation_kind::managed,
+                           .device = info.device,
+                           .device_base = info.base};
+}
+
 bool memory_table::is_empty() const {
   const std::shared_lock lock(mutex_);
   return std::none_of(allocations_.begin(), allocations_.end(),

@@ -70,6 +70,11 @@ class memory_table {
   /// the last byte is outside the allocation.
   [[nodiscard]] std::optional<cudart_allocation> find(const void* address) const;
 
+  /// Like find, but also finds hpe memory on devices that is not in the table: an array of hpeMalloc, or a module
+  /// variable whose address a kernel has stored. For CUDA, this memory is managed memory, because the host and all
+  /// devices may use it.
+  [[nodiscard]] std::optional<cudart_allocation> find_also_of_hpe(const void* address) const;
+
   /// Returns the accesses for a launch: one access for each allocation for which choice(allocation) is true.
   template <class Choice>
   [[nodiscard]] std::vector<hpeAccess> accesses(const Choice& choice) const {

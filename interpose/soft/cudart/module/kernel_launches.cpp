@@ -1,6 +1,6 @@
 // The program's call checks a launch and copies its arguments; the stream's thread launches the kernel and waits for
 // its end. By default, a launch declares accesses to all CUDA memory that its device may use, because hpe does not know
-// in advance which pointers a kernel will use.
+// in advance which pointers a kernel will use. A kernel may use memory of hpeMalloc only if an argument points to it.
 
 #include "interpose/soft/cudart/module/kernel_launches.h"
 
@@ -64,7 +64,11 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
     return result_of(of_all, fault);
   }
   auto kept = process().memory().keep();
-  const std::vector<hpeAccess> accesses = uses.kernels_on != 0 ? process().accesses(device) : uses.ranges;
+  std::vector<hpeAccess> accesses = uses.ranges;
+  if (uses.kernels_on != 0) {
+    const std::vector<hpeAccess> all = process().accesses(device);
+    accesses.insert(accesses.end(), all.begin(), all.end());
+  }
   // If there are many allocations, HPE_ALL is faster than a list of accesses. With several devices, the list is
   // necessary, because it shows which allocations this device may use.
   constexpr std::size_t many = 100;

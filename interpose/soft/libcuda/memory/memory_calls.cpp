@@ -127,7 +127,7 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* made, std::size_t* pitch, std::
 
 CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
   return in_context("cuMemGetAddressRange_v2", [&] {
-    const auto found = process().memory().find(pointer_of(address));
+    const auto found = process().memory().find_also_of_hpe(pointer_of(address));
     require(found.has_value(), cudaErrorSymbolNotFound);
     if (base != nullptr) *base = address_of(found->device_base);
     if (bytes != nullptr) *bytes = found->size;
@@ -136,7 +136,7 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, 
 
 CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   return call("cuPointerGetAttribute", [&] {
-    const auto found = process().memory().find(pointer_of(address));
+    const auto found = process().memory().find_also_of_hpe(pointer_of(address));
     require(data != nullptr && found.has_value(), cudaErrorInvalidValue);
     tell_attribute(data, attribute, pointer_of(address), *found);
   });
@@ -148,7 +148,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* att
                                         CUdeviceptr address) {
   return call("cuPointerGetAttributes", [&] {
     require(count > 0 && attributes != nullptr && data != nullptr, cudaErrorInvalidValue);
-    const auto found = process().memory().find(pointer_of(address));
+    const auto found = process().memory().find_also_of_hpe(pointer_of(address));
     for (unsigned i = 0; i < count; ++i) {
       require(data[i] != nullptr, cudaErrorInvalidValue);
       std::memset(data[i], 0, bytes_of(attributes[i]));

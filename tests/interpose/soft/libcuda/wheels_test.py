@@ -16,13 +16,14 @@ import venv
 from pathlib import Path
 
 HPE, TOOLKIT = (str(Path(each).resolve()) for each in sys.argv[1:3])
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 SKIPPED = 77
 
 
 class Wheels(unittest.TestCase):
     def run_example(self, name, packages, settings=None):
-        environment = {**os.environ, "PATH": f"{TOOLKIT}/bin:{os.environ['PATH']}", "CUDA_HOME": TOOLKIT, **(settings or {})}
+        environment = {**os.environ, "PATH": f"{TOOLKIT}/bin:{os.environ['PATH']}", "CUDA_HOME": TOOLKIT,
+                       "PYTHONPATH": str(HERE.parents[3] / "apps" / "python"), **(settings or {})}
         with tempfile.TemporaryDirectory() as place:
             try:
                 venv.create(place, with_pip=True)
@@ -40,7 +41,8 @@ class Wheels(unittest.TestCase):
 
     def test_numba(self):
         told = self.run_example("numba_examples.py", ["numba-cuda==0.30.*"])
-        self.assertEqual(told, "vector addition: right\nmatrix product: right\nreduction: right\natomic operations: right\n")
+        self.assertEqual(told, "vector addition: right\nmatrix product: right\nreduction: right\natomic operations: right\n"
+                         "exchange with hpe: right\n")
 
     def test_pycuda(self):
         settings = {"CC": "ccache gcc", "CXX": "ccache g++", "CFLAGS": "-O0 -g0 -w", "CUDA_ROOT": TOOLKIT,

@@ -157,7 +157,7 @@ cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total
 cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   return api_call("cudaPointerGetAttributes", [&] {
     given(attributes) = {};
-    const auto found = process().memory().find(pointer);
+    const auto found = process().memory().find_also_of_hpe(pointer);
     if (!found) {
       attributes->type = cudaMemoryTypeUnregistered;
       attributes->device = cudaInvalidDeviceId;
