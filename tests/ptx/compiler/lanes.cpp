@@ -1,6 +1,10 @@
 // Native code runs adjacent threads in lanes of vector registers. Kernels whose lanes diverge, overflow or share an
 // address return the same as in the interpreter.
 
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/ptx/programs_fixture.h"
@@ -227,6 +231,88 @@ TEST_P(Lanes, AccessPiecesOfMemoryInPart) {
       EXPECT_EQ(out[512 + 2 * n], is_written ? in[2 * n + 1] : 7) << n;
       EXPECT_EQ(out[512 + 2 * n + 1], is_written ? (n ^ 6U) : 7) << n;
     }
+  }
+}
+
+// Pages between inaccessible pages.
+class guarded_pages {
+ public:
+  guarded_pages() {
+    EXPECT_NE(memory_, MAP_FAILED);
+    EXPECT_EQ(::mprotect(begin(), size, PROT_READ | PROT_WRITE), 0);
+  }
+  guarded_pages(const guarded_pages&) = delete;
+  guarded_pages& operator=(const guarded_pages&) = delete;
+  ~guarded_pages() { ::munmap(memory_, size + 2 * page); }
+  [[nodiscard]] std::uint8_t* begin() const { return static_cast<std::uint8_t*>(memory_) + page; }
+
+  static constexpr std::size_t page = 4096, size = 2 * page;
+
+ private:
+  void* memory_ = ::mmap(nullptr, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
+// out[tid] is element tid * step of an array that begins or ends beside an inaccessible page; only threads below
+// `count` load. If the step is negative, element 0 is the last one of the array.
+TEST_P(Lanes, LoadWithGaps) {
+  const guarded_pages memory;
+  for (std::size_t n = 0; n < guarded_pages::size; ++n)
+    memory.begin()[n] = static_cast<std::uint8_t>(n * 7 + n / 256);  // NOLINT(readability-magic-numbers)
+  const struct {
+    const char *type, *reg;
+    int bytes, step;
+  } cases[] = {
+      {"u8", "%h1", 1, 3}, {"s16", "%h1", 2, -2}, {"u32", "%r5", 4, -3}, {"f32", "%r5", 4, 4}, {"b64", "%rd9", 8, 2}};
+  for (const auto& [type, reg, bytes, step] : cases) {
+    SCOPED_TRACE(fmt::format("{}, step {}", type, step));
+    kernel_runner runner({fmt::format(R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry gaps(.param .u64 in, .param .u64 out, .param .u32 count) {{
+  .reg .pred %p<2>;
+  .reg .b16 %h<2>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<10>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  ld.param.u32 %r2, [count];
+  mov.u32 %r1, %tid.x;
+  mov.b16 %h1, 0;
+  mov.b32 %r5, 0;
+  mov.b64 %rd9, 0;
+  setp.ge.u32 %p1, %r1, %r2;
+  @%p1 bra done;
+  mul.wide.s32 %rd3, %r1, {};
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.{} {}, [%rd4];
+  cvt.u32.u16 %r6, %h1;
+  cvt.u64.u32 %rd5, %r6;
+  cvt.u64.u32 %rd6, %r5;
+  or.b64 %rd5, %rd5, %rd6;
+  or.b64 %rd9, %rd9, %rd5;
+done:
+  mul.wide.u32 %rd7, %r1, 8;
+  add.u64 %rd8, %rd2, %rd7;
+  st.global.u64 [%rd8], %rd9;
+  ret;
+}}
+)",
+                                      bytes * step, type, reg)},
+                         GetParam());
+    runner.lend(memory.begin(), guarded_pages::size);
+    const std::size_t whole = std::size_t{threads - 1} * std::size_t(bytes * std::abs(step)) + std::size_t(bytes);
+    for (const unsigned count : {threads, 70U})
+      for (const std::size_t begin : {std::size_t{0}, guarded_pages::size - whole}) {
+        if (begin % std::size_t(bytes) != 0) continue;
+        const std::uint8_t* const first = memory.begin() + begin + (step > 0 ? 0 : whole - std::size_t(bytes));
+        std::uint64_t* const out = runner.upload(std::vector<std::uint64_t>(threads));
+        ASSERT_FALSE(runner.launch("gaps", {{1}, {threads}}, first, out, count));
+        for (unsigned n = 0; n < threads; ++n) {
+          std::uint64_t expected = 0;
+          if (n < count) std::memcpy(&expected, first + std::int64_t{n} * bytes * step, std::size_t(bytes));
+          EXPECT_EQ(out[n], expected) << n;
+        }
+      }
   }
 }
 
