@@ -57,4 +57,30 @@ bool lane_analysis::pays(const lane_region& region, bool has_fast_gathers) const
   return together < alone;
 }
 
+bool lane_analysis::streams() const {
+  // The largest number of instructions for each access, and the largest size, in bytes for each lane, of the values
+  // that differ between lanes and are live at the same time.
+  constexpr std::size_t most_instructions = 16, most_bytes = 40;
+  std::size_t accesses = 0, instructions = 0;
+  for (const lane_region& region : regions_) {
+    if (!region.is_possible) return false;
+    for (const std::uint32_t block : region.order) {
+      std::size_t bytes = 0;
+      for (const std::uint32_t r : flow_.alive_at(block).members())
+        if (shapes_[r].what == lane_shape::kind::varying) bytes += bytes_of(registers_[r]);
+      if (bytes > most_bytes) return false;
+      for (std::uint32_t n = flow_.blocks()[block].first; n < flow_.blocks()[block].last; ++n) {
+        const instruction& i = code_[n];
+        ++instructions;
+        const bool is_access = i.kind == kind::load || i.kind == kind::store || i.kind == kind::atomic;
+        if (!is_access || i.sources[0].what == operand::kind::formal) continue;
+        ++accesses;
+        const bool is_contiguous = i.kind != kind::atomic && i.vector <= 2 && has_step_of_size(i);
+        if (!is_contiguous && !shape_of(i.sources[0]).is_uniform()) return false;
+      }
+    }
+  }
+  return instructions <= most_instructions * accesses;
+}
+
 }  // namespace hpe::ptx

@@ -84,6 +84,9 @@ class lane_analysis {
   /// `has_fast_gathers`: the CPU has gather and scatter instructions that take about as long as one access for each
   /// lane.
   [[nodiscard]] bool pays(const lane_region& region, bool has_fast_gathers) const;
+  /// Whether the code mainly moves contiguous memory and needs few registers. Then each test in the code takes much of
+  /// the time, and twice the lanes need half of the tests.
+  [[nodiscard]] bool streams() const;
   [[nodiscard]] const lane_region& region(std::size_t n) const { return regions_[n]; }
 
  private:
