@@ -303,7 +303,7 @@ void emitter::check_alignment_in_lanes(const instruction& i) {
   at.SetInsertPoint(rest);
 }
 
-// Sets a register in the running lanes.
+// Sets a register in the lanes of the mask.
 void emitter::set_every(const operand& o, Value* values) {
   if (!o.is_register()) return;
   const in_view every(*this, view::every);
@@ -321,6 +321,15 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     return is_signed(t) ? at.CreateSExt(value, to) : at.CreateZExt(value, to);
   };
   llvm::Type* const wide = llvm::FixedVectorType::get(at.getInt64Ty(), lane_count());
+  // The lanes outside of the mask need the old value only if they run, but the guard of the load is false, or if lanes
+  // wait for code that reads the register.
+  const auto set_loaded = [&](const operand& o, Value* values) {
+    const bool keeps = i.guard.is_register() || kept == nullptr || !o.is_register() || kept->has(o.index);
+    Value* const before = mask;
+    if (!keeps) mask = nullptr;
+    set_every(o, values);
+    mask = before;
+  };
   if (lanes->shape_of(i.sources[0]).is_uniform()) {
     const in_view first(*this, view::first);
     Value* const pointer = pointer_of(i, i.sources[0]);
@@ -336,7 +345,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
       const operand& o = i.results[n];
       if (!o.is_register()) continue;
       if (shape_of(o.index).what == lane_shape::kind::varying) {
-        set_every(o, splat(values[n]));
+        set_loaded(o, splat(values[n]));
       } else {
         set(o, values[n]);
       }
@@ -348,7 +357,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     for (unsigned n = 0; n < i.vector; ++n) {
       std::vector<int> places;
       for (unsigned k = 0; k < lane_count(); ++k) places.push_back(static_cast<int>(k * i.vector + n));
-      set_every(i.results[n], extended(i.vector == 1 ? whole : at.CreateShuffleVector(whole, places), wide));
+      set_loaded(i.results[n], extended(i.vector == 1 ? whole : at.CreateShuffleVector(whole, places), wide));
     }
   };
   llvm::Type* const element = at.getIntNTy(8 * bytes);
