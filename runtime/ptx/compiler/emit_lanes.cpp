@@ -383,18 +383,9 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     set_elements(llvm::concatenateVectors(at, loaded));
   };
   const std::function<void()> load_spread = [&] { set_elements(load_with_gaps(i, pointers_of(i, view::first))); };
-  access_contiguous_or_scattered(i, load_contiguous, has_small_gaps(i) ? load_spread : std::function<void()>(),
+  access_contiguous_or_scattered(i, load_contiguous,
+                                 mask == nullptr && lanes->has_small_gaps(i) ? load_spread : std::function<void()>(),
                                  load_scattered);
-}
-
-// Whether the lanes load elements with small gaps between them, so that a few vectors contain the elements of all
-// lanes.
-bool emitter::has_small_gaps(const instruction& i) const {
-  constexpr std::int64_t most = 4;  // the largest distance of adjacent lanes, in elements
-  const std::int64_t bytes = bytes_of(i.types[0]);
-  const lane_shape shape = lanes->shape_of(i.sources[0]);
-  return mask == nullptr && i.vector == 1 && shape.has_step() && shape.step % bytes == 0 &&
-         std::abs(shape.step) > bytes && std::abs(shape.step) <= most * bytes;
 }
 
 // Loads all bytes between the first and the last element in vectors, and selects the elements of the lanes. No vector

@@ -232,6 +232,11 @@ class emitter {
   [[nodiscard]] bool is_simple_if_full(const instruction& i) const;
   llvm::Value* are_simple(std::span<const instruction* const> accesses);
   void check_alignment_in_lanes(const instruction& i);
+  [[nodiscard]] bool is_update(std::span<const instruction* const> code);
+  /// If the code begins with an update of memory, emits the update and returns the number of its instructions;
+  /// otherwise returns 0.
+  std::size_t emit_update(std::span<const instruction* const> code);
+  std::uint32_t reads_of(std::uint32_t r);  // returns the number of reads of a register in the code
   llvm::AllocaInst* lane_memory(llvm::Type* of_lane, std::size_t n);
   /// Emits code that stores a vector in lane memory number `n`. The result emits the load of one lane's value.
   std::function<llvm::Value*(unsigned lane)> values_of_lanes(llvm::Value* values, std::size_t n);
@@ -247,7 +252,6 @@ class emitter {
   void access_contiguous_or_scattered(const instruction& i, const std::function<void()>& contiguous,
                                       const std::function<void()>& with_gaps,
                                       const std::function<void(llvm::Value*)>& scattered);
-  [[nodiscard]] bool has_small_gaps(const instruction& i) const;
   llvm::Value* load_with_gaps(const instruction& i, llvm::Value* pointer);
 
   // Meetings that lanes pass:
@@ -336,7 +340,7 @@ class emitter {
   std::map<std::uint32_t, llvm::AllocaInst*> copies_;  // by register: lane memory that contains its values
   std::vector<llvm::AllocaInst*> used_;
   bool is_exact_ = true;                  // whether emitted code selects the bits of an f64 NaN (emit_nan.cpp)
-  std::vector<std::uint32_t> reads_;      // by register: the number of reads in the code; empty until the first use
+  std::vector<std::uint32_t> reads_;      // by register: see reads_of(); empty until the first use
   std::set<const instruction*> checked_;  // accesses whose alignment earlier code has checked
   std::set<const instruction*> simple_;   // accesses in lanes that earlier code has found to be aligned and contiguous
   llvm::BasicBlock* misaligned_ = nullptr;  // a block that reports a misaligned access and does not return

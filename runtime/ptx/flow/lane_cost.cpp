@@ -10,9 +10,9 @@ namespace hpe::ptx {
 namespace {
 
 // The cost, for each lane, of an access whose lanes have unrelated addresses: `gathered` with gather instructions,
-// `moved` without. Without gather instructions, the code extracts each address from a vector register and inserts each
-// value into one.
-constexpr double gathered = 1, moved = 4;
+// `moved` without. Without gather instructions, the code passes each address through memory and inserts each value
+// into a vector register.
+constexpr double gathered = 1, moved = 5;
 // The factor for blocks of a loop that lanes leave at different times, because early lanes wait for the last lane.
 constexpr double partly_filled = 1.5;
 // The cost, for each lane, of an atomic instruction, which runs in a loop over the lanes.
@@ -44,7 +44,7 @@ bool lane_analysis::pays(const lane_region& region, bool has_fast_gathers) const
       const instruction& i = code_[n];
       if (i.kind == kind::nothing) continue;
       const bool is_scattered = (i.kind == kind::load || i.kind == kind::store) && !has_step_of_size(i) &&
-                                !(i.kind == kind::load && shape_of(i.sources[0]).is_uniform());
+                                !(i.kind == kind::load && (shape_of(i.sources[0]).is_uniform() || has_small_gaps(i)));
       const bool is_passed = region.has_passage(i);
       together += runs * filling *
                   (is_scattered             ? count_ * of_lane

@@ -80,6 +80,9 @@ class lane_analysis {
   [[nodiscard]] lane_shape shape_of(const operand& o) const;
   /// Whether adjacent lanes load or store adjacent elements, provided that no address overflows.
   [[nodiscard]] bool has_step_of_size(const instruction& i) const;
+  /// Whether adjacent lanes load or store elements with gaps of at most three elements between them, provided that no
+  /// address overflows.
+  [[nodiscard]] bool has_small_gaps(const instruction& i) const;
   /// Estimates whether a region takes less time if its threads run in lanes than if they run one after the other.
   /// `has_fast_gathers`: the CPU has gather and scatter instructions that take about as long as one access for each
   /// lane.

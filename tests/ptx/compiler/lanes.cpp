@@ -316,6 +316,79 @@ done:
   }
 }
 
+// Each thread updates the element place(tid) of an array in global memory and of one in shared memory. `seen` receives
+// the values before the update of global memory, and then the content of shared memory.
+TEST_P(Lanes, UpdateScatteredElements) {
+  constexpr unsigned count = 128;
+  const auto place = [](std::uint64_t t) { return (t * 37 + 5) % count; };  // NOLINT(readability-magic-numbers)
+  const struct {
+    const char* change;  // sets %rd7 to a function of %rd6, %rd5 (the place) and %rd8 (9)
+    std::uint64_t (*expected)(std::uint64_t before, std::uint64_t place);
+  } cases[] = {{"add.u64 %rd7, %rd6, 3;", [](std::uint64_t a, std::uint64_t) { return a + 3; }},
+               {"sub.u64 %rd7, %rd5, %rd6;", [](std::uint64_t a, std::uint64_t p) { return p - a; }},
+               {"or.b64 %rd7, %rd8, %rd6;", [](std::uint64_t a, std::uint64_t) { return a | 9; }}};
+  // Much arithmetic, so that the region after the barrier runs in lanes.
+  std::string arithmetic = "mov.u32 %r5, 1;";
+  for (int n = 0; n < 20; ++n) arithmetic += "\n  mad.lo.u32 %r5, %r5, %r5, %r1;";
+  arithmetic += "\n  st.shared.u32 [%r7+516], %r5;";
+  for (const auto& [change, expected] : cases) {
+    SCOPED_TRACE(change);
+    kernel_runner runner({fmt::format(R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry update(.param .u64 data, .param .u64 seen, .param .u64 nine) {{
+  .shared .align 8 .b8 part[1032];
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<16>;
+  ld.param.u64 %rd2, [data];
+  ld.param.u64 %rd3, [seen];
+  ld.param.u64 %rd8, [nine];
+  mov.u32 %r1, %tid.x;
+  shl.b32 %r7, %r1, 2;
+  mov.u32 %r4, part;
+  add.u32 %r7, %r4, %r7;
+  st.shared.u32 [%r7+4], %r1;
+  bar.sync 0;
+{1}
+  mad.lo.u32 %r2, %r1, 37, 5;
+  and.b32 %r2, %r2, 127;
+  shl.b32 %r8, %r2, 1;
+  cvt.u64.u32 %rd5, %r2;
+  shl.b64 %rd4, %rd5, 3;
+  add.u64 %rd9, %rd2, %rd4;
+  cvt.u64.u32 %rd1, %r1;
+  shl.b64 %rd10, %rd1, 3;
+  add.u64 %rd10, %rd3, %rd10;
+  shl.b32 %r3, %r2, 2;
+  add.u32 %r4, %r4, %r3;
+  ld.global.u64 %rd6, [%rd9+8];
+  {0}
+  st.global.u64 [%rd9+8], %rd7;
+  st.global.u64 [%rd10], %rd6;
+  ld.shared.u32 %r5, [%r4+4];
+  add.s32 %r6, %r5, %r8;
+  st.shared.u32 [%r4+4], %r6;
+  bar.sync 0;
+  ld.shared.u32 %r5, [%r7+4];
+  st.global.u32 [%rd10+4], %r5;
+  ret;
+}}
+)",
+                                      change, arithmetic)},
+                         GetParam());
+    std::vector<std::uint64_t> data(count + 1);
+    for (std::size_t n = 0; n < data.size(); ++n) data[n] = n * n;
+    std::uint64_t* const changed = runner.upload(data);
+    std::uint64_t* const seen = runner.upload(std::vector<std::uint64_t>(count));
+    ASSERT_FALSE(runner.launch("update", {{1}, {count}}, changed, seen, std::uint64_t{9}));
+    for (std::uint64_t t = 0; t < count; ++t) {
+      const std::uint64_t before = data[place(t) + 1];
+      EXPECT_EQ(seen[t], before | 3 * t << 32U) << t;
+      EXPECT_EQ(changed[place(t) + 1], expected(before, place(t))) << t;
+    }
+  }
+}
+
 INSTANTIATE_FOR_ENGINES(Lanes);
 
 }  // namespace
