@@ -361,9 +361,8 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     }
   };
   llvm::Type* const element = at.getIntNTy(8 * bytes);
-  const auto load_contiguous = [&] {
+  const auto load_contiguous = [&](Value* pointer) {
     llvm::Type* const whole = llvm::FixedVectorType::get(element, lane_count() * i.vector);
-    Value* const pointer = pointers_of(i, view::first);
     if (mask == nullptr) return set_elements(users(at.CreateAlignedLoad(whole, pointer, llvm::Align(bytes))));
     set_elements(users(at.CreateMaskedLoad(whole, pointer, llvm::Align(bytes), mask_of_elements(i.vector))));
   };
@@ -442,27 +441,54 @@ Value* emitter::load_with_gaps(const instruction& i, Value* pointer) {
   return llvm::concatenateVectors(at, results);
 }
 
-void emitter::access_contiguous_or_scattered(const instruction& i, const std::function<void()>& contiguous,
+// Emits a test of whether the addresses in the lanes of the mask increase from lane to lane by the size of the access.
+// The analysis does not know this, for example if lanes may leave a loop at different times, although they usually do
+// not.
+Value* emitter::happens_to_be_contiguous(const instruction& i) {
+  const in_view every(*this, view::every);
+  const operand address{operand::kind::reg, false, i.sources[0].index, 0};
+  const bool is_shared = window_of(i) == address_window::own_shared;
+  const auto step = static_cast<std::int64_t>(bytes_of(i.types[0])) * i.vector;
+  Value* const values = get(address, is_shared ? 32 : 64);
+  Value* const first = at.CreateExtractElement(values, std::uint64_t{0});
+  Value* as_expected = at.CreateICmpEQ(values, at.CreateAdd(splat(first), steps(first->getType(), step)));
+  if (mask != nullptr) as_expected = at.CreateOr(as_expected, at.CreateNot(mask));
+  if (!is_shared) return all(as_expected);
+  Value* const whole = at.CreateAdd(first, at.getInt32(static_cast<std::uint32_t>(i.sources[0].value)));
+  return at.CreateAnd(all(as_expected),
+                      at.CreateAnd(stays_in_range(first, step, true), stays_in_range(whole, step, true)));
+}
+
+void emitter::access_contiguous_or_scattered(const instruction& i, const std::function<void(Value*)>& contiguous,
                                              const std::function<void()>& with_gaps,
                                              const std::function<void(Value*)>& scattered) {
   const lane_shape shape = lanes->shape_of(i.sources[0]);
-  if (!shape.has_step()) return scattered(pointers_of(i, view::every));
   const auto with_step = [&] {
-    if (lanes->has_step_of_size(i)) return contiguous();
+    if (lanes->has_step_of_size(i)) return contiguous(pointers_of(i, view::first));
     if (with_gaps) return with_gaps();
     // The addresses are a scalar plus constants. The CPU adds constants as part of a gather instruction or a scalar
     // access.
     scattered(at.CreateGEP(at.getInt8Ty(), pointers_of(i, view::first), steps(at.getInt64Ty(), shape.step)));
   };
-  Value* const has_step = keeps_step(i);
-  if (has_step == nullptr) return with_step();
+  const auto by_chance = [&] {
+    Value* const pointer = [&] {
+      const in_view one(*this, view::one);
+      lane_ = at.getInt32(0);
+      return pointer_of(i, i.sources[0]);
+    }();
+    contiguous(pointer);
+  };
+  if (!shape.has_step() && shape.what != lane_shape::kind::varying) return scattered(pointers_of(i, view::every));
+  Value* const is_expected = shape.has_step() ? keeps_step(i) : happens_to_be_contiguous(i);
+  if (is_expected == nullptr) return with_step();
   llvm::LLVMContext& c = at.getContext();
   llvm::BasicBlock* const fast = llvm::BasicBlock::Create(c, "", function_);
   llvm::BasicBlock* const slow = llvm::BasicBlock::Create(c, "", function_);
   llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
-  at.CreateCondBr(has_step, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
+  const auto weights = shape.has_step() ? llvm::MDBuilder(c).createBranchWeights(16, 1) : nullptr;
+  at.CreateCondBr(is_expected, fast, slow, weights);
   at.SetInsertPoint(fast);
-  with_step();
+  shape.has_step() ? with_step() : by_chance();
   at.CreateBr(rest);
   at.SetInsertPoint(slow);
   scattered(pointers_of(i, view::every));
@@ -477,7 +503,7 @@ void emitter::emit_store_in_lanes(const instruction& i) {
     const in_view every(*this, view::every);
     return get(i.sources[1 + n], 8 * bytes);
   };
-  const auto store_contiguous = [&] {
+  const auto store_contiguous = [&](Value* pointer) {
     Value* whole = values(0);
     for (unsigned n = 1; n < i.vector; ++n) {
       // The code first extends both vectors to the final length. Element k of the result is then value k % vector of
@@ -496,7 +522,6 @@ void emitter::emit_store_in_lanes(const instruction& i) {
         merged[std::size_t{k} * i.vector + n] = static_cast<int>(wider.size() + k);
       whole = at.CreateShuffleVector(whole, more, merged);
     }
-    Value* const pointer = pointers_of(i, view::first);
     if (mask == nullptr) {
       users(at.CreateAlignedStore(whole, pointer, llvm::Align(bytes)));
     } else {

@@ -246,10 +246,11 @@ class emitter {
   void for_all_lanes(const instruction& i, const std::function<void()>& body);
   void set_every(const operand& o, llvm::Value* values);
   llvm::Value* mask_of_elements(unsigned of_each_lane);
-  /// Emits an access in two versions. contiguous() emits the version for lanes that together access one contiguous
-  /// range of memory. with_gaps() emits this version if there are gaps between the lanes' ranges; if it is null,
-  /// scattered() does. scattered(pointers) emits the version for all other addresses.
-  void access_contiguous_or_scattered(const instruction& i, const std::function<void()>& contiguous,
+  llvm::Value* happens_to_be_contiguous(const instruction& i);
+  /// Emits an access in two versions. contiguous(pointer) emits the version for lanes that together access one
+  /// contiguous range of memory, from `pointer` on. with_gaps() emits this version if there are gaps between the lanes'
+  /// ranges; if it is null, scattered() does. scattered(pointers) emits the version for all other addresses.
+  void access_contiguous_or_scattered(const instruction& i, const std::function<void(llvm::Value*)>& contiguous,
                                       const std::function<void()>& with_gaps,
                                       const std::function<void(llvm::Value*)>& scattered);
   llvm::Value* load_with_gaps(const instruction& i, llvm::Value* pointer);

@@ -127,6 +127,7 @@ lane_analysis::lane_analysis(unsigned count, const std::vector<instruction>& cod
     for (lane_region& region : regions_)
       if (region.is_possible) find_waiting(region);
   } while (force_varying());
+  is_loaded_ = find_loaded();
 }
 
 // The lanes of a region that begins at the kernel's entry or after a barrier of the block pass the meetings of warps if

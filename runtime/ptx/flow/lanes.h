@@ -100,6 +100,7 @@ class lane_analysis {
   void order_blocks(lane_region& region) const;
   void find_waiting(lane_region& region) const;
   void find_shapes();
+  [[nodiscard]] std::vector<bool> find_loaded() const;
   [[nodiscard]] bool force_varying();
   [[nodiscard]] lane_shape result_of(const instruction& i) const;
   [[nodiscard]] lane_shape result_of_meeting(const instruction& i) const;
@@ -112,6 +113,7 @@ class lane_analysis {
   std::vector<lane_shape> shapes_;  // by register
   std::vector<bool> is_varying_;    // by register: the values of different lanes may come from different instructions
   std::vector<lane_region> regions_;
+  std::vector<bool> is_loaded_;  // by register: the value may depend on memory
 };
 
 /// Returns where lanes may continue after the last instruction of a block of a region: sets whose elements are blocks

@@ -389,6 +389,60 @@ TEST_P(Lanes, UpdateScatteredElements) {
   }
 }
 
+// Thread t accesses element t ^ x of arrays, which is contiguous in a group of lanes only for some x. Threads from
+// `count` on only take part in the barrier.
+TEST_P(Lanes, AccessElementsThatHappenToBeContiguous) {
+  constexpr unsigned most = 128;
+  kernel_runner runner({R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry chance(.param .u64 in, .param .u64 out, .param .u32 x, .param .u32 count) {
+  .shared .align 4 .b8 part[512];
+  .reg .pred %p<2>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<12>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  ld.param.u32 %r2, [x];
+  ld.param.u32 %r3, [count];
+  mov.u32 %r1, %tid.x;
+  xor.b32 %r4, %r1, %r2;
+  shl.b32 %r5, %r4, 2;
+  mov.u32 %r6, part;
+  add.u32 %r6, %r6, %r5;
+  setp.ge.u32 %p1, %r1, %r3;
+  @%p1 bra wait;
+  mul.wide.u32 %rd3, %r4, 4;
+  add.u64 %rd4, %rd1, %rd3;
+  ld.global.u32 %r7, [%rd4];
+  add.u32 %r7, %r7, %r1;
+  st.shared.u32 [%r6], %r7;
+wait:
+  bar.sync 0;
+  @%p1 bra done;
+  ld.shared.u32 %r8, [%r6];
+  mul.wide.u32 %rd5, %r4, 8;
+  add.u64 %rd6, %rd2, %rd5;
+  st.global.v2.u32 [%rd6], {%r8, %r1};
+done:
+  ret;
+}
+)"},
+                       GetParam());
+  std::vector<unsigned> in(most);
+  for (unsigned n = 0; n < most; ++n) in[n] = 1000 * n;
+  for (const unsigned x : {0U, 5U, 16U, 32U, 97U})
+    for (const unsigned count : {most, 75U}) {
+      SCOPED_TRACE(fmt::format("{}, {} threads", x, count));
+      unsigned* const out = runner.upload(std::vector<unsigned>(std::size_t{2} * most, 7));
+      ASSERT_FALSE(runner.launch("chance", {{1}, {most}}, runner.upload(in), out, x, count));
+      for (unsigned t = 0; t < most; ++t) {
+        EXPECT_EQ(out[2 * (t ^ x)], t < count ? in[t ^ x] + t : 7) << t;
+        EXPECT_EQ(out[2 * (t ^ x) + 1], t < count ? t : 7) << t;
+      }
+    }
+}
+
 INSTANTIATE_FOR_ENGINES(Lanes);
 
 }  // namespace
