@@ -165,10 +165,14 @@ std::function<Value*(unsigned)> emitter::values_of_lanes(Value* values, std::siz
   };
 }
 
-// Like values_of_lanes for the pointers of an access. If all lanes run, the code for a lane computes the pointer from
+// Like values_of_lanes for the pointers of an access. If the pointers are a scalar plus constants, the code for a lane
+// adds the constant. If all lanes run, the code for a lane computes the pointer from
 // the address register, because an offset in shared memory has half the size of a pointer.
 std::function<Value*(unsigned)> emitter::pointers_of_lanes(const instruction& i, Value* pointers) {
   const operand& o = i.sources[0];
+  const auto* const sum = llvm::dyn_cast_or_null<llvm::GetElementPtrInst>(pointers);
+  if (sum != nullptr && !sum->getPointerOperandType()->isVectorTy() && llvm::isa<llvm::Constant>(sum->getOperand(1)))
+    return [=, this](unsigned lane) { return at.CreateExtractElement(pointers, lane); };
   if (mask != nullptr || shape_of(o.index).what != lane_shape::kind::varying) return values_of_lanes(pointers, 0);
   llvm::AllocaInst* const memory = lane_memory(type_of(o.index), 0);
   {
