@@ -66,6 +66,8 @@ class kernel_runner {
     if (!values.empty()) std::memcpy(memory, values.data(), values.size() * sizeof(T));
     return memory;
   }
+  /// Lets kernels access memory that the caller owns.
+  void lend(void* memory, std::size_t bytes) { memory_.emplace_back(reinterpret_cast<std::uint64_t>(memory), bytes); }
   [[nodiscard]] void* address_of(const std::string& variable) const;
   /// Returns the races of an interpreted kernel that were found since the last call. A launch with a race throws unless
   /// races are allowed. So the tests of kernels also test that hpe reports no false race.

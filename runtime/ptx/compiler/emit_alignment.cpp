@@ -133,7 +133,9 @@ void emitter::emit_in_lanes(std::span<const instruction> code, const std::functi
   const auto emit_all = [&](std::span<const instruction* const> part) {
     for (std::size_t n = 0; n < part.size();) {
       n += emit_pure_sequence(part.subspan(n));
-      if (n < part.size()) emit(*part[n++]);
+      const std::size_t updated = emit_update(part.subspan(n));
+      n += updated;
+      if (updated == 0 && n < part.size()) emit(*part[n++]);
     }
   };
   const auto first = std::find_if(ordered.begin(), ordered.end(),

@@ -59,10 +59,6 @@ std::size_t emitter::emit_pure_sequence(std::span<const instruction* const> code
     for (const instruction* const i : code) emit(*i);
     return count;
   }
-  if (reads_.empty()) {
-    reads_.resize(registers_.size());
-    for (const instruction& i : code_) for_each_read(i, [&](std::uint32_t r) { ++reads_[r]; });
-  }
   // `exposed`: registers that the sequence reads before it writes them. `seen`: results that code outside of the
   // sequence reads.
   std::set<std::uint32_t> written, exposed, results, seen;
@@ -81,7 +77,7 @@ std::size_t emitter::emit_pure_sequence(std::span<const instruction* const> code
   }
   std::erase_if(exposed, [&](std::uint32_t r) { return !written.contains(r); });
   for (const std::uint32_t r : results)
-    if (bits_of(registers_[r]) == 64 && (exposed.contains(r) || reads_[r] != passed[r])) seen.insert(r);
+    if (bits_of(registers_[r]) == 64 && (exposed.contains(r) || reads_of(r) != passed[r])) seen.insert(r);
 
   std::vector<std::pair<llvm::AllocaInst*, Value*>> before;
   for (const std::uint32_t r : exposed)

@@ -81,6 +81,9 @@ Value* emitter::get_raw(std::uint32_t r) {
   if (shape.what == lane_shape::kind::varying) from = view::every;
   if (shape.what == lane_shape::kind::widened) from = view_;
   const bool is_one = view_ == view::one;
+  if (const auto copy = copies_.find(r); is_one && copy != copies_.end())
+    return own(
+        at.CreateLoad(type_of(r), at.CreateGEP(type_of(r), copy->second, at.CreateZExt(lane_, at.getInt64Ty())), true));
   if (is_one && shape.what == lane_shape::kind::widened) from = view::every;
   llvm::AllocaInst* const place = slot(r, from);
   Value* const value = at.CreateLoad(place->getAllocatedType(), place);

@@ -232,14 +232,28 @@ class emitter {
   [[nodiscard]] bool is_simple_if_full(const instruction& i) const;
   llvm::Value* are_simple(std::span<const instruction* const> accesses);
   void check_alignment_in_lanes(const instruction& i);
-  void for_each_lane(const std::function<void()>& body);
-  void for_all_lanes(const std::function<void()>& body);
+  [[nodiscard]] bool is_update(std::span<const instruction* const> code);
+  /// If the code begins with an update of memory, emits the update and returns the number of its instructions;
+  /// otherwise returns 0.
+  std::size_t emit_update(std::span<const instruction* const> code);
+  std::uint32_t reads_of(std::uint32_t r);  // returns the number of reads of a register in the code
+  llvm::AllocaInst* lane_memory(llvm::Type* of_lane, std::size_t n);
+  /// Emits code that stores a vector in lane memory number `n`. The result emits the load of one lane's value.
+  std::function<llvm::Value*(unsigned lane)> values_of_lanes(llvm::Value* values, std::size_t n);
+  std::function<llvm::Value*(unsigned lane)> pointers_of_lanes(const instruction& i, llvm::Value* pointers);
+  void copy_reads(const instruction& i);
+  void for_each_lane(const instruction& i, const std::function<void()>& body);
+  void for_all_lanes(const instruction& i, const std::function<void()>& body);
   void set_every(const operand& o, llvm::Value* values);
   llvm::Value* mask_of_elements(unsigned of_each_lane);
-  /// Emits an access in two versions. contiguous() emits the version for lanes that together access one contiguous
-  /// range of memory. scattered(pointers) emits the version for all other addresses.
-  void access_contiguous_or_scattered(const instruction& i, const std::function<void()>& contiguous,
+  llvm::Value* happens_to_be_contiguous(const instruction& i);
+  /// Emits an access in two versions. contiguous(pointer) emits the version for lanes that together access one
+  /// contiguous range of memory, from `pointer` on. with_gaps() emits this version if there are gaps between the lanes'
+  /// ranges; if it is null, scattered() does. scattered(pointers) emits the version for all other addresses.
+  void access_contiguous_or_scattered(const instruction& i, const std::function<void(llvm::Value*)>& contiguous,
+                                      const std::function<void()>& with_gaps,
                                       const std::function<void(llvm::Value*)>& scattered);
+  llvm::Value* load_with_gaps(const instruction& i, llvm::Value* pointer);
 
   // Meetings that lanes pass:
   void emit_shuffle(const instruction& i, llvm::Value* members);
@@ -323,9 +337,11 @@ class emitter {
   std::vector<llvm::AllocaInst*> linear_slots_;  // by register
   view view_ = view::first;
   llvm::Value* lane_ = nullptr;  // i32
+  std::map<std::pair<llvm::Type*, std::size_t>, llvm::AllocaInst*> lane_memory_;
+  std::map<std::uint32_t, llvm::AllocaInst*> copies_;  // by register: lane memory that contains its values
   std::vector<llvm::AllocaInst*> used_;
   bool is_exact_ = true;                  // whether emitted code selects the bits of an f64 NaN (emit_nan.cpp)
-  std::vector<std::uint32_t> reads_;      // by register: the number of reads in the code; empty until the first use
+  std::vector<std::uint32_t> reads_;      // by register: see reads_of(); empty until the first use
   std::set<const instruction*> checked_;  // accesses whose alignment earlier code has checked
   std::set<const instruction*> simple_;   // accesses in lanes that earlier code has found to be aligned and contiguous
   llvm::BasicBlock* misaligned_ = nullptr;  // a block that reports a misaligned access and does not return

@@ -50,6 +50,16 @@ void check(llvm::Error error) {
   if (error) HPE_THROW(HPE_ERROR_INTERNAL, "LLVM: {}", take_message(std::move(error)));
 }
 
+// Returns `question` about the kernel's code in lanes of whole warps.
+template <class Question>
+bool with_lanes_of_warps(const flat_kernel& flat, const Question& question) {
+  const control_flow flow(flat.code, flat.registers.size());
+  std::vector<std::uint32_t> starts{0};
+  for (std::uint32_t n = 0; n < flat.code.size(); ++n)
+    if (is_meeting(flat.code[n])) starts.push_back(flow.block_at(n + 1));
+  return question(lane_analysis(warp_size, flat.code, flat.registers, flow, starts));
+}
+
 class native_image;
 
 /// The code of a kernel for one number of lanes. The object exists as long as the image.
@@ -158,12 +168,7 @@ class native_engine final : public execution_engine {
 
   // Whether lanes pass meetings in the code after a point.
   [[nodiscard]] bool passes_behind(std::uint32_t point) const {
-    const flat_kernel& flat = kernel_.flat;
-    const control_flow flow(flat.code, flat.registers.size());
-    std::vector<std::uint32_t> starts{0};
-    for (std::uint32_t n = 0; n < flat.code.size(); ++n)
-      if (is_meeting(flat.code[n])) starts.push_back(flow.block_at(n + 1));
-    return lane_analysis(warp_size, flat.code, flat.registers, flow, starts).region(point).passes;
+    return with_lanes_of_warps(kernel_.flat, [&](const lane_analysis& lanes) { return lanes.region(point).passes; });
   }
 
   // Runs one thread again. Returns the point at which the thread continues; nothing if the thread has caused `fault`
@@ -267,11 +272,24 @@ class native_image final : public compiled_image {
  private:
   // Returns the number of lanes for blocks of a shape; 1 if their threads run one by one. hpe compiles a kernel only
   // for the numbers of lanes that its launches need, because each number takes a separate compilation.
-  unsigned lanes_for(const function& kernel, const dimensions& block) const {
-    if (has_wide_vectors_ && block.x % warp_size == 0 && graph_.meets_in_warps(kernel_numbers_.at(&kernel)))
+  unsigned lanes_for(const function& kernel, const dimensions& block) {
+    if (has_wide_vectors_ && block.x % warp_size == 0 &&
+        (graph_.meets_in_warps(kernel_numbers_.at(&kernel)) || streams(kernel)))
       return warp_size;
     if (has_wide_vectors_ && block.x % 16 == 0) return 16;
     return block.x % 8 == 0 ? 8 : 1;
+  }
+
+  // Whether a kernel streams (lane_analysis). The result is kept, because each launch needs it.
+  bool streams(const function& kernel) {
+    constexpr std::size_t most_instructions = 400;
+    if (kernel.code.size() > most_instructions) return false;
+    const std::scoped_lock lock(mutex_);
+    const auto [place, is_new] = streams_.try_emplace(&kernel, false);
+    if (!is_new) return place->second;
+    const auto flat = flatten(image_.program(), graph_, kernel);
+    if (!flat || flat->code.size() > most_instructions) return false;
+    return place->second = with_lanes_of_warps(*flat, [](const lane_analysis& lanes) { return lanes.streams(); });
   }
 
   struct lazy_kernel {
@@ -436,7 +454,8 @@ class native_image final : public compiled_image {
   std::unique_ptr<kernel_cache> cache_;
   std::optional<llvm::orc::JITTargetMachineBuilder> host_;
   std::atomic<unsigned> libraries_ = 0;
-  std::mutex mutex_;  // guards cache_ and the map kernels_, but not the entries of kernels_
+  std::mutex mutex_;  // guards cache_, streams_ and the map kernels_, but not the entries of kernels_
+  std::map<const function*, bool> streams_;
   std::map<std::pair<const function*, unsigned>, lazy_kernel> kernels_;  // by kernel and number of lanes
 };
 

@@ -4,6 +4,7 @@
 
 #include "runtime/ptx/compiler/helpers.h"
 #include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/special_register.h"
 
 namespace hpe::ptx {
@@ -57,6 +58,7 @@ bool is_cheap(const instruction& i) {
   if (!runs_in_lanes(i)) return false;
   if (i.kind == kind::load) return i.sources[0].what == operand::kind::formal;
   if (i.kind == kind::special) return static_cast<special_register>(i.sources[0].value) <= special_register::warpid;
+  if (i.kind == kind::address_space) return i.op == opcode::cvta && window_of(i) == address_window::generic;
   if (i.kind != kind::pure) return false;
   switch (i.op) {
     case opcode::add:

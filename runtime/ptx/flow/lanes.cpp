@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <map>
 
 #include "runtime/ptx/execution/thread_memory.h"
@@ -126,6 +127,7 @@ lane_analysis::lane_analysis(unsigned count, const std::vector<instruction>& cod
     for (lane_region& region : regions_)
       if (region.is_possible) find_waiting(region);
   } while (force_varying());
+  is_loaded_ = find_loaded();
 }
 
 // The lanes of a region that begins at the kernel's entry or after a barrier of the block pass the meetings of warps if
@@ -277,6 +279,14 @@ lane_shape lane_analysis::shape_of(const operand& o) const {
 bool lane_analysis::has_step_of_size(const instruction& i) const {
   const lane_shape shape = shape_of(i.sources[0]);
   return shape.has_step() && shape.step == std::int64_t{bytes_of(i.types[0])} * i.vector;
+}
+
+bool lane_analysis::has_small_gaps(const instruction& i) const {
+  constexpr std::int64_t most = 4;  // the largest distance of adjacent lanes, in elements
+  const std::int64_t bytes = bytes_of(i.types[0]);
+  const lane_shape shape = shape_of(i.sources[0]);
+  return i.vector == 1 && shape.has_step() && shape.step % bytes == 0 && std::abs(shape.step) > bytes &&
+         std::abs(shape.step) <= most * bytes;
 }
 
 // Stores the blocks of a region in reverse postorder, with the blocks of each loop directly after the loop's header.

@@ -80,10 +80,16 @@ class lane_analysis {
   [[nodiscard]] lane_shape shape_of(const operand& o) const;
   /// Whether adjacent lanes load or store adjacent elements, provided that no address overflows.
   [[nodiscard]] bool has_step_of_size(const instruction& i) const;
+  /// Whether adjacent lanes load or store elements with gaps of at most three elements between them, provided that no
+  /// address overflows.
+  [[nodiscard]] bool has_small_gaps(const instruction& i) const;
   /// Estimates whether a region takes less time if its threads run in lanes than if they run one after the other.
   /// `has_fast_gathers`: the CPU has gather and scatter instructions that take about as long as one access for each
   /// lane.
   [[nodiscard]] bool pays(const lane_region& region, bool has_fast_gathers) const;
+  /// Whether the code mainly moves contiguous memory and needs few registers. Then each test in the code takes much of
+  /// the time, and twice the lanes need half of the tests.
+  [[nodiscard]] bool streams() const;
   [[nodiscard]] const lane_region& region(std::size_t n) const { return regions_[n]; }
 
  private:
@@ -94,6 +100,7 @@ class lane_analysis {
   void order_blocks(lane_region& region) const;
   void find_waiting(lane_region& region) const;
   void find_shapes();
+  [[nodiscard]] std::vector<bool> find_loaded() const;
   [[nodiscard]] bool force_varying();
   [[nodiscard]] lane_shape result_of(const instruction& i) const;
   [[nodiscard]] lane_shape result_of_meeting(const instruction& i) const;
@@ -106,6 +113,7 @@ class lane_analysis {
   std::vector<lane_shape> shapes_;  // by register
   std::vector<bool> is_varying_;    // by register: the values of different lanes may come from different instructions
   std::vector<lane_region> regions_;
+  std::vector<bool> is_loaded_;  // by register: the value may depend on memory
 };
 
 /// Returns where lanes may continue after the last instruction of a block of a region: sets whose elements are blocks

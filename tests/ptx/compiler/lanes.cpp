@@ -1,6 +1,10 @@
 // Native code runs adjacent threads in lanes of vector registers. Kernels whose lanes diverge, overflow or share an
 // address return the same as in the interpreter.
 
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/ptx/programs_fixture.h"
@@ -228,6 +232,215 @@ TEST_P(Lanes, AccessPiecesOfMemoryInPart) {
       EXPECT_EQ(out[512 + 2 * n + 1], is_written ? (n ^ 6U) : 7) << n;
     }
   }
+}
+
+// Pages between inaccessible pages.
+class guarded_pages {
+ public:
+  guarded_pages() {
+    EXPECT_NE(memory_, MAP_FAILED);
+    EXPECT_EQ(::mprotect(begin(), size, PROT_READ | PROT_WRITE), 0);
+  }
+  guarded_pages(const guarded_pages&) = delete;
+  guarded_pages& operator=(const guarded_pages&) = delete;
+  ~guarded_pages() { ::munmap(memory_, size + 2 * page); }
+  [[nodiscard]] std::uint8_t* begin() const { return static_cast<std::uint8_t*>(memory_) + page; }
+
+  static constexpr std::size_t page = 4096, size = 2 * page;
+
+ private:
+  void* memory_ = ::mmap(nullptr, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
+// out[tid] is element tid * step of an array that begins or ends beside an inaccessible page; only threads below
+// `count` load. If the step is negative, element 0 is the last one of the array.
+TEST_P(Lanes, LoadWithGaps) {
+  const guarded_pages memory;
+  for (std::size_t n = 0; n < guarded_pages::size; ++n)
+    memory.begin()[n] = static_cast<std::uint8_t>(n * 7 + n / 256);  // NOLINT(readability-magic-numbers)
+  const struct {
+    const char *type, *reg;
+    int bytes, step;
+  } cases[] = {
+      {"u8", "%h1", 1, 3}, {"s16", "%h1", 2, -2}, {"u32", "%r5", 4, -3}, {"f32", "%r5", 4, 4}, {"b64", "%rd9", 8, 2}};
+  for (const auto& [type, reg, bytes, step] : cases) {
+    SCOPED_TRACE(fmt::format("{}, step {}", type, step));
+    kernel_runner runner({fmt::format(R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry gaps(.param .u64 in, .param .u64 out, .param .u32 count) {{
+  .reg .pred %p<2>;
+  .reg .b16 %h<2>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<10>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  ld.param.u32 %r2, [count];
+  mov.u32 %r1, %tid.x;
+  mov.b16 %h1, 0;
+  mov.b32 %r5, 0;
+  mov.b64 %rd9, 0;
+  setp.ge.u32 %p1, %r1, %r2;
+  @%p1 bra done;
+  mul.wide.s32 %rd3, %r1, {};
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.{} {}, [%rd4];
+  cvt.u32.u16 %r6, %h1;
+  cvt.u64.u32 %rd5, %r6;
+  cvt.u64.u32 %rd6, %r5;
+  or.b64 %rd5, %rd5, %rd6;
+  or.b64 %rd9, %rd9, %rd5;
+done:
+  mul.wide.u32 %rd7, %r1, 8;
+  add.u64 %rd8, %rd2, %rd7;
+  st.global.u64 [%rd8], %rd9;
+  ret;
+}}
+)",
+                                      bytes * step, type, reg)},
+                         GetParam());
+    runner.lend(memory.begin(), guarded_pages::size);
+    const std::size_t whole = std::size_t{threads - 1} * std::size_t(bytes * std::abs(step)) + std::size_t(bytes);
+    for (const unsigned count : {threads, 70U})
+      for (const std::size_t begin : {std::size_t{0}, guarded_pages::size - whole}) {
+        if (begin % std::size_t(bytes) != 0) continue;
+        const std::uint8_t* const first = memory.begin() + begin + (step > 0 ? 0 : whole - std::size_t(bytes));
+        std::uint64_t* const out = runner.upload(std::vector<std::uint64_t>(threads));
+        ASSERT_FALSE(runner.launch("gaps", {{1}, {threads}}, first, out, count));
+        for (unsigned n = 0; n < threads; ++n) {
+          std::uint64_t expected = 0;
+          if (n < count) std::memcpy(&expected, first + std::int64_t{n} * bytes * step, std::size_t(bytes));
+          EXPECT_EQ(out[n], expected) << n;
+        }
+      }
+  }
+}
+
+// Each thread updates the element place(tid) of an array in global memory and of one in shared memory. `seen` receives
+// the values before the update of global memory, and then the content of shared memory.
+TEST_P(Lanes, UpdateScatteredElements) {
+  constexpr unsigned count = 128;
+  const auto place = [](std::uint64_t t) { return (t * 37 + 5) % count; };  // NOLINT(readability-magic-numbers)
+  const struct {
+    const char* change;  // sets %rd7 to a function of %rd6, %rd5 (the place) and %rd8 (9)
+    std::uint64_t (*expected)(std::uint64_t before, std::uint64_t place);
+  } cases[] = {{"add.u64 %rd7, %rd6, 3;", [](std::uint64_t a, std::uint64_t) { return a + 3; }},
+               {"sub.u64 %rd7, %rd5, %rd6;", [](std::uint64_t a, std::uint64_t p) { return p - a; }},
+               {"or.b64 %rd7, %rd8, %rd6;", [](std::uint64_t a, std::uint64_t) { return a | 9; }}};
+  // Much arithmetic, so that the region after the barrier runs in lanes.
+  std::string arithmetic = "mov.u32 %r5, 1;";
+  for (int n = 0; n < 20; ++n) arithmetic += "\n  mad.lo.u32 %r5, %r5, %r5, %r1;";
+  arithmetic += "\n  st.shared.u32 [%r7+516], %r5;";
+  for (const auto& [change, expected] : cases) {
+    SCOPED_TRACE(change);
+    kernel_runner runner({fmt::format(R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry update(.param .u64 data, .param .u64 seen, .param .u64 nine) {{
+  .shared .align 8 .b8 part[1032];
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<16>;
+  ld.param.u64 %rd2, [data];
+  ld.param.u64 %rd3, [seen];
+  ld.param.u64 %rd8, [nine];
+  mov.u32 %r1, %tid.x;
+  shl.b32 %r7, %r1, 2;
+  mov.u32 %r4, part;
+  add.u32 %r7, %r4, %r7;
+  st.shared.u32 [%r7+4], %r1;
+  bar.sync 0;
+{1}
+  mad.lo.u32 %r2, %r1, 37, 5;
+  and.b32 %r2, %r2, 127;
+  shl.b32 %r8, %r2, 1;
+  cvt.u64.u32 %rd5, %r2;
+  shl.b64 %rd4, %rd5, 3;
+  add.u64 %rd9, %rd2, %rd4;
+  cvt.u64.u32 %rd1, %r1;
+  shl.b64 %rd10, %rd1, 3;
+  add.u64 %rd10, %rd3, %rd10;
+  shl.b32 %r3, %r2, 2;
+  add.u32 %r4, %r4, %r3;
+  ld.global.u64 %rd6, [%rd9+8];
+  {0}
+  st.global.u64 [%rd9+8], %rd7;
+  st.global.u64 [%rd10], %rd6;
+  ld.shared.u32 %r5, [%r4+4];
+  add.s32 %r6, %r5, %r8;
+  st.shared.u32 [%r4+4], %r6;
+  bar.sync 0;
+  ld.shared.u32 %r5, [%r7+4];
+  st.global.u32 [%rd10+4], %r5;
+  ret;
+}}
+)",
+                                      change, arithmetic)},
+                         GetParam());
+    std::vector<std::uint64_t> data(count + 1);
+    for (std::size_t n = 0; n < data.size(); ++n) data[n] = n * n;
+    std::uint64_t* const changed = runner.upload(data);
+    std::uint64_t* const seen = runner.upload(std::vector<std::uint64_t>(count));
+    ASSERT_FALSE(runner.launch("update", {{1}, {count}}, changed, seen, std::uint64_t{9}));
+    for (std::uint64_t t = 0; t < count; ++t) {
+      const std::uint64_t before = data[place(t) + 1];
+      EXPECT_EQ(seen[t], before | 3 * t << 32U) << t;
+      EXPECT_EQ(changed[place(t) + 1], expected(before, place(t))) << t;
+    }
+  }
+}
+
+// Thread t accesses element t ^ x of arrays, which is contiguous in a group of lanes only for some x. Threads from
+// `count` on only take part in the barrier.
+TEST_P(Lanes, AccessElementsThatHappenToBeContiguous) {
+  constexpr unsigned most = 128;
+  kernel_runner runner({R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry chance(.param .u64 in, .param .u64 out, .param .u32 x, .param .u32 count) {
+  .shared .align 4 .b8 part[512];
+  .reg .pred %p<2>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<12>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  ld.param.u32 %r2, [x];
+  ld.param.u32 %r3, [count];
+  mov.u32 %r1, %tid.x;
+  xor.b32 %r4, %r1, %r2;
+  shl.b32 %r5, %r4, 2;
+  mov.u32 %r6, part;
+  add.u32 %r6, %r6, %r5;
+  setp.ge.u32 %p1, %r1, %r3;
+  @%p1 bra wait;
+  mul.wide.u32 %rd3, %r4, 4;
+  add.u64 %rd4, %rd1, %rd3;
+  ld.global.u32 %r7, [%rd4];
+  add.u32 %r7, %r7, %r1;
+  st.shared.u32 [%r6], %r7;
+wait:
+  bar.sync 0;
+  @%p1 bra done;
+  ld.shared.u32 %r8, [%r6];
+  mul.wide.u32 %rd5, %r4, 8;
+  add.u64 %rd6, %rd2, %rd5;
+  st.global.v2.u32 [%rd6], {%r8, %r1};
+done:
+  ret;
+}
+)"},
+                       GetParam());
+  std::vector<unsigned> in(most);
+  for (unsigned n = 0; n < most; ++n) in[n] = 1000 * n;
+  for (const unsigned x : {0U, 5U, 16U, 32U, 97U})
+    for (const unsigned count : {most, 75U}) {
+      SCOPED_TRACE(fmt::format("{}, {} threads", x, count));
+      unsigned* const out = runner.upload(std::vector<unsigned>(std::size_t{2} * most, 7));
+      ASSERT_FALSE(runner.launch("chance", {{1}, {most}}, runner.upload(in), out, x, count));
+      for (unsigned t = 0; t < most; ++t) {
+        EXPECT_EQ(out[2 * (t ^ x)], t < count ? in[t ^ x] + t : 7) << t;
+        EXPECT_EQ(out[2 * (t ^ x) + 1], t < count ? t : 7) << t;
+      }
+    }
 }
 
 INSTANTIATE_FOR_ENGINES(Lanes);
