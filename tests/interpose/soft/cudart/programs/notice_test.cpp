@@ -142,7 +142,8 @@ TEST(Notice, IsSilentForProgramsWithoutCuda) {
 }
 
 TEST(Notice, IsSilentForProgramsOfTheDriver) {
-  EXPECT_EQ(soft_run(cuda_program("driver-only"), 3).text, "driver: 3 devices of 9.0\n");
+  for (const char* const name : {"driver-only", "driver-only-static"})
+    EXPECT_EQ(soft_run(cuda_program(name), 3).text, "driver: 3 devices of 9.0\n");
 }
 
 TEST(Notice, ComesWhenALibraryIsOpened) {
