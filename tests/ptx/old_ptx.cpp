@@ -104,8 +104,9 @@ TEST_P(OldPtx, NewerPtxMustSayItsRounding) {
     EXPECT_THROW(kernel_runner({text_of("sm_20", body)}, GetParam()), error) << body;
 }
 
-// out[lane] = the number of the lane from which the value came, which is 10 lanes further on.
-std::string shuffle_with_mask(const std::string& mask) {
+// out[thread] = %r3, which `meeting` computes from the thread's number in %r1, the thread's parity in %r4 and %p, and
+// the mask in %r2.
+std::string kernel_with_mask(const std::string& mask, const std::string& meeting) {
   return R"(.version 7.0
 .target sm_70
 .address_size 64
@@ -116,8 +117,8 @@ std::string shuffle_with_mask(const std::string& mask) {
   ld.param.u64 %rd1, [out];
   mov.u32 %r1, %tid.x;
   )" + mask +
+         "\n  and.b32 %r4, %r1, 1;\n  setp.ne.u32 %p, %r4, 0;\n  " + meeting +
          R"(
-  shfl.sync.down.b32 %r3, %r1, 10, 31, %r2;
   mul.wide.u32 %rd2, %r1, 4;
   add.u64 %rd1, %rd1, %rd2;
   st.global.u32 [%rd1], %r3;
@@ -130,14 +131,39 @@ TEST_P(OldPtx, LanesInLockstepNeedNotBeInTheirMask) {
   // First, one mask for all lanes that names half of them; then, for each lane, a mask that names only its neighbour.
   for (const char* const mask :
        {"mov.u32 %r2, 0xffff;", "xor.b32 %r4, %r1, 1;\nmov.u32 %r5, 1;\nshl.b32 %r2, %r5, %r4;"}) {
-    kernel_runner in_lockstep({shuffle_with_mask(mask)}, GetParam(), warp_order::lockstep);
+    const std::string shuffle = kernel_with_mask(mask, "shfl.sync.down.b32 %r3, %r1, 10, 31, %r2;");
+    kernel_runner in_lockstep({shuffle}, GetParam(), warp_order::lockstep);
     auto* const out = static_cast<std::uint32_t*>(in_lockstep.allocate(64 * 4));
     EXPECT_RUNS(in_lockstep.launch("k", {{1}, {64}}, out));
     for (std::uint32_t t = 0; t < 64; ++t) EXPECT_EQ(out[t], t % 32 < 22 ? t + 10 : t) << mask;
-    kernel_runner independent({shuffle_with_mask(mask)}, GetParam());
+    kernel_runner independent({shuffle}, GetParam());
     const auto stopped = independent.launch("k", {{1}, {64}}, out);
     ASSERT_TRUE(stopped.has_value());
     EXPECT_EQ(stopped->why, trap::reason::illegal) << stopped->message();
+  }
+}
+
+// Each lane's mask names only the lanes before it, as in prefix sums by votes.
+TEST_P(OldPtx, VotesInLockstepCountOnlyTheNamedLanes) {
+  constexpr std::uint32_t odd = 0xaaaaaaaa;
+  using u32 = std::uint32_t;
+  struct meeting {
+    std::string text;
+    u32 (*result)(u32 lane, u32 named);
+  };
+  const std::string number = "\n  selp.u32 %r3, 1, 0, %p;";
+  for (const meeting& m : std::vector<meeting>{
+           {"vote.sync.ballot.b32 %r3, %p, %r2;", [](u32, u32 named) { return odd & named; }},
+           {"vote.sync.any.pred %p, %p, %r2;" + number, [](u32 lane, u32) -> u32 { return lane > 1 ? 1 : 0; }},
+           {"vote.sync.all.pred %p, %p, %r2;" + number, [](u32 lane, u32) -> u32 { return lane == 0 ? 1 : 0; }},
+           {"vote.sync.uni.pred %p, %p, %r2;" + number, [](u32 lane, u32) -> u32 { return lane < 2 ? 1 : 0; }},
+           {"match.any.sync.b32 %r3, %r4, %r2;",
+            [](u32 lane, u32 named) { return (lane % 2 != 0 ? odd : ~odd) & named; }},
+           {"mov.u32 %r4, 7;\n  match.all.sync.b32 %r3|%p, %r4, %r2;", [](u32, u32 named) { return named; }}}) {
+    kernel_runner runner({kernel_with_mask("mov.u32 %r2, %lanemask_lt;", m.text)}, GetParam(), warp_order::lockstep);
+    auto* const out = static_cast<u32*>(runner.allocate(64 * 4));
+    EXPECT_RUNS(runner.launch("k", {{1}, {64}}, out));
+    for (u32 t = 0; t < 64; ++t) EXPECT_EQ(out[t], m.result(t % 32, (1U << t % 32) - 1)) << m.text << " of " << t;
   }
 }
 

@@ -97,6 +97,14 @@ TEST_P(ClusterPrograms, BarrierRounds) {
   }
 }
 
+// The scheduler also meets barriers out of turn after 256 rounds.
+TEST_P(ClusterPrograms, ManyBarriersAfterSomeThreadsHaveEnded) {
+  auto runner = load("barriers");
+  auto* const out = runner.upload(std::vector<int>(64, -1));
+  EXPECT_RUNS(runner.launch("rounds_of_some", {{1}, {64}}, out, 7, 600));
+  for (int t = 0; t < 64; ++t) EXPECT_EQ(out[t], t < 7 ? (t + 600) % 7 : -1);
+}
+
 TEST_P(ClusterPrograms, CopiesThatABarrierCounts) {
   auto runner = load("barriers");
   const std::vector<int> in = some_numbers(512, random_);

@@ -1,4 +1,5 @@
-// This file changes the behaviour of dlopen (interpose/dl_open.S) in programs on soft devices, in three cases.
+// This file changes the behaviour of dlopen (interpose/dl_open.S) and dlmopen (dlm_open.S) in programs on soft devices,
+// in three cases.
 //
 // 1. If the program opens libnvJitLink.so, dlopen returns this library, which defines none of nvJitLink's functions.
 //    nvJitLink compiles PTX to machine code, which soft devices cannot run. Programs that search for nvJitLink at run
@@ -11,6 +12,10 @@
 //    dynamic linker does not load the copy, and finds the copy's functions in hpe's runtime, which is preloaded.
 //
 // 3. If the program opens a library that contains a statically linked runtime, hpe prints a notice.
+//
+// If a program opens the runtime or the driver in another namespace, dlmopen returns hpe's library of the base
+// namespace: copies of NVIDIA's runtime share the driver's contexts and memory too, and a second copy of hpe's runtime
+// would need address space of its own.
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -126,8 +131,21 @@ const char* hpe_name_to_open(const char* file) {
   return nullptr;
 }
 
+const char* hpe_name_to_open_in_base(const char* file) {
+  if (const char* const other = hpe_name_to_open(file)) return other;
+  const std::string_view name = file != nullptr ? file : "";
+  if (name == "libcuda.so" || name == "libcuda.so.1") return own_file().c_str();
+  const runtime* const found = runtime_of_name(name);
+  return found != nullptr ? found->file.c_str() : nullptr;
+}
+
 void* hpe_next_dlopen() {
   static void* const next = ::dlsym(RTLD_NEXT, "dlopen");
+  return next;
+}
+
+void* hpe_next_dlmopen() {
+  static void* const next = ::dlsym(RTLD_NEXT, "dlmopen");
   return next;
 }
 }

@@ -252,6 +252,8 @@ scalar_function find_float_scalar(const instruction& i) {
     case opcode::mul: return HPE_FLOAT(a * b);
     case opcode::fma:
     case opcode::mad: return rounded ? HPE_FLOAT(std::fma(a, b, c)) : nullptr;
+    case opcode::product_less: return HPE_FLOAT(std::fma(a, b, -c));
+    case opcode::less_product: return HPE_FLOAT(std::fma(-a, b, c));
     case opcode::div:
       if (!rounded) return nullptr;
       return single ? float_function<float>([]<class T>(T a, T b, T) -> T { return a / b; })

@@ -23,7 +23,8 @@ bool is_emitted(const instruction& i) {
   if (i.modifiers.one_of(modifier::rz, modifier::rp, modifier::nan_, modifier::xorsign) != modifier::count)
     return false;
   // The compiler also emits code for f32 fma and mad that round down (.rm), because CUDA's expf uses them.
-  const bool is_fused = i.op == opcode::fma || i.op == opcode::mad;
+  const bool is_fused =
+      i.op == opcode::fma || i.op == opcode::mad || i.op == opcode::product_less || i.op == opcode::less_product;
   if (i.has(modifier::rm) && (t != type::f32 || !is_fused)) return false;
   if (i.has(modifier::sat)) {
     if (t != type::f32) return false;
@@ -39,6 +40,8 @@ bool is_emitted(const instruction& i) {
     case opcode::mul:
     case opcode::fma:
     case opcode::mad:
+    case opcode::product_less:
+    case opcode::less_product:
     case opcode::min:
     case opcode::max:
     case opcode::div:
@@ -259,6 +262,12 @@ Value* emitter::emit_float(const instruction& i) {
     case opcode::mad:
       result = i.has(modifier::rm) ? fused_rounded_down(s[0], s[1], s[2])
                                    : at.CreateIntrinsic(llvm::Intrinsic::fma, {s[0]->getType()}, s);
+      break;
+    case opcode::product_less:
+      result = at.CreateIntrinsic(llvm::Intrinsic::fma, {s[0]->getType()}, {s[0], s[1], at.CreateFNeg(s[2])});
+      break;
+    case opcode::less_product:
+      result = at.CreateIntrinsic(llvm::Intrinsic::fma, {s[0]->getType()}, {at.CreateFNeg(s[0]), s[1], s[2]});
       break;
     case opcode::div:
       result = at.CreateFDiv(s[0], s[1]);

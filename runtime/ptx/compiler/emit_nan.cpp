@@ -25,6 +25,8 @@ bool is_arithmetic(const instruction& i) {
     case opcode::mul:
     case opcode::fma:
     case opcode::mad:
+    case opcode::product_less:
+    case opcode::less_product:
     case opcode::div:
     case opcode::rcp:
     case opcode::sqrt: return true;

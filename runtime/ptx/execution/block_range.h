@@ -16,7 +16,7 @@ struct block_range {
 /// Limits the number of blocks that are resident at the same time. Resident blocks can wait for each other.
 struct block_room {
   std::uint32_t least = 32;  // the limit in blocks; larger if the blocks are small
-  /// Called repeatedly while the limit is reached, all resident blocks wait in loops, and the grid has further blocks.
+  /// Called repeatedly while the limit is reached, no resident block ends, and the grid has further blocks.
   std::function<void(std::uint64_t resident)> crowded = {};
 };
 

@@ -127,9 +127,9 @@ scheduler::state scheduler::advance() {
     run_ready();
     // Threads that meet repeatedly may be waiting for threads at a barrier or in a loop, or for other blocks.
     if (rounds % rounds_before_others == 0) {
-      meet_barriers();
-      meet_cluster();
+      const bool have_met = meet_barriers(), have_arrived = meet_cluster();
       if (release_pauses() || rounds >= rounds_before_pause) return state::paused;
+      if (have_met || have_arrived) continue;
     }
     if (meet_warps()) continue;
     if (std::all_of(warps_.begin(), warps_.end(), [](const warp& w) { return w.alive == 0; })) return state::ended;

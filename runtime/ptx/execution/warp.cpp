@@ -25,6 +25,10 @@ struct meeting {
   [[nodiscard]] u64 source(u32 lane, std::size_t n) const {
     return value_of(block, first + lane, what(lane).sources[n]);
   }
+  // The lanes of the meeting that a lane's mask names. In lockstep, these may be fewer than all lanes of the meeting.
+  [[nodiscard]] u32 named_by(u32 lane) const {
+    return lanes & static_cast<u32>(value_of(block, first + lane, what(lane).sources.back()));
+  }
   void result(u32 lane, std::size_t n, u64 value) const {
     if (n < what(lane).results.size()) set_result(block, first + lane, what(lane).results[n], value);
   }
@@ -101,6 +105,7 @@ void shuffle_together(block_context& block, const instruction& what, u32 first) 
   }
 }
 
+// Executes vote. Like GPUs, a vote counts only lanes that the voting lane's mask names.
 void vote(const meeting& m) {
   u32 holding = 0;
   for (u32 lane = 0; lane < warp_size; ++lane)
@@ -108,26 +113,29 @@ void vote(const meeting& m) {
   for (u32 lane = 0; lane < warp_size; ++lane) {
     if (!m.has(lane)) continue;
     const instruction& what = m.what(lane);
-    u64 value = holding;
-    if (what.has(modifier::all)) value = holding == m.lanes ? 1 : 0;
-    if (what.has(modifier::any)) value = holding != 0 ? 1 : 0;
-    if (what.has(modifier::uni)) value = holding == m.lanes || holding == 0 ? 1 : 0;
+    const u32 named = m.named_by(lane), agreeing = holding & named;
+    u64 value = agreeing;
+    if (what.has(modifier::all)) value = agreeing == named ? 1 : 0;
+    if (what.has(modifier::any)) value = agreeing != 0 ? 1 : 0;
+    if (what.has(modifier::uni)) value = agreeing == named || agreeing == 0 ? 1 : 0;
     m.result(lane, 0, value);
   }
 }
 
+// Executes match, which compares only lanes that the matching lane's mask names.
 void match(const meeting& m) {
   std::array<u64, warp_size> values{};
   for (u32 lane = 0; lane < warp_size; ++lane)
     if (m.has(lane)) values[lane] = m.source(lane, 0);
   for (u32 lane = 0; lane < warp_size; ++lane) {
     if (!m.has(lane)) continue;
+    const u32 named = m.named_by(lane);
     u32 equal = 0;
     for (u32 other = 0; other < warp_size; ++other)
-      if (m.has(other) && values[other] == values[lane]) equal |= 1U << other;
+      if ((named >> other & 1) != 0 && values[other] == values[lane]) equal |= 1U << other;
     const bool all = m.what(lane).has(modifier::all);
-    m.result(lane, 0, all && equal != m.lanes ? 0 : equal);
-    m.result(lane, 1, equal == m.lanes ? 1 : 0);
+    m.result(lane, 0, all && equal != named ? 0 : equal);
+    m.result(lane, 1, equal == named ? 1 : 0);
   }
 }
 

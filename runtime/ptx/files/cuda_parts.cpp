@@ -2,7 +2,8 @@
 // wrappers that point to the program's fat binaries. The program passes the wrappers to __cudaRegisterFatBinary. If the
 // CUDA runtime is a shared library, this function is an undefined dynamic symbol. If the runtime is linked statically,
 // the constants of the program contain the names of the runtime's errors. A program that uses only the driver has
-// neither.
+// neither if nvcc linked it with the shared runtime. With the static runtime, nvcc's linker adds a fat binary without
+// functions and code that would register this fat binary, and so links the runtime.
 
 #include "runtime/ptx/files/cuda_parts.h"
 
@@ -18,13 +19,27 @@ namespace hpe::ptx {
 
 namespace {
 
+bool has_functions(const fat_binary_entry& e) {
+  switch (e.what) {
+    case fat_binary_entry::kind::ptx:
+      return e.text.find(".entry") != std::string::npos || e.text.find(".func") != std::string::npos;
+    case fat_binary_entry::kind::cubin: return !e.is_empty;
+    default: return false;
+  }
+}
+
+bool is_enough(const cuda_parts& parts, code_to_read what) {
+  return what == code_to_read::up_to_ptx && !parts.ptx_architectures.empty() && parts.has_functions;
+}
+
 void read_code(file_bytes section, code_to_read what, cuda_parts& into) {
   visit_fat_binaries(section, [&](const std::vector<fat_binary_entry>& entries) {
     for (const fat_binary_entry& e : entries) {
       if (e.what == fat_binary_entry::kind::ptx) into.ptx_architectures.insert(e.architecture);
       if (e.what == fat_binary_entry::kind::cubin) into.machine_code_architectures.insert(e.architecture);
+      into.has_functions |= has_functions(e);
     }
-    return what == code_to_read::all || into.ptx_architectures.empty();
+    return !is_enough(into, what);
   });
 }
 
@@ -51,10 +66,10 @@ std::optional<cuda_parts> read_cuda_parts(const std::string& path, code_to_read 
                            holds_names_of_errors(elf.named(".rodata"));
   try {
     for (const char* const section : {fat_binaries_section, linked_fat_binaries_section})
-      if (what == code_to_read::all || result.ptx_architectures.empty()) read_code(elf.named(section), what, result);
+      if (!is_enough(result, what)) read_code(elf.named(section), what, result);
     result.has_ptx = !result.ptx_architectures.empty();
   } catch (const error&) {
-    result.has_ptx = true;  // hpe reports the error when the program registers the code
+    result.has_ptx = result.has_functions = true;  // hpe reports the error when the program registers the code
   }
   return result;
 }

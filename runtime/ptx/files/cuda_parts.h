@@ -14,12 +14,13 @@ namespace hpe::ptx {
 struct cuda_parts {
   bool has_own_runtime = false;  // whether a copy of the CUDA runtime is linked into the file
   bool has_ptx = false;          // whether the device code contains PTX, or cannot be read
+  bool has_functions = false;    // whether the device code contains functions, such as kernels, or cannot be read
   /// The architectures of the device code that read_cuda_parts has read: 90 for compute_90 and sm_90.
   std::set<std::uint32_t> ptx_architectures, machine_code_architectures;
 };
 
-/// How much of the device code read_cuda_parts reads: up to the first PTX, or all. Reading all code of a large library
-/// takes seconds, because the function decompresses all PTX.
+/// How much of the device code read_cuda_parts reads: up to the first PTX and the first function, or all. Reading all
+/// code of a large library takes seconds, because the function decompresses all PTX.
 enum class code_to_read : std::uint8_t { up_to_ptx, all };
 
 /// Reads a file. Returns nothing if the file does not exist, is not a 64-bit ELF file, is damaged, or was not linked by

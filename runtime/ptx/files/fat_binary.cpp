@@ -28,6 +28,7 @@ namespace {
 constexpr std::uint32_t wrapper_magic = 0x466243b1;
 constexpr std::uint32_t container_magic = 0xba55ed50;
 constexpr std::size_t smallest_container_header = 16, smallest_entry_header = 48;
+constexpr std::string_view section_of_functions = ".text.";  // a cubin has one section for each function
 constexpr std::uint64_t flag_lz4 = 1 << 13;
 constexpr std::uint64_t flag_zstd = 1 << 15;
 constexpr std::uint64_t largest_text = std::uint64_t{1} << 32;
@@ -136,6 +137,8 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
         entry.text.assign(body, payload);
       }
       entry.text.resize(std::min(entry.text.size(), entry.text.find('\0')));
+    } else if (entry.what == fat_binary_entry::kind::cubin && (flags & (flag_lz4 | flag_zstd)) == 0) {
+      entry.is_empty = std::string_view(body, payload).find(section_of_functions) == std::string_view::npos;
     }
     entries.push_back(std::move(entry));
     offset += entry_header + payload;

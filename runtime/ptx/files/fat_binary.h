@@ -14,6 +14,7 @@ struct fat_binary_entry {
   kind what = kind::other;
   std::uint32_t architecture = 0;  // 90 for compute_90
   std::string text;                // PTX text, decompressed
+  bool is_empty = false;           // whether the entry is a cubin without functions; false for compressed cubins
 };
 
 /// Reads a container (magic 0xba55ed50) from at most `bytes` bytes and returns its entries. Decompresses PTX. The entry

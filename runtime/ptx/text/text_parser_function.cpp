@@ -5,6 +5,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/build/fold.h"
+#include "runtime/ptx/build/fuse.h"
 #include "runtime/ptx/text/text_parser.h"
 
 namespace hpe::ptx {
@@ -146,6 +147,7 @@ void text_parser::parse_body(function& f) {
   fold_constants(f);
   insert_pauses(*context_);
   resolve_labels(*context_);
+  fuse_products(f);
 }
 
 void text_parser::parse_block() {

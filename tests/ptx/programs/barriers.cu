@@ -1,4 +1,4 @@
-// Barriers in shared memory, alone and with copies that they track.
+// Barriers of blocks whose other threads have ended, and barriers in shared memory, alone and with copies that they track.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 
@@ -8,6 +8,18 @@
 namespace cg = cooperative_groups;
 using barrier = cuda::barrier<cuda::thread_scope_block>;
 #pragma nv_diag_suppress static_var_with_dynamic_init
+// Each of the first n threads receives the number of the thread that is `rounds` places further on.
+extern "C" __global__ void rounds_of_some(int* out, int n, int rounds) {
+  __shared__ int values[2][64];
+  const int t = static_cast<int>(threadIdx.x);
+  if (t >= n) return;
+  values[0][t] = t;
+  for (int r = 0; r < rounds; ++r) {
+    __syncthreads();
+    values[(r + 1) % 2][t] = values[r % 2][(t + 1) % n];
+  }
+  out[t] = values[rounds % 2][t];
+}
 extern "C" __global__ void barrier_rounds(int* data, int rounds) {
   __shared__ barrier meet;
   __shared__ int values[128];

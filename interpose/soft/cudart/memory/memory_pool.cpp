@@ -1,5 +1,5 @@
-// Each block is either in used_blocks_ or in free_blocks_. used_ is the number of bytes in used_blocks_, and reserved_
-// is the number of bytes in both lists.
+// Each block is either in used_blocks_ or in free_blocks_. used_ is the number of requested bytes in used_blocks_,
+// rounded up to the granularity for each block, and reserved_ is the number of bytes in both lists.
 
 #include "interpose/soft/cudart/memory/memory_pool.h"
 
@@ -32,7 +32,7 @@ void* memory_pool::allocate(std::size_t bytes, cudart_stream& where) {
   void* base = take_free(size, where);
   if (base == nullptr) base = take_new(size);
   require(base != nullptr, cudaErrorMemoryAllocation);
-  used_ += used_blocks_.at(base);
+  used_ += size;
   used_high_ = std::max(used_high_, used_);
   return base;
 }
@@ -46,7 +46,7 @@ void* memory_pool::take_free(std::size_t bytes, const cudart_stream& where) {
   }
   if (best == free_blocks_.end()) return nullptr;
   void* const base = best->base;
-  used_blocks_[base] = best->size;
+  used_blocks_[base] = {best->size, bytes};
   free_blocks_.erase(best);
   return base;
 }
@@ -62,7 +62,7 @@ void* memory_pool::take_new(std::size_t bytes) {
     base = try_to();
   }
   if (base == nullptr) return nullptr;
-  used_blocks_[base] = bytes;
+  used_blocks_[base] = {bytes, bytes};
   reserved_ += bytes;
   reserved_high_ = std::max(reserved_high_, reserved_);
   return base;
@@ -71,8 +71,8 @@ void* memory_pool::take_new(std::size_t bytes) {
 void memory_pool::put_free(void* block, point since, std::uint64_t stream) {
   const auto found = used_blocks_.find(block);
   require(found != used_blocks_.end(), cudaErrorInvalidValue);
-  free_blocks_.push_back({block, found->second, std::move(since), stream});
-  used_ -= found->second;
+  free_blocks_.push_back({block, found->second.size, std::move(since), stream});
+  used_ -= found->second.requested;
   used_blocks_.erase(found);
 }
 
@@ -97,13 +97,6 @@ void memory_pool::give_back(std::size_t keep, bool wait) {
     reserved_ -= each.size;
     return true;
   });
-}
-
-std::size_t memory_pool::size_of(const void* block) const {
-  const std::scoped_lock lock(mutex_);
-  const auto found = used_blocks_.find(block);
-  require(found != used_blocks_.end(), cudaErrorInvalidValue);
-  return found->second;
 }
 
 void memory_pool::trim(std::size_t keep) {

@@ -47,7 +47,6 @@ class memory_pool {
   void free(void* block, cudart_stream& where);
   void free(void* block);  ///< frees a block that no queued work uses
 
-  std::size_t size_of(const void* block) const;
   /// Returns free blocks to the source, except blocks that queued work uses, until at most `keep` bytes are reserved.
   void trim(std::size_t keep);
   void release_excess();
@@ -58,6 +57,10 @@ class memory_pool {
   void set_attribute(cudaMemPoolAttr which, std::uint64_t value);
 
  private:
+  struct used_block {
+    std::size_t size;
+    std::size_t requested;  // at most `size`; a reused block may be larger than the request
+  };
   struct free_block {
     void* base;
     std::size_t size;
@@ -76,9 +79,9 @@ class memory_pool {
   const std::size_t max_size_;
 
   mutable std::mutex mutex_;
-  std::map<const void*, std::size_t> used_blocks_;
+  std::map<const void*, used_block> used_blocks_;
   std::vector<free_block> free_blocks_;
-  std::uint64_t used_ = 0;  // the number of bytes in used_blocks_
+  std::uint64_t used_ = 0;  // the number of requested bytes in used_blocks_
   std::uint64_t used_high_ = 0;
   std::uint64_t reserved_ = 0;
   std::uint64_t reserved_high_ = 0;

@@ -44,7 +44,7 @@ std::string relink_text(const std::string& path, bool has_ptx) {
 }  // namespace
 
 std::optional<std::string> relink_notice(const std::string& path, const std::optional<cuda_parts>& parts) {
-  if (!parts || !parts->has_own_runtime || is_compiler(path)) return std::nullopt;
+  if (!parts || !parts->has_own_runtime || !parts->has_functions || is_compiler(path)) return std::nullopt;
   return relink_text(path, parts->has_ptx);
 }
 

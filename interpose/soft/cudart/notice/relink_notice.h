@@ -19,7 +19,9 @@ using ptx::needs_gpu;
 using ptx::read_cuda_parts;
 
 /// Returns the notice for a file with these parts; nullopt for a file that nvcc did not link or that does not contain a
-/// CUDA runtime, and for NVIDIA's compilers (NVRTC), which need no GPU.
+/// CUDA runtime, and for NVIDIA's compilers (NVRTC), which need no GPU. Also returns nullopt for a file without
+/// kernels: nvcc also links its runtime into programs that call only the driver. If such a program calls its runtime,
+/// tell_of_runtime_at() writes the notice.
 [[nodiscard]] std::optional<std::string> relink_notice(const std::string& path, const std::optional<cuda_parts>& parts);
 
 /// Returns the notice for those of NVIDIA's libraries that need a GPU (needs_gpu); `paths` must not be empty.

@@ -207,8 +207,9 @@ std::string soft_device::words_for_running(const command& what) const {
   const std::uint64_t crowd = set_.shared().status(index_).crowd.load();
   if (what.what == command::kind::launch && crowd != 0)
     words += fmt::format(
-        ": {} of its blocks wait in loops, and there is no room for further blocks beside them; blocks that wait for "
-        "each other must fit on the device at once, and it holds 32 for each of its {} threads (HPE_SOFT_THREADS)",
+        ": {} of its blocks have begun and not ended, and there is no room for further blocks beside them; blocks that "
+        "wait for each other must fit on the device at once, and it holds 32 for each of its {} threads "
+        "(HPE_SOFT_THREADS)",
         crowd, set_.configuration().threads);
   return words;
 }

@@ -69,8 +69,8 @@ class soft_device final : public device {
   [[nodiscard]] std::string words_for(const command& what) const;
   /// See device_set::work_before.
   [[nodiscard]] std::string work_before(timepoint point) const;
-  /// Like words_for(), for a command that runs on this device. If blocks of the kernel wait in loops and the device has
-  /// no room for further blocks, the text also explains this.
+  /// Like words_for(), for a command that runs on this device. If blocks of the kernel run for a long time and the
+  /// device has no room for further blocks, the text also explains this, because the blocks may wait for each other.
   [[nodiscard]] std::string words_for_running(const command& what) const;
   /// Returns the command that the stream with this timeline runs or is about to run; nullopt if the stream is idle.
   [[nodiscard]] std::optional<command> current_of(std::uint32_t timeline) const;

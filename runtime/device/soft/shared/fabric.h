@@ -70,7 +70,7 @@ struct command_ring {
 struct device_status {
   // The number of bytes that the device has written to the file with the output of kernels.
   std::atomic<std::uint64_t> output{0};
-  // The number of blocks of a running kernel that wait in loops and leave no room for further blocks.
+  // The number of blocks of a running kernel that do not end and leave no room for further blocks.
   std::atomic<std::uint64_t> crowd{0};
   std::array<char, 256> last_words{};  // why the device ended its own process
   std::array<timeline, max_streams> timelines{};

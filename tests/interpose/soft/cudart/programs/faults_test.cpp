@@ -101,8 +101,8 @@ TEST(Faults, WaitingBlocksWithoutRoomAreReported) {
       "env HPE_SOFT_THREADS=1 HPE_STALL_AFTER=1 HPE_DEVICE_TIMEOUT=6 " + cuda_program("faults waiting 3000"), 1);
   EXPECT_TRUE(
       has(o,
-          "it waits for kernel \"wait_for_all(int volatile*, int)\" on device 0: 1024 of its blocks wait in loops, and "
-          "there is no room for further blocks beside them"))
+          "it waits for kernel \"wait_for_all(int volatile*, int)\" on device 0: 1024 of its blocks have begun and not "
+          "ended, and there is no room for further blocks beside them"))
       << o.text;
 }
 

@@ -1,5 +1,5 @@
 // A program without CUDA code. It opens a library of kernels repeatedly, and opens the CUDA runtime under the names
-// that programs use.
+// that programs use. It also opens the names that the command line gives in new namespaces.
 //
 //   plugin_host <plugin> [<other name of the runtime>...]
 #include <dlfcn.h>
@@ -25,15 +25,17 @@ int main(int argc, char** argv) {
       }
     dlclose(library);
   }
-  std::vector<const char*> names{"libcudart.so", "libcudart.so.13"};
-  names.insert(names.end(), argv + 2, argv + argc);
-  for (const char* const name : names) {
-    void* const runtime = dlopen(name, RTLD_LAZY);
+  const auto count_devices = [](const char* name, void* runtime) {
     const auto count =
         runtime != nullptr ? reinterpret_cast<int (*)(int*)>(dlsym(runtime, "cudaGetDeviceCount")) : nullptr;
     int devices = -1;
     const int result = count != nullptr ? count(&devices) : -1;
     std::printf("%s: status %d, %d devices\n", name, result, devices);
+  };
+  for (const char* const name : {"libcudart.so", "libcudart.so.13"}) count_devices(name, dlopen(name, RTLD_LAZY));
+  for (int i = 2; i < argc; ++i) {
+    count_devices(argv[i], dlopen(argv[i], RTLD_LAZY));
+    count_devices("in a new namespace", dlmopen(LM_ID_NEWLM, argv[i], RTLD_LAZY));
   }
   std::printf("plugin: right\n");
 }
