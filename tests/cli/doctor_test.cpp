@@ -31,7 +31,12 @@ examined_program cuda_program(bool shared, std::set<std::uint32_t> ptx, std::set
   p.path = "/opt/program";
   p.is_elf = p.is_dynamic = true;
   if (shared) p.runtimes = {"libcudart.so.13"};
-  p.cuda.push_back({p.path, {!shared, !ptx.empty(), std::move(ptx), std::move(machine_code)}});
+  p.cuda.push_back({p.path,
+                    {.has_own_runtime = !shared,
+                     .has_ptx = !ptx.empty(),
+                     .has_functions = true,
+                     .ptx_architectures = std::move(ptx),
+                     .machine_code_architectures = std::move(machine_code)}});
   p.kernels = {3, 2, 0, {{"its blocks wait for each other", 1}}};
   return p;
 }
