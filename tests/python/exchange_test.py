@@ -142,9 +142,15 @@ def becomes_free(address):
     """Whether the memory of an array that was deleted is free soon."""
     gc.collect()
     end = time.monotonic() + 10
-    while kind_of_memory(address) != "ordinary" and time.monotonic() < end:
+    while time.monotonic() < end:
+        try:
+            if kind_of_memory(address) == "ordinary":
+                return True
+        except hpe.Error as e:  # the thread that frees arrays frees the memory during the question
+            if "was freed by another thread just now" not in str(e):
+                raise
         time.sleep(0.001)
-    return kind_of_memory(address) == "ordinary"
+    return False
 
 
 class DeviceViews(unittest.TestCase):
@@ -181,7 +187,7 @@ class DeviceViews(unittest.TestCase):
             a[:] = 1
             began = time.monotonic()
             with hpe.device_view(a, stream=stream) as view:
-                cuda.increment(data_of(view), 1000, rounds=SLOW)
+                cuda.increment(data_of(view), 1000, rounds=16 * SLOW)  # much longer than a pause of this thread
             left = time.monotonic()
             self.assertEqual(a[999], 2)  # waits for the stream
             self.assertLess(left - began, (time.monotonic() - began) / 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from functools import lru_cache
 
@@ -24,12 +23,7 @@ _ARGUMENTS = {
 
 @lru_cache(maxsize=None)
 def _algorithms():
-    name = "libhpe-algorithms.so"
-    own = library.TREE / "lib" / name
-    try:
-        loaded = ctypes.CDLL(str(own) if own.exists() else name)
-    except OSError as e:
-        raise ImportError(f"{name} cannot be loaded: {e}; hpe's wheel contains this library") from e
+    loaded = library.open_library("libhpe-algorithms.so", "hpe's wheel contains this library")
     loaded.hpeAlgorithmsMessage.restype = c_char_p
     for function, types in _ARGUMENTS.items():
         getattr(loaded, function).argtypes = types

@@ -21,6 +21,7 @@ from .library import Error
 
 __all__ = ["fft", "fft2", "ifft", "ifft2"]
 
+
 def _transform(a, lengths, axes, norm, sign):
     a = numpy.asarray(a)
     dimensions = len(axes)

@@ -92,6 +92,15 @@ ARGUMENTS = {
 }
 
 
+def open_library(name, advice):
+    """Loads a library of hpe: the wheel's, else the system's. Raises ImportError with the advice if there is none."""
+    own = TREE / "lib" / name
+    try:
+        return ctypes.CDLL(str(own) if own.exists() else name)
+    except OSError as e:
+        raise ImportError(f"{name} cannot be loaded: {e}; {advice}") from e
+
+
 def load():
     """Returns libhpe.so: the one that the process has loaded, for example under `hpe run`, else the wheel's, else the system's."""
     loaded = ctypes.CDLL(None)
@@ -101,12 +110,7 @@ def load():
         return ctypes.CDLL("libhpe.so.0", os.RTLD_NOW | os.RTLD_NOLOAD)
     except OSError:
         pass
-    own = TREE / "lib" / "libhpe.so.0"
-    try:
-        return ctypes.CDLL(str(own) if own.exists() else "libhpe.so.0")
-    except OSError as e:
-        raise ImportError(f"libhpe.so.0 cannot be loaded: {e}; install hpe's wheel or package, or name the library's folder in "
-                          "LD_LIBRARY_PATH") from e
+    return open_library("libhpe.so.0", "install hpe's wheel or package, or name the library's folder in LD_LIBRARY_PATH")
 
 
 _library = load()

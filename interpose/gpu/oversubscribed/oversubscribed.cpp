@@ -147,8 +147,6 @@ std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) con
 }
 
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
-  if (saturated_sum(objects_.bytes_on(device), bytes) > hpe_.devices().at(device).memory().total)
-    has_exceeded_.store(true, std::memory_order_relaxed);
   core::allocator& from = hpe_.memory();
   freed_memory::list unnoted(1);  // allocated first, so that hpe can keep or free the memory if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
@@ -267,6 +265,8 @@ movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>
   for (const movable_object& object : objects_.find_all(*parameters)) result.add(object, HPE_INOUT);
   return result;
 }
+
+bool oversubscribed::has_evicted() const { return hpe_.count().bytes_evicted.load(std::memory_order_relaxed) != 0; }
 
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 

@@ -103,8 +103,8 @@ class oversubscribed {
   [[nodiscard]] movable_use use_of(std::span<const accessed_range> ranges) const;
   /// Whether an address is in the address space of hpe memory, perhaps outside every allocation.
   [[nodiscard]] bool may_own(CUdeviceptr address) const;
-  /// Whether the allocations of a device have exceeded the memory that hpe may use on it. Costs one load.
-  [[nodiscard]] bool has_exceeded() const noexcept { return has_exceeded_.load(std::memory_order_relaxed); }
+  /// Whether hpe has evicted data so far. Costs one load.
+  [[nodiscard]] bool has_evicted() const;
 
   /// The context and device in which a piece of work is queued.
   struct stream_place {
@@ -231,7 +231,6 @@ class oversubscribed {
   std::vector<unsigned> gpus_;        // the GPUs that the program sees as one device; empty if it is not spread
   std::unique_ptr<core::launch_planner> planner_;
   movable_objects objects_;
-  std::atomic<bool> has_exceeded_{false};
   freed_memory freed_;
   beside_streams beside_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other

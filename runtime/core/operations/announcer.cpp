@@ -83,25 +83,27 @@ std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std
 
 std::unique_ptr<hpeAnnouncement_st> announcer::acquire(std::span<const hpeAccess> accesses) {
   const std::vector<announced_use> uses = resolve(accesses);
-  for (const announced_use& each : uses) announced_.wait_before(regions_.at(each.region), each.range, each.write);
   std::vector<region*> acquired;
-  for (const announced_use& each : uses) acquired.push_back(&regions_.at(each.region));
+  std::vector<work::device_access> all;
+  for (const announced_use& each : uses) {
+    region& r = regions_.at(each.region);
+    announced_.wait_before(r, each.range, each.write);
+    acquired.push_back(&r);
+    all.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN});
+  }
   auto made = record(0, uses, [&] {
-    std::vector<work::device_access> all;
-    for (const announced_use& each : uses)
-      all.push_back({&regions_.at(each.region), each.range, each.write ? HPE_INOUT : HPE_IN});
     bool counted = false;
     try {
       std::vector<timepoint> uploads;
       {
-        work::submission use(with_, std::move(all));
+        work::submission use(with_, all);
         for (region* r : acquired) ++r->acquired;  // the regions are locked
         counted = true;
         use.hand_over();
         uploads.assign(use.uploads().begin(), use.uploads().end());
       }
-      for (const announced_use& each : uses)
-        work::wait_for_users({&regions_.at(each.region), each.range}, each.write, with_.devices);
+      for (const work::device_access& each : all)
+        work::wait_for_users({each.region, each.range}, each.mode != HPE_IN, with_.devices);
       work::wait_for(uploads, with_.devices);
       work::require_success(uploads, with_.devices);
     } catch (...) {

@@ -456,7 +456,7 @@ bool scheduler::meet_cluster() {
     const instruction& what = engine_.at(next_[t]);
     if (what.kind != kind::barrier || !what.has(modifier::cluster)) continue;
     if (arrivals_.empty()) arrivals_.resize(block_.thread_count);
-    // The race finder's flag is 0 or 1 in turns: two successive phases have different flags.
+    // The race finder's flag alternates between 0 and 1, so two successive phases have different flags.
     if (what.has(modifier::arrive)) {
       ++arrivals_[t];
       if (block_.races != nullptr) block_.races->release(block_, t, arrivals_[t] % 2);

@@ -1,4 +1,4 @@
-// Barriers of blocks whose other threads have ended, and barriers in shared memory, alone and with copies that they track.
+// Barriers of blocks in which some threads have ended, and barriers in shared memory: alone, and with copies that they track.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 
