@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy
 
@@ -352,6 +353,45 @@ class Kernels(unittest.TestCase):
         result = hpe.zeros((), "uint64")
         hpe.Kernel(AXPY, "mix")(1, 1, (result, numpy.asarray(1, ">u8")))
         self.assertEqual(int(result), 128 ^ 1)
+
+    def test_later_uses_of_an_array_call_hpe_only_for_the_work(self):
+        x, y = hpe.full(4, 2, "float32"), hpe.zeros(4, "float32")
+        mix = hpe.Kernel(AXPY, "mix")
+        result = hpe.empty(1, "uint64")
+        uses = (
+            (["hpeLaunchGrid"], lambda: axpy(1, 32, (y, x, numpy.float32(1), 4), reads=[x])),
+            (["hpeLaunchGrid"], lambda: mix((1, 1), (1,), (result, 1), overwrites=result)),
+            (["hpeGetDevice", "hpeGetPointerInfo"], lambda: hpe.empty(100, "uint8")),
+            (["hpeWait"], lambda: hpe.wait(y)),
+        )
+        for expected, use in uses:
+            use()
+            with unittest.mock.patch.object(hpe.library, "call", wraps=hpe.library.call) as calls:
+                use()
+            self.assertEqual([call.args[0] for call in calls.call_args_list], expected)
+        self.assertEqual((y[0], result[0]), (4, 128 ^ 1))
+
+    def test_follow_changes_of_an_array(self):
+        clear = hpe.Kernel(AXPY, "clear_even")
+        y = hpe.full((2, 512), 2, "uint32")
+        clear(1, 256, (y, 256))
+        y.shape = -1
+        clear(1, 256, (y[512:], 256))
+        self.assertEqual((int(y[::2].sum()), int(y[1::2].min())), (0, 2))
+        part = y[:512]
+        clear(1, 256, (part, 256))
+        part.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "argument 0 of clear_even is a read-only array"):
+            clear(1, 256, (part, 256))
+        for n in range(1000):  # arrays that die leave their id to later arrays
+            other = hpe.full(4, n, "uint32") if n % 2 else numpy.full(4, n, "uint32")
+            if n % 2:
+                clear(1, 2, (other, 2))
+                self.assertEqual(other.tolist(), [0, n, 0, n])
+            else:
+                with self.assertRaisesRegex(ValueError, "ordinary memory"):
+                    clear(1, 2, (other, 2))
+            del other
 
     def test_end_without_waiting_for_their_launches(self):
         mix, result = hpe.Kernel(AXPY, "mix"), hpe.zeros(1, "uint64")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import ctypes
 import math
@@ -18,7 +19,8 @@ import numpy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import library, releasing
-from .devices import current_device, device_number
+from .devices import current_device, device_number, is_only_device
+from .locations import bounds, locate, pointer_info
 
 # Memory of small arrays is kept for later arrays of about the same size. hpe orders a later use of such memory after the kernels
 # that still use it. The memory that was given back first is used first, because its kernels have probably finished.
@@ -33,9 +35,7 @@ Place = Union[int, str, None]  # a device, "host" or the thread's current device
 Distribution = Union[str, tuple[str, int], None]
 
 _kept: dict[Any, collections.deque[int]] = {}  # by place and size: a deque of addresses
-_NONE_KEPT: collections.deque[int] = collections.deque()
 _changed: set[int] = set()  # addresses of live memory that must not be kept, because it was advised, migrated or lent
-os.register_at_fork(after_in_child=_kept.clear)
 
 
 def _allocate(size, place):
@@ -83,25 +83,78 @@ def _take(size, place):
     if size > LARGEST_KEPT or isinstance(place, tuple):
         return _allocate_or_reclaim(size, place), None
     size = max(LEAST_KEPT, 1 << (size - 1).bit_length())
-    key = (place, size)
-    while (address := _pop(_kept.get(key, _NONE_KEPT))) is not None:
-        # A launch may have moved the memory to another device.
-        if place == library.HOST or _pointer_info(address).device == place:
-            return address, key
-        releasing.later(os.getpid(), "hpeFree", address)
+    key = place, size
+    if kept := _kept.get(key):
+        while (address := _pop(kept)) is not None:
+            # A launch may have moved the memory to another device.
+            if place == library.HOST or is_only_device() or pointer_info(address).device == place:
+                return address, key
+            releasing.later(os.getpid(), "hpeFree", address)
     return _allocate_or_reclaim(size, place), key
 
 
-def _give_back(address, key, process):
+class _Use(weakref.ref):
+    """The use of memory by an array and its views."""
+
+    __slots__ = ("address", "key", "process")
+
+
+class _Process:
+    """The process that owns memory of hpe: this process, and not its children of fork."""
+
+    def __init__(self):
+        self.number = os.getpid()
+        self.owns_memory = True
+
+
+_uses: dict[int, _Use] = {}  # by address
+_memory_types: dict[int, type] = {}  # by size, for kept memory
+_process = _Process()
+
+
+def _disown():
+    global _process
+    _process.owns_memory = False
+    _process = _Process()
+    for records in (_kept, _uses, _changed):
+        records.clear()
+
+
+def _end():
+    _process.owns_memory = False
+
+
+os.register_at_fork(after_in_child=_disown)
+atexit.register(_end)  # hpe ends with the program
+
+
+def _memory(address, size, key):
+    """Returns the memory as a buffer. _give_back gets the memory after the last use of the buffer."""
+    if key is None:
+        kind = ctypes.c_char * size
+    elif (kind := _memory_types.get(key[1])) is None:
+        kind = _memory_types.setdefault(key[1], ctypes.c_char * key[1])
+    memory = kind.from_address(address)
+    use = _Use(memory, _give_back)
+    use.address, use.key, use.process = address, key, _process
+    _uses[address] = use
+    return memory
+
+
+def _give_back(use):
     """A finalizer, which may run in any thread at any time. So this function takes no lock and never waits."""
-    if os.getpid() != process:
-        return  # in a child of fork
-    kept = None if key is None else _kept.setdefault(key, collections.deque())
+    if not use.process.owns_memory:
+        return
+    address, key = use.address, use.key
+    del _uses[address]
+    kept = None if key is None else _kept.get(key)
+    if key is not None and kept is None:
+        kept = _kept.setdefault(key, collections.deque())
     if kept is None or address in _changed or len(kept) * key[1] >= MOST_KEPT:
         if address in _changed:
             _changed.discard(address)
-            releasing.later(process, "hpeWait", address, 0)  # a stream may still use lent memory
-        releasing.later(process, "hpeFree", address)
+            releasing.later(use.process.number, "hpeWait", address, 0)  # a stream may still use lent memory
+        releasing.later(use.process.number, "hpeFree", address)
     else:
         kept.append(address)
 
@@ -143,16 +196,14 @@ def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
         raise ValueError(f'order must be "C" or "F", not {order!r}')
     place = _place(device, distribution)
     extents = shape if isinstance(shape, (tuple, list)) else (shape,)
-    shape = tuple(library.whole_number(extent, "an extent", 0, sys.maxsize) for extent in extents)
+    shape = tuple([library.whole_number(extent, "an extent", 0, sys.maxsize) for extent in extents])
     size = math.prod(shape) * dtype.itemsize
     if size > sys.maxsize:
         raise library.OutOfMemoryError("HPE_ERROR_OUT_OF_MEMORY", f"an array of {size} bytes is larger than the address space")
     if size == 0:
         return numpy.empty(shape, dtype, order)
     address, key = _take(size, place)
-    memory = (ctypes.c_char * size).from_address(address)
-    weakref.finalize(memory, _give_back, address, key, os.getpid()).atexit = False
-    return numpy.ndarray(shape, dtype, memory, order=order)  # type: ignore[arg-type]
+    return numpy.ndarray(shape, dtype, _memory(address, size, key), order=order)  # type: ignore[arg-type]
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
@@ -211,15 +262,9 @@ class Info:
     block: int
 
 
-def _pointer_info(address):
-    found = library.PointerInfo()
-    library.call("hpeGetPointerInfo", address, byref(found))
-    return found
-
-
 def info(array: Array) -> Info:
     """Describes the memory of an array."""
-    found = _pointer_info(array.ctypes.data)
+    found = pointer_info(array.ctypes.data)
     kind = ("ordinary", "device", "striped", "host")[found.kind]
     device = found.device if kind in ("device", "striped") else None
     return Info(kind, device, bool(found.on_host), bool(found.on_device), found.size, found.block)
@@ -232,9 +277,9 @@ def describe(array: Array) -> str:
     address, size = bounds(array)
     if size == 0 or not is_hpe(array):
         return f"{what} in ordinary memory"
-    block = _pointer_info(address).block
+    block = pointer_info(address).block
     step = block * -(-size // (block * 1000))  # at most 1000 blocks are examined
-    found = [_pointer_info(at) for at in range(address, address + size, step)]
+    found = [pointer_info(at) for at in range(address, address + size, step)]
     if found[0].device == library.HOST:
         return f"{what} in host memory that devices access"
     homes = sorted({each.device for each in found})
@@ -248,19 +293,10 @@ def is_hpe(array: Array) -> bool:
     return array.size != 0 and info(array).kind != "ordinary"
 
 
-def bounds(array: Array) -> tuple[int, int]:
-    """Returns the address of the array's first byte, and the number of bytes up to its last one."""
-    if array.flags.c_contiguous or array.flags.f_contiguous:
-        return array.ctypes.data, array.nbytes
-    below = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides) if stride < 0)
-    above = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides) if stride > 0)
-    return array.ctypes.data + below, above - below + array.itemsize
-
-
 def lies_in_one_allocation(array: Array) -> bool:
     """Whether all bytes of an array lie in one allocation of hpe memory."""
     address, size = bounds(array)
-    found = _pointer_info(address)
+    found = pointer_info(address)
     return found.base is not None and address + size <= found.base + found.size
 
 
@@ -275,15 +311,14 @@ def prefetch(array: Array, device: int | str) -> None:
 def wait(array: Array) -> None:
     """Waits until all work that uses an array has finished. Programs need this only to wait without the GIL, so that other threads
     of Python continue: an access to the array waits by itself, with the GIL. Does not report errors (see synchronize)."""
-    address, size = bounds(array)
-    if size != 0 and is_hpe(array):
-        library.call("hpeWait", address, size)
+    if (location := locate(array)) is not None:
+        library.call("hpeWait", location.first, location.size)
 
 
 def lend(array: Array) -> None:
     """Ensures that the memory of an array is not kept for other arrays, and is freed after all work that uses it."""
-    if (base := _pointer_info(array.ctypes.data).base) is not None:
-        _changed.add(base)
+    if (location := locate(array)) is not None:
+        _changed.add(location.base)
 
 
 _ADVICE = {"default": 0, "lazy": 1, "rolling": 2, "write only": 3, "read mostly": 4}
@@ -321,7 +356,7 @@ def migrate(array: Array, device: int) -> None:
     """Moves the whole allocation of an array to a device. The array stays valid, at the same address. Waits for kernels that use
     the memory."""
     number = device_number(device)
-    found = _pointer_info(array.ctypes.data)
+    found = pointer_info(array.ctypes.data)
     if found.base is not None:  # small arrays move together with their neighbours
         first, end = found.base // GRANULE * GRANULE, -(-(found.base + found.size) // GRANULE) * GRANULE
         refuse_lent(first, end - first, True, "the array or a neighbour in memory")

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from ctypes import byref, c_int
 from dataclasses import dataclass
+from functools import lru_cache
 
 from . import library
 
@@ -29,6 +30,12 @@ def device_count() -> int:
     count = c_int()
     library.call("hpeGetDeviceCount", byref(count))
     return count.value
+
+
+@lru_cache(maxsize=None)
+def is_only_device() -> bool:
+    """Whether the process has one device."""
+    return device_count() == 1
 
 
 def devices() -> list[Device]:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy
 
 from . import library
-from .arrays import Array, bounds, info, lend, lent, lies_in_one_allocation, refuse_lent
+from .arrays import Array, info, lend, lent, lies_in_one_allocation, refuse_lent
 from .devices import current_device
+from .locations import locate, pointer_info
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLPack's kinds of devices
 
@@ -31,6 +32,7 @@ class _Driver:
             self._library = ctypes.CDLL("libcuda.so.1")
         except OSError as e:
             raise RuntimeError(f"this process has no CUDA driver ({e}); {self.HELP}") from e
+        self._contexts = {}  # by device
         self.call("cuInit", 0)
 
     def call(self, name, *arguments):
@@ -48,18 +50,23 @@ class _Driver:
 
     @contextlib.contextmanager
     def context(self, device):
-        """In the body, the primary context of a device is current, which libraries use."""
-        handle, context = c_int(), c_void_p()
-        self.call("cuDeviceGet", byref(handle), device)
-        self.call("cuDevicePrimaryCtxRetain", byref(context), handle)
+        """In the body, the primary context of a device is current, which libraries use. The context stays retained, because hpe
+        itself uses it as long as the program runs."""
+        if (wanted := self._contexts.get(device)) is None:
+            handle, wanted = c_int(), c_void_p()
+            self.call("cuDeviceGet", byref(handle), device)
+            self.call("cuDevicePrimaryCtxRetain", byref(wanted), handle)
+            self._contexts[device] = wanted
+        current = c_void_p()
+        self.call("cuCtxGetCurrent", byref(current))
+        if current.value == wanted.value:
+            yield
+            return
+        self.call("cuCtxPushCurrent_v2", wanted)
         try:
-            self.call("cuCtxPushCurrent_v2", context)
-            try:
-                yield
-            finally:
-                self.call("cuCtxPopCurrent_v2", byref(c_void_p()))
+            yield
         finally:
-            self.call("cuDevicePrimaryCtxRelease_v2", handle)
+            self.call("cuCtxPopCurrent_v2", byref(c_void_p()))
 
 
 _driver = lru_cache(maxsize=None)(_Driver)
@@ -71,7 +78,8 @@ class DeviceView:
     def __init__(self, array: Array, stream: Any = None) -> None:
         if not isinstance(array, numpy.ndarray):
             raise TypeError(f"device_view needs a NumPy array, not {type(array).__name__}")
-        if array.size and info(array).kind != "device":
+        self._location = locate(array)
+        if array.size and (self._location is None or pointer_info(self._location.first).kind != library.ON_DEVICE):
             raise ValueError("device_view needs an array on one device (hpe.array and hpe.asarray make one), and this array lies in "
                              f"{info(array).kind} memory")
         self._array = array
@@ -81,21 +89,19 @@ class DeviceView:
         self._driver = _driver()
         self._work: c_void_p | None = None  # in a with block: the announcement of the work on the device
         self.shape, self.dtype = array.shape, array.dtype
-        self.device = self._driver.device_of(array.ctypes.data) if array.size else current_device()
+        if self._location is not None:
+            self._driver.device_of(self._location.first)  # raises an exception if CUDA does not know the memory
 
     def __enter__(self) -> DeviceView:
         if self._work is not None:
             raise RuntimeError("this device view is in use; make another one by hpe.device_view")
-        address, size = bounds(self._array)
         work = c_void_p()
-        if size:
+        if (location := self._location) is not None:
             lend(self._array)
-            writes = self._array.flags.writeable
-            refuse_lent(address, size, writes, "the array")
-            self.device = self._driver.device_of(address)  # the array may have moved
-            access = library.Access(address, size, library.INOUT if writes else library.IN)
-            library.call("hpeAcquire", byref(work), byref(access), 1)
-            self._range = address, address + size, writes
+            is_written = self._array.flags.writeable
+            refuse_lent(location.first, location.size, is_written, "the array")
+            library.call("hpeAcquire", byref(work), location.accesses[library.INOUT if is_written else library.IN], 1)
+            self._range = location.first, location.first + location.size, is_written
             lent.ranges.append(self._range)
         self._work = work
         return self
@@ -118,6 +124,11 @@ class DeviceView:
         finally:
             if not stream_ends:
                 library.call("hpeAnnouncedEnd", work)
+
+    @property
+    def device(self) -> int:
+        """CUDA's number of the array's device. A migration changes it, but not during a block."""
+        return current_device() if self._location is None else self._driver.device_of(self._location.first)
 
     def _acquired(self):
         if self._work is None:

@@ -16,10 +16,12 @@ from typing import Any, Union
 import numpy
 
 from . import library, releasing
-from .arrays import Array, bounds, info, refuse_lent
+from .arrays import Array, lent, refuse_lent
 from .devices import device_number
+from .locations import ADDRESS, locate
 
 Extents = Union[int, Sequence[int]]
+NONE: tuple[Array, ...] = ()  # the default of reads and overwrites
 
 
 class CompileError(ValueError):
@@ -85,11 +87,45 @@ class _Module:
         return self
 
 
+# The bytes of hpeGrid: blocks, threads of a block, bytes of shared memory, and zeros.
+_GRID = struct.Struct("=3I3II16x")
+
+# Python numbers as bytes of a parameter, by the parameter's size.
+_NUMBERS: dict[type, dict[int, struct.Struct]] = {
+    int: {size: struct.Struct("=" + letter) for size, letter in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))},
+    float: {size: struct.Struct("=" + letter) for size, letter in ((2, "e"), (4, "f"), (8, "d"))},
+}
+_UNSIGNED = {size: struct.Struct("=" + letter) for size, letter in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))}
+
+
 def _extents(value, what):
+    if type(value) is int and 0 < value <= 0xFFFFFFFF:
+        return value, 1, 1
     extents = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if not 1 <= len(extents) <= 3:
         raise ValueError(f"{what} must be one to three positive numbers, not {value!r}")
     return (*(library.whole_number(extent, f"each number of {what}", 1, 0xFFFFFFFF) for extent in extents), 1, 1)[:3]
+
+
+def _shape(grid, block, shared_mem):
+    """Returns the bytes of hpeGrid."""
+    return _GRID.pack(*_extents(grid, "grid"), *_extents(block, "block"), library.whole_number(shared_mem, "shared_mem", 0, 0xFFFFFFFF))
+
+
+class _Layout(struct.Struct):
+    """A struct of parameters. Copies of a kernel share it."""
+
+    def __deepcopy__(self, _):
+        return self
+
+
+def _layout(offsets, sizes, size):
+    """Returns the struct that joins the bytes of the parameters."""
+    end, members = 0, []
+    for offset, each in zip(offsets, sizes):
+        members.append(f"{offset - end}x{each}s")
+        end = offset + each
+    return _Layout("=" + "".join(members) + f"{size - end}x")
 
 
 def _several(arrays):
@@ -131,68 +167,64 @@ class Kernel:
         facts = library.KernelInfo()
         library.call("hpeKernelGetInfo", self._kernel, byref(facts))
         count = facts.parameter_count
-        self._parameters = list(zip(facts.parameter_offsets[:count], facts.parameter_sizes[:count]))
-        self._bytes = facts.parameter_bytes
+        self._sizes = facts.parameter_sizes[:count]
+        self._layout = _layout(facts.parameter_offsets[:count], self._sizes, facts.parameter_bytes)
         self.name = name
 
     def __repr__(self) -> str:
-        return f"<hpe.Kernel {self.name}, {len(self._parameters)} parameters>"
+        return f"<hpe.Kernel {self.name}, {len(self._sizes)} parameters>"
 
-    def __call__(self, grid: Extents, block: Extents, args: Sequence[Any], *, shared_mem: int = 0, reads: Array | Iterable[Array] = (),
-                 overwrites: Array | Iterable[Array] = (), device: int | None = None) -> None:
-        if len(args) != len(self._parameters):
-            raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
-        parameters = bytearray(self._bytes)
-        accesses = []
-        modes = {id(array): library.IN for array in _several(reads)} | {id(array): library.OUT for array in _several(overwrites)}
-        for number, (argument, (offset, size)) in enumerate(zip(args, self._parameters)):
-            if isinstance(argument, numpy.ndarray) and (argument.ndim > 0 or info(argument).kind != "ordinary"):
-                value = self._pointer(number, argument, size)
-                access = self._access(number, argument, modes.pop(id(argument), library.INOUT))
-                if argument.size:
-                    accesses.append(access)
+    def __call__(self, grid: Extents, block: Extents, args: Sequence[Any], *, shared_mem: int = 0, reads: Array | Iterable[Array] = NONE,
+                 overwrites: Array | Iterable[Array] = NONE, device: int | None = None) -> None:
+        sizes = self._sizes
+        if len(args) != len(sizes):
+            raise TypeError(f"{self.name} has {len(sizes)} parameters, and the launch has {len(args)} arguments")
+        modes = {}  # by the array's id
+        for arrays, mode in ((reads, library.IN), (overwrites, library.OUT)):
+            if arrays is not NONE:
+                modes.update([(id(array), mode) for array in _several(arrays)])
+        parameters, accesses = [], []
+        for number, argument in enumerate(args):
+            if isinstance(argument, numpy.ndarray) and ((location := locate(argument)) is not None or argument.ndim > 0):
+                mode = modes.pop(id(argument), library.INOUT)
+                if sizes[number] != 8 or location is None or lent.ranges or not argument.flags.writeable:
+                    self._check(number, argument, location, mode)
+                parameters.append(location.pointer if location is not None else ADDRESS.pack(argument.ctypes.data))
+                if location is not None:
+                    accesses.append(location.accesses[mode])
             else:
-                value = self._scalar(number, argument, size)
-            parameters[offset:offset + size] = value
+                parameters.append(self._scalar(number, argument, sizes[number]))
         if modes:
             raise ValueError(f"{self.name}: reads and overwrites may name only arrays that args contains")
-        shape = library.Grid(_extents(grid, "grid"), _extents(block, "block"),
-                             library.whole_number(shared_mem, "shared_mem", 0, 0xFFFFFFFF))
         library.call("hpeLaunchGrid", library.CURRENT_DEVICE if device is None else device_number(device), self._kernel,
-                     byref(shape), bytes(parameters), len(parameters), (library.Access * len(accesses))(*accesses),
+                     _shape(grid, block, shared_mem), self._layout.pack(*parameters), self._layout.size, b"".join(accesses),
                      len(accesses), None)
 
-    def _access(self, number, array, mode):
-        if mode != library.IN and not array.flags.writeable:
-            raise ValueError(f"argument {number} of {self.name} is a read-only array, so reads must name it")
-        address, size = bounds(array)
-        refuse_lent(address, size, mode != library.IN, f"argument {number} of {self.name}")
-        if mode == library.OUT and size != array.nbytes:
-            mode = library.INOUT  # the bytes between the elements stay
-        return library.Access(address, size, mode)
-
-    def _pointer(self, number, array, size):
-        if size != 8:
-            raise TypeError(f"argument {number} of {self.name} is an array, but the parameter has {size} bytes, so it is no pointer")
-        if array.size and info(array).kind == "ordinary":
+    def _check(self, number, array, location, mode):
+        """Raises an exception if a launch cannot use an array in this way."""
+        if self._sizes[number] != 8:
+            raise TypeError(f"argument {number} of {self.name} is an array, but the parameter has {self._sizes[number]} bytes, so it is "
+                            "no pointer")
+        if location is None and array.size:
             raise ValueError(f"argument {number} of {self.name} is an array in ordinary memory, which kernels cannot use; hpe.array "
                              "and hpe.asarray copy it to hpe memory")
-        return struct.pack("Q", array.ctypes.data)
+        if mode != library.IN and not array.flags.writeable:
+            raise ValueError(f"argument {number} of {self.name} is a read-only array, so reads must name it")
+        if location is not None:
+            refuse_lent(location.first, location.size, mode != library.IN, f"argument {number} of {self.name}")
 
     def _scalar(self, number, value, size):
         if isinstance(value, (numpy.generic, numpy.ndarray)):
             if value.nbytes != size:
                 raise TypeError(f"argument {number} of {self.name} is {value.dtype}, which has {value.nbytes} bytes, but the parameter "
                                 f"has {size}")
-            return value.astype(value.dtype.newbyteorder("=")).tobytes()
-        kind = {1: "b", 2: "h", 4: "i", 8: "q"} if isinstance(value, int) else {2: "e", 4: "f", 8: "d"}
-        if not isinstance(value, (int, float)) or size not in kind:
+            return value.tobytes() if value.dtype.isnative else value.astype(value.dtype.newbyteorder("=")).tobytes()
+        kind = int if isinstance(value, int) else float
+        if not isinstance(value, (int, float)) or size not in _NUMBERS[kind]:
             raise TypeError(f"argument {number} of {self.name}, {value!r}, does not fit a parameter of {size} bytes; pass a NumPy scalar "
                             "or array")
-        letter = kind[size]
-        if isinstance(value, int) and value >= 1 << (8 * size - 1):
-            letter = letter.upper()
+        is_large = kind is int and value >= 1 << (8 * size - 1)
         try:
-            return struct.pack("<" + letter, value)
+            return (_UNSIGNED if is_large else _NUMBERS[kind])[size].pack(value)
         except (struct.error, OverflowError) as e:
             raise OverflowError(f"argument {number} of {self.name}, {value}, does not fit a parameter of {size} bytes") from e

@@ -11,7 +11,8 @@ TREE = Path(__file__).parent / "tree"
 
 HOST = -1
 CURRENT_DEVICE = -2
-IN, OUT, INOUT = 1, 2, 3
+IN, OUT, INOUT = 1, 2, 3  # modes of Access
+ORDINARY, ON_DEVICE, STRIPED, ON_HOST = range(4)  # kinds of PointerInfo
 
 
 class Error(RuntimeError):
@@ -55,15 +56,6 @@ class Distribution(ctypes.Structure):
     _fields_ = [("kind", c_int), ("chunk", c_size_t), ("devices", POINTER(c_int)), ("device_count", c_size_t)]
 
 
-class Access(ctypes.Structure):
-    _fields_ = [("address", c_void_p), ("size", c_size_t), ("mode", c_int)]
-
-
-class Grid(ctypes.Structure):
-    _fields_ = [("grid", c_uint32 * 3), ("block", c_uint32 * 3), ("shared_bytes", c_uint32), ("cooperative", c_int32),
-                ("cluster", c_uint32 * 3)]
-
-
 ARGUMENTS = {
     "hpeGetDeviceCount": [POINTER(c_int)],
     "hpeGetDeviceInfo": [c_int, POINTER(DeviceInfo)],
@@ -80,7 +72,7 @@ ARGUMENTS = {
     "hpeMigrate": [c_void_p, c_int],
     "hpeGetPointerInfo": [c_void_p, POINTER(PointerInfo)],
     "hpeWait": [c_void_p, c_size_t],
-    "hpeAcquire": [POINTER(c_void_p), POINTER(Access), c_size_t],
+    "hpeAcquire": [POINTER(c_void_p), c_void_p, c_size_t],
     "hpeAnnouncedEnd": [c_void_p],
     "hpeSynchronize": [],
     "hpeSynchronizeDevice": [c_int],
@@ -88,7 +80,7 @@ ARGUMENTS = {
     "hpeModuleUnload": [c_void_p],
     "hpeModuleGetKernel": [POINTER(c_void_p), c_void_p, c_char_p],
     "hpeKernelGetInfo": [c_void_p, POINTER(KernelInfo)],
-    "hpeLaunchGrid": [c_int, c_void_p, POINTER(Grid), c_void_p, c_size_t, POINTER(Access), c_size_t, c_void_p],
+    "hpeLaunchGrid": [c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p],
 }
 
 

@@ -1,0 +1,68 @@
+"""Where the bytes of arrays lie."""
+
+from __future__ import annotations
+
+import struct
+import weakref
+
+import numpy
+
+from . import library
+
+ADDRESS = struct.Struct("=Q")
+_ACCESS = struct.Struct("@PNi0P")  # hpeAccess
+_NO_ANSWER = bytes(library.PointerInfo())
+
+
+def pointer_info(address: int) -> library.PointerInfo:
+    """Describes the memory at an address."""
+    found = library.PointerInfo.from_buffer_copy(_NO_ANSWER)
+    library.call("hpeGetPointerInfo", address, found)
+    return found
+
+
+def bounds(array: numpy.ndarray) -> tuple[int, int]:
+    """Returns the address of the array's first byte, and the number of bytes up to its last one."""
+    if array.flags.forc:
+        return array.ctypes.data, array.nbytes
+    below = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides) if stride < 0)
+    above = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides) if stride > 0)
+    return array.ctypes.data + below, above - below + array.itemsize
+
+
+class Location(weakref.ref):
+    """The bytes of an array in hpe memory, which stay the same as long as the array lives and has the same strides.
+
+    pointer: the address of the first element, as the bytes of a kernel's parameter; first, size: all bytes from the first one to
+    the last one; base: the allocation that contains them; accesses: bytes of hpeAccess, by mode."""
+
+    __slots__ = ("key", "strides", "pointer", "first", "size", "base", "accesses")
+
+
+_known: dict[int, Location] = {}  # by the array's id
+
+
+def _forget(location):
+    _known.pop(location.key, None)
+
+
+def locate(array: numpy.ndarray) -> Location | None:
+    """Returns where an array in hpe memory lies; None for arrays without elements, and for other memory. Later calls for the same
+    array need no call of hpe."""
+    known = _known.get(id(array))
+    if known is not None and known() is array and known.strides == array.strides:
+        return known
+    if array.size == 0:
+        return None
+    first, size = bounds(array)
+    found = pointer_info(first)
+    if found.base is None:
+        return None
+    known = Location(array, _forget)
+    known.key, known.strides, known.pointer, known.base = id(array), array.strides, ADDRESS.pack(array.ctypes.data), found.base
+    known.first, known.size = first, size
+    overwrites = library.OUT if size == array.nbytes else library.INOUT  # the bytes between the elements stay
+    modes = {library.IN: library.IN, library.OUT: overwrites, library.INOUT: library.INOUT}
+    known.accesses = {asked: _ACCESS.pack(first, size, mode) for asked, mode in modes.items()}
+    _known[known.key] = known
+    return known
