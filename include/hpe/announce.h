@@ -55,6 +55,13 @@ HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
  * and status. */
 HPE_API void hpeAnnouncedEndOnStream(void* stream, int status, void* announcement);
 
+/* ---- memory of other libraries ----------------------------------------------------------------- */
+
+/* Sets *bytes to the number of bytes, from pointer to the end of its allocation, that CPU code can use and for which it
+ * waits for device work: memory of hpe and, in a program that `hpe run` has started, device memory that the program or
+ * its libraries have allocated through CUDA. All other memory, also ordinary memory, gives 0. */
+HPE_API hpeStatus hpeGetAccessibleBytes(const void* pointer, size_t* bytes);
+
 #ifdef __cplusplus
 }
 #endif

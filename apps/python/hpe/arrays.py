@@ -293,13 +293,6 @@ def is_hpe(array: Array) -> bool:
     return array.size != 0 and info(array).kind != "ordinary"
 
 
-def lies_in_one_allocation(array: Array) -> bool:
-    """Whether all bytes of an array lie in one allocation of hpe memory."""
-    address, size = bounds(array)
-    found = pointer_info(address)
-    return found.base is not None and address + size <= found.base + found.size
-
-
 def prefetch(array: Array, device: int | str) -> None:
     """Tells hpe that a device, or Python code ("host"), will soon use an array. Does not wait, and does not change results."""
     where = library.HOST if isinstance(device, str) and device == "host" else device_number(device)  # type: ignore[arg-type]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from ctypes import byref, c_char_p, c_int, c_int32, c_void_p, py_object, pythonapi
+from ctypes import byref, c_char_p, c_int, c_int32, c_size_t, c_void_p, py_object, pythonapi
 from functools import lru_cache
 from typing import Any
 
 import numpy
 
 from . import library
-from .arrays import Array, info, lend, lent, lies_in_one_allocation, refuse_lent
+from .arrays import Array, info, lend, lent, refuse_lent
 from .devices import current_device
-from .locations import locate, pointer_info
+from .locations import bounds, locate, pointer_info
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLPack's kinds of devices
 
@@ -225,9 +225,10 @@ def view(source: Any) -> Array:
     """Returns a numpy.ndarray that shares the memory of an array of another library (CuPy, Numba), which must have
     __cuda_array_interface__ or __dlpack__, without a copy.
 
-    Python code that uses the result waits for all earlier work of the program on the device, and hpe moves the data. The memory
-    must be memory of hpe: this is all CUDA memory of a program that was started by `hpe run --cuda soft`, and memory of hpe's own
-    arrays. Raises ValueError for other memory: copy the array to the host by its library."""
+    Python code that uses the result waits for all earlier work of the program on the device, and hpe moves the data. This is possible
+    for all memory of CUDA in a program that `hpe run` has started, with --cuda soft or on GPUs, and for memory of hpe's own arrays.
+    Raises ValueError for other memory: copy the array to the host by its library. On GPUs, hpe.Kernel and hpe.device_view refuse
+    the result, unless the memory is that of hpe's own arrays."""
     if hasattr(source, "__cuda_array_interface__"):
         interface, owner, is_on_device = dict(source.__cuda_array_interface__), source, True
         if interface.pop("mask", None) is not None:
@@ -239,7 +240,12 @@ def view(source: Any) -> Array:
     if 0 in interface["shape"]:
         return numpy.empty(interface["shape"], interface["typestr"])
     array = numpy.asarray(_Memory(interface, owner))
-    if is_on_device and not lies_in_one_allocation(array):
-        raise ValueError("the array does not lie inside one allocation of memory that hpe manages, so NumPy cannot view it: copy it to "
-                         "the host by its library; under `hpe run --cuda soft`, hpe manages all memory of CUDA programs")
+    if is_on_device:
+        address, size = bounds(array)
+        accessible = c_size_t()
+        library.call("hpeGetAccessibleBytes", address, byref(accessible))
+        if accessible.value < size:
+            raise ValueError("the array does not lie inside one allocation that Python code can use, so NumPy cannot view it: start the "
+                             "program by `hpe run -- python ...`, which makes CUDA's memory usable, or copy the array to the host by its "
+                             "library")
     return array

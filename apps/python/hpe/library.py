@@ -71,6 +71,7 @@ ARGUMENTS = {
     "hpeAdvise": [c_void_p, c_int],
     "hpeMigrate": [c_void_p, c_int],
     "hpeGetPointerInfo": [c_void_p, POINTER(PointerInfo)],
+    "hpeGetAccessibleBytes": [c_void_p, POINTER(c_size_t)],
     "hpeWait": [c_void_p, c_size_t],
     "hpeAcquire": [POINTER(c_void_p), c_void_p, c_size_t],
     "hpeAnnouncedEnd": [c_void_p],
