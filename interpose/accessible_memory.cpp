@@ -1,7 +1,6 @@
 // The C interface: memory of other libraries that CPU code can use.
 
 #include "hpe/announce.h"
-
 #include "interpose/adopted_pointers.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/operations/host_access.h"
