@@ -34,6 +34,19 @@ int protection_bits(page_protection allowed) noexcept {
   return PROT_READ | PROT_WRITE;
 }
 
+struct part_of_memory {
+  std::byte* first;
+  std::size_t bytes;
+};
+
+// Returns the part of a range that consists of whole units; 0 bytes if the range contains no whole unit.
+part_of_memory whole_units(void* address, std::size_t size, std::size_t unit) noexcept {
+  auto* const begin = static_cast<std::byte*>(address);
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const std::size_t skipped = (unit - number % unit) % unit;
+  return {begin + skipped, size <= skipped ? 0 : (size - skipped) / unit * unit};
+}
+
 // Without MAP_FIXED in flags, address is only a hint.
 std::byte* reserve(void* address, std::size_t size, int flags) {
   void* p = ::mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
@@ -122,17 +135,34 @@ void populate_for_reading(void* address, std::size_t size) noexcept { ::madvise(
 
 void populate_for_writing(void* address, std::size_t size) noexcept { ::madvise(address, size, advise_populate_write); }
 
+void populate_whole_pages(void* address, std::size_t size) noexcept {
+  if (const auto [first, bytes] = whole_units(address, size, page_size()); bytes != 0)
+    populate_for_writing(first, bytes);
+}
+
+bool lacks_pages(const void* address, std::size_t size) noexcept {
+  constexpr std::size_t examined = 8;
+  const auto [first, bytes] = whole_units(const_cast<void*>(address), size, page_size());
+  std::size_t missing = 0;
+  for (std::size_t n = 0; n < examined && bytes != 0; ++n) {
+    unsigned char there = 1;
+    std::byte* const page = first + bytes / page_size() * n / examined * page_size();
+    if (::mincore(page, page_size(), &there) == 0 && (there & 1) == 0) ++missing;
+  }
+  return missing > examined / 2;
+}
+
+void allow_huge_pages(void* address, std::size_t size) noexcept {
+  if (const auto [first, bytes] = whole_units(address, size, huge_page); bytes != 0)
+    ::madvise(first, bytes, MADV_HUGEPAGE);
+}
+
 void populate_with_huge_pages(void* address, std::size_t size) noexcept {
-  auto* const begin = static_cast<std::byte*>(address);
-  const auto up = [](std::uintptr_t a) { return (a + huge_page - 1) / huge_page * huge_page; };
-  const std::uintptr_t first = up(reinterpret_cast<std::uintptr_t>(address));
-  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(address) + size) / huge_page * huge_page;
-  if (first < end) {
-    std::byte* const whole = begin + (first - reinterpret_cast<std::uintptr_t>(address));
+  if (const auto [first, bytes] = whole_units(address, size, huge_page); bytes != 0) {
     // Each huge page needs one present page before the others can be collapsed into it. One call collapses all of them,
     // because each call first makes every processor of the machine drain its lists of pages.
-    for (std::size_t at = 0; at < end - first; at += huge_page) populate_for_writing(whole + at, page_size());
-    ::madvise(whole, end - first, advise_collapse);
+    for (std::size_t at = 0; at < bytes; at += huge_page) populate_for_writing(first + at, page_size());
+    ::madvise(first, bytes, advise_collapse);
   }
   populate_for_writing(address, size);  // the pages that could not be collapsed
 }

@@ -65,6 +65,16 @@ void rejoin(void* address, std::size_t size) noexcept;
 void populate_for_reading(void* address, std::size_t size) noexcept;
 void populate_for_writing(void* address, std::size_t size) noexcept;
 
+/// Like populate_for_writing, but for any range: leaves out the pages that the range contains only in part.
+void populate_whole_pages(void* address, std::size_t size) noexcept;
+
+/// Whether most of a range has no pages yet, as memory that the program has mapped and not used. Examines a few pages.
+[[nodiscard]] bool lacks_pages(const void* address, std::size_t size) noexcept;
+
+/// Lets the system make huge pages in the range, where pages are missing, if the system's setting allows programs to
+/// ask for them ("always" or "madvise" in /sys/kernel/mm/transparent_hugepage/enabled). A hint; failures are ignored.
+void allow_huge_pages(void* address, std::size_t size) noexcept;
+
 /// Backs [address, address + size) of a writable shared mapping with pages where pages are missing, and keeps its
 /// contents. The pages are huge if the operating system supports that (madvise(MADV_COLLAPSE), Linux 6.1; it needs no
 /// permission), otherwise small. A hint; failures are ignored.

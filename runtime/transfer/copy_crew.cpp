@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/os/copy.h"
 #include "runtime/os/thread.h"
+#include "runtime/os/virtual_memory.h"
 
 namespace hpe::transfer {
 
@@ -18,6 +19,8 @@ namespace {
 constexpr std::size_t worth_passing_caches = std::size_t{256} << 10;
 // On H200 hosts, four threads are too few to keep a link busy if the source is in no cache; eight threads are enough.
 constexpr unsigned most_threads = 8;
+constexpr unsigned most_threads_for_new_pages =
+    16;  // the rate grows up to 16 threads (H200 host, docs/measurements.md)
 // The time for which a helper spins before it sleeps, because a sleeping helper wakes up 20 to 200 microseconds late.
 // The time is longer than the pause between two chunks of a long copy and, if the machine has many cores, longer than
 // the pause between two copies.
@@ -35,7 +38,9 @@ void copy_slice(const posted_copy& what, std::size_t slice) {
   const auto& [extent, to, from] = what.shape;
   const std::size_t begin = slice * what.slice_unit();
   if (extent.rows == 1) {
-    copy_bytes(what.to + begin, what.from + begin, std::min(what.slice_unit(), extent.width - begin), what.how);
+    const std::size_t bytes = std::min(what.slice_unit(), extent.width - begin);
+    if (what.how == writing::to_new_pages) os::populate_whole_pages(what.to + begin, bytes);
+    copy_bytes(what.to + begin, what.from + begin, bytes, what.how);
     return;
   }
   for (std::size_t row = begin; row < std::min(extent.rows, begin + what.slice_unit()); ++row)
@@ -55,6 +60,8 @@ unsigned copy_crew::threads_for_this_machine() {
   const unsigned cores = os::usable_cores();
   return std::min(most_threads, std::max(std::min(cores, 2U), cores / 2));
 }
+
+unsigned copy_crew::threads_for_new_pages() { return std::min(most_threads_for_new_pages, os::usable_cores()); }
 
 void copy_crew::copy_alone(void* to, const void* from, std::size_t bytes, writing how) {
   copy_bytes(to, from, bytes, bytes < worth_passing_caches ? writing::cached : how);

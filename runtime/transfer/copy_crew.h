@@ -36,8 +36,13 @@ class copy_crew {
   /// The largest useful number of threads, including the calling thread.
   [[nodiscard]] static unsigned threads_for_this_machine();
 
+  /// The largest useful number of threads for writing::to_new_pages. Making pages keeps more cores busy than copying.
+  [[nodiscard]] static unsigned threads_for_new_pages();
+
   /// How the bytes of the destination are written. Writes to the program's memory are fastest if they bypass the
-  /// caches; otherwise the processor reads each cache line before it writes the line.
+  /// caches; otherwise the processor reads each cache line before it writes the line. to_new_pages: like past_caches,
+  /// for memory without pages; each thread makes the pages of a slice before it copies the slice, because the system
+  /// makes pages faster in one call than in page faults.
   using writing = transfer::writing;
   /// The fastest way to write staging buffers that a GPU reads, in a copy of `whole` bytes. A GPU reads lines that are
   /// still in a core's own cache at less than half of the link's rate (H200: 20 of 55 GB/s), so writes to buffers

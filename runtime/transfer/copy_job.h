@@ -15,7 +15,7 @@
 namespace hpe::transfer {
 
 /// How the bytes of a copy are written; see copy_crew.
-enum class writing : std::uint8_t { cached, past_caches };
+enum class writing : std::uint8_t { cached, past_caches, to_new_pages };
 
 /// A copy of one row or of the rows of one plane.
 struct posted_copy {
@@ -27,10 +27,13 @@ struct posted_copy {
   /// Each slice is the unit that one thread copies: a part of one row, or several rows with about as many bytes. Slices
   /// are small, so that threads do not wait long for the last slice.
   static constexpr std::size_t slice_bytes = std::size_t{64} << 10;
+  /// In new memory, each slice has the size of a huge page: if several threads made one huge page at the same time, all
+  /// but one would clear it in vain.
+  static constexpr std::size_t slice_of_new_pages = std::size_t{2} << 20;
 
   [[nodiscard]] std::size_t slice_unit() const noexcept {
     return shape.extent.rows == 1
-               ? slice_bytes
+               ? (how == writing::to_new_pages ? slice_of_new_pages : slice_bytes)
                : std::max<std::size_t>(1, slice_bytes / std::max<std::size_t>(1, shape.extent.width));
   }
   [[nodiscard]] std::size_t slices() const noexcept {

@@ -208,6 +208,22 @@ TEST(Populate, MakesPagesAndKeepsTheirContents) {
     ASSERT_EQ(r.data()[at], at / 4096 == 3 * MiB / 4096 ? std::byte{7} : std::byte{0}) << at;
 }
 
+TEST(Populate, TellsWhetherMemoryLacksPagesAndMakesOnlyWholePages) {
+  const std::size_t page = os::page_size();
+  const os::reservation r(hint, 64 * page, page);
+  ASSERT_TRUE(os::protect(r.data(), r.size(), page_protection::read_write));
+  EXPECT_TRUE(os::lacks_pages(r.data(), r.size()));
+  EXPECT_FALSE(os::lacks_pages(r.data() + 1, page)) << "no whole page";
+  os::populate_whole_pages(r.data() + 1, 3 * page - 2);
+  EXPECT_TRUE(os::lacks_pages(r.data(), page));
+  EXPECT_FALSE(os::lacks_pages(r.data() + page, page));
+  EXPECT_TRUE(os::lacks_pages(r.data() + 2 * page, page));
+  std::memset(r.data(), 7, 48 * page);
+  EXPECT_FALSE(os::lacks_pages(r.data(), r.size()));
+  os::allow_huge_pages(r.data(), r.size());  // no whole huge page
+  EXPECT_EQ(r.data()[48 * page - 1], std::byte{7});
+}
+
 TEST(MemoryFileErrors, NameTheFile) {
   try {
     const auto file = os::create_memory_file("hpe-huge", std::uint64_t{1} << 63);

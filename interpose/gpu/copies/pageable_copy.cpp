@@ -9,6 +9,7 @@
 
 #include "interpose/gpu/work/device_range.h"
 #include "runtime/base/log.h"
+#include "runtime/os/virtual_memory.h"
 #include "runtime/transfer/staging.h"
 
 namespace hpe::cuda_hooks {
@@ -30,6 +31,9 @@ std::size_t chunk_at(std::size_t done, const box_extent& extent) {
 
 // hpe does not copy rows with fewer bytes: copy engines are slow with these rows, so hpe is not faster than the driver.
 constexpr std::size_t narrowest_row = 512;
+
+// Downloads of at least this many bytes make the pages of new memory with several threads.
+constexpr std::size_t worth_new_pages = std::size_t{4} << 20;
 
 }  // namespace
 
@@ -96,7 +100,16 @@ transfer::copy_crew::pending pageable_copy::begin_chunk(const sides& what, std::
     (up ? shape.to : shape.from) = {.row = width};
     host = what.host + at / width * what.in_host.strides.row;
   }
-  return up ? crew_.begin(through, host, shape, how) : crew_.begin(host, through, shape, how);
+  transfer::copy_crew& crew = how == writing::to_new_pages ? crew_for_new_pages_ : crew_;
+  return up ? crew.begin(through, host, shape, how) : crew.begin(host, through, shape, how);
+}
+
+writing pageable_copy::writing_to(const sides& what) {
+  const std::size_t bytes = what.extent().bytes();
+  if (what.extent().rows != 1 || bytes < worth_new_pages || !os::lacks_pages(what.host, bytes))
+    return writing::past_caches;
+  os::allow_huge_pages(what.host, bytes);
+  return writing::to_new_pages;
 }
 
 CUresult pageable_copy::queue_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
@@ -180,7 +193,15 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
     std::size_t offset;
     std::size_t bytes;
   };
-  std::deque<download_chunk> flying;
+  struct arrived_chunk {
+    pinned_ring::loan through;
+    transfer::copy_crew::pending copy;  // finished before the buffer returns to the ring
+  };
+  std::deque<download_chunk> flying;   // the device copies these chunks to their buffers
+  std::deque<arrived_chunk> arriving;  // the threads of a crew copy these chunks from their buffers
+  const writing how = writing_to(what);
+  // A slice of new pages is so large that several chunks are needed to keep all threads busy.
+  const std::size_t most_arriving = how == writing::to_new_pages ? transfer::copy_crew::most_jobs : 1;
   CUresult result = CUDA_SUCCESS;
   std::size_t queued = 0;
   const auto queue = [&](pinned_ring::loan through) {
@@ -195,18 +216,25 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
   };
   while (result == CUDA_SUCCESS && (queued < bytes || !flying.empty())) {
     while (result == CUDA_SUCCESS && queued < bytes) {
-      auto through = flying.empty() ? ring.take() : ring.try_take();
+      auto through = flying.empty() && arriving.empty() ? ring.take() : ring.try_take();
       if (!through) break;
       queue(std::move(through));
     }
     if (result != CUDA_SUCCESS) break;
-    download_chunk next = std::move(flying.front());
-    flying.pop_front();
-    result = next.through.wait();
-    if (result != CUDA_SUCCESS) break;
-    begin_chunk(what, next.offset, next.bytes, next.through.data(), false, writing::past_caches).finish();
+    if (!flying.empty()) {
+      download_chunk next = std::move(flying.front());
+      flying.pop_front();
+      result = next.through.wait();
+      if (result != CUDA_SUCCESS) break;
+      auto copy = begin_chunk(what, next.offset, next.bytes, next.through.data(), false, how);
+      arriving.push_back({std::move(next.through), std::move(copy)});
+    }
+    if (arriving.size() < most_arriving && !flying.empty()) continue;
+    arrived_chunk done = std::move(arriving.front());
+    arriving.pop_front();
+    done.copy.finish();
     // If there is another chunk of this copy, uses the buffer for it at once.
-    if (queued < bytes) queue(std::move(next.through));
+    if (queued < bytes) queue(std::move(done.through));
   }
   return result;
 }

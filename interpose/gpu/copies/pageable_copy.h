@@ -58,6 +58,8 @@ class pageable_copy {
                        bool up) const;
   transfer::copy_crew::pending begin_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
                                            bool up, transfer::copy_crew::writing how);
+  /// How a download to host memory writes its bytes. Prepares new memory for huge pages.
+  static transfer::copy_crew::writing writing_to(const sides& what);
   std::shared_ptr<context_parts> parts_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
@@ -65,6 +67,7 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
+  transfer::copy_crew crew_for_new_pages_{transfer::copy_crew::threads_for_new_pages() - 1};
   std::atomic<std::uint64_t> seen_{0};  // the number of bytes in all earlier copies that hpe could have staged
 };
 

@@ -2,9 +2,15 @@
 // releases memory too early.
 #include <cuda.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "tests/interpose/gpu/driver_under_test.h"
@@ -61,6 +67,45 @@ TEST_F(Copies, UpAndDownInChunks) {
     std::vector<std::uint8_t> back(size, 0xee);
     ASSERT_EQ(cuMemcpyDtoH(back.data(), device, size), CUDA_SUCCESS);
     EXPECT_EQ(back, source) << size << " bytes, seed " << seed();
+  }
+}
+
+// Whether the program has asked for huge pages at an address; nullopt if the system has none.
+std::optional<bool> may_have_huge_pages(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      inside = begin <= at && at < end;
+    } else if (inside && line.starts_with("VmFlags:")) {
+      return (line + ' ').find(" hg ") != std::string::npos;
+    }
+  }
+  return std::nullopt;
+}
+
+TEST_F(Copies, DownloadsMakeThePagesOfNewMemory) {
+  const auto source = fresh(bytes);
+  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+  const bool has_huge_pages = ::access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0;
+  for (const std::size_t size : {4 * MiB - 1, 4 * MiB + 17, bytes}) {
+    for (const bool is_new : {true, false}) {
+      void* const memory = ::mmap(nullptr, bytes + MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ASSERT_NE(memory, MAP_FAILED);
+      if (!is_new) std::memset(memory, 0xee, bytes + MiB);
+      auto* const to = static_cast<std::uint8_t*>(memory) + 12347;
+      ASSERT_EQ(cuMemcpyDtoH(to, device, size), CUDA_SUCCESS);
+      EXPECT_EQ(std::memcmp(to, source.data(), size), 0) << size << " bytes, seed " << seed();
+      const std::uint8_t around = is_new ? 0 : 0xee;
+      EXPECT_EQ(to[-1], around);
+      EXPECT_EQ(to[size], around);
+      EXPECT_EQ(may_have_huge_pages(to + size / 2).value_or(false), has_huge_pages && is_new && size >= 4 * MiB)
+          << size;
+      ::munmap(memory, bytes + MiB);
+    }
   }
 }
 
