@@ -118,6 +118,9 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual std::byte* borrow(std::size_t bytes) = 0;
   virtual void give_back(std::byte* memory, std::size_t bytes) noexcept = 0;
 
+  /// Copies bytes in ordinary host memory with several threads; the ranges must not overlap. Worth it from 32 MiB on.
+  virtual void copy_on_host(void* to, const void* from, std::size_t bytes) noexcept = 0;
+
   // ---- messages between processes of one machine
 
   /// Returns a number that identifies the device work that the program has queued so far; share(), pull(), gather() and

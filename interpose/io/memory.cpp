@@ -1,6 +1,7 @@
 // memcpy and related functions. libc's functions work on hpe memory, because page faults fetch the data. hpe lets
-// devices execute large calls where devices are faster. Every other call costs one comparison and one indirect jump
-// more than libc's function.
+// devices execute large calls where devices are faster. In CUDA programs, several threads make large copies in ordinary
+// memory: libraries such as safetensors and JAX copy their data to or from pinned buffers with one thread, which is
+// much slower than the link. Every other call costs one comparison and one indirect jump more than libc's function.
 //
 // These functions may be called before this library is initialized or even relocated, and by the lookup of libc's
 // functions. So the pointers to libc's functions are null until the constructor in this file has run. Until then, slow
@@ -13,8 +14,10 @@
 #undef _FORTIFY_SOURCE
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
+#include "interpose/adopted_pointers.h"
 #include "interpose/io/next.h"
 #include "interpose/io/staged_buffers.h"
 #include "runtime/core/runtime.h"
@@ -28,6 +31,8 @@ using bytes_of = std::size_t;
 // The smallest number of bytes for which a copy by a device's copy engine is faster than page faults and the prefetches
 // that follow them.
 constexpr bytes_of worth_it = bytes_of{1} << 20;
+// The calling thread alone makes copies of fewer bytes in ordinary memory.
+constexpr bytes_of worth_threads = bytes_of{32} << 20;
 
 template <class Function>
 using looked_up = std::atomic<Function*>;
@@ -111,9 +116,27 @@ bool done(Body body) noexcept {
   return result;
 }
 
+// If the program handles SIGBUS, which reads of a truncated file raise, the handler expects to run in the thread that
+// has called memcpy.
+bool handles_sigbus() noexcept {
+  struct sigaction now {};
+  return ::sigaction(SIGBUS, nullptr, &now) != 0 || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN);
+}
+
+bool copied_by_threads(void* to, const void* from, bytes_of n) noexcept {
+  adopted_pointers* const cuda = adopted_pointers::instance();
+  if (n < worth_threads || cuda == nullptr || !apart(to, from, n) || adopted_pointers::of(to) != nullptr ||
+      adopted_pointers::of(from) != nullptr || handles_sigbus())
+    return false;
+  const int before = errno;
+  cuda->copy_on_host(to, from, n);
+  errno = before;
+  return true;
+}
+
 bool copied(void* to, const void* from, bytes_of n) noexcept {
   const bool to_ordinary = other(to);
-  if (to_ordinary && other(from)) return false;
+  if (to_ordinary && other(from)) return copied_by_threads(to, from, n);
   if (!apart(to, from, n) || (!to_ordinary && !for_devices(to, n))) return false;
   return done([&] { hpe::core::runtime::instance().copies().copy_for_program(to, from, n); });
 }

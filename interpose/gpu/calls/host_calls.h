@@ -23,6 +23,9 @@ class host_calls final : public interpose::adopted_pointers {
              adopted_memory& adopted, queued_uses& uses, bool by_parameters);
 
   [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
+  void copy_on_host(void* to, const void* from, std::size_t bytes) noexcept override {
+    copies_.copy_on_host(to, from, bytes);
+  }
   using adopted_pointers::read;
   using adopted_pointers::write;
   void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) override;

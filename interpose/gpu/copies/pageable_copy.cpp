@@ -100,16 +100,18 @@ transfer::copy_crew::pending pageable_copy::begin_chunk(const sides& what, std::
     (up ? shape.to : shape.from) = {.row = width};
     host = what.host + at / width * what.in_host.strides.row;
   }
-  transfer::copy_crew& crew = how == writing::to_new_pages ? crew_for_new_pages_ : crew_;
-  return up ? crew.begin(through, host, shape, how) : crew.begin(host, through, shape, how);
+  return up ? crew_for(how).begin(through, host, shape, how) : crew_for(how).begin(host, through, shape, how);
 }
 
-writing pageable_copy::writing_to(const sides& what) {
-  const std::size_t bytes = what.extent().bytes();
-  if (what.extent().rows != 1 || bytes < worth_new_pages || !os::lacks_pages(what.host, bytes))
-    return writing::past_caches;
-  os::allow_huge_pages(what.host, bytes);
+writing pageable_copy::writing_to(void* host, std::size_t bytes) {
+  if (bytes < worth_new_pages || !os::lacks_pages(host, bytes)) return writing::past_caches;
+  os::allow_huge_pages(host, bytes);
   return writing::to_new_pages;
+}
+
+void pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {
+  const writing how = writing_to(to, bytes);
+  crew_for(how).copy(to, from, bytes, how);
 }
 
 CUresult pageable_copy::queue_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
@@ -199,7 +201,7 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
   };
   std::deque<download_chunk> flying;   // the device copies these chunks to their buffers
   std::deque<arrived_chunk> arriving;  // the threads of a crew copy these chunks from their buffers
-  const writing how = writing_to(what);
+  const writing how = what.extent().rows == 1 ? writing_to(to, bytes) : writing::past_caches;
   // A slice of new pages is so large that several chunks are needed to keep all threads busy.
   const std::size_t most_arriving = how == writing::to_new_pages ? transfer::copy_crew::most_jobs : 1;
   CUresult result = CUDA_SUCCESS;

@@ -40,6 +40,9 @@ class pageable_copy {
   /// accept any two addresses.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
 
+  /// Copies in host memory, for CPU code that fills or empties its own pinned buffers.
+  void copy_on_host(void* to, const void* from, std::size_t bytes) noexcept;
+
  private:
   // hpe allocates its buffers only after the program has copied this number of bytes: the driver copies these bytes in
   // about the time that hpe needs to allocate and pin the buffers.
@@ -58,8 +61,11 @@ class pageable_copy {
                        bool up) const;
   transfer::copy_crew::pending begin_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
                                            bool up, transfer::copy_crew::writing how);
-  /// How a download to host memory writes its bytes. Prepares new memory for huge pages.
-  static transfer::copy_crew::writing writing_to(const sides& what);
+  /// How a large copy writes its bytes to the program's memory. Prepares new memory for huge pages.
+  static transfer::copy_crew::writing writing_to(void* host, std::size_t bytes);
+  transfer::copy_crew& crew_for(transfer::copy_crew::writing how) noexcept {
+    return how == transfer::copy_crew::writing::to_new_pages ? crew_for_new_pages_ : crew_;
+  }
   std::shared_ptr<context_parts> parts_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
