@@ -276,6 +276,13 @@ class Arrays(unittest.TestCase):
             self.assertLessEqual(len(addresses) * key[1], arrays.MOST_KEPT)
 
 
+class Library(unittest.TestCase):
+    def test_tells_what_to_do_if_it_cannot_be_loaded(self):
+        for problem, advice in (("no such file", "install it"), ("cannot allocate memory in static TLS block", "import hpe before other")):
+            with unittest.mock.patch("ctypes.CDLL", side_effect=OSError(problem)), self.assertRaisesRegex(ImportError, advice):
+                hpe.library.open_library("libhpe.so.0", "install it")
+
+
 class NumpyCases(unittest.TestCase):
     """Random operations of NumPy on an array in hpe memory and on an ordinary array, between kernels on all devices."""
 

@@ -91,6 +91,9 @@ def open_library(name, advice):
     try:
         return ctypes.CDLL(str(own) if own.exists() else name)
     except OSError as e:
+        if "static TLS" in str(e):
+            advice = ("import hpe before other packages, whose libraries have used up the space for thread-local data, or set "
+                      "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096")
         raise ImportError(f"{name} cannot be loaded: {e}; {advice}") from e
 
 
