@@ -20,6 +20,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <new>
+#include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/spread/plans.h"
@@ -33,7 +36,9 @@ constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook rem
 
 /// hpe compares a launch's parameters with the parameters of its plan only after a pause of some launches. The pause
 /// doubles, up to longest_pause launches, each time a new plan has the same cut as the previous plan; otherwise it
-/// becomes one launch. If no planning time is left, the pause is at least pause_without_time launches.
+/// becomes one launch. If no planning time is left, the pause is at least pause_without_time launches. For a launch
+/// without a plan, hpe searches the plan again after pause_without_time launches, because the search takes some
+/// microseconds.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
 /// With when_planned::in_time: the number, counted from the last move of the arrays, of the first launch of a kernel
@@ -130,10 +135,43 @@ struct planner::known_kernel {
   std::size_t oldest = 0;
   known_case* latest = nullptr;
   std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
-  std::unordered_map<std::string, std::unique_ptr<sampled>> samples;
+  std::unordered_map<std::string, std::shared_ptr<const sampled>> samples;
+  std::unordered_set<std::string> asked;  // the keys of the outlooks for which there is a request
+  std::uint64_t number = 0;               // unique for each object
   std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
   double plan_seconds = 0.002;  // seconds that the latest plan took; initially a guess
   double waited = 0;            // seconds that launches have lost because the kernel was not ready for several devices
+};
+
+class planner::request {
+ public:
+  request(const query& q, const machine& m, const sample_size& size, double uses)
+      : kernel_(q.kernel),
+        grid_(q.l.grid),
+        block_(q.l.block),
+        parameters_(static_cast<const std::byte*>(q.l.parameters),
+                    static_cast<const std::byte*>(q.l.parameters) + q.l.parameter_bytes),
+        machine_(m),
+        size_(size),
+        uses_(uses) {
+    for (const kernel_array* const a : q.arrays) arrays_.push_back(a != nullptr ? std::optional(*a) : std::nullopt);
+  }
+
+ private:
+  friend planner;
+
+  const kernel_model& kernel_;
+  const dimension grid_, block_;
+  const std::vector<std::byte> parameters_;
+  std::vector<std::optional<kernel_array>> arrays_;
+  const machine machine_;
+  const sample_size size_;
+  const double uses_;
+  std::uint64_t number_ = 0;       // known_kernel::number
+  std::string traffic_key_, key_;  // keys of the traffic and of the outlook
+  std::shared_ptr<const sampled> traffic_;
+  std::unique_ptr<outlook> made_;          // null if there was too little host memory
+  double seconds_ = 0, plan_seconds_ = 0;  // as in known_kernel::plan_seconds; 0 if the traffic was known
 };
 
 double planner::seconds_now() {
@@ -151,6 +189,7 @@ planner::known_kernel& planner::known(const kernel_model& kernel) {
   if (latest_ == nullptr || latest_->first != &kernel) latest_ = &*kernels_.try_emplace(&kernel).first;
   if (latest_->second == nullptr) {
     latest_->second = std::make_unique<known_kernel>();
+    latest_->second->number = ++kernels_made_;
     budget_.begin(now_());
   }
   return *latest_->second;
@@ -204,17 +243,17 @@ bool planner::may_plan(const known_kernel& kernel, double beyond) const {
   return budget_.allows(2 * kernel.plan_seconds, now_(), beyond);
 }
 
-std::unique_ptr<planner::sampled> planner::sample(const query& q) const {
-  auto made = std::make_unique<sampled>();
+std::shared_ptr<const planner::sampled> planner::sample(const query& q, const machine& m, const sample_size& size) {
+  auto made = std::make_shared<sampled>();
   made->scalars = q.scalars();
-  made->what = sample_traffic(q.kernel, q.l, q.arrays, cuts_of(q.kernel, q.l.grid, machine_.devices), size_);
+  made->what = sample_traffic(q.kernel, q.l, q.arrays, cuts_of(q.kernel, q.l.grid, m.devices), size);
   return made;
 }
 
-planner::outlook planner::make_outlook(const query& q, const sampled& traffic, double uses) const {
+planner::outlook planner::make_outlook(const query& q, const sampled& traffic, const machine& m, double uses) {
   outlook result;
   result.scalars = traffic.scalars;
-  const comparison_of_plans plans(q.kernel, q.l, q.arrays, traffic.what, machine_, uses);
+  const comparison_of_plans plans(q.kernel, q.l, q.arrays, traffic.what, m, uses);
   const plan& now = plans.fastest_without_moves();
   result.stay = plans.decision_for(now, q.kernel);
   result.alone = plans.decision_for(plans.on_one_device(), q.kernel);
@@ -247,25 +286,85 @@ planner::outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const
   for (const kernel_array* const a : q.arrays) layouts.push_back(layouts_.of(a));
   const double uses = c.of->uses_expected;
   std::string lying = key_of(key, layouts, uses);
-  if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) return found->second.get();
-  if (when_ == when_planned::in_time && !may_plan(kernel, allowance)) return nullptr;
-  if (kernel.outlooks.size() >= most_outlooks) {
-    for (const auto& each : kernel.cases) each->now = nullptr;
-    kernel.outlooks.clear();
-    kernel.samples.clear();
+  if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) {
+    remember(*c.of, q, *found->second);
+    return found->second.get();
   }
+  if (when_ != when_planned::at_once && !may_plan(kernel, allowance)) return nullptr;
+  if (when_ == when_planned::elsewhere) {
+    ask(kernel, q, key, lying, uses);
+    return nullptr;
+  }
+  make_room_for_outlook(kernel);
   const stopwatch watch(now_);
-  std::unique_ptr<sampled>& traffic = kernel.samples[std::move(key)];
+  std::shared_ptr<const sampled>& traffic = kernel.samples[std::move(key)];
   const bool is_sampled = traffic != nullptr;
-  if (!is_sampled) traffic = sample(q);
+  if (!is_sampled) traffic = sample(q, machine_, size_);
   outlook* const made =
-      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(make_outlook(q, *traffic, uses)))
+      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(make_outlook(q, *traffic, machine_, uses)))
           .first->second.get();
   remember(*c.of, q, *made);
   const double took = watch.seconds();
   if (!is_sampled) kernel.plan_seconds = took;
   budget_.spend(took);
   return made;
+}
+
+void planner::make_room_for_outlook(known_kernel& kernel) {
+  if (kernel.outlooks.size() < most_outlooks) return;
+  for (const auto& each : kernel.cases) each->now = nullptr;
+  kernel.outlooks.clear();
+  kernel.samples.clear();
+}
+
+void planner::ask(known_kernel& kernel, const query& q, const std::string& traffic_key, const std::string& key,
+                  double uses) {
+  if (kernel.asked.contains(key)) return;
+  auto missing = std::make_shared<request>(q, machine_, size_, uses);
+  missing->number_ = kernel.number;
+  missing->traffic_key_ = traffic_key;
+  missing->key_ = key;
+  if (const auto known = kernel.samples.find(traffic_key); known != kernel.samples.end())
+    missing->traffic_ = known->second;
+  requests_.push_back(std::move(missing));
+  kernel.asked.insert(key);
+}
+
+bool planner::wants(const request& missing) const {
+  const auto found = kernels_.find(&missing.kernel_);
+  return found != kernels_.end() && found->second != nullptr && found->second->number == missing.number_;
+}
+
+const kernel_model& planner::kernel_of(const request& missing) { return missing.kernel_; }
+
+void planner::compute(request& missing) {
+  const clock now = seconds_now;
+  const stopwatch watch(now);
+  std::vector<const kernel_array*> arrays;
+  for (const auto& a : missing.arrays_) arrays.push_back(a ? &*a : nullptr);
+  const launch l{missing.grid_, missing.block_, missing.parameters_.data(), missing.parameters_.size()};
+  const query q{missing.kernel_, l, arrays};
+  try {
+    const bool is_sampled = missing.traffic_ != nullptr;
+    if (!is_sampled) missing.traffic_ = sample(q, missing.machine_, missing.size_);
+    missing.made_ = std::make_unique<outlook>(make_outlook(q, *missing.traffic_, missing.machine_, missing.uses_));
+    if (!is_sampled) missing.plan_seconds_ = watch.seconds();
+  } catch (const std::bad_alloc&) {
+    // The next launch without the plan asks for it again.
+  }
+  missing.seconds_ = watch.seconds();
+}
+
+void planner::add(request& computed) {
+  if (!wants(computed)) return;
+  known_kernel& kernel = *kernels_.find(&computed.kernel_)->second;
+  budget_.spend(computed.seconds_);
+  kernel.asked.erase(computed.key_);
+  if (computed.made_ == nullptr) return;
+  if (computed.plan_seconds_ > 0) kernel.plan_seconds = computed.plan_seconds_;
+  make_room_for_outlook(kernel);
+  kernel.samples.insert_or_assign(computed.traffic_key_, computed.traffic_);
+  kernel.outlooks.try_emplace(computed.key_, std::move(computed.made_));
 }
 
 void planner::remember(account& a, const query& q, const outlook& made) {
@@ -283,10 +382,10 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
     return;
   }
   const stopwatch watch(now_);
-  std::unique_ptr<sampled>& traffic = kernel.samples[q.key_of_traffic()];
-  traffic = sample(q);
+  std::shared_ptr<const sampled>& traffic = kernel.samples[q.key_of_traffic()];
+  traffic = sample(q, machine_, size_);
   const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
-  *c.now = make_outlook(q, *traffic, c.of->uses_expected);
+  *c.now = make_outlook(q, *traffic, machine_, c.of->uses_expected);
   remember(*c.of, q, *c.now);
   c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
   c.until_look = c.pause;
@@ -314,8 +413,8 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
   std::string key = key_of(traffic->first, layouts, uses);
   if (kernel.outlooks.contains(key)) return;
   const stopwatch watch(now_);
-  kernel.outlooks.emplace(std::move(key),
-                          std::make_unique<outlook>(make_outlook({q.kernel, q.l, arrays}, *traffic->second, uses)));
+  kernel.outlooks.emplace(std::move(key), std::make_unique<outlook>(
+                                              make_outlook({q.kernel, q.l, arrays}, *traffic->second, machine_, uses)));
   budget_.spend(watch.seconds());
 }
 
@@ -323,7 +422,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
 launch_way planner::choose(account& a, outlook& now) {
   if (!now.stay.is_spread()) return launch_way::alone;
   if (a.is_try) return launch_way::spread;
-  const way_record::prediction predicted{now.alone.seconds, now.stay.seconds};
+  const way_record::prediction predicted{now.alone.seconds, now.stay.seconds, now.alone.seconds_on_one};
   const launch_way chosen = a.record->choose(predicted);
   if (chosen == launch_way::alone && !std::exchange(now.was_measured, true))
     now.alone.reason = fmt::format(
@@ -365,7 +464,7 @@ void planner::measure(account& a, outlook& now, launch_way how, double spread) {
   if (!is_try && !a.record->is_due(how)) return;
   if (measurement_.record != a.record) measurement_.record = a.record;
   measurement_.how = how;
-  measurement_.predicted = {now.alone.seconds, spread};
+  measurement_.predicted = {now.alone.seconds, spread, now.alone.seconds_on_one};
   measurement_.is_on_trial = is_try || a.record->is_on_trial(how);
   is_measured_ = true;
 }
@@ -425,7 +524,12 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   const auto unplanned = [&]() -> const decision& {
     return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
   };
-  if (c->now == nullptr && (c->now = outlook_of(k, *c, q)) == nullptr) return unplanned();
+  if (c->now == nullptr) {
+    if (--c->until_look > 0) return unplanned();
+    c->now = outlook_of(k, *c, q);
+    c->until_look = c->now != nullptr ? 1 : pause_without_time;
+    if (c->now == nullptr) return unplanned();
+  }
   if (--c->until_look == 0) refresh(k, *c, q);
   if (count_uses(a, *c->now)) {
     c->now = outlook_of(k, *c, q);
