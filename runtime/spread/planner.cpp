@@ -1,7 +1,7 @@
 // A plan depends on the kernel, on the shape of the launch, on the parameters other than pointers, and on the layouts
 // of the arrays: their sizes, homes and flags, but not their addresses. layout_table gives each layout a number. The
-// planner stores the plans (struct outlook) by kernel, shape and layouts. The planner stores the traffic of sampled
-// blocks (struct sampled) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
+// planner stores the plans (outlook) by kernel, shape and layouts. The planner stores the traffic of sampled
+// blocks (sampled_traffic) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
 //
 // decide() first searches the known cases of the kernel, one by one. A case is a shape with the addresses and versions
 // of the arrays, and refers to an outlook. Only if no case matches, decide() computes the layouts and searches the
@@ -20,12 +20,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <new>
-#include <optional>
 #include <unordered_set>
 #include <utility>
-
-#include "runtime/spread/plans.h"
 
 namespace hpe::spread {
 
@@ -52,38 +48,6 @@ constexpr double moves_of_a_try = 3;
 bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
 
 }  // namespace
-
-/// The traffic of sampled blocks.
-struct planner::sampled {
-  std::string scalars;  // the parameters of the sampled launch (asked_launch::scalars)
-  traffic what;
-};
-
-/// The plans for one layout of the arrays.
-struct planner::outlook {
-  /// A plan that moves or copies arrays.
-  struct move {
-    decision how;
-    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0 if there is no such plan
-    move_work work;      // the work of moving arrays to other homes
-    double copying = 0;  // seconds to copy the arrays that get replicas
-    // If the plan only replaces remote reads by replicas: a lower bound, in seconds, of what a launch without the plan
-    // is assumed to lose. Otherwise 0.
-    double least_loss = 0;
-    [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
-  };
-  std::string scalars;        // the parameters of the planned launch (asked_launch::scalars)
-  decision stay, alone;       // the fastest plan without moves, and the plan for one device
-  std::array<move, 2> moves;  // by way: the fastest plan with moves or copies
-  bool was_measured = false;  // whether alone.reason mentions measured launches
-  double stake =
-      0;  // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
-  [[nodiscard]] move& to(launch_way w) { return moves[static_cast<std::size_t>(w)]; }
-  /// Returns whether moving the arrays to several devices is predicted to make the launch faster.
-  [[nodiscard]] bool may_be_spread() {
-    return to(launch_way::spread).seconds > 0 && to(launch_way::spread).seconds < worth_while * alone.seconds;
-  }
-};
 
 /// The move that would make a launch faster.
 struct planner::wish {
@@ -135,43 +99,12 @@ struct planner::known_kernel {
   std::size_t oldest = 0;
   known_case* latest = nullptr;
   std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
-  std::unordered_map<std::string, std::shared_ptr<const sampled>> samples;
+  std::unordered_map<std::string, std::shared_ptr<const sampled_traffic>> samples;
   std::unordered_set<std::string> asked;  // the keys of the outlooks for which there is a request
   std::uint64_t number = 0;               // unique for each object
   std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
   double plan_seconds = 0.002;  // seconds that the latest plan took; initially a guess
   double waited = 0;            // seconds that launches have lost because the kernel was not ready for several devices
-};
-
-class planner::request {
- public:
-  request(const query& q, const machine& m, const sample_size& size, double uses)
-      : kernel_(q.kernel),
-        grid_(q.l.grid),
-        block_(q.l.block),
-        parameters_(static_cast<const std::byte*>(q.l.parameters),
-                    static_cast<const std::byte*>(q.l.parameters) + q.l.parameter_bytes),
-        machine_(m),
-        size_(size),
-        uses_(uses) {
-    for (const kernel_array* const a : q.arrays) arrays_.push_back(a != nullptr ? std::optional(*a) : std::nullopt);
-  }
-
- private:
-  friend planner;
-
-  const kernel_model& kernel_;
-  const dimension grid_, block_;
-  const std::vector<std::byte> parameters_;
-  std::vector<std::optional<kernel_array>> arrays_;
-  const machine machine_;
-  const sample_size size_;
-  const double uses_;
-  std::uint64_t number_ = 0;       // known_kernel::number
-  std::string traffic_key_, key_;  // keys of the traffic and of the outlook
-  std::shared_ptr<const sampled> traffic_;
-  std::unique_ptr<outlook> made_;          // null if there was too little host memory
-  double seconds_ = 0, plan_seconds_ = 0;  // as in known_kernel::plan_seconds; 0 if the traffic was known
 };
 
 double planner::seconds_now() {
@@ -243,35 +176,6 @@ bool planner::may_plan(const known_kernel& kernel, double beyond) const {
   return budget_.allows(2 * kernel.plan_seconds, now_(), beyond);
 }
 
-std::shared_ptr<const planner::sampled> planner::sample(const query& q, const machine& m, const sample_size& size) {
-  auto made = std::make_shared<sampled>();
-  made->scalars = q.scalars();
-  made->what = sample_traffic(q.kernel, q.l, q.arrays, cuts_of(q.kernel, q.l.grid, m.devices), size);
-  return made;
-}
-
-planner::outlook planner::make_outlook(const query& q, const sampled& traffic, const machine& m, double uses) {
-  outlook result;
-  result.scalars = traffic.scalars;
-  const comparison_of_plans plans(q.kernel, q.l, q.arrays, traffic.what, m, uses);
-  const plan& now = plans.fastest_without_moves();
-  result.stay = plans.decision_for(now, q.kernel);
-  result.alone = plans.decision_for(plans.on_one_device(), q.kernel);
-  const plan* best = &now;
-  for (const launch_way w : {launch_way::alone, launch_way::spread}) {
-    const plan* const moved = plans.fastest_with_moves(w == launch_way::spread);
-    if (moved == nullptr) continue;
-    result.to(w) = {plans.decision_for(*moved, q.kernel), moved->seconds, moved->work, moved->copy_seconds, 0};
-    if (moved->seconds < worth_while * best->seconds) best = moved;
-  }
-  const plan& copied = plans.with_copies(now);
-  if (best == &now && &copied != &now)
-    result.to(launch_way::spread) = {plans.decision_for(copied, q.kernel), copied.seconds, copied.work,
-                                     copied.copy_seconds, (1 - worth_while) * now.seconds};
-  result.stake = std::max(0.0, plans.seconds_elsewhere(best->how) - best->predicted.seconds);
-  return result;
-}
-
 std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses) {
   std::string key = key_of_traffic;
   for (const std::uint32_t layout : layouts) append(key, layout);
@@ -280,7 +184,7 @@ std::string planner::key_of(const std::string& key_of_traffic, const std::vector
   return key;
 }
 
-planner::outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q) {
+outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q) {
   std::string key = q.key_of_traffic();
   std::vector<std::uint32_t> layouts;
   for (const kernel_array* const a : q.arrays) layouts.push_back(layouts_.of(a));
@@ -297,11 +201,11 @@ planner::outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const
   }
   make_room_for_outlook(kernel);
   const stopwatch watch(now_);
-  std::shared_ptr<const sampled>& traffic = kernel.samples[std::move(key)];
+  std::shared_ptr<const sampled_traffic>& traffic = kernel.samples[std::move(key)];
   const bool is_sampled = traffic != nullptr;
-  if (!is_sampled) traffic = sample(q, machine_, size_);
+  if (!is_sampled) traffic = sampled_traffic::of(q, machine_, size_);
   outlook* const made =
-      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(make_outlook(q, *traffic, machine_, uses)))
+      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(outlook::of(q, *traffic, machine_, uses)))
           .first->second.get();
   remember(*c.of, q, *made);
   const double took = watch.seconds();
@@ -320,51 +224,28 @@ void planner::make_room_for_outlook(known_kernel& kernel) {
 void planner::ask(known_kernel& kernel, const query& q, const std::string& traffic_key, const std::string& key,
                   double uses) {
   if (kernel.asked.contains(key)) return;
-  auto missing = std::make_shared<request>(q, machine_, size_, uses);
-  missing->number_ = kernel.number;
-  missing->traffic_key_ = traffic_key;
-  missing->key_ = key;
-  if (const auto known = kernel.samples.find(traffic_key); known != kernel.samples.end())
-    missing->traffic_ = known->second;
-  requests_.push_back(std::move(missing));
+  const auto known = kernel.samples.find(traffic_key);
+  requests_.push_back(std::make_shared<outlook_request>(q, machine_, size_, uses,
+                                                        outlook_request::keys{traffic_key, key, kernel.number},
+                                                        known != kernel.samples.end() ? known->second : nullptr));
   kernel.asked.insert(key);
 }
 
-bool planner::wants(const request& missing) const {
+bool planner::wants(const outlook_request& missing) const {
   const auto found = kernels_.find(&missing.kernel_);
-  return found != kernels_.end() && found->second != nullptr && found->second->number == missing.number_;
+  return found != kernels_.end() && found->second != nullptr && found->second->number == missing.keys_.kernel_number;
 }
 
-const kernel_model& planner::kernel_of(const request& missing) { return missing.kernel_; }
-
-void planner::compute(request& missing) {
-  const clock now = seconds_now;
-  const stopwatch watch(now);
-  std::vector<const kernel_array*> arrays;
-  for (const auto& a : missing.arrays_) arrays.push_back(a ? &*a : nullptr);
-  const launch l{missing.grid_, missing.block_, missing.parameters_.data(), missing.parameters_.size()};
-  const query q{missing.kernel_, l, arrays};
-  try {
-    const bool is_sampled = missing.traffic_ != nullptr;
-    if (!is_sampled) missing.traffic_ = sample(q, missing.machine_, missing.size_);
-    missing.made_ = std::make_unique<outlook>(make_outlook(q, *missing.traffic_, missing.machine_, missing.uses_));
-    if (!is_sampled) missing.plan_seconds_ = watch.seconds();
-  } catch (const std::bad_alloc&) {
-    // The next launch without the plan asks for it again.
-  }
-  missing.seconds_ = watch.seconds();
-}
-
-void planner::add(request& computed) {
+void planner::add(outlook_request& computed) {
   if (!wants(computed)) return;
   known_kernel& kernel = *kernels_.find(&computed.kernel_)->second;
   budget_.spend(computed.seconds_);
-  kernel.asked.erase(computed.key_);
+  kernel.asked.erase(computed.keys_.of_outlook);
   if (computed.made_ == nullptr) return;
-  if (computed.plan_seconds_ > 0) kernel.plan_seconds = computed.plan_seconds_;
+  if (computed.has_sampled_) kernel.plan_seconds = computed.seconds_;
   make_room_for_outlook(kernel);
-  kernel.samples.insert_or_assign(computed.traffic_key_, computed.traffic_);
-  kernel.outlooks.try_emplace(computed.key_, std::move(computed.made_));
+  kernel.samples.insert_or_assign(computed.keys_.of_traffic, computed.traffic_);
+  kernel.outlooks.try_emplace(computed.keys_.of_outlook, std::move(computed.made_));
 }
 
 void planner::remember(account& a, const query& q, const outlook& made) {
@@ -382,10 +263,10 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
     return;
   }
   const stopwatch watch(now_);
-  std::shared_ptr<const sampled>& traffic = kernel.samples[q.key_of_traffic()];
-  traffic = sample(q, machine_, size_);
+  std::shared_ptr<const sampled_traffic>& traffic = kernel.samples[q.key_of_traffic()];
+  traffic = sampled_traffic::of(q, machine_, size_);
   const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
-  *c.now = make_outlook(q, *traffic, machine_, c.of->uses_expected);
+  *c.now = outlook::of(q, *traffic, machine_, c.of->uses_expected);
   remember(*c.of, q, *c.now);
   c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
   c.until_look = c.pause;
@@ -414,7 +295,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
   if (kernel.outlooks.contains(key)) return;
   const stopwatch watch(now_);
   kernel.outlooks.emplace(std::move(key), std::make_unique<outlook>(
-                                              make_outlook({q.kernel, q.l, arrays}, *traffic->second, machine_, uses)));
+                                              outlook::of({q.kernel, q.l, arrays}, *traffic->second, machine_, uses)));
   budget_.spend(watch.seconds());
 }
 

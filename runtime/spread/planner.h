@@ -28,6 +28,7 @@
 #include "runtime/spread/kernel_model.h"
 #include "runtime/spread/layout_table.h"
 #include "runtime/spread/placing.h"
+#include "runtime/spread/plans.h"
 #include "runtime/spread/traffic.h"
 #include "runtime/spread/way_record.h"
 
@@ -88,20 +89,14 @@ class planner {
   };
   [[nodiscard]] measurement measured() const { return is_measured_ ? measurement_ : measurement{}; }
 
-  /// With when_planned::elsewhere: a plan that decide() has found missing. Contains copies of all inputs of the plan
-  /// except the kernel.
-  class request;
-  using requests = std::vector<std::shared_ptr<request>>;
-  /// Returns the requests of decide() since the last call.
+  /// With when_planned::elsewhere: the plans that decide() has missed since the last call of take_requests(). The
+  /// caller computes each plan, in any thread, and adds it.
+  using requests = std::vector<std::shared_ptr<outlook_request>>;
   [[nodiscard]] requests take_requests() { return std::exchange(requests_, {}); }
   /// Whether the kernel of a request is still known to the planner.
-  [[nodiscard]] bool wants(const request& missing) const;
-  [[nodiscard]] static const kernel_model& kernel_of(const request& missing);
-  /// Computes the plan. Any thread may call this function for one request at a time; the kernel must exist until the
-  /// function returns.
-  static void compute(request& missing);
-  /// Makes the plan of a request available to decide(). If wants() is false, has no effect.
-  void add(request& computed);
+  [[nodiscard]] bool wants(const outlook_request& missing) const;
+  /// Makes a computed plan available to decide(). If wants() is false, has no effect.
+  void add(outlook_request& computed);
 
   /// Call this for each array of a launch that no plan can spread and that therefore runs on device machine::alone. The
   /// planner assumes that the launch reads the array once. Returns the placement to which the array should move before
@@ -128,8 +123,6 @@ class planner {
   [[nodiscard]] double planning_seconds() const { return budget_.spent(); }
 
  private:
-  struct sampled;
-  struct outlook;
   struct wish;
   struct account;
   struct known_case;
@@ -150,8 +143,6 @@ class planner {
   /// Returns whether planning time is left for the kernel. `beyond`: the seconds by which planning may exceed `share`.
   [[nodiscard]] bool may_plan(const known_kernel& kernel, double beyond) const;
   void make_room_for_outlook(known_kernel& kernel);
-  [[nodiscard]] static outlook make_outlook(const query& q, const sampled& traffic, const machine& m, double uses);
-  [[nodiscard]] static std::shared_ptr<const sampled> sample(const query& q, const machine& m, const sample_size& size);
   /// Computes and stores the outlook for the layouts that the arrays will have after a move.
   void expect(known_kernel& kernel, const query& q, const decision& move, double uses);
   static void remember(account& a, const query& q, const outlook& made);

@@ -201,8 +201,8 @@ TEST_F(Planning, AnotherThreadMayComputeThePlans) {
   EXPECT_EQ(p.planning_seconds(), 0);
   const planner::requests missing = p.take_requests();
   ASSERT_EQ(missing.size(), 1U) << "one request for one plan";
-  EXPECT_EQ(&planner::kernel_of(*missing[0]), &rows_);
-  std::thread([&] { planner::compute(*missing[0]); }).join();
+  EXPECT_EQ(&missing[0]->kernel(), &rows_);
+  std::thread([&] { missing[0]->compute(); }).join();
   EXPECT_FALSE(decide(p, with(a, b)).is_spread());
   ASSERT_TRUE(p.wants(*missing[0]));
   p.add(*missing[0]);
@@ -227,7 +227,7 @@ TEST_F(Planning, PlansOfForgottenKernelsAreNotKept) {
   EXPECT_FALSE(p.wants(*before[0]));
   decide(p, with(a, b));
   EXPECT_FALSE(p.wants(*before[0])) << "this kernel only has the same address";
-  planner::compute(*before[0]);
+  before[0]->compute();
   p.add(*before[0]);
   EXPECT_FALSE(decide(p, with(a, b)).is_spread());
   EXPECT_EQ(p.take_requests().size(), 1U);

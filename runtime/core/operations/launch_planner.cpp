@@ -327,13 +327,13 @@ void launch_planner::forget(const spread::kernel_model& kernel) {
   computed_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return planned_ != &kernel; });
 }
 
-void launch_planner::compute(spread::planner::request& missing) {
+void launch_planner::compute(spread::outlook_request& missing) {
   {
     const lock_guard lock(mutex_);
     if (!planner_.wants(missing)) return;
-    planned_ = &spread::planner::kernel_of(missing);
+    planned_ = &missing.kernel();
   }
-  spread::planner::compute(missing);
+  missing.compute();
   {
     const lock_guard lock(mutex_);
     planner_.add(missing);

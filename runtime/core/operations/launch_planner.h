@@ -103,7 +103,7 @@ class launch_planner {
   void keep_price() noexcept HPE_REQUIRES(mutex_);
   void note_place(std::uint64_t address, bool is_home) HPE_REQUIRES(mutex_);
   void note_accounts() HPE_REQUIRES(mutex_);
-  void compute(spread::planner::request& missing);
+  void compute(spread::outlook_request& missing);
   void replicate(const spread::kernel_model::pointer& of, const spread::launch& launch, plan& to) HPE_REQUIRES(mutex_);
 
   device::device_set& devices_;
