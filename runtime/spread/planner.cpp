@@ -1,7 +1,7 @@
 // A plan depends on the kernel, on the shape of the launch, on the parameters other than pointers, and on the layouts
 // of the arrays: their sizes, homes and flags, but not their addresses. layout_table gives each layout a number. The
-// planner stores the plans (struct outlook) by kernel, shape and layouts. The planner stores the traffic of sampled
-// blocks (struct sampled) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
+// planner stores the plans (outlook) by kernel, shape and layouts. The planner stores the traffic of sampled
+// blocks (sampled_traffic) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
 //
 // decide() first searches the known cases of the kernel, one by one. A case is a shape with the addresses and versions
 // of the arrays, and refers to an outlook. Only if no case matches, decide() computes the layouts and searches the
@@ -20,9 +20,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <unordered_set>
 #include <utility>
-
-#include "runtime/spread/plans.h"
 
 namespace hpe::spread {
 
@@ -33,7 +32,9 @@ constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook rem
 
 /// hpe compares a launch's parameters with the parameters of its plan only after a pause of some launches. The pause
 /// doubles, up to longest_pause launches, each time a new plan has the same cut as the previous plan; otherwise it
-/// becomes one launch. If no planning time is left, the pause is at least pause_without_time launches.
+/// becomes one launch. If no planning time is left, the pause is at least pause_without_time launches. For a launch
+/// without a plan, hpe searches the plan again after pause_without_time launches, because the search takes some
+/// microseconds.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
 /// With when_planned::in_time: the number, counted from the last move of the arrays, of the first launch of a kernel
@@ -47,38 +48,6 @@ constexpr double moves_of_a_try = 3;
 bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
 
 }  // namespace
-
-/// The traffic of sampled blocks.
-struct planner::sampled {
-  std::string scalars;  // the parameters of the sampled launch (asked_launch::scalars)
-  traffic what;
-};
-
-/// The plans for one layout of the arrays.
-struct planner::outlook {
-  /// A plan that moves or copies arrays.
-  struct move {
-    decision how;
-    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0 if there is no such plan
-    move_work work;      // the work of moving arrays to other homes
-    double copying = 0;  // seconds to copy the arrays that get replicas
-    // If the plan only replaces remote reads by replicas: a lower bound, in seconds, of what a launch without the plan
-    // is assumed to lose. Otherwise 0.
-    double least_loss = 0;
-    [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
-  };
-  std::string scalars;        // the parameters of the planned launch (asked_launch::scalars)
-  decision stay, alone;       // the fastest plan without moves, and the plan for one device
-  std::array<move, 2> moves;  // by way: the fastest plan with moves or copies
-  bool was_measured = false;  // whether alone.reason mentions measured launches
-  double stake =
-      0;  // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
-  [[nodiscard]] move& to(launch_way w) { return moves[static_cast<std::size_t>(w)]; }
-  /// Returns whether moving the arrays to several devices is predicted to make the launch faster.
-  [[nodiscard]] bool may_be_spread() {
-    return to(launch_way::spread).seconds > 0 && to(launch_way::spread).seconds < worth_while * alone.seconds;
-  }
-};
 
 /// The move that would make a launch faster.
 struct planner::wish {
@@ -130,7 +99,9 @@ struct planner::known_kernel {
   std::size_t oldest = 0;
   known_case* latest = nullptr;
   std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
-  std::unordered_map<std::string, std::unique_ptr<sampled>> samples;
+  std::unordered_map<std::string, std::shared_ptr<const sampled_traffic>> samples;
+  std::unordered_set<std::string> asked;  // the keys of the outlooks for which there is a request
+  std::uint64_t number = 0;               // unique for each object
   std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
   double plan_seconds = 0.002;  // seconds that the latest plan took; initially a guess
   double waited = 0;            // seconds that launches have lost because the kernel was not ready for several devices
@@ -151,6 +122,7 @@ planner::known_kernel& planner::known(const kernel_model& kernel) {
   if (latest_ == nullptr || latest_->first != &kernel) latest_ = &*kernels_.try_emplace(&kernel).first;
   if (latest_->second == nullptr) {
     latest_->second = std::make_unique<known_kernel>();
+    latest_->second->number = ++kernels_made_;
     budget_.begin(now_());
   }
   return *latest_->second;
@@ -204,35 +176,6 @@ bool planner::may_plan(const known_kernel& kernel, double beyond) const {
   return budget_.allows(2 * kernel.plan_seconds, now_(), beyond);
 }
 
-std::unique_ptr<planner::sampled> planner::sample(const query& q) const {
-  auto made = std::make_unique<sampled>();
-  made->scalars = q.scalars();
-  made->what = sample_traffic(q.kernel, q.l, q.arrays, cuts_of(q.kernel, q.l.grid, machine_.devices), size_);
-  return made;
-}
-
-planner::outlook planner::make_outlook(const query& q, const sampled& traffic, double uses) const {
-  outlook result;
-  result.scalars = traffic.scalars;
-  const comparison_of_plans plans(q.kernel, q.l, q.arrays, traffic.what, machine_, uses);
-  const plan& now = plans.fastest_without_moves();
-  result.stay = plans.decision_for(now, q.kernel);
-  result.alone = plans.decision_for(plans.on_one_device(), q.kernel);
-  const plan* best = &now;
-  for (const launch_way w : {launch_way::alone, launch_way::spread}) {
-    const plan* const moved = plans.fastest_with_moves(w == launch_way::spread);
-    if (moved == nullptr) continue;
-    result.to(w) = {plans.decision_for(*moved, q.kernel), moved->seconds, moved->work, moved->copy_seconds, 0};
-    if (moved->seconds < worth_while * best->seconds) best = moved;
-  }
-  const plan& copied = plans.with_copies(now);
-  if (best == &now && &copied != &now)
-    result.to(launch_way::spread) = {plans.decision_for(copied, q.kernel), copied.seconds, copied.work,
-                                     copied.copy_seconds, (1 - worth_while) * now.seconds};
-  result.stake = std::max(0.0, plans.seconds_elsewhere(best->how) - best->predicted.seconds);
-  return result;
-}
-
 std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses) {
   std::string key = key_of_traffic;
   for (const std::uint32_t layout : layouts) append(key, layout);
@@ -241,31 +184,68 @@ std::string planner::key_of(const std::string& key_of_traffic, const std::vector
   return key;
 }
 
-planner::outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q) {
+outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q) {
   std::string key = q.key_of_traffic();
   std::vector<std::uint32_t> layouts;
   for (const kernel_array* const a : q.arrays) layouts.push_back(layouts_.of(a));
   const double uses = c.of->uses_expected;
   std::string lying = key_of(key, layouts, uses);
-  if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) return found->second.get();
-  if (when_ == when_planned::in_time && !may_plan(kernel, allowance)) return nullptr;
-  if (kernel.outlooks.size() >= most_outlooks) {
-    for (const auto& each : kernel.cases) each->now = nullptr;
-    kernel.outlooks.clear();
-    kernel.samples.clear();
+  if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) {
+    remember(*c.of, q, *found->second);
+    return found->second.get();
   }
+  if (when_ != when_planned::at_once && !may_plan(kernel, allowance)) return nullptr;
+  if (when_ == when_planned::elsewhere) {
+    ask(kernel, q, key, lying, uses);
+    return nullptr;
+  }
+  make_room_for_outlook(kernel);
   const stopwatch watch(now_);
-  std::unique_ptr<sampled>& traffic = kernel.samples[std::move(key)];
+  std::shared_ptr<const sampled_traffic>& traffic = kernel.samples[std::move(key)];
   const bool is_sampled = traffic != nullptr;
-  if (!is_sampled) traffic = sample(q);
+  if (!is_sampled) traffic = sampled_traffic::of(q, machine_, size_);
   outlook* const made =
-      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(make_outlook(q, *traffic, uses)))
+      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(outlook::of(q, *traffic, machine_, uses)))
           .first->second.get();
   remember(*c.of, q, *made);
   const double took = watch.seconds();
   if (!is_sampled) kernel.plan_seconds = took;
   budget_.spend(took);
   return made;
+}
+
+void planner::make_room_for_outlook(known_kernel& kernel) {
+  if (kernel.outlooks.size() < most_outlooks) return;
+  for (const auto& each : kernel.cases) each->now = nullptr;
+  kernel.outlooks.clear();
+  kernel.samples.clear();
+}
+
+void planner::ask(known_kernel& kernel, const query& q, const std::string& traffic_key, const std::string& key,
+                  double uses) {
+  if (kernel.asked.contains(key)) return;
+  const auto known = kernel.samples.find(traffic_key);
+  requests_.push_back(std::make_shared<outlook_request>(q, machine_, size_, uses,
+                                                        outlook_request::keys{traffic_key, key, kernel.number},
+                                                        known != kernel.samples.end() ? known->second : nullptr));
+  kernel.asked.insert(key);
+}
+
+bool planner::wants(const outlook_request& missing) const {
+  const auto found = kernels_.find(&missing.kernel_);
+  return found != kernels_.end() && found->second != nullptr && found->second->number == missing.keys_.kernel_number;
+}
+
+void planner::add(outlook_request& computed) {
+  if (!wants(computed)) return;
+  known_kernel& kernel = *kernels_.find(&computed.kernel_)->second;
+  budget_.spend(computed.seconds_);
+  kernel.asked.erase(computed.keys_.of_outlook);
+  if (computed.made_ == nullptr) return;
+  if (computed.has_sampled_) kernel.plan_seconds = computed.seconds_;
+  make_room_for_outlook(kernel);
+  kernel.samples.insert_or_assign(computed.keys_.of_traffic, computed.traffic_);
+  kernel.outlooks.try_emplace(computed.keys_.of_outlook, std::move(computed.made_));
 }
 
 void planner::remember(account& a, const query& q, const outlook& made) {
@@ -283,10 +263,10 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
     return;
   }
   const stopwatch watch(now_);
-  std::unique_ptr<sampled>& traffic = kernel.samples[q.key_of_traffic()];
-  traffic = sample(q);
+  std::shared_ptr<const sampled_traffic>& traffic = kernel.samples[q.key_of_traffic()];
+  traffic = sampled_traffic::of(q, machine_, size_);
   const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
-  *c.now = make_outlook(q, *traffic, c.of->uses_expected);
+  *c.now = outlook::of(q, *traffic, machine_, c.of->uses_expected);
   remember(*c.of, q, *c.now);
   c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
   c.until_look = c.pause;
@@ -314,8 +294,8 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
   std::string key = key_of(traffic->first, layouts, uses);
   if (kernel.outlooks.contains(key)) return;
   const stopwatch watch(now_);
-  kernel.outlooks.emplace(std::move(key),
-                          std::make_unique<outlook>(make_outlook({q.kernel, q.l, arrays}, *traffic->second, uses)));
+  kernel.outlooks.emplace(std::move(key), std::make_unique<outlook>(
+                                              outlook::of({q.kernel, q.l, arrays}, *traffic->second, machine_, uses)));
   budget_.spend(watch.seconds());
 }
 
@@ -323,7 +303,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
 launch_way planner::choose(account& a, outlook& now) {
   if (!now.stay.is_spread()) return launch_way::alone;
   if (a.is_try) return launch_way::spread;
-  const way_record::prediction predicted{now.alone.seconds, now.stay.seconds};
+  const way_record::prediction predicted{now.alone.seconds, now.stay.seconds, now.alone.seconds_on_one};
   const launch_way chosen = a.record->choose(predicted);
   if (chosen == launch_way::alone && !std::exchange(now.was_measured, true))
     now.alone.reason = fmt::format(
@@ -365,7 +345,7 @@ void planner::measure(account& a, outlook& now, launch_way how, double spread) {
   if (!is_try && !a.record->is_due(how)) return;
   if (measurement_.record != a.record) measurement_.record = a.record;
   measurement_.how = how;
-  measurement_.predicted = {now.alone.seconds, spread};
+  measurement_.predicted = {now.alone.seconds, spread, now.alone.seconds_on_one};
   measurement_.is_on_trial = is_try || a.record->is_on_trial(how);
   is_measured_ = true;
 }
@@ -425,7 +405,12 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   const auto unplanned = [&]() -> const decision& {
     return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
   };
-  if (c->now == nullptr && (c->now = outlook_of(k, *c, q)) == nullptr) return unplanned();
+  if (c->now == nullptr) {
+    if (--c->until_look > 0) return unplanned();
+    c->now = outlook_of(k, *c, q);
+    c->until_look = c->now != nullptr ? 1 : pause_without_time;
+    if (c->now == nullptr) return unplanned();
+  }
   if (--c->until_look == 0) refresh(k, *c, q);
   if (count_uses(a, *c->now)) {
     c->now = outlook_of(k, *c, q);

@@ -14,27 +14,31 @@
 /// A plan takes milliseconds to compute. Therefore all launches of a kernel with the same shape and the same layouts of
 /// the arrays use one plan, even if the addresses differ. If parameters other than pointers change, hpe plans again
 /// after some launches, but only if planning has taken at most planner::share of the time since the first launch. With
-/// when_planned::in_time, first plans have a limit too: this fraction of the time plus planner::allowance.
+/// when_planned::in_time and when_planned::elsewhere, first plans have a limit too: this fraction of the time plus
+/// planner::allowance.
 
 #include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/spread/decision.h"
 #include "runtime/spread/kernel_model.h"
 #include "runtime/spread/layout_table.h"
 #include "runtime/spread/placing.h"
+#include "runtime/spread/plans.h"
 #include "runtime/spread/traffic.h"
 #include "runtime/spread/way_record.h"
 
 namespace hpe::spread {
 
 enum class when_planned : std::uint8_t {
-  at_once,  // a launch without a plan waits until the plan is computed
-  in_time,  // likewise, within planner::share and planner::allowance; beyond, such a launch is cut like an earlier
-            // launch over the same arrays with about the same grid, or runs on one device
+  at_once,    // a launch without a plan waits until the plan is computed
+  in_time,    // likewise, within planner::share and planner::allowance; beyond, such a launch is cut like an earlier
+              // launch over the same arrays with about the same grid, or runs on one device
+  elsewhere,  // likewise, but decide() computes no first plan: the caller lets another thread compute it
 };
 
 /// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.
@@ -85,6 +89,15 @@ class planner {
   };
   [[nodiscard]] measurement measured() const { return is_measured_ ? measurement_ : measurement{}; }
 
+  /// With when_planned::elsewhere: the plans that decide() has missed since the last call of take_requests(). The
+  /// caller computes each plan, in any thread, and adds it.
+  using requests = std::vector<std::shared_ptr<outlook_request>>;
+  [[nodiscard]] requests take_requests() { return std::exchange(requests_, {}); }
+  /// Whether the kernel of a request is still known to the planner.
+  [[nodiscard]] bool wants(const outlook_request& missing) const;
+  /// Makes a computed plan available to decide(). If wants() is false, has no effect.
+  void add(outlook_request& computed);
+
   /// Call this for each array of a launch that no plan can spread and that therefore runs on device machine::alone. The
   /// planner assumes that the launch reads the array once. Returns the placement to which the array should move before
   /// the launch; null if the array stays.
@@ -110,8 +123,6 @@ class planner {
   [[nodiscard]] double planning_seconds() const { return budget_.spent(); }
 
  private:
-  struct sampled;
-  struct outlook;
   struct wish;
   struct account;
   struct known_case;
@@ -125,12 +136,13 @@ class planner {
   known_case& add_case(known_kernel& kernel, const query& q);
   /// Returns the outlook (the plans) for the case; null if no time is left to compute one.
   outlook* outlook_of(known_kernel& kernel, known_case& c, const query& q);
+  /// Adds a request for a plan, unless there is one. The keys are those of the traffic and of the outlook.
+  void ask(known_kernel& kernel, const query& q, const std::string& traffic_key, const std::string& key, double uses);
   /// Computes the plan again if parameters other than pointers have changed and planning time is left.
   void refresh(known_kernel& kernel, known_case& c, const query& q);
   /// Returns whether planning time is left for the kernel. `beyond`: the seconds by which planning may exceed `share`.
   [[nodiscard]] bool may_plan(const known_kernel& kernel, double beyond) const;
-  [[nodiscard]] outlook make_outlook(const query& q, const sampled& traffic, double uses) const;
-  [[nodiscard]] std::unique_ptr<sampled> sample(const query& q) const;
+  void make_room_for_outlook(known_kernel& kernel);
   /// Computes and stores the outlook for the layouts that the arrays will have after a move.
   void expect(known_kernel& kernel, const query& q, const decision& move, double uses);
   static void remember(account& a, const query& q, const outlook& made);
@@ -173,6 +185,8 @@ class planner {
   bool is_measured_ = false;  // whether the caller must measure the last decision's launch
   double waited_ = 0;         // seconds that launches of all kernels have lost because the kernels were not ready
   bool wants_start_ = false;
+  requests requests_;
+  std::uint64_t kernels_made_ = 0;  // the number of known kernels that were made so far
 };
 
 }  // namespace hpe::spread

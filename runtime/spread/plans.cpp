@@ -3,6 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <new>
+#include <utility>
+
+#include "runtime/spread/time_budget.h"
 
 namespace hpe::spread {
 
@@ -194,6 +200,74 @@ decision comparison_of_plans::decision_for(const plan& chosen, const kernel_mode
                            d.seconds_on_one / other->predicted.seconds);
   }
   return d;
+}
+
+std::shared_ptr<const sampled_traffic> sampled_traffic::of(const asked_launch& q, const machine& m,
+                                                           const sample_size& size) {
+  auto made = std::make_shared<sampled_traffic>();
+  made->scalars = q.scalars();
+  made->what = sample_traffic(q.kernel, q.l, q.arrays, cuts_of(q.kernel, q.l.grid, m.devices), size);
+  return made;
+}
+
+bool outlook::may_be_spread() {
+  return to(launch_way::spread).seconds > 0 && to(launch_way::spread).seconds < worth_while * alone.seconds;
+}
+
+outlook outlook::of(const asked_launch& q, const sampled_traffic& t, const machine& m, double launches_of_a_copy) {
+  outlook result;
+  result.scalars = t.scalars;
+  const comparison_of_plans plans(q.kernel, q.l, q.arrays, t.what, m, launches_of_a_copy);
+  const plan& now = plans.fastest_without_moves();
+  result.stay = plans.decision_for(now, q.kernel);
+  result.alone = plans.decision_for(plans.on_one_device(), q.kernel);
+  const plan* best = &now;
+  for (const launch_way w : {launch_way::alone, launch_way::spread}) {
+    const plan* const moved = plans.fastest_with_moves(w == launch_way::spread);
+    if (moved == nullptr) continue;
+    result.to(w) = {plans.decision_for(*moved, q.kernel), moved->seconds, moved->work, moved->copy_seconds, 0};
+    if (moved->seconds < worth_while * best->seconds) best = moved;
+  }
+  const plan& copied = plans.with_copies(now);
+  if (best == &now && &copied != &now)
+    result.to(launch_way::spread) = {plans.decision_for(copied, q.kernel), copied.seconds, copied.work,
+                                     copied.copy_seconds, (1 - worth_while) * now.seconds};
+  result.stake = std::max(0.0, plans.seconds_elsewhere(best->how) - best->predicted.seconds);
+  return result;
+}
+
+outlook_request::outlook_request(const asked_launch& q, const machine& m, const sample_size& size,
+                                 double launches_of_a_copy, keys where, std::shared_ptr<const sampled_traffic> known)
+    : kernel_(q.kernel),
+      grid_(q.l.grid),
+      block_(q.l.block),
+      parameters_(static_cast<const std::byte*>(q.l.parameters),
+                  static_cast<const std::byte*>(q.l.parameters) + q.l.parameter_bytes),
+      machine_(m),
+      size_(size),
+      launches_of_a_copy_(launches_of_a_copy),
+      keys_(std::move(where)),
+      traffic_(std::move(known)) {
+  for (const kernel_array* const a : q.arrays) arrays_.push_back(a != nullptr ? std::optional(*a) : std::nullopt);
+}
+
+void outlook_request::compute() {
+  const std::function<double()> now = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+  const stopwatch watch(now);
+  try {
+    std::vector<const kernel_array*> arrays;
+    for (const auto& a : arrays_) arrays.push_back(a ? &*a : nullptr);
+    const launch l{grid_, block_, parameters_.data(), parameters_.size()};
+    const asked_launch q{kernel_, l, arrays};
+    has_sampled_ = traffic_ == nullptr;
+    if (has_sampled_) traffic_ = sampled_traffic::of(q, machine_, size_);
+    made_ = std::make_unique<outlook>(outlook::of(q, *traffic_, machine_, launches_of_a_copy_));
+  } catch (const std::bad_alloc&) {
+    made_ = nullptr;  // a later launch asks again
+  }
+  seconds_ = watch.seconds();
 }
 
 }  // namespace hpe::spread

@@ -1,8 +1,12 @@
 #pragma once
 
 /// The plans that the planner compares for a launch. A plan is a cut of the grid with the present or with better
-/// placements of the arrays.
+/// placements of the arrays. An outlook contains the best of these plans; another thread can compute it.
 
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +16,7 @@
 #include "runtime/spread/kernel_model.h"
 #include "runtime/spread/placing.h"
 #include "runtime/spread/traffic.h"
+#include "runtime/spread/way_record.h"
 
 namespace hpe::spread {
 
@@ -71,6 +76,78 @@ class comparison_of_plans {
   std::vector<placed_allocation> allocations_;
   std::vector<std::size_t> of_pointer_;
   std::vector<plan> all_;
+};
+
+/// The traffic of sampled blocks. Does not depend on the homes of the arrays.
+struct sampled_traffic {
+  std::string scalars;  // the parameters of the sampled launch (asked_launch::scalars)
+  traffic what;
+
+  [[nodiscard]] static std::shared_ptr<const sampled_traffic> of(const asked_launch& q, const machine& m,
+                                                                 const sample_size& size);
+};
+
+/// The plans for one layout of the arrays.
+struct outlook {
+  /// A plan that moves or copies arrays.
+  struct move {
+    decision how;
+    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0 if there is no such plan
+    move_work work;      // the work of moving arrays to other homes
+    double copying = 0;  // seconds to copy the arrays that get replicas
+    // If the plan only replaces remote reads by replicas: a lower bound, in seconds, of what a launch without the plan
+    // is assumed to lose. Otherwise 0.
+    double least_loss = 0;
+    [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
+  };
+  std::string scalars;        // the parameters of the planned launch (asked_launch::scalars)
+  decision stay, alone;       // the fastest plan without moves, and the plan for one device
+  std::array<move, 2> moves;  // by way: the fastest plan with moves or copies
+  bool was_measured = false;  // whether alone.reason mentions measured launches
+  double stake =
+      0;  // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
+
+  /// Computes the plans. `launches_of_a_copy`: see comparison_of_plans.
+  [[nodiscard]] static outlook of(const asked_launch& q, const sampled_traffic& t, const machine& m,
+                                  double launches_of_a_copy);
+
+  [[nodiscard]] move& to(launch_way w) { return moves[static_cast<std::size_t>(w)]; }
+  /// Returns whether moving the arrays to several devices is predicted to make the launch faster.
+  [[nodiscard]] bool may_be_spread();
+};
+
+/// An outlook that a planner needs. Contains copies of all inputs except the kernel.
+class outlook_request {
+ public:
+  /// The tables' keys of the traffic and of the outlook, and the planner's number of the kernel.
+  struct keys {
+    std::string of_traffic, of_outlook;
+    std::uint64_t kernel_number = 0;
+  };
+  outlook_request(const asked_launch& q, const machine& m, const sample_size& size, double launches_of_a_copy,
+                  keys where, std::shared_ptr<const sampled_traffic> known);
+
+  [[nodiscard]] const kernel_model& kernel() const noexcept { return kernel_; }
+  /// Computes the outlook. Any thread may call this function, one thread at a time; the kernel must exist until the
+  /// function returns. If host memory is too short, computes nothing.
+  void compute();
+
+ private:
+  friend class planner;
+
+  const kernel_model& kernel_;
+  const dimension grid_, block_;
+  const std::vector<std::byte> parameters_;
+  std::vector<std::optional<kernel_array>> arrays_;
+  const machine machine_;
+  const sample_size size_;
+  const double launches_of_a_copy_;
+  const keys keys_;
+
+  std::shared_ptr<const sampled_traffic> traffic_;
+  std::unique_ptr<outlook> made_;  // null before compute(), and if host memory was too short
+  double seconds_ = 0;             // how long compute() took
+  bool has_sampled_ = false;       // whether this time includes the sampling of the traffic
 };
 
 }  // namespace hpe::spread

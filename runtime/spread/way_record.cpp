@@ -29,7 +29,7 @@ double way_record::took(launch_way w, const prediction& p, double seconds) {
   ++m.count;
   return w == launch_way::alone || count(launch_way::alone) == 0
              ? 0
-             : launches * (expected(launch_way::alone, p) - seconds);
+             : launches * (expected(launch_way::alone, p.alone_at_home) - seconds);
 }
 
 bool way_record::is_due(launch_way w) {

@@ -18,15 +18,16 @@ enum class launch_way : std::uint8_t { alone, spread };
 /// one thread at a time may use an object.
 class way_record {
  public:
-  /// The predicted seconds of a launch, on one device and spread.
+  /// The predicted seconds of a launch, on one device and spread, with the present placement of its arrays.
   struct prediction {
     double alone = 0, spread = 0;
+    double alone_at_home = 0;  // on one device whose memory contains the arrays
     [[nodiscard]] double of(launch_way w) const { return w == launch_way::alone ? alone : spread; }
   };
 
   /// Call this when a launch with prediction `p` has taken `seconds`. Returns the estimated seconds that spreading has
-  /// saved for this launch and for the unmeasured launches before it. Returns 0 for the way `alone`, or if no launch on
-  /// one device was measured.
+  /// saved for this launch and for the unmeasured launches before it, compared with launches on one device whose memory
+  /// contains the arrays. Returns 0 for the way `alone`, or if no launch on one device was measured.
   double took(launch_way w, const prediction& p, double seconds);
   /// Returns how to run a launch that the plan would spread. May return the slower way as a trial, and then counts the
   /// trial's expected seconds as spent.

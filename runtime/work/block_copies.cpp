@@ -38,6 +38,21 @@ std::vector<timepoint> upload(const resources& with, region& r, block_run run, d
   return copies;
 }
 
+timepoint upload_newer(const resources& with, region& r, byte_range bytes, bool write) {
+  timepoint last;
+  if (bytes.empty() || r.degraded) return last;
+  const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
+  for (std::uint64_t b = run.begin; b < run.end;) {
+    const block_run same = r.blocks().same_from(b, run.end);
+    b = same.end;
+    if (r.state(same.begin) != block_state::host) continue;
+    if (!with.host.hold(r, r.bytes_of(same), host_memory::shadow_use::read)) continue;
+    if (!with.views.set(r, same, write ? os::page_protection::none : os::page_protection::read)) return last;
+    if (const auto copies = upload(with, r, same, device::priority::launch); !copies.empty()) last = copies.back();
+  }
+  return last;
+}
+
 void download(const resources& with, region& r, block_run run, device::priority level, std::vector<timepoint>& copies) {
   if (r.single_copy()) return;
   r.use_shadow();

@@ -28,6 +28,13 @@ struct resources {
 std::vector<timepoint> upload(const resources& with, coherence::region& r, coherence::block_run run,
                               device::priority level) HPE_REQUIRES(r.mutex);
 
+/// Uploads the bytes of a range that are newer on the host, for device work that reads them, and perhaps writes them:
+/// makes their view readable, or closes it. Leaves out bytes that are only in the spill file, and everything if the
+/// region is degraded or the operating system allows no more mappings (submissions handle these cases). Returns the
+/// timepoint of the last upload; none() if there is none. The caller holds the region's mutex.
+timepoint upload_newer(const resources& with, coherence::region& r, coherence::byte_range bytes, bool write)
+    HPE_REQUIRES(r.mutex);
+
 /// Queues the download of blocks, and appends the timepoint of each queued download to `copies`, so that the caller can
 /// check each download for failure. The blocks' view must be closed and the home's writers must have finished. If
 /// download throws, `copies` contains the timepoints of the downloads that were queued. The caller holds the region's

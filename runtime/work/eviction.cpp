@@ -33,6 +33,10 @@ constexpr std::uint64_t most_copied_ahead = std::uint64_t{512} << 20;
 // eviction of other bytes costs only the copy back.
 constexpr std::uint64_t cost_of_clean = 1;
 constexpr std::uint64_t cost_of_dirty = 2;
+// In a cycle, data that can be evicted without a wait goes first, unless its next use is less than a fourth as far away
+// as the furthest next use. Otherwise the uploads of a thread that queues work far ahead of the device would wait for
+// that work.
+constexpr std::uint64_t part_of_furthest = 4;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
@@ -64,11 +68,30 @@ void eviction::note_step(std::span<const device_access> accesses) noexcept try {
     const lock_guard lock(recent.mutex);
     for (const device_access& access : accesses)
       if ((access.region->home_set() >> home & 1) != 0 && !access.region->single_copy())
-        recent.steps.use(access.region->id, access.range);
+        recent.steps.use(access.region->id, access.range, access.mode != HPE_OUT);
     recent.steps.end_step();
+    recent.predicts.store(recent.steps.period() != 0, std::memory_order_relaxed);
   }
 } catch (const std::bad_alloc&) {
   // If there is no memory to record steps, no cycle is recognised.
+}
+
+std::uint64_t eviction::steps(unsigned home) const {
+  recent_work& recent = *recent_[home];
+  const lock_guard lock(recent.mutex);
+  return recent.steps.steps();
+}
+
+std::optional<use_cycle::predicted_use> eviction::upcoming(unsigned home) const {
+  recent_work& recent = *recent_[home];
+  const lock_guard lock(recent.mutex);
+  return recent.steps.upcoming();
+}
+
+void eviction::pass_upcoming(unsigned home) {
+  recent_work& recent = *recent_[home];
+  const lock_guard lock(recent.mutex);
+  recent.steps.pass();
 }
 
 bool eviction::any_block(const region& r, byte_range bytes, bool (*is)(block_state) noexcept) {
@@ -85,6 +108,21 @@ bool eviction::needs_copy(const region& r, byte_range bytes) {
   return !(copied && still_good(r, bytes, *copied)) && any_block(r, bytes, only_at_home);
 }
 
+eviction::progress eviction::progress_of(const region& r, byte_range piece) const {
+  const auto& copied = r.resident.all().find(piece.begin)->second.value.copied;
+  point_set users;
+  r.order.before_write(piece, users);  // copies to the host count as readers
+  bool is_copying = false;
+  for (const timepoint user : users.points()) {
+    if (with_.devices.reached(user)) continue;
+    if (!copied || copied->outdated || std::ranges::find(copied->copies, user) == copied->copies.end())
+      return progress::in_use;
+    is_copying = true;
+  }
+  if (is_copying) return progress::copying;
+  return needs_copy(r, piece) ? progress::idle : progress::ready;
+}
+
 std::uint64_t eviction::supply::spare() const {
   return std::min({std::uint64_t{of_.with_.devices.at(home_).info().memory_bytes} / part_copied_ahead,
                    most_copied_ahead, of_.with_.host.most_at_once()});
@@ -98,33 +136,51 @@ void eviction::supply::copy_ahead() {
     c.region->mutex.assert_held();
     const auto& pieces = c.region->resident.all();
     const auto piece = pieces.find(c.range.begin);
-    if (c.region->alive && !c.region->degraded && piece != pieces.end() && piece->first == c.range.begin)
+    // The copies of a device run in the order in which they were queued, so a copy that must wait for work in the far
+    // future of a cycle would delay the other copies.
+    const bool waits = c.is == progress::in_use && of_.predicts(home_);
+    if (!waits && c.region->alive && !c.region->degraded && piece != pieces.end() && piece->first == c.range.begin)
       static_cast<void>(of_.copy_out(*c.region, c.range.begin));  // evict tries again
   }
+}
+
+bool eviction::supply::look_for_candidates() {
+  order_ = of_.candidates(home_, now_, wanted_, spare());
+  next_ = copied_ = 0;
+  ahead_ = 0;
+  return !order_.empty();
+}
+
+std::uint64_t eviction::supply::evict_next() {
+  const candidate& c = order_[next_++];
+  ahead_ -= std::min(ahead_, c.range.size());
+  std::uint64_t got = 0;
+  try {
+    got = of_.evict(*c.region, c.range.begin, home_);
+  } catch (const error& e) {
+    // Host memory may be too short for the copy of this piece. Other pieces may need no copy.
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || next_ == order_.size()) throw;
+  }
+  wanted_ -= std::min(wanted_, got);
+  return got;
 }
 
 std::uint64_t eviction::supply::free(std::uint64_t bytes) {
   std::uint64_t freed = 0;
   while (freed < bytes) {
-    if (next_ == order_.size()) {
-      order_ = of_.candidates(home_, now_, wanted_, spare());
-      next_ = copied_ = 0;
-      ahead_ = 0;
-      if (order_.empty()) break;
-    }
+    if (next_ == order_.size() && !look_for_candidates()) break;
     copy_ahead();
-    const candidate& c = order_[next_++];
-    ahead_ -= std::min(ahead_, c.range.size());
-    std::uint64_t got = 0;
-    try {
-      got = of_.evict(*c.region, c.range.begin, home_);
-    } catch (const error& e) {
-      // Host memory may be too short for the copy of this piece. Other pieces may need no copy.
-      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || next_ == order_.size()) throw;
-    }
-    freed += got;
-    wanted_ -= std::min(wanted_, got);
+    freed += evict_next();
   }
+  return freed;
+}
+
+std::uint64_t eviction::supply::free_at_once(std::uint64_t bytes, std::uint64_t steps) {
+  std::uint64_t freed = 0;
+  if (order_.empty()) look_for_candidates();
+  copy_ahead();
+  while (freed < bytes && next_ < order_.size() && order_[next_].is == progress::ready && order_[next_].age > steps)
+    freed += evict_next();
   return freed;
 }
 
@@ -149,6 +205,7 @@ std::vector<eviction::candidate> eviction::all_candidates(unsigned home, std::ui
       if (piece.value.home != home || piece.value.zero_copy || piece.value.used == now || sharing_.holds(r, range))
         continue;
       result.push_back({&r, range, piece.value.used, now - piece.value.used});
+      if (has_cycle) result.back().is = progress_of(r, {begin, std::min(piece.end, r.layout.extent)});
       if (has_cycle) next.push_back({range});
     }
     if (next.empty()) continue;
@@ -205,37 +262,46 @@ std::vector<Candidate> take_latest(std::vector<Candidate>& from, std::uint64_t b
 }  // namespace
 
 // Prefers the data whose last use is longest ago or, in a cycle, whose next use is furthest away. The age of data whose
-// eviction costs two copies counts half.
+// eviction costs two copies counts half. In a cycle, data that no queued work uses comes first.
 std::vector<eviction::candidate> eviction::candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
                                                       std::uint64_t spare) const {
-  bool has_cycle = false;
-  std::vector<candidate> result = all_candidates(home, now, has_cycle);
-  // In a cycle, the next use of the latest work's data is furthest away. But that work may be running, and the bytes
-  // that it writes are not on the host yet. So this data is copied to the host now, and evicted for later work. Data
-  // that is needed sooner than the other candidates is not copied ahead, because it would soon be overwritten.
-  std::vector<candidate> latest;
-  if (has_cycle) latest = take_latest(result, spare);
-  const auto first = [](const candidate& a, const candidate& b) { return a.age > b.age; };
-  std::ranges::stable_sort(result, first);
-  const auto enough = [&](std::uint64_t bytes) {
+  const auto older = [](const candidate& a, const candidate& b) { return a.age > b.age; };
+  const auto cut = [](std::vector<candidate>& all, std::uint64_t bytes) {
     std::uint64_t sum = 0;
-    const auto last =
-        std::ranges::find_if(result, [&](const candidate& c) { return (sum += c.range.size()) >= bytes; });
-    return last == result.end() ? last : last + 1;
+    const auto last = std::ranges::find_if(all, [&](const candidate& c) { return (sum += c.range.size()) >= bytes; });
+    if (last != all.end()) all.erase(last + 1, all.end());
+    return sum;
   };
-  result.erase(enough(2 * (wanted + spare)), result.end());
-  for (candidate& c : result) {
+  bool has_cycle = false;
+  std::vector<candidate> others = all_candidates(home, now, has_cycle);
+  std::vector<candidate> result;
+  // The latest work may be running. In a cycle, the next use of its data is furthest away, but other data is at hand
+  // sooner.
+  std::vector<candidate> latest;
+  if (has_cycle) {
+    const auto furthest = std::ranges::max_element(others, {}, &candidate::age);
+    const std::uint64_t least = furthest == others.end() ? 0 : furthest->age / part_of_furthest;
+    const auto behind = std::stable_partition(
+        others.begin(), others.end(), [&](const candidate& c) { return c.is != progress::in_use && c.age >= least; });
+    result.assign(others.begin(), behind);
+    others.erase(others.begin(), behind);
+    std::ranges::stable_sort(result,
+                             [&](const auto& a, const auto& b) { return a.is != b.is ? a.is < b.is : older(a, b); });
+    latest = take_latest(others, spare);
+  }
+  const std::uint64_t enough = 2 * (wanted + spare);
+  const std::uint64_t found = cut(result, enough);
+  if (found >= enough) return result;
+  std::ranges::stable_sort(others, older);
+  cut(others, enough - found);
+  for (candidate& c : others) {
     region& r = *c.region;
     const lock_guard lock(r.mutex);
     if (r.alive && needs_copy(r, c.range)) c.age = c.age * cost_of_clean / cost_of_dirty;
   }
-  std::ranges::stable_sort(result, first);
-  const auto behind = enough(wanted);
-  const std::uint64_t soonest = behind == result.begin() ? 0 : std::prev(behind)->age;
-  const auto kept =
-      std::stable_partition(latest.begin(), latest.end(), [&](const candidate& c) { return c.age >= soonest; });
-  result.insert(behind, latest.begin(), kept);
-  result.insert(result.end(), kept, latest.end());
+  std::ranges::stable_sort(others, older);
+  result.insert(result.end(), others.begin(), others.end());
+  result.insert(result.end(), latest.begin(), latest.end());
   return result;
 }
 

@@ -4,11 +4,13 @@
 /// the device are copied to the shadow, and the piece's blocks change to state host
 /// (coherence::block_event::brought_to_host), as if the host had written them.
 ///
-/// If the work of the device repeats itself (use_cycle), hpe evicts the data whose next use is furthest away, otherwise
-/// the least recently used data.
+/// If the work of the device repeats itself (use_cycle), hpe evicts the data whose next use is furthest away, and
+/// prefers data that no queued work uses; otherwise it evicts the least recently used data.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,11 +24,19 @@ namespace hpe::work {
 
 /// Thread-safe. Only the thread that has the turn on a device (residency::turn) evicts data from it.
 class eviction {
+  /// How far a piece is on its way to the host.
+  enum class progress : std::uint8_t {
+    ready,    // no queued work uses the piece, and the host has its bytes
+    copying,  // the copy to the host is running
+    idle,     // no queued work uses the piece; its bytes must be copied to the host
+    in_use
+  };
   struct candidate {
     coherence::region* region;
     coherence::byte_range range;
-    std::uint64_t used;  // resident_piece::used
-    std::uint64_t age;   // of two pieces, the piece with the larger age should be evicted first
+    std::uint64_t used;              // resident_piece::used
+    std::uint64_t age;               // of two pieces, the piece with the larger age should be evicted first
+    progress is = progress::in_use;  // only in a cycle
   };
 
  public:
@@ -34,6 +44,16 @@ class eviction {
 
   /// Records the data that a piece of work is about to use. The caller holds the mutexes of the regions.
   void note_step(std::span<const device_access> accesses) noexcept;
+
+  /// Whether the work of a device repeats itself, so that its next uses of memory are predicted. Costs one load.
+  [[nodiscard]] bool predicts(unsigned home) const noexcept {
+    return recent_[home]->predicts.load(std::memory_order_relaxed);
+  }
+  /// The number of pieces of work that note_step has recorded for a device.
+  [[nodiscard]] std::uint64_t steps(unsigned home) const;
+  /// See use_cycle. The caller must not hold the mutex of a region.
+  [[nodiscard]] std::optional<use_cycle::predicted_use> upcoming(unsigned home) const;
+  void pass_upcoming(unsigned home);
 
   /// The pieces of a device that can be evicted, in the order in which supply evicts them.
   class supply {
@@ -44,8 +64,13 @@ class eviction {
 
     /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
     std::uint64_t free(std::uint64_t bytes);
+    /// Like free, but evicts only data that can be evicted without a wait, and that no work uses in the next `steps`
+    /// steps. Only while the device's work repeats itself.
+    std::uint64_t free_at_once(std::uint64_t bytes, std::uint64_t steps);
 
    private:
+    bool look_for_candidates();
+    std::uint64_t evict_next();
     /// How many bytes more than wanted_ are copied to the host before their memory is needed.
     [[nodiscard]] std::uint64_t spare() const;
     void copy_ahead();
@@ -72,6 +97,8 @@ class eviction {
                                       bool (*is)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
 
  private:
+  [[nodiscard]] progress progress_of(const coherence::region& r, coherence::byte_range piece) const
+      HPE_REQUIRES(r.mutex);
   /// Whether the bytes must be copied to the host before they are evicted.
   [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   /// Queues the copy of a piece to the host, unless an earlier copy is still valid. Returns false if the host's pages
@@ -94,6 +121,7 @@ class eviction {
   struct recent_work {
     hpe::mutex mutex;  // taken after mutexes of regions
     use_cycle steps HPE_GUARDED_BY(mutex);
+    std::atomic<bool> predicts{false};
   };
   std::vector<std::unique_ptr<recent_work>> recent_;  // by device
 };

@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/base/log.h"
 #include "runtime/node/device_share.h"
 #include "runtime/os/free_memory.h"
 #include "runtime/os/thread.h"
@@ -127,7 +128,9 @@ residency::residency(device::device_set& devices, transfer::engine& engine, host
       host_(host),
       sharing_(others),
       count_(count),
-      eviction_(with(), regions, others, count) {
+      eviction_(with(), regions, others, count),
+      fetcher_(devices, regions, eviction_, turns_,
+               [this](unsigned home, const auto& use, auto& from) { return fetch(home, use, from); }) {
   for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
   for (unsigned d = 0; d < devices.size(); ++d) {
     node::device_share* const share = devices.at(d).share();
@@ -152,7 +155,9 @@ byte_range residency::needed(const region& r, byte_range named) {
 }
 
 void residency::note_step(std::span<const device_access> accesses) noexcept {
-  if (short_.load(std::memory_order_relaxed)) eviction_.note_step(accesses);
+  if (!short_.load(std::memory_order_relaxed)) return;
+  eviction_.note_step(accesses);
+  fetcher_.note_step();
 }
 
 bool residency::has(std::span<const device_access> accesses, place allowed) {
@@ -340,6 +345,7 @@ residency::outcome residency::make_room(eviction::supply& from, const gap& g, st
     if (others == reply::memory) return outcome::done;
     if (others == reply::lost) return outcome::contended;
   }
+  fetcher_.await(g.home);
   if (from.free(bytes) > 0 || (sharing_.settle() && from.free(bytes) > 0)) return outcome::done;
   if (wait_for_change(ended)) return outcome::done;
   if (others == reply::stopped) return outcome::stopped;
@@ -423,7 +429,22 @@ bool residency::fill(const gap& g, std::uint64_t now) {
   }
   add_piece(r, g, now, device::backing_kind::device);
   counters::add(count_.device_memory[g.home], bytes);
-  upload_into(r, g);
+  // The uploads for a large launch overlap the copies to the host that free memory for the launch's other gaps.
+  fetcher_.add(g.home, upload_newer(with(), r, g.read, g.write), bytes, g.due);
+  return true;
+}
+
+bool residency::fetch(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from) {
+  const device_access access{&regions_.at(use.region), use.bytes, use.reads ? HPE_IN : HPE_OUT};
+  plan what = make_plan(std::span(&access, 1), clock_.fetch_add(1) + 1);
+  for (gap& g : what.gaps) {
+    if (g.home != home) continue;
+    g.due = eviction_.steps(home) + use.steps - 1;
+    while (!fill(g, what.now)) {
+      if (!from) from.emplace(eviction_, home, what.now, fetcher_.most_to_come(home));
+      if (fetcher_.is_full(home) || from->free_at_once(g.range.size(), use.steps) == 0) return false;
+    }
+  }
   return true;
 }
 
@@ -471,7 +492,7 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
                             fresh ? device::contents::zeros : device::contents::any, device::backing_kind::zero_copy);
     add_piece(r, g, now, device::backing_kind::zero_copy);
     is_added = true;
-    upload_into(r, g);
+    upload_newer(with(), r, g.read, g.write);
   } catch (const error& e) {
     if (!is_added) host_.give_back(bytes);
     if (e.status() != HPE_ERROR_NOT_SUPPORTED) throw;
@@ -480,22 +501,6 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
   } catch (...) {
     if (!is_added) host_.give_back(bytes);
     throw;
-  }
-}
-
-// Called for each gap as soon as the gap has device memory. So the uploads for a large launch overlap the copies to the
-// host that free memory for the launch's other gaps.
-void residency::upload_into(region& r, const gap& g) {
-  if (g.read.empty() || r.degraded) return;
-  const block_run run = r.blocks_of({g.read.begin, std::min(g.read.end, r.layout.extent)});
-  for (std::uint64_t b = run.begin; b < run.end;) {
-    const block_run same = r.blocks().same_from(b, run.end);
-    b = same.end;
-    if (r.state(same.begin) != block_state::host) continue;
-    if (!host_.hold(r, r.bytes_of(same), host_memory::shadow_use::read)) continue;  // upload_from_file
-    // If the operating system allows no more mappings, the submission degrades the region (work::degrade_to_homes).
-    if (!views_.set(r, same, g.write ? os::page_protection::none : os::page_protection::read)) return;
-    upload(with(), r, same, device::priority::launch);
   }
 }
 
@@ -563,7 +568,7 @@ void residency::upload_from_file(const device_access& access) {
         const lock_guard lock(r.mutex);
         r.mutex.assert_held();
         if (r.alive && access.range.end <= r.layout.extent && r.resident.usable(bytes))
-          upload_into(r, {&r, bytes, 0, bytes, access.mode != HPE_IN});
+          upload_newer(with(), r, bytes, access.mode != HPE_IN);
         if (r.alive && !r.degraded && in_file_only(r, bytes)) {
           granules = 1;
           continue;

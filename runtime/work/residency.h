@@ -33,6 +33,7 @@
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
 #include "runtime/work/eviction.h"
+#include "runtime/work/fetcher.h"
 #include "runtime/work/host_memory.h"
 #include "runtime/work/sharing.h"
 
@@ -115,6 +116,7 @@ class residency {
     coherence::byte_range read;  // bytes whose contents the work needs
     bool write = false;          // the work writes some of the bytes
     std::uint64_t region_bytes = 0;
+    std::uint64_t due = 0;  // for data that is fetched ahead: the step that uses it (eviction::steps)
   };
   struct plan;
   /// The bytes of a region that must be in device memory for work that names the bytes `named`.
@@ -156,6 +158,8 @@ class residency {
   /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if too little device
   /// memory is free.
   bool fill(const gap& g, std::uint64_t now);
+  /// See fetcher::bring_in.
+  bool fetch(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from);
   /// Maps zero-copy memory for a gap. If the host has too little free memory, evicts other data from zero-copy memory
   /// first. Throws HPE_ERROR_OUT_OF_MEMORY.
   void fill_with_zero_copy(const gap& g, std::uint64_t now);
@@ -164,7 +168,6 @@ class residency {
       HPE_REQUIRES(r.mutex);
   /// Whether the region still has the gap.
   [[nodiscard]] static bool is_open(const coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
-  void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   /// The bytes of an access whose contents the work needs: at most two ranges.
   [[nodiscard]] static std::vector<coherence::byte_range> read_by(const device_access& access)
       HPE_REQUIRES(access.region->mutex);
@@ -190,6 +193,7 @@ class residency {
   std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
   std::atomic<bool> ending_{false};
   std::vector<std::thread> servers_;  // serve other processes; one thread for each shared device
+  fetcher fetcher_;                   // the last member, because its thread uses the others
 };
 
 }  // namespace hpe::work

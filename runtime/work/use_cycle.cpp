@@ -71,7 +71,7 @@ void use_cycle::judge(const region_uses& of) noexcept {
   if (is_known && period() == 0) observed_from_ = step_count_;  // the steps before belong to other work
 }
 
-void use_cycle::use(std::uint32_t region, coherence::byte_range bytes) {
+void use_cycle::use(std::uint32_t region, coherence::byte_range bytes, bool reads) {
   allocate();
   if (region >= regions_.size()) regions_.resize(region + std::size_t{1});
   region_uses& of = regions_[region];
@@ -83,7 +83,7 @@ void use_cycle::use(std::uint32_t region, coherence::byte_range bytes) {
     if (oldest.ahead == use_count_ - most_uses) oldest.ahead = added.next;
     if (oldest.first == none) oldest = {};
   }
-  added = {region, bytes, step_count_, none};
+  added = {region, bytes, reads, step_count_, none};
   link(use_count_++);
   if (period_ != 0) {
     // A prediction that came true early is not expected again.
@@ -147,10 +147,20 @@ void use_cycle::set_period(std::uint64_t chosen) noexcept {
   const std::uint64_t least = step_count_ - std::min(step_count_, period_ + period_ / part_of_error);
   std::uint64_t number = use_count_;
   while (number > oldest && uses_[(number - 1) % most_uses].step >= least) --number;
+  upcoming_ = number;
   for (; number < use_count_; ++number) {
     uses_[number % most_uses].next = none;
     link(number);
   }
+}
+
+std::optional<use_cycle::predicted_use> use_cycle::upcoming() noexcept {
+  if (period_ == 0 || trust_ < trust_to_fetch) return std::nullopt;
+  upcoming_ = std::max(upcoming_, use_count_ - std::min(use_count_, most_uses));
+  while (upcoming_ < use_count_ && uses_[upcoming_ % most_uses].step + period_ < step_count_) ++upcoming_;
+  if (upcoming_ >= use_count_) return std::nullopt;
+  const region_use& of = uses_[upcoming_ % most_uses];
+  return predicted_use{of.region, of.bytes, of.reads, of.step + period_ - step_count_ + 1};
 }
 
 // A use that is late by `slack` steps at most is due, unless some of its bytes were used since about the step in which

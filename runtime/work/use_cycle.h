@@ -8,6 +8,7 @@
 /// no cycle. Pure bookkeeping with bounded memory; not thread-safe.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,11 +24,14 @@ class use_cycle {
 
   /// Adds bytes of a region to the current step. The first call of use() or end_step() allocates memory, and so does
   /// the first use of a region whose number is larger than all before it. If that fails, nothing has changed.
-  void use(std::uint32_t region, coherence::byte_range bytes);
+  /// `reads`: whether the step needs the old contents of the bytes.
+  void use(std::uint32_t region, coherence::byte_range bytes, bool reads = true);
   void end_step();
 
   /// The number of steps in the cycle; 0 if no cycle is known.
   [[nodiscard]] std::uint64_t period() const noexcept { return trust_ >= least_trust ? period_ : 0; }
+  /// The number of steps so far.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return step_count_; }
   /// A range of bytes and its next use.
   struct next_use {
     coherence::byte_range bytes;
@@ -39,13 +43,26 @@ class use_cycle {
   /// to the region's uses in a period.
   void find_next_uses(std::uint32_t region, std::span<next_use> ranges) noexcept;
 
+  struct predicted_use {
+    std::uint32_t region = 0;
+    coherence::byte_range bytes;
+    bool reads = true;
+    std::uint64_t steps = 0;  ///< as in next_use
+  };
+  /// Returns the first predicted use after those that pass() has passed, at most one period ahead. Returns nullopt if
+  /// there is none, or if fewer than half of the latest predictions came true.
+  [[nodiscard]] std::optional<predicted_use> upcoming() noexcept;
+  void pass() noexcept { ++upcoming_; }
+
  private:
   static constexpr std::uint64_t none = ~std::uint64_t{0};
   static constexpr double least_trust = 1.0 / 10;
+  static constexpr double trust_to_fetch = 1.0 / 2;
 
   struct region_use {
     std::uint32_t region = 0;
     coherence::byte_range bytes;
+    bool reads = true;
     std::uint64_t step = 0;
     std::uint64_t next = none;  // the number of the region's next use
   };
@@ -83,7 +100,8 @@ class use_cycle {
   std::uint64_t observed_from_ = 0;  // the period is chosen from later steps
   std::uint64_t next_choice_ = 0;    // the number of steps after which the period is chosen again
   std::uint64_t period_ = 0;
-  double trust_ = 0;  // the share of the latest predictions that came true
+  std::uint64_t upcoming_ = 0;  // the number of the use whose repetition upcoming() returns next
+  double trust_ = 0;            // the share of the latest predictions that came true
 };
 
 }  // namespace hpe::work

@@ -34,9 +34,10 @@ class arrays {
     expected_.resize(count);
   }
 
-  /// Launches a kernel that adds 1 to each element of an array.
-  void write(std::size_t n) {
-    hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {all_[n].data(), count_of_array, 1, 0}, inout(all_[n]));
+  /// Launches a kernel that adds 1 to each element of an array, after a pause.
+  void write(std::size_t n, std::uint32_t pause_us = 0) {
+    hpe::launch(test_kernel().increment, hpe::grid(pause_us == 0 ? test_tiles : 1),
+                {all_[n].data(), count_of_array, 1, pause_us}, inout(all_[n]));
     ++expected_[n];
   }
   /// Launches a kernel that sets array `to` to the sum of two arrays.
@@ -49,6 +50,12 @@ class arrays {
   void touch(std::size_t n) {
     ASSERT_EQ(all_[n][n * 1000], expected_[n]);
     std::ranges::fill(all_[n], ++expected_[n]);
+  }
+  /// Frees an array, and allocates another one in its place.
+  void renew(std::size_t n) {
+    all_[n] = numbers();
+    all_[n] = numbers(count_of_array);
+    expected_[n] = 0;
   }
   void check() const {
     for (std::size_t n = 0; n < all_.size(); ++n)
@@ -116,6 +123,28 @@ TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
   all.check();
 }
 
+// The program queues all launches of a period, and then waits for the kernels, which take longer. Meanwhile, hpe brings
+// in arrays that the next period uses first.
+TEST(larger_cycles, DataComesWhileTheProgramWaits) {
+  constexpr std::size_t count = room + 4;
+  arrays all(count);
+  const auto run = [&] {
+    for (std::size_t a = 0; a < count; ++a) all.write(a, 1000);
+  };
+  for (int n = 0; n < 8; ++n) run();
+  double came = 0;
+  constexpr int periods = 8;
+  for (int n = 0; n < periods; ++n) {
+    run();
+    const moves meanwhile;
+    hpe::synchronize();
+    came += meanwhile.in();
+  }
+  EXPECT_GE(came, 1);
+  RecordProperty("arrays_per_period", std::to_string(came / periods));
+  all.check();
+}
+
 /// Returns the number of times that an array is brought in, if hpe evicts the least recently used array.
 std::size_t moves_of_least_recently_used(const std::vector<std::size_t>& sequence) {
   std::list<std::size_t> there;  // the latest first
@@ -161,11 +190,13 @@ TEST(larger_cycles, ContentsAreRightWhateverComes) {
     };
     std::vector<step> steps(1 + random() % 15);
     for (step& s : steps)
-      s = {static_cast<unsigned>(random() % 8), random() % count, random() % count, random() % count};
+      s = {static_cast<unsigned>(random() % 9), random() % count, random() % count, random() % count};
     for (std::size_t times = 1 + random() % 8; times > 0; --times)
       for (const step& s : steps) {
         if (s.what == 0)
           all.touch(s.a);
+        else if (s.what == 8)
+          all.renew(s.a);
         else if (s.what < 4 && s.a != s.b && s.a != s.c)
           all.add(s.a, s.b, s.c);
         else

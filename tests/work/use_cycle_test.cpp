@@ -73,6 +73,46 @@ TEST(use_cycle, a_cycle_is_known_after_two_periods) {
   }
 }
 
+TEST(use_cycle, tells_the_uses_of_the_next_period_in_order) {
+  use_cycle c;
+  EXPECT_FALSE(c.upcoming());
+  const auto period = numbers_from(1, 20);
+  for (int n = 0; n < 3; ++n) add(c, period);
+  for (const std::uint32_t n : period) {
+    const auto use = c.upcoming();
+    ASSERT_TRUE(use);
+    EXPECT_EQ(use->region, n);
+    EXPECT_EQ(use->bytes, all);
+    EXPECT_TRUE(use->reads);
+    EXPECT_EQ(use->steps, n);
+    c.pass();
+  }
+  EXPECT_FALSE(c.upcoming()) << "only one period is predicted";
+  c.use(1, all, false);
+  c.end_step();
+  ASSERT_TRUE(c.upcoming());
+  EXPECT_EQ(c.upcoming()->region, 1U);
+  EXPECT_FALSE(c.upcoming()->reads);
+  EXPECT_EQ(c.upcoming()->steps, 20U);
+  // Uses that have come are not upcoming, even if pass() has not passed them.
+  add(c, {2, 3, 4});
+  EXPECT_EQ(c.upcoming()->steps, 17U);
+  add(c, numbers_from(5, 16));
+  EXPECT_EQ(c.upcoming()->steps, 1U);
+  add(c, {1, 2});
+  EXPECT_EQ(c.upcoming()->region, 3U);
+  EXPECT_EQ(c.upcoming()->steps, 1U);
+}
+
+TEST(use_cycle, tells_no_uses_once_most_predictions_are_wrong) {
+  use_cycle c;
+  for (int n = 0; n < 3; ++n) add(c, numbers_from(1, 20));
+  ASSERT_TRUE(c.upcoming());
+  std::mt19937 random(5);
+  for (int n = 0; n < 40; ++n) add(c, static_cast<std::uint32_t>(1 + random() % 20));
+  EXPECT_FALSE(c.upcoming());
+}
+
 TEST(use_cycle, tells_the_steps_until_the_next_use) {
   use_cycle c;
   for (int n = 0; n < 3; ++n) {

@@ -63,16 +63,20 @@ program_code::origin part_kernels::origin_of(CUfunction handle) const {
   return result;
 }
 
-part_kernel part_kernels::make(CUfunction handle) {
-  part_kernel made;
+part_kernel part_kernels::look_up(CUfunction handle) const {
+  part_kernel found;
   const program_code::origin from = origin_of(handle);
-  made.name = from.name;
-  if (from.name.empty()) {
-    made.name = "a kernel without a name";
-    made.obstacle = "the CUDA driver does not return its name";
-    return made;
+  found.name = from.name;
+  if (!from.name.empty()) {
+    found.image = program_code::of_process().find(from, found.obstacle);
+  } else {
+    found.name = "a kernel without a name";
+    found.obstacle = "the CUDA driver does not return its name";
   }
-  made.image = program_code::of_process().find(from, made.obstacle);
+  return found;
+}
+
+part_kernel part_kernels::describe(part_kernel made) {
   if (made.image == nullptr) return made;
   const spread::module_model* const model = made.image->model();
   if (model == nullptr) {
@@ -80,7 +84,7 @@ part_kernel part_kernels::make(CUfunction handle) {
     return made;
   }
   modules_.try_emplace(made.image);
-  const auto found = model->kernels().find(from.name);
+  const auto found = model->kernels().find(made.name);
   if (found == model->kernels().end()) {
     made.obstacle = "its module contains no PTX for it";
     return made;
@@ -95,8 +99,31 @@ part_kernel part_kernels::make(CUfunction handle) {
 std::shared_ptr<const part_kernel> part_kernels::of(CUfunction handle) {
   const lock_guard lock(mutex_);
   auto& entry = kernels_[handle].kernel;
-  if (entry == nullptr) entry = std::make_shared<const part_kernel>(make(handle));
+  if (entry == nullptr) entry = std::make_shared<const part_kernel>(describe(look_up(handle)));
   return entry;
+}
+
+std::shared_ptr<const part_kernel> part_kernels::of_if_analysed(CUfunction handle, os::worker& by) {
+  const lock_guard lock(mutex_);
+  auto& entry = kernels_[handle].kernel;
+  if (entry != nullptr) return entry;
+  part_kernel found = look_up(handle);
+  const std::shared_ptr<program_image> image = found.image;
+  if (image != nullptr && !image->is_analysed()) {
+    const auto analyse = [image] {
+      try {
+        (void)image->model();
+      } catch (const std::exception& e) {  // a launch that needs the model repeats the analysis
+        log(log_level::debug, "the code of the program is not analysed yet: {}", e.what());
+      }
+    };
+    if (!image->claim_analysis() || by.post(analyse)) {
+      found.image = nullptr;
+      found.obstacle = "hpe has not analysed it yet";
+      return std::make_shared<const part_kernel>(std::move(found));
+    }
+  }
+  return entry = std::make_shared<const part_kernel>(describe(std::move(found)));
 }
 
 CUmodule part_kernels::module_of(CUfunction handle) const {

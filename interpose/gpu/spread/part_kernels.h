@@ -10,6 +10,7 @@
 #include "interpose/gpu/spread/joined_gpus.h"
 #include "interpose/gpu/spread/program_code.h"
 #include "runtime/base/thread_safety.h"
+#include "runtime/os/worker.h"
 
 namespace hpe::cuda_hooks {
 
@@ -39,6 +40,9 @@ class part_kernels {
   /// Returns the kernel of a handle. The first call for a handle analyses the kernel. If the driver has refused the
   /// kernel's patched code, `obstacle` contains the reason.
   [[nodiscard]] std::shared_ptr<const part_kernel> of(CUfunction handle);
+  /// Likewise, but does not analyse the kernel: lets `by` analyse it, and until then returns a kernel without code
+  /// whose obstacle says so.
+  [[nodiscard]] std::shared_ptr<const part_kernel> of_if_analysed(CUfunction handle, os::worker& by);
   /// Returns, for each GPU, the function that runs parts of the kernel, prepared for `shared` bytes of dynamic shared
   /// memory. Throws hpe::error if the driver refuses the patched code.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
@@ -79,7 +83,10 @@ class part_kernels {
     unsigned most_shared = 0;       // the dynamic shared memory for which `parts` are prepared, in bytes
   };
   [[nodiscard]] program_code::origin origin_of(CUfunction handle) const;
-  [[nodiscard]] part_kernel make(CUfunction handle) HPE_REQUIRES(mutex_);
+  /// Returns the name and the image of a kernel; without an image, the obstacle is set.
+  [[nodiscard]] part_kernel look_up(CUfunction handle) const;
+  /// Completes what look_up() has returned, from the analysis of the image.
+  [[nodiscard]] part_kernel describe(part_kernel found) HPE_REQUIRES(mutex_);
   [[nodiscard]] patched_module load_module(program_image& image) const;
   [[nodiscard]] std::vector<CUfunction> find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared)
       HPE_REQUIRES(mutex_);

@@ -6,7 +6,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/core/operations/parts_in_time.h"
-#include "runtime/os/thread.h"
 #include "runtime/trace/refusals.h"
 
 namespace hpe::cuda_hooks {
@@ -143,25 +142,13 @@ const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
 
 void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
   if (is_starting_.exchange(true)) return;
-  const std::lock_guard lock(start_mutex_);
-  if (has_ended_) return;
-  try {
-    if (starting_.joinable()) starting_.join();  // it has ended
-    starting_ = os::start_thread("hpe-code", [this, kernel] {
-      share_memory();
-      kernels_.load_ahead(*kernel);
-      is_starting_.store(false, std::memory_order_release);
-    });
-  } catch (const std::exception& e) {
-    cannot_start_.store(true, std::memory_order_release);  // from now on, launches load the code themselves
-    log(log_level::info, "the code for launches over several GPUs cannot be loaded in advance: {}", e.what());
-  }
-}
-
-void part_launches::finish_starts() noexcept {
-  const std::lock_guard lock(start_mutex_);
-  has_ended_ = true;
-  if (starting_.joinable()) starting_.join();
+  const auto load = [this, kernel] {
+    share_memory();
+    kernels_.load_ahead(*kernel);
+    is_starting_.store(false, std::memory_order_release);
+  };
+  // If the thread cannot run, launches load the code themselves.
+  if (!code_thread_.post(load)) cannot_start_.store(true, std::memory_order_release);
 }
 
 std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_kernel>& kernel,

@@ -80,16 +80,21 @@ bool program_image::has_kernel(const std::string& name) const {
 }
 
 const spread::module_model* program_image::model() {
-  if (model_ != nullptr || !failure_.empty()) return model_.get();
-  if (texts_.empty()) failure_ = "its module contains machine code, but no PTX";
-  if (!failure_.empty()) return nullptr;
+  std::call_once(analysis_, [&] { analyse(); });
+  return model_.get();
+}
+
+void program_image::analyse() {
   try {
-    model_ = std::make_unique<spread::module_model>(
-        ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out));
+    if (texts_.empty())
+      failure_ = "its module contains machine code, but no PTX";
+    else
+      model_ = std::make_unique<spread::module_model>(
+          ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out));
   } catch (const error& e) {
     failure_ = fmt::format("hpe cannot read its PTX: {}", e.what());
   }
-  return model_.get();
+  is_analysed_.store(true, std::memory_order_release);
 }
 
 program_code& program_code::of_process() {

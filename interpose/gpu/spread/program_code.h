@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,7 +12,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// The PTX of a module or library of the program. The first call of model() analyses and patches it.
+/// The PTX of a module or library of the program. The first call of model() analyses and patches it. Thread-safe.
 class program_image {
  public:
   /// `texts` are the PTX texts of all modules, which hpe links together; empty if the image contains only machine code.
@@ -21,17 +23,25 @@ class program_image {
   /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
   /// reason.
   [[nodiscard]] const spread::module_model* model();
+  /// Whether model() returns at once.
+  [[nodiscard]] bool is_analysed() const noexcept { return is_analysed_.load(std::memory_order_acquire); }
+  /// Returns true for one caller, which lets a thread call model().
+  [[nodiscard]] bool claim_analysis() noexcept { return !is_claimed_.exchange(true); }
+  /// To be called after model().
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  std::vector<std::string> texts_;
+  void analyse();
+
+  const std::vector<std::string> texts_;
+  std::once_flag analysis_;
   std::unique_ptr<spread::module_model> model_;
   std::string failure_;
+  std::atomic<bool> is_analysed_{false}, is_claimed_{false};
 };
 
 /// Records the device code of the program: the images that the program passes to the driver, the code in the program's
-/// files, and the module or library from which the program obtained each kernel's handle. This class is thread-safe;
-/// program_image is not.
+/// files, and the module or library from which the program obtained each kernel's handle. Thread-safe.
 class program_code {
  public:
   /// Returns the only object in the process, which is never destroyed.

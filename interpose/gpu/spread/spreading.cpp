@@ -109,6 +109,7 @@ void spreading::begin(const device::cuda::driver& cu) noexcept {
     std::atexit([] {
       if (::getpid() != owner) return;  // this is a child process made by fork
       active()->launches_.finish_starts();
+      active()->memory_.planner()->finish();
       const entered here(active()->cu_, active()->gpus_.context(0));
       active()->clock_.finish();
       active()->tell_gain();
@@ -183,9 +184,14 @@ void spreading::uses(const std::vector<CUdeviceptr>& words) {
   if (counts_stays(memory_)) memory_.planner()->stays(arrays_at(words));
 }
 
+std::shared_ptr<const part_kernel> spreading::kernel_of(const spread_launch& what) {
+  return options_.calibration == calibration_use::on ? launches_.kernel_if_analysed(what.function)
+                                                     : launches_.kernels().of(what.function);
+}
+
 spreading::decided spreading::decide(const spread_launch& what) {
   decided how;
-  how.kernel = launches_.kernels().of(what.function);
+  how.kernel = kernel_of(what);
   const part_kernel& kernel = *how.kernel;
   std::string_view reason = kernel.obstacle;
   if (reason.empty() && what.obstacle != nullptr) reason = what.obstacle;
@@ -289,7 +295,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     if (is_own)
       how = decide(what);
     else
-      how.kernel = launches_.kernels().of(what.function);
+      how.kernel = kernel_of(what);
     describe_uses(what, how);
     load(what, how);
     const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);

@@ -76,6 +76,9 @@ class spreading {
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
   };
   [[nodiscard]] decided decide(const spread_launch& what);
+  /// Returns the kernel of a launch. If measurements must not depend on the speed of other threads (HPE_CALIBRATION),
+  /// analyses it first.
+  [[nodiscard]] std::shared_ptr<const part_kernel> kernel_of(const spread_launch& what);
   /// The driver's allocations that a launch uses. The keys are the kernel's pointers into these allocations.
   using driver_arrays = std::map<CUdeviceptr, spread::kernel_array>;
   /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` descriptions of the

@@ -60,11 +60,15 @@ spread::machine with_price(spread::machine m, const std::optional<cache_file>& p
   return m;
 }
 
-// Launches of an unmodified program run on its own device by default; they wait for a plan only as long as
-// planner::allowance and planner::share allow. A launch that the program itself spreads (hpeLaunchOver) always waits
-// for its plan.
-spread::when_planned when_for(spread::device_number alone) {
-  return alone >= 0 ? spread::when_planned::in_time : spread::when_planned::at_once;
+// Launches of an unmodified program run on its own device until another thread has computed their plans. Soft devices
+// share the machine's cores with such a thread, and without calibration, a run must not depend on the speed of threads;
+// there, launches wait for plans as long as planner::allowance and planner::share allow. A launch that the program
+// itself spreads (hpeLaunchOver) always waits for its plan.
+spread::when_planned when_for(const device::properties& device, spread::device_number alone) {
+  using enum spread::when_planned;
+  if (alone < 0) return at_once;
+  const bool is_free = options::from_environment().calibration == calibration_use::on;
+  return device.kind == HPE_DEVICE_CUDA && is_free ? elsewhere : in_time;
 }
 
 bool all_reach_each_other(device::device_set& devices, const std::vector<unsigned>& list) {
@@ -92,7 +96,7 @@ launch_planner::launch_planner(device::device_set& devices, allocator& memory, r
       planner_(with_price(rates_of(devices.at(list_.front()).info(), list_.size(), all_reach_each_other(devices, list_),
                                    alone),
                           prices_),
-               {}, when_for(alone)) {}
+               {}, when_for(devices.at(list_.front()).info(), alone)) {}
 
 // No lock is needed, because first_place only uses the rates of the machine, which never change.
 spread::array_placement launch_planner::first_place(std::size_t bytes) const HPE_NO_THREAD_SAFETY_ANALYSIS {
@@ -241,6 +245,7 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   }
   if (begun_ == decltype(begun_){}) begun_ = std::chrono::steady_clock::now();
   const spread::decision& decided = planner_.decide(kernel, launch, arrays, start);
+  for (const auto& missing : planner_.take_requests()) worker_.post([this, missing] { compute(*missing); });
   plan result{{}, {}, {}, {}, planner_.measured(), planner_.wants_start()};
   result.reason = decided.reason;
   // The program's own launch needs no parts.
@@ -317,8 +322,24 @@ launch_planner::gain launch_planner::gained() {
 }
 
 void launch_planner::forget(const spread::kernel_model& kernel) {
-  const lock_guard lock(mutex_);
+  unique_lock lock(mutex_);
   planner_.forget(kernel);
+  computed_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return planned_ != &kernel; });
+}
+
+void launch_planner::compute(spread::outlook_request& missing) {
+  {
+    const lock_guard lock(mutex_);
+    if (!planner_.wants(missing)) return;
+    planned_ = &missing.kernel();
+  }
+  missing.compute();
+  {
+    const lock_guard lock(mutex_);
+    planner_.add(missing);
+    planned_ = nullptr;
+  }
+  computed_.notify_all();
 }
 
 }  // namespace hpe::core

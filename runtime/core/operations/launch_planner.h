@@ -14,6 +14,7 @@
 #include "runtime/base/cache_file.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/replicas.h"
+#include "runtime/os/worker.h"
 #include "runtime/spread/planner.h"
 
 namespace hpe::core {
@@ -77,7 +78,10 @@ class launch_planner {
     double seconds = 0, saved = 0;
   };
   [[nodiscard]] gain gained();
+  /// Must be called before a kernel ends. Waits until no thread computes a plan for the kernel.
   void forget(const spread::kernel_model& kernel);
+  /// Ends the thread that computes plans. Later launches get no new plans. To be called before the process ends.
+  void finish() noexcept { worker_.finish(); }
 
  private:
   struct described {
@@ -99,6 +103,7 @@ class launch_planner {
   void keep_price() noexcept HPE_REQUIRES(mutex_);
   void note_place(std::uint64_t address, bool is_home) HPE_REQUIRES(mutex_);
   void note_accounts() HPE_REQUIRES(mutex_);
+  void compute(spread::outlook_request& missing);
   void replicate(const spread::kernel_model::pointer& of, const spread::launch& launch, plan& to) HPE_REQUIRES(mutex_);
 
   device::device_set& devices_;
@@ -115,6 +120,9 @@ class launch_planner {
   bool has_moved_ HPE_GUARDED_BY(mutex_) = false;                            // arrays have moved since keep_price()
   spread::move_price kept_ HPE_GUARDED_BY(mutex_) = planner_.rates().moves;  // the price that is in the file
   std::atomic<bool> counts_stays_{false};
+  const spread::kernel_model* planned_ HPE_GUARDED_BY(mutex_) = nullptr;  // the kernel of the plan being computed
+  condition_variable computed_;                                           // signals that planned_ has become null
+  os::worker worker_{"hpe plan"};                                         // computes plans with when_planned::elsewhere
 };
 
 }  // namespace hpe::core

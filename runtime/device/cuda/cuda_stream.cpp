@@ -308,8 +308,7 @@ void cuda_stream::wait(timepoint point) {
 
 void cuda_stream::hold(CUstream follower, std::uint64_t value) {
   const std::lock_guard lock(pending_mutex_);
-  const auto found = std::lower_bound(pending_.begin(), pending_.end(), value,
-                                      [](const command& c, std::uint64_t v) { return c.value < v; });
+  const auto found = std::lower_bound(pending_.begin(), pending_.end(), value, is_before);
   if (found == pending_.end() || found->value != value) return;  // the command has finished in the meantime
   const CUresult result = cu_.cuStreamWaitEvent(follower, found->done, 0);
   // An error that makes the context unusable is ignored here, because no stream needs to wait for work of a lost
@@ -345,14 +344,24 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (now < asked_ + query_time) return completed_.load() >= value;
     const uncaptured here(cu_);
-    while (!pending_.empty() && pending_.front().done != nullptr && completed_.load() < value) {
-      result = cu_.cuEventQuery(pending_.front().done);
-      if (result == CUDA_ERROR_NOT_READY) asked_ = std::chrono::steady_clock::now();
-      if (result != CUDA_SUCCESS) break;
-      completed_.store(pending_.front().value);
-      unused_.push_back(pending_.front().done);
-      pending_.pop_front();
+    const auto has_finished = [&](const command& c) {
+      if (c.done != nullptr) result = cu_.cuEventQuery(c.done);
+      return c.done != nullptr && result == CUDA_SUCCESS;
+    };
+    const auto finish = [&](std::deque<command>::iterator last) {
+      completed_.store(last->value);
+      std::for_each(pending_.begin(), last + 1, [&](const command& c) { unused_.push_back(c.done); });
+      pending_.erase(pending_.begin(), last + 1);
+    };
+    // Commands finish in order. If the oldest command has finished, the command with this number often has too, and one
+    // query shows this for all commands between them.
+    for (bool is_first = true; !pending_.empty() && completed_.load() < value && has_finished(pending_.front());) {
+      finish(pending_.begin());
+      if (!std::exchange(is_first, false)) continue;
+      const auto asked = std::lower_bound(pending_.begin(), pending_.end(), value, is_before);
+      if (asked != pending_.end() && has_finished(*asked)) finish(asked);
     }
+    if (result == CUDA_ERROR_NOT_READY) asked_ = std::chrono::steady_clock::now();
   }
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) device_.lose(result);
   return completed_.load() >= value;

@@ -82,6 +82,7 @@ class cuda_stream final : public stream {
     CUevent done;          // null while the command is being queued
     std::uint32_t kernel;  // kernel_id::function + 1; 0: no kernel
   };
+  [[nodiscard]] static bool is_before(const command& c, std::uint64_t value) noexcept { return c.value < value; }
   /// The memory on one side of a copy.
   enum class side : std::uint8_t { host, device };
 
@@ -120,7 +121,7 @@ class cuda_stream final : public stream {
   std::size_t events_made_ = 0;
   // The errors of failed commands, by number, oldest first; has capacity for kept_failures.
   std::vector<std::pair<std::uint64_t, error>> failures_;
-  std::chrono::steady_clock::time_point asked_{};  // when pending_.front() was last seen unfinished
+  std::chrono::steady_clock::time_point asked_{};  // when a command was last seen unfinished
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> lost_after_{all};
 };

@@ -39,14 +39,15 @@ class Oversubscribed : public testing::Test {
   std::size_t free_ = 0;
 };
 
-TEST_F(Oversubscribed, EventsBetweenStreamsAreUsedAgain) {
+TEST_F(Oversubscribed, EventsAreUsedAgainAndFewQueriesShowThatTheyAreReached) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   // A stream of hpe creates some hundred events, and then reuses them.
   for (int n = 0; n < 1000; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
-  const unsigned made = stand_in::calls("cuEventCreate");
-  for (int n = 0; n < 100; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
+  const unsigned made = stand_in::calls("cuEventCreate"), asked = stand_in::calls("cuEventQuery");
+  for (int n = 0; n < 1000; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
   EXPECT_LE(stand_in::calls("cuEventCreate") - made, 10U);
+  EXPECT_LE(stand_in::calls("cuEventQuery") - asked, 100U);
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 

@@ -26,6 +26,17 @@ TEST(SpreadRun, PrintsWhatItPrintsOnOneDevice) {
   EXPECT_EQ(two.text, one.text);
 }
 
+// With calibration, other threads analyse kernels and compute plans while the program launches them.
+TEST(SpreadRun, PrintsTheSameWhileOtherThreadsAnalyseItsKernels) {
+  const std::string parts = "add diffuse gather count weigh capture", other_threads = "HPE_CALIBRATION=on ";
+  const std::string launch = run.substr(run.find(' ') + 1);
+  const outcome one = shell(launch + program + parts);
+  ASSERT_EQ(exit_status(one), 0) << one.text;
+  const outcome two = shell(other_threads + launch + "--spread" + program + parts);
+  EXPECT_EQ(exit_status(two), 0);
+  EXPECT_EQ(two.text, one.text);
+}
+
 TEST(SpreadRun, TellsWhichKernelsRanWhere) {
   const outcome told = spread("add diffuse", "--spread --explain");
   EXPECT_EQ(exit_status(told), 0) << told.text;

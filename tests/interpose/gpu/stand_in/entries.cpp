@@ -401,6 +401,7 @@ STAND_IN void stand_in_take(float milliseconds) { between_events = milliseconds;
 // While a stream of a primary context is captured, only threads with the capture mode "relaxed" may make this call. In
 // other threads, the call fails and invalidates the captures.
 STAND_IN CUresult cuEventQuery(CUevent given) {
+  COUNT();
   event* e = nullptr;
   bool ends_captures = false;
   for (int d = 0; d < device_count && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; ++d)
