@@ -1,0 +1,153 @@
+// Work whose kernel hpe does not know may leave memory as it is. hpe then evicts the memory without a copy, and never
+// loses a change.
+
+#include "runtime/work/fingerprints.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/core/runtime.h"
+#include "runtime/device/cuda/fingerprint_kernel.h"
+#include "runtime/work/submission.h"
+
+namespace hpe::work {
+namespace {
+
+using coherence::point_set;
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+constexpr std::byte old_byte{3};
+constexpr std::byte new_byte{2};  // differs in one bit
+
+class unsure_work : public ::testing::Test {
+ protected:
+  static constexpr std::size_t bytes = 6 * mebi;
+
+  unsure_work() {
+    options chosen;
+    chosen.devices = "soft:1";
+    chosen.rolling_window = 0;
+    ::setenv("HPE_DEVICE_MEMORY", "6M", 1);  // one of the arrays fits; devices read this variable themselves
+    runtime_ = std::make_unique<core::runtime>(chosen);
+    ::unsetenv("HPE_DEVICE_MEMORY");
+    data_ = runtime_->memory().allocate(bytes, 0);
+    other_ = runtime_->memory().allocate(bytes, 0);
+    std::fill(data_, data_ + bytes, old_byte);
+    write(0, old_byte);  // tells hpe that there is such work
+    evict();
+  }
+
+  /// Queues work that may use a whole array, and writes one byte of it on the device.
+  void write(std::byte* array, std::size_t at, std::byte value, bool unsure) {
+    coherence::region& r = runtime_->regions().at(runtime_->granules().find(array).region);
+    device_access access{&r, r.whole(), HPE_INOUT};
+    access.concurrent = access.unsure = unsure;
+    submission work(runtime_->resources(), {access});
+    work.submit([&](const point_set& after) {
+      return runtime_->resources().engine.fill(0, array + at, std::to_integer<std::uint8_t>(value), 1, after.points());
+    });
+  }
+  void write(std::size_t at, std::byte value) { write(data_, at, value, true); }
+  /// Returns how many bytes of the array hpe copied to the host.
+  std::uint64_t evict() {
+    const std::uint64_t evicted = runtime_->count().bytes_evicted;
+    const std::uint64_t before = runtime_->count().bytes_written_back;
+    write(other_, 0, old_byte, false);
+    EXPECT_GE(runtime_->count().bytes_evicted - evicted, bytes);
+    const std::uint64_t copied = runtime_->count().bytes_written_back - before;
+    std::fill(other_, other_ + bytes, std::byte{1});  // the next eviction need not copy this array
+    return copied;
+  }
+  void expect(std::size_t at, std::byte value) const {
+    for (std::size_t n = 0; n < bytes; n += 64) ASSERT_EQ(data_[n], n == at ? value : old_byte) << n;
+  }
+
+  std::unique_ptr<core::runtime> runtime_;
+  std::byte* data_ = nullptr;
+  std::byte* other_ = nullptr;
+};
+
+TEST_F(unsure_work, that_writes_what_was_there_causes_no_copy) {
+  for (int n = 0; n < 3; ++n) {
+    write(64, old_byte);
+    write(bytes - 64, old_byte);
+    EXPECT_EQ(evict(), 0U);
+  }
+  expect(64, old_byte);
+}
+
+TEST_F(unsure_work, that_changes_one_bit_causes_a_copy_of_the_piece) {
+  for (const std::size_t at : {std::size_t{0}, 3 * mebi - 64, bytes - 64}) {
+    write(at, new_byte);
+    const std::uint64_t copied = evict();
+    EXPECT_GT(copied, 0U);
+    EXPECT_LE(copied, 2 * mebi);
+    expect(at, new_byte);
+    write(at, old_byte);
+    EXPECT_GT(evict(), 0U);
+    expect(at, old_byte);
+  }
+}
+
+TEST_F(unsure_work, that_changes_bytes_back_after_the_host_has_read_them) {
+  write(128, new_byte);
+  ASSERT_EQ(data_[128], new_byte);
+  write(128, old_byte);
+  evict();
+  expect(128, old_byte);
+}
+
+TEST_F(unsure_work, that_changes_bytes_back_which_the_host_has_written) {
+  write(0, old_byte);
+  data_[128] = new_byte;
+  write(128, old_byte);
+  evict();
+  expect(128, old_byte);
+}
+
+TEST(fingerprints, devices_and_the_host_compute_the_same) {
+  options chosen;
+  chosen.devices = "soft:1";
+  core::runtime runtime(chosen);
+  std::byte* const data = runtime.memory().allocate(2 * granule_size, 0);
+  std::byte* const result = runtime.memory().allocate(64, 0);
+  for (std::size_t n = 0; n < 2 * granule_size; ++n) data[n] = static_cast<std::byte>(n * n >> 7);
+  runtime.copies().prefetch(data, 2 * granule_size, 0);
+  device::stream& stream = runtime.devices().at(0).create_stream(device::priority::launch);
+  auto* const place = reinterpret_cast<device::fingerprint*>(runtime.space().alias(result));
+  const auto taken = [&](std::size_t bytes) {
+    runtime.resources().engine.finish(stream.take_fingerprint(place, data, bytes));
+    return *place;
+  };
+  for (const std::size_t bytes : {std::size_t{16}, std::size_t{4096}, 2 * granule_size}) {
+    device::fingerprint_sum sum(device::fingerprint_key::own());
+    sum.add(data, bytes);
+    EXPECT_EQ(taken(bytes), sum.value()) << bytes;
+  }
+  // The kernel of GPUs
+  hpeModule module = runtime.ptx().load({device::cuda::fingerprint_ptx});
+  hpeKernel kernel = runtime.kernels().find(module, device::cuda::fingerprint_kernel_name);
+  const auto sums = runtime.ptx().find_variable(module, device::cuda::fingerprint_sums_name, 0);
+  device::shape shape;
+  shape.grid[0] = 3;
+  shape.block[0] = device::cuda::fingerprint_threads;
+  for (const std::size_t bytes : {std::size_t{16}, std::size_t{4096}, std::size_t{64} << 10}) {
+    runtime.copies().fill(sums.address, 0, sums.size);
+    const device::cuda::fingerprint_parameters parameters{reinterpret_cast<std::uintptr_t>(data),
+                                                          bytes / device::fingerprint_unit, 7, 9};
+    runtime.ptx().launch(0, kernel, shape, std::as_bytes(std::span(&parameters, 1)), {.everything = true});
+    device::fingerprint got;
+    runtime.copies().copy(&got, sums.address, sizeof got);
+    device::fingerprint_sum sum({7, 9});
+    sum.add(data, bytes);
+    EXPECT_EQ(got, sum.value()) << bytes;
+  }
+}
+
+}  // namespace
+}  // namespace hpe::work
