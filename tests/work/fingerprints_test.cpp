@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -26,38 +27,36 @@ constexpr std::byte new_byte{2};  // differs in one bit
 
 class unsure_work : public ::testing::Test {
  protected:
-  static constexpr std::size_t bytes = 6 * mebi;
-
-  unsure_work() {
+  explicit unsure_work(std::size_t size = 6 * mebi, const char* device_memory = "6M") : bytes(size) {
     options chosen;
     chosen.devices = "soft:1";
     chosen.rolling_window = 0;
-    ::setenv("HPE_DEVICE_MEMORY", "6M", 1);  // one of the arrays fits; devices read this variable themselves
+    ::setenv("HPE_DEVICE_MEMORY", device_memory, 1);  // set for devices, which read this variable themselves
     runtime_ = std::make_unique<core::runtime>(chosen);
     ::unsetenv("HPE_DEVICE_MEMORY");
     data_ = runtime_->memory().allocate(bytes, 0);
     other_ = runtime_->memory().allocate(bytes, 0);
     std::fill(data_, data_ + bytes, old_byte);
     write(0, old_byte);  // tells hpe that there is such work
-    evict();
+    write(other_, 0, old_byte, false, {0, bytes});
   }
 
-  /// Queues work that may use a whole array, and writes one byte of it on the device.
-  void write(std::byte* array, std::size_t at, std::byte value, bool unsure) {
+  /// Queues work that may use a part of an array, and writes one byte of it on the device.
+  void write(std::byte* array, std::size_t at, std::byte value, bool unsure, coherence::byte_range part) {
     coherence::region& r = runtime_->regions().at(runtime_->granules().find(array).region);
-    device_access access{&r, r.whole(), HPE_INOUT};
+    device_access access{&r, part, HPE_INOUT};
     access.concurrent = access.unsure = unsure;
     submission work(runtime_->resources(), {access});
     work.submit([&](const point_set& after) {
       return runtime_->resources().engine.fill(0, array + at, std::to_integer<std::uint8_t>(value), 1, after.points());
     });
   }
-  void write(std::size_t at, std::byte value) { write(data_, at, value, true); }
+  void write(std::size_t at, std::byte value) { write(data_, at, value, true, {0, bytes}); }
   /// Returns how many bytes of the array hpe copied to the host.
   std::uint64_t evict() {
     const std::uint64_t evicted = runtime_->count().bytes_evicted;
     const std::uint64_t before = runtime_->count().bytes_written_back;
-    write(other_, 0, old_byte, false);
+    write(other_, 0, old_byte, false, {0, bytes});
     EXPECT_GE(runtime_->count().bytes_evicted - evicted, bytes);
     const std::uint64_t copied = runtime_->count().bytes_written_back - before;
     std::fill(other_, other_ + bytes, std::byte{1});  // the next eviction need not copy this array
@@ -67,6 +66,7 @@ class unsure_work : public ::testing::Test {
     for (std::size_t n = 0; n < bytes; n += 64) ASSERT_EQ(data_[n], n == at ? value : old_byte) << n;
   }
 
+  const std::size_t bytes;  // of each array; with the default, one of the arrays fits in device memory
   std::unique_ptr<core::runtime> runtime_;
   std::byte* data_ = nullptr;
   std::byte* other_ = nullptr;
@@ -100,6 +100,35 @@ TEST_F(unsure_work, that_changes_bytes_back_after_the_host_has_read_them) {
   write(128, old_byte);
   evict();
   expect(128, old_byte);
+}
+
+class much_unsure_work : public unsure_work {
+ protected:
+  much_unsure_work() : unsure_work(24 * mebi, "32M") {}
+};
+
+// Pieces often change back. hpe copies some pieces to the host before it needs their memory.
+TEST_F(much_unsure_work, never_loses_a_change_whatever_comes) {
+  std::mt19937 random(11);
+  constexpr std::size_t piece = 2 * mebi;
+  const std::size_t pieces = bytes / piece;
+  std::vector<std::byte> expected(pieces, old_byte);
+  for (int n = 0; n < 800; ++n) {
+    const std::size_t at = random() % pieces;
+    const coherence::byte_range part{at * piece, (at + 1) * piece};
+    const std::byte value = random() % 2 == 0 ? new_byte : old_byte;
+    switch (random() % 12) {
+      case 0: data_[part.begin] = expected[at] = value; break;
+      case 1: ASSERT_EQ(data_[part.begin], expected[at]) << n; break;
+      case 2: write(data_, part.begin, expected[at] = value, true, {0, bytes}); break;
+      case 3:
+      case 4:
+      case 5:
+      case 6: write(data_, part.begin, expected[at] = value, true, part); break;
+      default: write(other_, part.begin, old_byte, random() % 2 == 0, part);
+    }
+  }
+  for (std::size_t at = 0; at < pieces; ++at) ASSERT_EQ(data_[at * piece], expected[at]) << at;
 }
 
 TEST_F(unsure_work, that_changes_bytes_back_which_the_host_has_written) {
