@@ -376,7 +376,7 @@ bool residency::is_busy(unsigned home) const {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     if (!r.alive || (r.home_set() >> home & 1) == 0) continue;
-    point_set users;
+    coherence::point_set users;
     r.order.before_write({0, r.layout.extent}, users);
     if (!reached(users.points(), devices_)) return true;
   }
