@@ -136,11 +136,15 @@ void region::transition(block_run run, block_event event) noexcept {
   // Reads, and copies between host and home, do not change the region's contents.
   using enum block_event;
   if (event == host_write || event == host_overwrite || event == fetched_for_write || event == abandoned) note_write();
+  // Device work leaves the shadow as it is.
+  if (event != device_read && event != device_write && event != device_overwrite)
+    resident.forget_fingerprints(bytes_of(run));
   blocks_.transition(run, event);
   if (blocks_.off_device() != 0) open_soon();
 }
 
 void region::begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept {
+  resident.forget_fingerprints(bytes_of(run));
   blocks_.begin_fetch(run, event, number);
   open_soon();
 }

@@ -1,17 +1,20 @@
 #include "runtime/coherence/resident_pieces.h"
 
+#include <utility>
+
 namespace hpe::coherence {
 
 void resident_pieces::reset(std::uint64_t bytes) noexcept {
   pieces_.clear();
   leaving_ = 0;
+  fingerprints_ = 0;
   zero_copies_ = 0;
   bytes_ = bytes;
   mapped_ = 0;
 }
 
 void resident_pieces::add(mapped_range part, std::uint64_t used) {
-  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, part.zero_copy, {}});
+  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, part.zero_copy, {}, {}, {}});
   zero_copies_ += part.zero_copy ? 1 : 0;
   mapped_ += part.range.size();
 }
@@ -19,6 +22,7 @@ void resident_pieces::add(mapped_range part, std::uint64_t used) {
 void resident_pieces::remove(std::uint64_t begin) {
   const auto found = pieces_.find(begin);
   set_leaving(begin, false);
+  forget_fingerprints({begin, begin + 1});
   mapped_ -= found->second.end - found->first;
   zero_copies_ -= found->second.value.zero_copy ? 1 : 0;
   pieces_.erase(found);
@@ -67,7 +71,25 @@ bool resident_pieces::copied_out(byte_range range) const {
   return false;
 }
 
+void resident_pieces::set_fingerprint(std::uint64_t begin, piece_fingerprint of) {
+  resident_piece& its = pieces_.find(begin)->second.value;
+  fingerprints_ += its.on_host ? 0 : 1;
+  its.on_host = std::move(of);
+  its.latest.reset();
+}
+
+void resident_pieces::forget_fingerprints(byte_range range) noexcept {
+  if (fingerprints_ == 0) return;
+  for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at) {
+    resident_piece& its = at->second.value;
+    fingerprints_ -= its.on_host ? 1 : 0;
+    its.on_host.reset();
+    its.latest.reset();
+  }
+}
+
 void resident_pieces::outdate(byte_range range) {
+  forget_fingerprints(range);
   for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at)
     if (at->second.value.copied) at->second.value.copied->outdated = true;
 }

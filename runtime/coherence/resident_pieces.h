@@ -5,6 +5,7 @@
 /// and the blocks are in state fresh or host. Pure bookkeeping; owned by the region and guarded by its mutex.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -28,6 +29,13 @@ struct copy_out {
   bool outdated = false;          ///< the copy must not be used, even if no later writer is recorded
 };
 
+/// A fingerprint of a piece's bytes (work::fingerprints).
+struct piece_fingerprint {
+  point_set writers;                    ///< last writers of the bytes; a later write makes the fingerprint outdated
+  timepoint computed;                   ///< the value is known when this point is reached
+  std::shared_ptr<const void> value{};  ///< the value, in host memory
+};
+
 /// A *piece*: a part of a region that has device memory, and that gets and loses this memory as a whole.
 struct resident_piece {
   std::uint16_t home = 0;
@@ -35,6 +43,8 @@ struct resident_piece {
   bool leaving = false;    ///< the piece is about to lose its memory; no further work may use it
   bool zero_copy = false;  ///< see mapped_range
   std::optional<copy_out> copied;
+  std::optional<piece_fingerprint> on_host;  ///< of the bytes that the shadow has
+  std::optional<piece_fingerprint> latest;   ///< of the bytes that the home has or had; only with on_host
 };
 
 class resident_pieces {
@@ -70,7 +80,12 @@ class resident_pieces {
   /// Whether an eviction has queued a copy of a part of the range to the shadow. The copy may still be running.
   [[nodiscard]] bool copied_out(byte_range range) const;
 
-  /// Marks the copies of pieces in the range as outdated.
+  /// Records the fingerprint of a piece's bytes in the shadow, until forget_fingerprints() is called.
+  void set_fingerprint(std::uint64_t begin, piece_fingerprint of);
+  /// Call this when the bytes of the range in the shadow may have changed.
+  void forget_fingerprints(byte_range range) noexcept;
+
+  /// Marks the copies of pieces in the range as outdated, and forgets their fingerprints.
   void outdate(byte_range range);
 
   /// Closes the piece that begins at `begin` to further work, or opens it again.
@@ -78,10 +93,11 @@ class resident_pieces {
 
  private:
   map pieces_;
-  std::uint64_t bytes_ = 0;        // the size of the region
-  std::uint64_t mapped_ = 0;       // the size of all pieces together
-  std::uint64_t leaving_ = 0;      // the number of pieces that are leaving
-  std::uint64_t zero_copies_ = 0;  // the number of pieces in zero-copy memory
+  std::uint64_t bytes_ = 0;         // the size of the region
+  std::uint64_t mapped_ = 0;        // the size of all pieces together
+  std::uint64_t leaving_ = 0;       // the number of pieces that are leaving
+  std::uint64_t fingerprints_ = 0;  // the number of pieces with fingerprints
+  std::uint64_t zero_copies_ = 0;   // the number of pieces in zero-copy memory
 };
 
 }  // namespace hpe::coherence

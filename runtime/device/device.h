@@ -35,6 +35,7 @@
 #include "hpe/error.hpp"
 #include "runtime/base/timepoint.h"
 #include "runtime/base/uvas_layout.h"
+#include "runtime/device/fingerprint.h"
 
 namespace hpe::node {
 class device_share;
@@ -122,6 +123,11 @@ class stream {
 
   /// Queues a command that sets bytes of device memory to `value`.
   virtual timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) = 0;
+
+  /// Queues a command that computes the fingerprint (runtime/device/fingerprint.h) of bytes of memory of this device,
+  /// with the process's key, and writes it to `result` in registered host memory. `bytes` must be a multiple of
+  /// fingerprint_unit. Only one stream of each device may be used for these commands.
+  virtual timepoint take_fingerprint(fingerprint* result, const void* source, std::size_t bytes) = 0;
 
   /// Queues a kernel. The call copies `parameters`, at most most_parameters bytes, before it returns.
   virtual timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) = 0;

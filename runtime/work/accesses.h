@@ -47,6 +47,7 @@ struct device_access {
   hpeAccessMode mode = HPE_INOUT;
   bool if_alive = false;    ///< if the region has been freed, the access is omitted and no error is thrown
   bool concurrent = false;  ///< the access is not ordered against other concurrent work (coherence::access_order)
+  bool unsure = false;      ///< the work's kernel is not known, so it may leave the bytes unchanged
 };
 
 /// Adds to `after` the points for which work with these accesses must wait.

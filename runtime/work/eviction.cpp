@@ -2,9 +2,11 @@
 #include "runtime/work/eviction.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
 #include <new>
+#include <tuple>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -40,28 +42,34 @@ constexpr std::uint64_t part_of_furthest = 4;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
-// Whether an earlier copy of the bytes to the host is up to date: no later write of the bytes is recorded.
-bool still_good(const region& r, byte_range bytes, const coherence::copy_out& copy) HPE_REQUIRES(r.mutex) {
-  if (copy.outdated) return false;
+// Whether the bytes were written after the work `writers`.
+bool written_after(const region& r, byte_range bytes, const point_set& writers) HPE_REQUIRES(r.mutex) {
   point_set now;
   r.order.before_read(bytes, now);
-  return std::ranges::all_of(now.points(), [&](timepoint p) {
-    return std::ranges::any_of(copy.writers.points(),
+  return !std::ranges::all_of(now.points(), [&](timepoint p) {
+    return std::ranges::any_of(writers.points(),
                                [&](timepoint q) { return q.timeline == p.timeline && q.value >= p.value; });
   });
+}
+
+// Whether an earlier copy of the bytes to the host is up to date.
+bool still_good(const region& r, byte_range bytes, const coherence::copy_out& copy) HPE_REQUIRES(r.mutex) {
+  return !copy.outdated && !written_after(r, bytes, copy.writers);
 }
 
 }  // namespace
 
 eviction::eviction(const resources& with, coherence::region_table& regions, sharing& others, counters& count)
-    : with_(with), regions_(regions), sharing_(others), count_(count) {
+    : with_(with), regions_(regions), sharing_(others), count_(count), fingerprints_(with.devices) {
   for (unsigned d = 0; d < with.devices.size(); ++d) recent_.push_back(std::make_unique<recent_work>());
 }
 
 void eviction::note_step(std::span<const device_access> accesses) noexcept try {
   std::uint64_t homes = 0;
-  for (const device_access& access : accesses)
+  for (const device_access& access : accesses) {
+    if (access.unsure && !unsure_.load(std::memory_order_relaxed)) unsure_ = true;
     if (!access.region->single_copy()) homes |= access.region->home_set();
+  }
   for (; homes != 0; homes &= homes - 1) {
     const auto home = static_cast<unsigned>(std::countr_zero(homes));
     recent_work& recent = *recent_[home];
@@ -74,6 +82,17 @@ void eviction::note_step(std::span<const device_access> accesses) noexcept try {
   }
 } catch (const std::bad_alloc&) {
   // If there is no memory to record steps, no cycle is recognised.
+}
+
+// With HPE_HOST_MEMORY, the host's copy of bytes that the device may have written can leave host memory.
+void eviction::note_piece(region& r, std::uint64_t begin) {
+  if (!unsure_.load(std::memory_order_relaxed) || with_.host.limited() || r.degraded) return;
+  const auto piece = r.resident.all().find(begin);
+  const byte_range range{begin, std::min(piece->second.end, r.layout.extent)};
+  const auto has_one_copy = [](block_state s) noexcept { return s != block_state::shared; };
+  if (range.empty() || piece->second.value.zero_copy || any_block(r, range, has_one_copy)) return;
+  if (auto made = fingerprints_.take(piece->second.value.home, r, range))
+    r.resident.set_fingerprint(begin, std::move(*made));
 }
 
 std::uint64_t eviction::steps(unsigned home) const {
@@ -101,22 +120,36 @@ bool eviction::any_block(const region& r, byte_range bytes, bool (*is)(block_sta
   return false;
 }
 
-bool eviction::needs_copy(const region& r, byte_range bytes) {
+bool eviction::needs_copy(const region& r, byte_range bytes) const {
   const auto piece = r.resident.all().find(bytes.begin);
   if (piece == r.resident.all().end()) return false;
   const auto& copied = piece->second.value.copied;
-  return !(copied && still_good(r, bytes, *copied)) && any_block(r, bytes, only_at_home);
+  return !(copied && still_good(r, bytes, *copied)) && any_block(r, bytes, only_at_home) &&
+         compare(r, bytes.begin) != comparison::same;
+}
+
+eviction::comparison eviction::compare(const region& r, std::uint64_t begin) const {
+  const auto& piece = r.resident.all().find(begin)->second;
+  const auto& [before, now] = std::tie(piece.value.on_host, piece.value.latest);
+  if (!before) return comparison::different;
+  if (!now || written_after(r, {begin, std::min(piece.end, r.layout.extent)}, now->writers)) return comparison::unknown;
+  if (!reached(std::array{before->computed, now->computed}, with_.devices)) return comparison::unknown;
+  return fingerprints_.are_same(*before, *now) ? comparison::same : comparison::different;
 }
 
 eviction::progress eviction::progress_of(const region& r, byte_range piece) const {
-  const auto& copied = r.resident.all().find(piece.begin)->second.value.copied;
+  const resident_piece& its = r.resident.all().find(piece.begin)->second.value;
+  const auto is_own = [&](timepoint user) {
+    const auto& copied = its.copied;
+    return (copied && !copied->outdated && std::ranges::find(copied->copies, user) != copied->copies.end()) ||
+           (its.on_host && its.on_host->computed == user) || (its.latest && its.latest->computed == user);
+  };
   point_set users;
-  r.order.before_write(piece, users);  // copies to the host count as readers
+  r.order.before_write(piece, users);  // copies to the host and fingerprints count as readers
   bool is_copying = false;
   for (const timepoint user : users.points()) {
     if (with_.devices.reached(user)) continue;
-    if (!copied || copied->outdated || std::ranges::find(copied->copies, user) == copied->copies.end())
-      return progress::in_use;
+    if (!is_own(user)) return progress::in_use;
     is_copying = true;
   }
   if (is_copying) return progress::copying;
@@ -129,25 +162,30 @@ std::uint64_t eviction::supply::spare() const {
 }
 
 void eviction::supply::copy_ahead() {
+  std::erase_if(comparing_, [&](std::size_t n) { return n < next_ || copy_ahead(order_[n]); });
   for (; copied_ < order_.size() && ahead_ < wanted_ + spare(); ++copied_) {
-    const candidate& c = order_[copied_];
-    ahead_ += c.range.size();
-    const lock_guard lock(c.region->mutex);
-    c.region->mutex.assert_held();
-    const auto& pieces = c.region->resident.all();
-    const auto piece = pieces.find(c.range.begin);
-    // The copies of a device run in the order in which they were queued, so a copy that must wait for work in the far
-    // future of a cycle would delay the other copies.
-    const bool waits = c.is == progress::in_use && of_.predicts(home_);
-    if (!waits && c.region->alive && !c.region->degraded && piece != pieces.end() && piece->first == c.range.begin)
-      static_cast<void>(of_.copy_out(*c.region, c.range.begin));  // evict tries again
+    ahead_ += order_[copied_].range.size();
+    if (!copy_ahead(order_[copied_])) comparing_.push_back(copied_);
   }
+}
+
+// The copies of a device run in the order in which they were queued. In a cycle, a copy that must wait for work in the
+// far future would delay the other copies, so hpe queues none. If pages are missing, evict tries again.
+bool eviction::supply::copy_ahead(const candidate& c) {
+  if (c.is == progress::in_use && of_.predicts(home_)) return true;
+  const lock_guard lock(c.region->mutex);
+  c.region->mutex.assert_held();
+  const auto& pieces = c.region->resident.all();
+  const auto piece = pieces.find(c.range.begin);
+  return !c.region->alive || c.region->degraded || piece == pieces.end() || piece->first != c.range.begin ||
+         of_.copy_out(*c.region, c.range.begin) != copy_out_result::comparing;
 }
 
 bool eviction::supply::look_for_candidates() {
   order_ = of_.candidates(home_, now_, wanted_, spare());
   next_ = copied_ = 0;
   ahead_ = 0;
+  comparing_.clear();
   return !order_.empty();
 }
 
@@ -305,15 +343,28 @@ std::vector<eviction::candidate> eviction::candidates(unsigned home, std::uint64
   return result;
 }
 
-bool eviction::copy_out(region& r, std::uint64_t begin) {
+eviction::copy_out_result eviction::copy_out(region& r, std::uint64_t begin) {
   auto& entry = r.resident.all().find(begin)->second;
   const byte_range range{begin, std::min(entry.end, r.layout.extent)};
   resident_piece& piece = entry.value;
-  if (piece.copied && still_good(r, range, *piece.copied)) return true;
+  if (piece.copied && still_good(r, range, *piece.copied)) return copy_out_result::copied;
+  if (piece.on_host && any_block(r, range, only_at_home)) {
+    if (!piece.latest || written_after(r, range, piece.latest->writers))
+      piece.latest = fingerprints_.take(piece.home, r, range);
+    const comparison found = piece.latest ? compare(r, begin) : comparison::different;
+    if (found == comparison::unknown) return copy_out_result::comparing;
+    if (found == comparison::same) {
+      piece.copied = coherence::copy_out{piece.latest->writers, {}, false};
+      return copy_out_result::copied;
+    }
+  }
+  // The copies change the bytes on the host.
+  std::optional<coherence::piece_fingerprint> of_copy = std::move(piece.latest);
+  r.resident.forget_fingerprints(range);
   const block_run run = r.blocks_of(range);
   for (std::uint64_t b = run.begin; b < run.end; ++b)
     if (only_at_home(r.state(b)) && !with_.host.hold(r, r.bytes_of({b, b + 1}), host_memory::shadow_use::write))
-      return false;
+      return copy_out_result::missing_pages;
   // If the queuing of a copy fails, the copies queued before it stay recorded, because the host must not write the
   // bytes that these copies write.
   coherence::copy_out unfinished;
@@ -336,7 +387,8 @@ bool eviction::copy_out(region& r, std::uint64_t begin) {
     made.copies.push_back(copied);
   }
   made.outdated = false;
-  return true;
+  if (of_copy && !written_after(r, range, of_copy->writers)) r.resident.set_fingerprint(begin, std::move(*of_copy));
+  return copy_out_result::copied;
 }
 
 std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
@@ -352,7 +404,7 @@ std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
     for (;;) {
       point_set users;
       byte_range range;
-      bool copied = false;
+      auto copy = copy_out_result::comparing;
       {
         const lock_guard lock(r.mutex);
         r.mutex.assert_held();
@@ -369,9 +421,9 @@ std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
         r.resident.set_leaving(begin, true);
         leaving = true;
         range.end = std::min(range.end, r.layout.extent);
-        copied = copy_out(r, begin);
+        copy = copy_out(r, begin);
         r.order.before_write(range, users);  // the copies count as readers
-        if (copied && reached(users.points(), with_.devices)) {
+        if (copy == copy_out_result::copied && reached(users.points(), with_.devices)) {
           require_success(piece.value.copied->copies, with_.devices);
           const std::uint64_t bytes = piece.end - begin;
           r.transition(r.blocks_of(range), block_event::brought_to_host);
@@ -379,7 +431,8 @@ std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
           return bytes;
         }
       }
-      copied ? wait_for(users.points(), with_.devices) : with_.host.bring({&r, range}, only_at_home);
+      copy == copy_out_result::missing_pages ? with_.host.bring({&r, range}, only_at_home)
+                                             : wait_for(users.points(), with_.devices);
     }
   } catch (...) {
     const lock_guard lock(r.mutex);
@@ -389,6 +442,7 @@ std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
       auto& copy = r.resident.all().find(begin)->second.value.copied;
       // Copies that are still running stay recorded, because the host must not write the bytes that these copies write.
       if (copy && reached(copy->copies, with_.devices)) copy.reset();
+      r.resident.forget_fingerprints({begin, begin + 1});
     }
     throw;
   }

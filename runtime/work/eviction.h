@@ -17,6 +17,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
+#include "runtime/work/fingerprints.h"
 #include "runtime/work/sharing.h"
 #include "runtime/work/use_cycle.h"
 
@@ -44,6 +45,10 @@ class eviction {
 
   /// Records the data that a piece of work is about to use. The caller holds the mutexes of the regions.
   void note_step(std::span<const device_access> accesses) noexcept;
+
+  /// Call this when a piece has got device memory, after the uploads of its bytes. If hpe does not know some of the
+  /// program's kernels, takes the piece's fingerprint.
+  void note_piece(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
 
   /// Whether the work of a device repeats itself, so that its next uses of memory are predicted. Costs one load.
   [[nodiscard]] bool predicts(unsigned home) const noexcept {
@@ -74,15 +79,18 @@ class eviction {
     /// How many bytes more than wanted_ are copied to the host before their memory is needed.
     [[nodiscard]] std::uint64_t spare() const;
     void copy_ahead();
+    /// Begins to copy a candidate to the host. Returns false if its fingerprint is not known yet.
+    bool copy_ahead(const candidate& c);
 
     eviction& of_;
     const unsigned home_;
     const std::uint64_t now_;
     std::uint64_t wanted_;  // bytes that the work still needs
     std::vector<candidate> order_;
-    std::size_t next_ = 0;     // the next piece to evict
-    std::size_t copied_ = 0;   // the first piece whose copy to the host is not queued yet
-    std::uint64_t ahead_ = 0;  // bytes from next_ to copied_
+    std::size_t next_ = 0;                // the next piece to evict
+    std::size_t copied_ = 0;              // the first piece whose copy to the host is not queued yet
+    std::uint64_t ahead_ = 0;             // bytes from next_ to copied_
+    std::vector<std::size_t> comparing_;  // the pieces before copied_ whose fingerprints are not known yet
   };
 
   /// Waits for the users of a piece and for the piece's copy to the host, and frees the piece's memory. Returns the
@@ -100,10 +108,17 @@ class eviction {
   [[nodiscard]] progress progress_of(const coherence::region& r, coherence::byte_range piece) const
       HPE_REQUIRES(r.mutex);
   /// Whether the bytes must be copied to the host before they are evicted.
-  [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
-  /// Queues the copy of a piece to the host, unless an earlier copy is still valid. Returns false if the host's pages
-  /// are not in memory; the caller must then call host_memory::bring.
-  bool copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  [[nodiscard]] bool needs_copy(const coherence::region& r, coherence::byte_range bytes) const HPE_REQUIRES(r.mutex);
+  /// Whether the host's copy of a piece's bytes is valid: compares fingerprints.
+  enum class comparison : std::uint8_t { same, different, unknown };
+  [[nodiscard]] comparison compare(const coherence::region& r, std::uint64_t begin) const HPE_REQUIRES(r.mutex);
+  /// Queues the copy of a piece to the host, unless the host's copy is valid.
+  enum class copy_out_result : std::uint8_t {
+    copied,         ///< the host has the bytes, or will have them when the copies are done
+    missing_pages,  ///< the host's pages are not in memory; the caller must call host_memory::bring
+    comparing       ///< call again when the piece's fingerprint was computed
+  };
+  copy_out_result copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
   std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
   void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
   /// Returns pieces of the device that can be evicted, in the order of their eviction: about 2 * (`wanted` + `spare`)
@@ -118,6 +133,8 @@ class eviction {
   coherence::region_table& regions_;
   sharing& sharing_;
   counters& count_;
+  fingerprints fingerprints_;
+  std::atomic<bool> unsure_{false};  // there was work with unsure accesses
   struct recent_work {
     hpe::mutex mutex;  // taken after mutexes of regions
     use_cycle steps HPE_GUARDED_BY(mutex);

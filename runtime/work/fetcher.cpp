@@ -20,6 +20,8 @@ constexpr std::uint64_t largest_to_come = std::uint64_t{256} << 20;
 // A pause bounds the time that the searches for data to evict take, and the wake-ups by threads that queue work.
 constexpr std::chrono::milliseconds pause{1};
 constexpr std::chrono::milliseconds pause_after_failure{100};
+// After so many pauses in which no work was queued, the thread sleeps until work is queued.
+constexpr unsigned most_idle_pauses = 100;
 
 }  // namespace
 
@@ -55,8 +57,11 @@ void fetcher::note_step() noexcept {
 }
 
 void fetcher::run() noexcept {
-  while (!ending_) {
+  std::uint32_t before = 0;
+  for (unsigned idle = 0; !ending_;) {
     const std::uint32_t noted = noted_.load();
+    idle = noted == before ? idle + 1 : 0;
+    before = noted;
     bool again = false;
     auto rest = pause;
     for (unsigned home = 0; home < devices_.size(); ++home) {
@@ -75,7 +80,7 @@ void fetcher::run() noexcept {
       turns_[home]->unlock();
     }
     std::this_thread::sleep_for(rest);
-    if (!again) noted_.wait(noted);
+    if (!again || idle > most_idle_pauses) noted_.wait(noted);
   }
 }
 

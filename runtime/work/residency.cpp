@@ -376,7 +376,7 @@ bool residency::is_busy(unsigned home) const {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     if (!r.alive || (r.home_set() >> home & 1) == 0) continue;
-    point_set users;
+    coherence::point_set users;
     r.order.before_write({0, r.layout.extent}, users);
     if (!reached(users.points(), devices_)) return true;
   }
@@ -429,8 +429,8 @@ bool residency::fill(const gap& g, std::uint64_t now) {
   }
   add_piece(r, g, now, device::backing_kind::device);
   counters::add(count_.device_memory[g.home], bytes);
-  // The uploads for a large launch overlap the copies to the host that free memory for the launch's other gaps.
   fetcher_.add(g.home, upload_newer(with(), r, g.read, g.write), bytes, g.due);
+  eviction_.note_piece(r, g.range.begin);
   return true;
 }
 

@@ -155,8 +155,9 @@ class residency {
   std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Whether queued work uses data on the device.
   [[nodiscard]] bool is_busy(unsigned home) const;
-  /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if too little device
-  /// memory is free.
+  /// Maps memory for a gap and uploads into it, unless the region has changed since the gap was found. So the uploads
+  /// for a large launch overlap the copies to the host that free memory for its other gaps. Returns false if too little
+  /// device memory is free.
   bool fill(const gap& g, std::uint64_t now);
   /// See fetcher::bring_in.
   bool fetch(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from);

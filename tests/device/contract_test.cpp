@@ -93,6 +93,27 @@ TEST_P(contract, fill_sets_exactly_the_bytes) {
   for (std::size_t i = 0; i < 2000; ++i) ASSERT_EQ(bytes[i], i >= 7 && i < 1007 ? 0xab : 0) << i;
 }
 
+TEST_P(contract, fingerprints_are_those_that_the_host_computes) {
+  const std::size_t bytes = 2 * hpe::granule_size;
+  host_buffer data(m.set(), bytes), results(m.set(), hpe::granule_size);
+  const auto values = data.as<std::uint32_t>();
+  std::iota(values.begin(), values.end(), 7U);
+  const auto places = results.as<hpe::device::fingerprint>();
+  m.device(0).map(m.address(0), hpe::granule_size);  // one fingerprint crosses the border between two mappings
+  m.device(0).map(m.address(0, hpe::granule_size), hpe::granule_size);
+  m.finish(m.stream(0).copy(m.address(0), data.data(), bytes));
+  const std::size_t parts[] = {16, 4096, 4096 + 16, bytes};
+  for (std::size_t n = 0; n < std::size(parts); ++n) {
+    m.finish(m.stream(0).take_fingerprint(&places[n], m.address(0), parts[n]));
+    hpe::device::fingerprint_sum sum(hpe::device::fingerprint_key::own());
+    sum.add(data.data(), parts[n]);
+    EXPECT_EQ(places[n], sum.value()) << parts[n];
+  }
+  m.finish(m.stream(0).fill(m.address(0, bytes - 1), 1, 1));
+  m.finish(m.stream(0).take_fingerprint(&places[0], m.address(0), bytes));
+  EXPECT_NE(places[0], places[std::size(parts) - 1]);
+}
+
 TEST_P(contract, memory_is_counted) {
   auto& device = m.device(0);
   const auto before = device.memory();

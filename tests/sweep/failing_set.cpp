@@ -96,6 +96,10 @@ class failing_stream final : public device::stream {
   timepoint launch(device::kernel_id kernel, const device::shape& shape, std::span<const std::byte> p) override {
     return queue("launch", {index_, 0, 0}, [&] { return real_.launch(kernel, shape, p); });
   }
+  timepoint take_fingerprint(device::fingerprint* result, const void* source, std::size_t bytes) override {
+    return perform_on(owner_, index_, "fingerprint", HPE_ERROR_SYSTEM,
+                      [&] { return real_.take_fingerprint(result, source, bytes); });
+  }
   timepoint enqueue(const std::function<int(void*)>& function) override {
     return perform_on(owner_, index_, "enqueue", HPE_ERROR_SYSTEM, [&] { return real_.enqueue(function); });
   }

@@ -25,6 +25,7 @@ struct movable_object {
 struct movable_use {
   bool everything = false;  ///< the work may use any hpe memory that the device can access; `accesses` is ignored
   std::vector<hpeAccess> accesses;
+  bool unsure = false;     ///< hpe does not know the kernel, which may leave the memory unchanged
   bool zero_copy = false;  ///< data that does not fit into device memory may be in zero-copy memory (work::residency)
   [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
   void add(const movable_object& object, hpeAccessMode mode) {

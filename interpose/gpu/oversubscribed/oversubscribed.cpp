@@ -260,8 +260,8 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 // ---- work --------------------------------------------------------------------------------------------------------
 
 movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const {
-  if (!parameters) return {true, {}};
-  movable_use result;
+  if (!parameters) return {true, {}, true};
+  movable_use result{false, {}, true};
   for (const movable_object& object : objects_.find_all(*parameters)) result.add(object, HPE_INOUT);
   return result;
 }
@@ -398,6 +398,7 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
       hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
                                     {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
                                      .in_reach = use.everything,
+                                     .unsure = use.unsure,
                                      .concurrent = true,
                                      .zero_copy = use.zero_copy});
     };

@@ -151,7 +151,10 @@ std::vector<device_access> launcher::accesses_of(unsigned device, const work_usa
   std::vector<device_access> accesses = usage.in_reach     ? regions_in_reach(device)
                                         : usage.everything ? all_regions()
                                                            : resolve(usage.accesses);
-  for (device_access& each : accesses) each.concurrent = usage.concurrent;
+  for (device_access& each : accesses) {
+    each.concurrent = usage.concurrent;
+    each.unsure = usage.unsure && each.mode == HPE_INOUT;
+  }
   return accesses;
 }
 

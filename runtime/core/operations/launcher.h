@@ -51,6 +51,7 @@ struct work_usage {
   std::span<const hpeAccess> accesses{};
   bool everything = false;             ///< the work may use any allocation
   bool in_reach = false;               ///< the work may use any allocation that the device reaches
+  bool unsure = false;                 ///< work::device_access::unsure
   bool concurrent = false;             ///< the work may run at the same time as other concurrent work
   bool zero_copy = false;              ///< data that does not fit may be in zero-copy memory (work::residency)
   std::span<const timepoint> after{};  ///< further points for which the work waits

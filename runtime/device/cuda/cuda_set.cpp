@@ -11,6 +11,7 @@
 #include "runtime/device/checks.h"
 #include "runtime/device/cuda/cuda_gate.h"
 #include "runtime/device/cuda/cuda_ptx_module.h"
+#include "runtime/device/cuda/fingerprint_kernel.h"
 #include "runtime/device/observer.h"
 
 namespace hpe::device::cuda {
@@ -143,6 +144,16 @@ std::uint32_t cuda_set::load_ptx(std::span<const std::string> texts) {
   const auto wanted = alive();
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) throw devices_.front()->loss();
   return kernels_->load_ptx(texts, wanted);
+}
+
+const cuda_set::fingerprint_code& cuda_set::code_of_fingerprints() {
+  std::call_once(loads_fingerprints_, [&] {
+    const std::string text = fingerprint_ptx;
+    const std::uint32_t module = load_ptx(std::span(&text, 1));
+    fingerprints_ = {find_kernel(module, fingerprint_kernel_name),
+                     kernels_->find_variable(module, fingerprint_sums_name)};
+  });
+  return fingerprints_;
 }
 
 std::unique_ptr<device_ptx_module> cuda_set::load(std::vector<std::string> texts) {

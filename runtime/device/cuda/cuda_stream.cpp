@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_set.h"
+#include "runtime/device/cuda/fingerprint_kernel.h"
 
 namespace hpe::device::cuda {
 
@@ -249,6 +250,42 @@ timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t b
       at = stop;
     }
   });
+}
+
+timepoint cuda_stream::take_fingerprint(fingerprint* result, const void* source, std::size_t bytes) {
+  HPE_INVARIANT(bytes % fingerprint_unit == 0);
+  HPE_REQUIRE(check_range(source, bytes, "source") == side::device, HPE_ERROR_NOT_SUPPORTED,
+              "{} is host memory, of which hpe takes no fingerprint", source);
+  static_cast<void>(check_range(result, sizeof *result, "destination"));
+  device_.require_alive();
+  const cuda_set::fingerprint_code& code = set_.code_of_fingerprints();
+  const kernel_table::kernel_on_device kernel = set_.kernels().at(code.kernel, device_.index());
+  const CUdeviceptr sums = code.sums.at(device_.index());
+  const fingerprint_key& key = fingerprint_key::own();
+  fingerprint_parameters parameters{number_of(source), bytes / fingerprint_unit, key.first, key.second};
+  std::size_t size = sizeof parameters;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
+  struct shape how;
+  how.block[0] = fingerprint_threads;
+  constexpr unsigned blocks_of_a_unit = 4;
+  how.grid[0] = device_.info().compute_units * blocks_of_a_unit;
+  std::vector<cuda_host_memory::pinned_use> uses;
+  try {
+    const observed_command what{observed_command::kind::launch, 0, 0, 0, code.kernel.function};
+    const timepoint point = submit(what, [&](std::size_t& commands) {
+      check(cu_.cuMemsetD8Async(sums, 0, sizeof *result, stream_), "queuing a fill");
+      ++commands;
+      check(launch_kernel(cu_, kernel, how, extra, stream_), "launching a kernel");
+      ++commands;
+      static_cast<void>(queue_part(number_of(result), side::host, sums, side::device, sizeof *result, uses));
+    });
+    set_.host().done(uses, point);
+    return point;
+  } catch (...) {
+    set_.host().done(uses, {});
+    throw;
+  }
 }
 
 timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) {

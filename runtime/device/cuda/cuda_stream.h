@@ -37,6 +37,7 @@ class cuda_stream final : public stream {
 
   timepoint copy(void* destination, const void* source, std::size_t bytes) override;
   timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) override;
+  timepoint take_fingerprint(fingerprint* result, const void* source, std::size_t bytes) override;
   timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) override;
   timepoint enqueue(const std::function<int(void*)>& function) override;
   void wait(timepoint point) override;

@@ -122,6 +122,19 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
   return {number, static_cast<std::uint32_t>(kernels_.size() - 1)};
 }
 
+std::vector<CUdeviceptr> kernel_table::find_variable(std::uint32_t number, const char* name) const {
+  const shared_lock_guard lock(mutex_);
+  const module& from = modules_.at(number);
+  std::vector<CUdeviceptr> result(contexts_.size());
+  for (std::size_t d = 0; d < contexts_.size(); ++d) {
+    if (from.on[d] == nullptr) continue;
+    const entered here(cu_, contexts_[d]);
+    std::size_t size = 0;
+    cu_.check(cu_.cuModuleGetGlobal(&result[d], &size, from.on[d], name), "finding a variable of a module");
+  }
+  return result;
+}
+
 // Allows the kernel the dynamic shared memory that it needs (variable NAME_shared_bytes of the module), and returns the
 // size of this memory in bytes; 0 if the module has no such variable.
 unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const {

@@ -32,6 +32,9 @@ class kernel_table {
   void unload(std::uint32_t module);
   kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
 
+  /// Returns the address of a module's variable on each device; 0 where the module is not loaded.
+  [[nodiscard]] std::vector<CUdeviceptr> find_variable(std::uint32_t module, const char* name) const;
+
   /// The kernel NAME on one device. `shared_bytes`, the size of the kernel's dynamic shared memory, is the value of the
   /// module's 32-bit variable NAME_shared_bytes, or 0 if the module has no such variable.
   struct kernel_on_device {

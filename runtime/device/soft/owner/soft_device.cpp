@@ -192,7 +192,11 @@ error soft_device::take_oldest_failure() {
 std::string soft_device::words_for(const command& what) const {
   return what.what == command::kind::launch
              ? fmt::format("kernel \"{}\"", demangled(set_.name_of_function(what.function)))
-             : fmt::format("a {} of {} bytes", what.what == command::kind::copy ? "copy" : "fill", what.bytes);
+             : fmt::format("a {} of {} bytes",
+                           what.what == command::kind::copy   ? "copy"
+                           : what.what == command::kind::fill ? "fill"
+                                                              : "fingerprint",
+                           what.bytes);
 }
 
 std::optional<command> soft_device::current_of(std::uint32_t timeline) const {

@@ -53,6 +53,7 @@ void soft_stream::tell(command_observer& to, const command& what, timepoint poin
     case command::kind::copy: return to.queued({kind::copy, what.destination, what.source, what.bytes}, point, asked);
     case command::kind::fill: return to.queued({kind::fill, what.destination, 0, what.bytes}, point, asked);
     case command::kind::launch: return to.queued({kind::launch, 0, 0, 0, what.function}, point, asked);
+    case command::kind::fingerprint: return to.queued({kind::enqueue, 0, what.source, what.bytes}, point, asked);
     case command::kind::wait: return to.waits(number_, {what.timeline, what.point});
   }
 }
@@ -171,6 +172,21 @@ timepoint soft_stream::fill(void* destination, std::uint8_t value, std::size_t b
   what.destination = reinterpret_cast<std::uintptr_t>(destination);
   what.value = value;
   what.bytes = bytes;
+  return submit(what);
+}
+
+timepoint soft_stream::take_fingerprint(fingerprint* result, const void* source, std::size_t bytes) {
+  HPE_INVARIANT(bytes % fingerprint_unit == 0);
+  device_.require_alive();
+  HPE_REQUIRE(check(source, bytes, "source") == side::device, HPE_ERROR_NOT_SUPPORTED,
+              "{} is host memory, of which hpe takes no fingerprint", source);
+  static_cast<void>(check(result, sizeof *result, "destination"));
+  command what;
+  what.what = command::kind::fingerprint;
+  what.destination = reinterpret_cast<std::uintptr_t>(result);
+  what.source = reinterpret_cast<std::uintptr_t>(source);
+  what.bytes = bytes;
+  what.key = fingerprint_key::own();
   return submit(what);
 }
 

@@ -29,7 +29,7 @@ inline constexpr std::uint64_t ring_slots = 256;
 
 /// A command of a stream. The comment beside each member names the kinds of commands that use the member.
 struct command {
-  enum class kind : std::uint32_t { copy, fill, launch, wait };
+  enum class kind : std::uint32_t { copy, fill, launch, wait, fingerprint };
 
   kind what = kind::copy;
   std::uint32_t function = 0;          // launch
@@ -44,9 +44,10 @@ struct command {
   std::uint32_t timeline = 0;          // wait
   std::uint32_t value = 0;             // fill
   std::uint64_t point = 0;             // wait
-  std::uint64_t destination = 0;       // copy, fill
-  std::uint64_t source = 0;            // copy
-  std::uint64_t bytes = 0;             // copy, fill
+  std::uint64_t destination = 0;       // copy, fill, fingerprint
+  std::uint64_t source = 0;            // copy, fingerprint
+  std::uint64_t bytes = 0;             // copy, fill, fingerprint
+  fingerprint_key key{};               // fingerprint
 };
 
 struct alignas(64) parameter_slot {

@@ -116,4 +116,18 @@ void copy_engine::fill(std::uintptr_t destination, std::uint8_t value, std::size
   }
 }
 
+void copy_engine::take_fingerprint(std::uintptr_t result, std::uintptr_t source, std::size_t bytes,
+                                   const fingerprint_key& key) const {
+  fingerprint_sum sum(key);
+  while (bytes > 0) {
+    const auto from = find(source);
+    const std::size_t part = std::min<std::size_t>(bytes, from.end - source);
+    guarded([&] { sum.add(local(source, from), part); });
+    source += part;
+    bytes -= part;
+  }
+  const auto to = find(result);
+  guarded([&] { std::memcpy(local(result, to), &sum.value(), sizeof sum.value()); });
+}
+
 }  // namespace hpe::device::soft

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The copy engine of a device process: runs the commands that copy and fill memory.
+/// The copy engine of a device process: runs the commands that copy, fill and compare memory.
 
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/softd/memory.h"
@@ -19,6 +19,8 @@ class copy_engine {
   /// hpe::error if an address is not mapped or the copy crashes.
   void copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const;
   void fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const;
+  void take_fingerprint(std::uintptr_t result, std::uintptr_t source, std::size_t bytes,
+                        const fingerprint_key& key) const;
 
  private:
   [[nodiscard]] address_table::backed_range find(std::uintptr_t address) const;

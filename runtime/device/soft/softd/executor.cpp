@@ -87,6 +87,8 @@ class executor {
       case command::kind::copy: return engines_.copier.copy(what.destination, what.source, what.bytes, ring_.level);
       case command::kind::fill:
         return engines_.copier.fill(what.destination, static_cast<std::uint8_t>(what.value), what.bytes);
+      case command::kind::fingerprint:
+        return engines_.copier.take_fingerprint(what.destination, what.source, what.bytes, what.key);
       case command::kind::launch: return launch(what, value);
       case command::kind::wait: return wait(what);
     }
