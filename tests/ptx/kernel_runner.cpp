@@ -91,8 +91,8 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
     next = found.end;
     return found.begin == found.end ? std::nullopt : std::optional(found);
   };
-  auto stopped = s.together ? run_together([&] { return make_engine(c); }, c)
-                            : run_blocks(*make_engine(c), c, {0, 0}, more);
+  auto stopped =
+      s.together ? run_together([&] { return make_engine(c); }, c) : run_blocks(*make_engine(c), c, {0, 0}, more);
   if (compiled_ == nullptr && !allows_races_)
     for (const std::string& race : c.races->take()) throw std::runtime_error(race);
   return stopped;

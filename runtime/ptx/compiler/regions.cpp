@@ -27,9 +27,8 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
   find_repeated();
   assign_slots();
   // A call may read ctaid.x from block_context, where the code around the call changes it.
-  table_.runs_strips = points_.size() == 1 && std::none_of(kernel.code.begin(), kernel.code.end(), [](const auto& i) {
-                         return i.kind == kind::call;
-                       });
+  table_.runs_strips = points_.size() == 1 && std::none_of(kernel.code.begin(), kernel.code.end(),
+                                                           [](const auto& i) { return i.kind == kind::call; });
 }
 
 void region_emitter::emit() {

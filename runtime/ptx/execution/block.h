@@ -131,7 +131,7 @@ struct block_context {
   // The number of adjacent blocks, in x, whose threads the next call of compiled code runs (run_strip). The code counts
   // ctaid.x up.
   std::uint32_t strip = 1;
-  std::uint32_t current = 0;    // for messages: the running thread, or the first of the threads that run together
+  std::uint32_t current = 0;  // for messages: the running thread, or the first of the threads that run together
 
   const launch_configuration* configuration = nullptr;
   const cluster_members* cluster = nullptr;

@@ -64,7 +64,8 @@ void land(int, siginfo_t* info, void*) {
 }
 
 TEST_P(Strips, NameTheBlockOfAWrongAddress) {
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_sigaction = land;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &action, &before);
