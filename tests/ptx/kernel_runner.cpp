@@ -84,8 +84,15 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
     if (const auto* const kernel = parts_->module.find(f.name); kernel != nullptr && kernel->obstacles.empty())
       return launch_in_parts(*kernel, c);
   if (compiled_ == nullptr) c.races = &report_for(f);
-  auto stopped = s.together ? run_together([&] { return make_engine(c); }, c)
-                            : run_blocks(*make_engine(c), c, {0, s.grid.count()});
+  const std::uint64_t blocks = s.grid.count(), range = s.range == 0 ? blocks : s.range;
+  std::uint64_t next = 0;
+  const auto more = [&] {
+    const block_range found{next, std::min(blocks, next + range)};
+    next = found.end;
+    return found.begin == found.end ? std::nullopt : std::optional(found);
+  };
+  auto stopped =
+      s.together ? run_together([&] { return make_engine(c); }, c) : run_blocks(*make_engine(c), c, {0, 0}, more);
   if (compiled_ == nullptr && !allows_races_)
     for (const std::string& race : c.races->take()) throw std::runtime_error(race);
   return stopped;

@@ -43,6 +43,7 @@ class kernel_runner {
     std::uint32_t dynamic_shared = 0;
     bool together = false;
     std::optional<dimensions> cluster = std::nullopt;
+    std::uint64_t range = 0;  // run_blocks gets ranges of so many blocks; if 0, one range of all blocks
   };
 
   /// Launches a kernel. The arguments are those that the kernel declares, in order.

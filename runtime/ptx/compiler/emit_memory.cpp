@@ -303,7 +303,7 @@ void emitter::emit_special(const instruction& i) {
     case ntid_x: value = of_block(offsetof(block_context, ntid.x)); break;
     case ntid_y: value = of_block(offsetof(block_context, ntid.y)); break;
     case ntid_z: value = of_block(offsetof(block_context, ntid.z)); break;
-    case ctaid_x: value = of_block(offsetof(block_context, ctaid.x)); break;
+    case ctaid_x: value = block_x != nullptr ? spread(block_x) : of_block(offsetof(block_context, ctaid.x)); break;
     case ctaid_y: value = of_block(offsetof(block_context, ctaid.y)); break;
     case ctaid_z: value = of_block(offsetof(block_context, ctaid.z)); break;
     case nctaid_x: value = of_block(offsetof(block_context, nctaid.x)); break;

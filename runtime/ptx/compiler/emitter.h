@@ -90,6 +90,7 @@ class emitter {
   // Set by the code that emits the function around the instructions:
   llvm::Value* context = nullptr;    // block_context*
   llvm::Value* thread = nullptr;     // i32
+  llvm::Value* block_x = nullptr;    // i32: ctaid.x, if the function runs several blocks; otherwise null
   llvm::Value* local = nullptr;      // i64: address of the function's local memory, a multiple of 16
   llvm::Value* local_end = nullptr;  // i64: end of the thread's local memory
   llvm::Value* formals = nullptr;    // ptr

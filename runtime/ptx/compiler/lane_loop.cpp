@@ -78,6 +78,7 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   std::map<std::uint32_t, Value*> known;
   for (const std::uint32_t r : block_values_at(point))
     known[r] = e.splat(e.own(e.at.CreateLoad(e.at.getInt64Ty(), frame_place(e, r))));
+  begin_strip(e);
   e.at.CreateBr(body);
 
   e.at.SetInsertPoint(body);
@@ -86,9 +87,8 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   thread->addIncoming(f->getArg(1), prepare);
   before->addIncoming(e.at.getInt32(helpers::no_outcome), prepare);
   e.thread = thread;
-  // The store is volatile, because the page-fault handler reads `current`.
-  e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
-                         true));
+  begin_block_of_strip(e, prepare);
+  store_position(e);
   e.at.CreateBr(start);
   loop_ = {thread, f->getArg(2), before, done, outcome};
   idle_.reset();
@@ -121,8 +121,11 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   Value* const next = e.at.CreateAdd(thread, e.at.getInt32(e.lane_count()));
   Value* const left = e.at.CreateSub(f->getArg(2), next);
   llvm::BasicBlock* const ended = llvm::BasicBlock::Create(c, "", f);
-  e.at.CreateCondBr(e.at.CreateICmpUGE(left, e.at.getInt32(e.lane_count())), body, ended);
-  thread->addIncoming(next, left_region);
+  // A row of a strip consists of groups, because otherwise all its threads run one by one (can_group).
+  const auto [goes_on, following] =
+      end_block_of_strip(e, next, e.at.CreateICmpUGE(left, e.at.getInt32(e.lane_count())));
+  e.at.CreateCondBr(goes_on, body, ended);
+  thread->addIncoming(following, left_region);
   before->addIncoming(result, left_region);
   e.at.SetInsertPoint(ended);
   e.at.CreateCondBr(e.at.CreateICmpEQ(left, e.at.getInt32(0)), done, others);

@@ -1,5 +1,6 @@
 #include "runtime/ptx/compiler/regions.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "runtime/ptx/compiler/helpers.h"
@@ -25,6 +26,9 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
   find_points();
   find_repeated();
   assign_slots();
+  // A call may read ctaid.x from block_context, where the code around the call changes it.
+  table_.runs_strips = points_.size() == 1 && std::none_of(kernel.code.begin(), kernel.code.end(),
+                                                           [](const auto& i) { return i.kind == kind::call; });
 }
 
 void region_emitter::emit() {
@@ -317,6 +321,47 @@ Value* region_emitter::emit_parameters(emitter& e) const {
   return parameters;
 }
 
+// A region whose kernel allows it runs a strip of blocks (execution_engine::run_strip): the loop over the threads of a
+// row is inside a loop over blocks. begin_strip() emits the indices of the first and the last block.
+void region_emitter::begin_strip(emitter& e) {
+  strip_ = {};
+  if (!table_.runs_strips) return;
+  strip_.first = e.member(offsetof(block_context, ctaid.x), e.at.getInt32Ty(), false);
+  Value* const count = e.member(offsetof(block_context, strip), e.at.getInt32Ty(), false);
+  strip_.last = e.at.CreateAdd(strip_.first, e.at.CreateSub(count, e.at.getInt32(1)));
+}
+
+// Emits the index of the running block, at the beginning of the loop over threads. `before`: the block that leads into
+// the loop.
+void region_emitter::begin_block_of_strip(emitter& e, llvm::BasicBlock* before) {
+  if (!table_.runs_strips) return;
+  strip_.now = e.at.CreatePHI(e.at.getInt32Ty(), 2);
+  strip_.now->addIncoming(strip_.first, before);
+  e.block_x = strip_.now;
+}
+
+// Emits the end of the loop over threads. `next`: the thread that follows in the row; `goes_on`: whether the loop runs
+// it. Otherwise the loop goes on with the first thread of the next block, if there is one. Both are one loop, because
+// LLVM drops the note that a load is invariant when it moves the load out of an inner loop. Returns whether the loop
+// goes on, and the thread.
+std::pair<Value*, Value*> region_emitter::end_block_of_strip(emitter& e, Value* next, Value* goes_on) {
+  if (!table_.runs_strips) return {goes_on, next};
+  Value* const has_next_block = e.at.CreateICmpNE(strip_.now, strip_.last);
+  Value* const x = e.at.CreateSelect(goes_on, strip_.now, e.at.CreateAdd(strip_.now, e.at.getInt32(1)));
+  strip_.now->addIncoming(x, e.at.GetInsertBlock());
+  return {e.at.CreateOr(goes_on, has_next_block), e.at.CreateSelect(goes_on, next, e.function()->getArg(1))};
+}
+
+// Emits stores of the running thread and block to `block_context`. The stores are volatile, because the page-fault
+// handler reads the values.
+void region_emitter::store_position(emitter& e) {
+  const auto store = [&](Value* value, std::size_t offset) {
+    e.own(e.at.CreateStore(value, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offset), true));
+  };
+  store(e.thread, offsetof(block_context, current));
+  if (e.block_x != nullptr) store(e.block_x, offsetof(block_context, ctaid.x));
+}
+
 // Emits the loop of a region over single threads.
 void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
@@ -333,15 +378,14 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
 
   e.at.SetInsertPoint(entry);
   e.formals = emit_parameters(e);
+  begin_strip(e);
   e.at.CreateBr(body);
   e.at.SetInsertPoint(body);
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
-  // The store is volatile, because the page-fault handler reads `current`.
-  llvm::StoreInst* const current = e.at.CreateStore(
-      thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
-  e.own(current);
+  begin_block_of_strip(e, entry);
+  store_position(e);
   llvm::BasicBlock* const prepared = body;
   Value* const local =
       e.at.CreatePtrToInt(e.member(offsetof(block_context, local), e.at.getPtrTy()), e.at.getInt64Ty());
@@ -406,8 +450,9 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
     before->addIncoming(result, latch_);
   }
   Value* const next = e.at.CreateAdd(thread, e.at.getInt32(1));
-  thread->addIncoming(next, latch_);
-  e.at.CreateCondBr(e.at.CreateICmpULT(next, f->getArg(2)), body, done);
+  const auto [goes_on, following] = end_block_of_strip(e, next, e.at.CreateICmpULT(next, f->getArg(2)));
+  thread->addIncoming(following, latch_);
+  e.at.CreateCondBr(goes_on, body, done);
   e.at.SetInsertPoint(done);
   e.at.CreateRet(result);
 }

@@ -23,6 +23,7 @@ struct meeting_table {
       points;  // the meetings, with frame slots in place of registers, and without guards; [0] is empty
   std::vector<bool> is_passable;  // by point: whether the meeting, with its guard, is_passable (lanes.h)
   std::uint32_t slots = 0;
+  bool runs_strips = false;  // execution_engine::runs_strips
 };
 
 class region_emitter {
@@ -51,6 +52,10 @@ class region_emitter {
   /// thread ends there.
   [[nodiscard]] std::uint32_t point_after(std::uint32_t block) const;
   void find_written(const lane_region& region, bool everything);
+  void begin_strip(emitter& e);
+  void begin_block_of_strip(emitter& e, llvm::BasicBlock* before);
+  std::pair<llvm::Value*, llvm::Value*> end_block_of_strip(emitter& e, llvm::Value* next, llvm::Value* goes_on);
+  static void store_position(emitter& e);
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
   // Threads in lanes (lane_loop.cpp).
@@ -97,6 +102,10 @@ class region_emitter {
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point at which the thread continues
+  struct {
+    llvm::Value *first, *last;
+    llvm::PHINode* now;
+  } strip_{};  // ctaid.x of the first block of the strip, of the last block, and of the running block
   // State of the region's loop in lanes:
   std::vector<llvm::BasicBlock*> lane_blocks_;
   std::vector<llvm::AllocaInst*> waiting_;     // by block: the mask of the lanes that wait for this block

@@ -128,7 +128,10 @@ struct block_context {
   std::uint32_t static_shared_size = 0;
   std::int32_t budget = 0;      // the number of iterations of waiting loops before the next pause
   std::uint32_t may_group = 1;  // if 0, compiled code runs threads one by one, so that `current` is exact
-  std::uint32_t current = 0;    // for messages: the running thread, or the first of the threads that run together
+  // The number of adjacent blocks, in x, whose threads the next call of compiled code runs (run_strip). The code counts
+  // ctaid.x up.
+  std::uint32_t strip = 1;
+  std::uint32_t current = 0;  // for messages: the running thread, or the first of the threads that run together
 
   const launch_configuration* configuration = nullptr;
   const cluster_members* cluster = nullptr;
@@ -212,6 +215,12 @@ class execution_engine {
   /// arrive. Returns at barrier number `most` at the latest. Not for blocks with a race finder, because the race finder
   /// must see these barriers.
   virtual std::uint32_t run_block(block_context& block, std::uint32_t point, std::uint32_t most);
+  /// Whether run_strip() can run blocks of the kernel.
+  [[nodiscard]] virtual bool runs_strips() const { return false; }
+  /// Runs `count` blocks from the kernel's entry to their ends: the block with the index block.ctaid and the blocks
+  /// that follow in x. Runs the first row of threads of each block, then the second row of each block, and so on,
+  /// because adjacent blocks often use adjacent memory. All blocks use the state of `block`. Throws trap_exception.
+  virtual void run_strip(block_context& /*block*/, std::uint32_t /*count*/) {}
   /// Returns the lanes, among `lanes`, that wait at the earliest position in the program. Positions inside a call are
   /// earlier than the code after the call. All `lanes` must wait at meeting points. `first` is the thread of lane 0;
   /// bit n of `lanes` is lane n.

@@ -22,8 +22,14 @@ using steady = std::chrono::steady_clock;
 // as a grid of clusters of one block.
 class gang {
  public:
-  gang(const launch_configuration& c, std::function<std::shared_ptr<execution_engine>()> engines, block_room room = {})
-      : configuration_(c), engines_(std::move(engines)), room_(std::move(room)), size_(cluster_size(c)) {
+  /// `in_strips`: whether adjacent blocks may run as strips (execution_engine::run_strip).
+  gang(const launch_configuration& c, std::function<std::shared_ptr<execution_engine>()> engines, block_room room = {},
+       bool in_strips = false)
+      : configuration_(c),
+        engines_(std::move(engines)),
+        room_(std::move(room)),
+        size_(cluster_size(c)),
+        in_strips_(in_strips && is_single()) {
     const dimensions& g = c.grid;
     if (g.x % size_.x != 0 || g.y % size_.y != 0 || g.z % size_.z != 0 || size_.count() > most_blocks_of_cluster) {
       trap wrong;
@@ -74,10 +80,12 @@ class gang {
   /// Runs the resident clusters and the clusters whose numbers `next` returns, until all have ended and `next` returns
   /// `none`. The next cluster becomes resident when all others have ended. If the resident clusters do not end, they
   /// may be waiting for blocks that are not resident. Then the number of resident clusters doubles, up to the limit.
+  /// follow(most) removes up to `most` clusters from those that `next` returns, if their numbers follow the last
+  /// returned number, and returns how many.
   ///
   /// This function is a template, because small blocks take only tens of nanoseconds.
-  template <class Next>
-  void run(const Next& next) {
+  template <class Next, class Follow>
+  void run(const Next& next, const Follow& follow) {
     steady::time_point patient_until{};
     for (;;) {
       while (taken_ == 0) {
@@ -85,7 +93,17 @@ class gang {
         if (cluster == none) return;
         admit(cluster);
         patient_until = {};
-        if (is_single()) take_turn(*seats_.front());  // most blocks end in their first turn
+        if (in_strips_) {
+          seat& here = *seats_.front();
+          const std::uint32_t more = follow(std::min(strip_blocks(), clusters_.x - place_.x) - 1);
+          here.residents[0].block->run_strip(1 + more);
+          place_.x += more;
+          following_ += more;
+          here.is_taken = false;
+          --taken_;
+        } else if (is_single()) {
+          take_turn(*seats_.front());  // most blocks end in their first turn
+        }
       }
       bool is_progress = false;
       for (const auto& each : seats_)
@@ -127,6 +145,10 @@ class gang {
   static constexpr auto patience = std::chrono::milliseconds(2);
 
   [[nodiscard]] bool is_single() const { return blocks_of_cluster_ == 1; }
+
+  // Returns the largest number of blocks of a strip. With at most 1024 threads in a row of a strip, the arrays' rows
+  // above and below usually stay in the first cache.
+  [[nodiscard]] std::uint32_t strip_blocks() const { return std::max(1U, 1024 / configuration_.block.x); }
 
   [[nodiscard]] static dimensions cluster_size(const launch_configuration& c) {
     if (c.cluster) return *c.cluster;
@@ -208,6 +230,7 @@ class gang {
   const block_room room_;
   const dimensions size_;
   const std::uint64_t blocks_of_cluster_ = size_.count();
+  const bool in_strips_;
   dimensions clusters_;             // the size of the grid in clusters
   dimensions place_;                // the position of the last cluster that became resident
   std::uint64_t following_ = none;  // the number of the last cluster that became resident, plus 1
@@ -222,9 +245,13 @@ std::optional<trap> run_blocks(execution_engine& runs, const launch_configuratio
   // The caller owns this engine, so the pointer does not delete it.
   std::shared_ptr<execution_engine> first(&runs, [](execution_engine*) {});
   try {
+    // The blocks of a strip use the same shared memory.
+    const bool in_strips = configuration.kernel->shared_size == 0 && configuration.dynamic_shared == 0 &&
+                           configuration.races == nullptr && runs.runs_strips();
     gang residents(
-        configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); }, room);
-    residents.run([&] {
+        configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); }, room,
+        in_strips);
+    const auto next = [&] {
       for (;;) {
         while (blocks.begin < blocks.end) {
           const std::uint64_t cluster = residents.cluster_that_begins(blocks.begin++);
@@ -234,7 +261,13 @@ std::optional<trap> run_blocks(execution_engine& runs, const launch_configuratio
         if (!others) return gang::none;
         blocks = *others;
       }
-    });
+    };
+    const auto follow = [&](std::uint32_t most) {
+      const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, blocks.end - blocks.begin));
+      blocks.begin += count;
+      return count;
+    };
+    residents.run(next, follow);
   } catch (const trap_exception& stopped) {
     return stopped.trap;
   }
@@ -251,7 +284,7 @@ std::optional<trap> run_together(const std::function<std::shared_ptr<execution_e
   try {
     gang residents(configuration, engines);
     for (std::uint64_t n = 0; n < residents.cluster_count(); ++n) residents.admit(n);
-    residents.run([] { return gang::none; });
+    residents.run([] { return gang::none; }, [](std::uint32_t) { return 0U; });
   } catch (const trap_exception& stopped) {
     return stopped.trap;
   }

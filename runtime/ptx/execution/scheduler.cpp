@@ -114,12 +114,26 @@ void scheduler::begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster
   engine_.begin(block_);
 }
 
+namespace {
+
+// Names the block that the calling thread runs, for running().
+struct registration {
+  explicit registration(block_context* b) : before(in_this_thread) { in_this_thread = b; }
+  registration(const registration&) = delete;
+  registration& operator=(const registration&) = delete;
+  ~registration() { in_this_thread = before; }
+  block_context* before;
+};
+
+}  // namespace
+
+void scheduler::run_strip(std::uint32_t count) {
+  const registration registered(&block_);
+  engine_.run_strip(block_, count);
+}
+
 scheduler::state scheduler::advance() {
-  struct registration {
-    explicit registration(block_context* b) : before(in_this_thread) { in_this_thread = b; }
-    ~registration() { in_this_thread = before; }
-    block_context* before;
-  } const registered(&block_);
+  const registration registered(&block_);
   block_.budget = turns_before_pause;
   if (together_ != block_context::mixed)
     if (const auto now = run_together()) return *now;

@@ -26,6 +26,8 @@ class scheduler {
   /// threads have met so often that they may be waiting for another block. If the block has not ended, the caller
   /// should run other blocks next. Throws trap_exception, also in case of a deadlock.
   state advance();
+  /// Runs the block that has begun, and the next `count` - 1 blocks in x (execution_engine::run_strip).
+  void run_strip(std::uint32_t count);
   /// Returns whether each thread that has not ended has arrived at the cluster's barrier at least `times` times.
   [[nodiscard]] bool has_arrived(std::uint64_t times) const;
   /// Stops the kernel with a trap, because its threads are in a deadlock.

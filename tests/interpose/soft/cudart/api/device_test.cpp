@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "check.h"
 
@@ -53,6 +54,78 @@ TEST(Devices, DescribeThemselvesTheSameInBothWays) {
   EXPECT_EQ(attribute(cudaDevAttrMaxGridDimY), 65535);
   EXPECT_EQ(attribute(cudaDevAttrCooperativeLaunch), 1);
   EXPECT_EQ(attribute(cudaDevAttrClusterLaunch), 1);
+}
+
+// Programs choose their code by these values.
+TEST(Devices, ReportTheFeaturesThatTheyHave) {
+  cudaDeviceProp p{};
+  ASSERT_CUDA(cudaGetDeviceProperties(&p, 0));
+  const std::pair<cudaDeviceAttr, int> expected[] = {
+      {cudaDevAttrCanMapHostMemory, 1},
+      {cudaDevAttrUnifiedAddressing, 1},
+      {cudaDevAttrManagedMemory, 1},
+      {cudaDevAttrConcurrentManagedAccess, 1},
+      {cudaDevAttrMemoryPoolsSupported, 1},
+      {cudaDevAttrMemoryPoolSupportedHandleTypes, cudaMemHandleTypePosixFileDescriptor},
+      {cudaDevAttrHostRegisterSupported, 1},
+      {cudaDevAttrIpcEventSupport, 1},
+      {cudaDevAttrConcurrentKernels, 1},
+      {cudaDevAttrStreamPrioritiesSupported, 1},
+      {cudaDevAttrGlobalL1CacheSupported, 1},
+      {cudaDevAttrLocalL1CacheSupported, 1},
+      {cudaDevAttrAsyncEngineCount, 2},
+      {cudaDevAttrGpuOverlap, 1},
+      {cudaDevAttrIntegrated, 0},
+      {cudaDevAttrEccEnabled, 0},
+      {cudaDevAttrTccDriver, 0},
+      {cudaDevAttrComputeMode, cudaComputeModeDefault},
+      {cudaDevAttrMaxThreadsPerBlock, 1024},
+      {cudaDevAttrMaxBlockDimX, 1024},
+      {cudaDevAttrMaxBlockDimY, 1024},
+      {cudaDevAttrMaxBlockDimZ, 64},
+      {cudaDevAttrMaxGridDimX, INT_MAX},
+      {cudaDevAttrMaxGridDimZ, 65535},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, 32},
+      {cudaDevAttrMaxRegistersPerBlock, 65536},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, 65536},
+      {cudaDevAttrMaxSharedMemoryPerBlock, 48 << 10},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, 227 << 10},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, 228 << 10},
+      {cudaDevAttrReservedSharedMemoryPerBlock, 1 << 10},
+      {cudaDevAttrTotalConstantMemory, 64 << 10},
+      {cudaDevAttrMaxPitch, INT_MAX},
+      {cudaDevAttrTextureAlignment, 512},
+      {cudaDevAttrTexturePitchAlignment, 32},
+      {cudaDevAttrSurfaceAlignment, 512},
+      {cudaDevAttrMaxTexture1DWidth, 32768},
+      {cudaDevAttrMaxTexture2DWidth, 65536},
+      {cudaDevAttrMaxTexture2DHeight, 65536},
+      {cudaDevAttrMaxTexture3DWidth, 16384},
+      {cudaDevAttrMaxTexture3DHeight, 16384},
+      {cudaDevAttrMaxTexture3DDepth, 16384},
+      {cudaDevAttrMaxTexture2DLinearWidth, 131072},
+      {cudaDevAttrMaxTexture2DLinearHeight, 65000},
+      {cudaDevAttrMaxTexture2DLinearPitch, 2097120},
+      {cudaDevAttrMaxSurface1DWidth, 32768},
+      {cudaDevAttrMaxSurface2DHeight, 65536},
+      {cudaDevAttrMaxSurface3DDepth, 16384},
+  };
+  for (const auto& [which, value] : expected) {
+    int told = -1;
+    ASSERT_CUDA(cudaDeviceGetAttribute(&told, which, 0));
+    EXPECT_EQ(told, value) << "attribute " << which;
+  }
+  int cache = 0;
+  ASSERT_CUDA(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, 0));
+  EXPECT_GE(cache, 1 << 20);
+  EXPECT_EQ(p.canMapHostMemory, 1);
+  for (int device = 0; device < 2; ++device) {
+    cudaDeviceProp own{};
+    ASSERT_CUDA(cudaGetDeviceProperties(&own, device));
+    EXPECT_EQ(own.pciBusID, device);
+    EXPECT_EQ(std::string(own.uuid.bytes, sizeof own.uuid.bytes), "hpe soft       " + std::to_string(device));
+  }
 }
 
 TEST(Devices, RefuseUnknownDevicesAndAttributes) {
