@@ -93,6 +93,8 @@ class HPE_API adopted_pointers {
   /// The number of bytes from an address to the end of its allocation; 0 if the address is not device memory, or if
   /// there is too little host memory for the query. Calls the driver.
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
+  /// Whether CPU code has touched the allocation that contains an address.
+  [[nodiscard]] virtual bool touched(std::uintptr_t address) noexcept = 0;
   /// Waits for the device work that the program has queued, and then copies bytes of one allocation to host memory. A
   /// box has the same offset and strides in host memory as in the allocation.
   void read(void* to, std::uintptr_t from, std::size_t bytes) {

@@ -23,6 +23,7 @@ class host_calls final : public interpose::adopted_pointers {
              adopted_memory& adopted, queued_uses& uses, bool by_parameters);
 
   [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
+  [[nodiscard]] bool touched(std::uintptr_t address) noexcept override;
   using adopted_pointers::read;
   using adopted_pointers::write;
   void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) override;

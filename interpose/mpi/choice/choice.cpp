@@ -101,7 +101,7 @@ options chosen() { return options::valid_in_environment(); }
 // Opens the wrapper library for the MPI library of this process. Returns nullptr if HPE_MPI=off, or if hpe has no
 // wrappers for the MPI library.
 void* open_wrappers() {
-  if (!chosen().mpi) return nullptr;
+  if (chosen().mpi == mpi_use::off) return nullptr;
   const void* const library = behind("PMPI_Init");
   const char* const kind = kind_of_library();
   constexpr const char* consequence = "hpe passes its calls through unchanged, and MPI itself touches device memory";

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 
+#include "interpose/mpi/left_memory.h"
 #include "interpose/mpi/messages/board/announcement_board.h"
 #include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/channel.h"
@@ -79,7 +80,8 @@ void job::begin() {
     try {
       set_log_level(option.log);
       option = options::from_environment();
-      can = progress::of_process().attach() && draw(made->id);
+      // An envelope must not arrive in memory that hpe leaves to the MPI library.
+      can = !left_memory::exists() && progress::of_process().attach() && draw(made->id);
     } catch (const error& e) {
       log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());
     }

@@ -1,21 +1,27 @@
 // Wrappers of MPI functions that start and end MPI, and of functions that set an error handler.
 
+#include "interpose/mpi/left_memory.h"
 #include "interpose/mpi/messages/job.h"
 
 using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
 
-extern "C" {
+namespace {
 
-int MPI_Init(int* argc, char*** argv) {
-  const int result = HPE_REAL(Init)(argc, argv);
-  if (result == MPI_SUCCESS) job::begin();
+int begun(int result) {
+  if (result != MPI_SUCCESS) return result;
+  left_memory::decide();
+  job::begin();
   return result;
 }
 
+}  // namespace
+
+extern "C" {
+
+int MPI_Init(int* argc, char*** argv) { return begun(HPE_REAL(Init)(argc, argv)); }
+
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  const int result = HPE_REAL(Init_thread)(argc, argv, required, provided);
-  if (result == MPI_SUCCESS) job::begin();
-  return result;
+  return begun(HPE_REAL(Init_thread)(argc, argv, required, provided));
 }
 
 int MPI_Finalize() {
