@@ -21,6 +21,8 @@ namespace hpe::interpose::mpi {
 /// predefined class.
 [[nodiscard]] bool shows_added_strings() noexcept;
 
+/// Whether call_in_progress() can succeed. May be called before MPI_Init.
+[[nodiscard]] bool calls_while_it_waits() noexcept;
 /// Makes the MPI library call `each` whenever an MPI function waits or tests. Returns the MPI library's own function
 /// that makes progress once; nullptr if the MPI library does not support this. Call this only once.
 using progress_function = void (*)();

@@ -36,8 +36,8 @@ bool stands_for_many(MPI_Request request) noexcept { return static_cast<unsigned
 bool status_is_silent() noexcept { return false; }
 bool shows_added_strings() noexcept { return false; }
 
-// Only newer versions of MPICH can call another library's function while an MPI call waits (MPIX_Async_start). hpe does
-// not use MPIX_Async_start.
+// hpe does not use MPIX_Async_start of newer versions of MPICH: functions that it calls must not test requests.
+bool calls_while_it_waits() noexcept { return false; }
 progress_function call_in_progress(int (*)()) { return nullptr; }
 
 namespace {

@@ -53,6 +53,8 @@ bool stands_for_many(MPI_Request request) noexcept {
 bool status_is_silent() noexcept { return true; }
 bool shows_added_strings() noexcept { return true; }
 
+bool calls_while_it_waits() noexcept { return function_of_opal("opal_progress_register") != nullptr; }
+
 progress_function call_in_progress(int (*each)()) {
   const auto add = reinterpret_cast<int (*)(int (*)())>(function_of_opal("opal_progress_register"));
   const auto make_progress = reinterpret_cast<progress_function>(function_of_opal("opal_progress"));

@@ -69,7 +69,7 @@ int job::world_rank(MPI_Comm comm, int member) {
   return result;
 }
 
-void job::begin() {
+void job::begin(int level) {
   try {
     auto made = std::make_unique<job>();
     options option = options::valid_in_environment();
@@ -112,9 +112,7 @@ void job::begin() {
     made->direct = common.direct;
     made->chunk = common.chunk;
     int size = 0;
-    int threads = MPI_THREAD_SINGLE;
-    HPE_REAL(Query_thread)(&threads);
-    made->several_threads = threads == MPI_THREAD_MULTIPLE;
+    made->several_threads = level == MPI_THREAD_MULTIPLE;
     HPE_REAL(Comm_rank)(world, &made->rank);
     HPE_REAL(Comm_size)(world, &size);
     HPE_REAL(Comm_dup)(world, &made->channel);
