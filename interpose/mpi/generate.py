@@ -3,10 +3,12 @@
 
     generate.py wrap functions.txt wrappers.cpp mpi.h... [--newer mpi.h...]
     generate.py list functions.def mpi.h libhpe-*.so...
+    generate.py declare mpi_functions.h mpi.h...
 
 The headers after --newer declare functions of MPI 4 that the MPI library's own headers may lack, but that a newer release of
 the MPI library has. MPI_X_c, with large counts, has the row of MPI_X. In the list, the macro HPE_MPI_FUNCTION marks functions
-that mpi.h declares, which all MPI libraries have; the macro HPE_MPI_NEWER_FUNCTION marks newer functions.
+that mpi.h declares, which all MPI libraries have; the macro HPE_MPI_NEWER_FUNCTION marks newer functions. `declare` writes the
+prototypes of MPI's functions without the names of the library's own types and attributes.
 """
 
 import re
@@ -48,6 +50,22 @@ def read_prototypes(*headers):
             else:
                 found[name] = [Parameter(name, p) for p in parameters.split(",") if "..." not in p]
     return found
+
+
+def declare(output, *headers):
+    found = {}
+    for header in headers:
+        text = re.sub(r"/\*.*?\*/", "", Path(header).read_text(), flags=re.DOTALL)
+        for name, parameters in PROTOTYPES[1].findall(text):
+            foreign = re.search(r"\b(MPIX_|QMPI_|MPI_T_|MPI_Fint|MPI_F08)|_function\b", parameters)
+            own = re.search(r"\b(MPI_(User|Grequest|(Comm|Type)_(copy|delete)|Comm_err|File_err|Win_err)\w*_function(_c)?)\b", parameters)
+            if not name.startswith("T_") and (not foreign or own):
+                found[name] = f"int MPI_{name}({' '.join(parameters.split())});\n"
+    # MPICH 4.0 declares this array as a number.
+    found["Type_create_darray"] = found["Type_create_darray"].replace("array_of_psizes,", "array_of_psizes[],")
+    for name in ("Wtime", "Wtick", "Aint_add", "Aint_diff"):
+        found.pop(name, None)
+    Path(output).write_text("".join(found[name] for name in sorted(found)))
 
 
 class Row:
@@ -225,4 +243,4 @@ def list_functions(output, header, *libraries):
 
 
 if __name__ == "__main__":
-    {"wrap": wrap, "list": list_functions}[sys.argv[1]](*sys.argv[2:])
+    {"wrap": wrap, "list": list_functions, "declare": declare}[sys.argv[1]](*sys.argv[2:])

@@ -26,7 +26,10 @@ class watched {
       const auto& operation = operations_.back();
       if (operation == nullptr) continue;
       any_ = true;
-      if (const MPI_Request instead = operation->stand_in(); instead != handles::get().request_null) r = instead;
+      // A persistent operation of hpe's that is not active has no stand-in. Its handle is of a request of MPI that was
+      // never started, and Intel MPI counts such a request as completed.
+      const MPI_Request instead = operation->stand_in();
+      if (instead != handles::get().request_null || (operation->persistent && operation->starts_itself())) r = instead;
     }
   }
 

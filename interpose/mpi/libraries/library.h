@@ -1,7 +1,7 @@
 #pragma once
 
-/// The functions that differ between MPI libraries. open_mpi.cpp and mpich.cpp each implement these functions, and
-/// handles::get() (real.h).
+/// The functions that differ between MPI libraries. open_mpi.cpp, mpich.cpp and standard_abi.cpp each implement these
+/// functions, or link a file that does, and handles::get() (real.h).
 
 #include <vector>
 
