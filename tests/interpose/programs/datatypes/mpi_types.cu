@@ -6,7 +6,7 @@
 // n: the datatypes select about n * n words of an array of n * n * 8 words. Rank 0 prints medians in microseconds: of
 // half a round trip with the datatype, of half a round trip packed by hand, and of packing (MPI_Pack, by hand). Also
 // prints if a message differs.
-#include "mpi_bench.h"
+#include "tests/interpose/programs/mpi_bench.h"
 
 namespace {
 
