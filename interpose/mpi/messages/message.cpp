@@ -124,7 +124,7 @@ void message::forget(MPI_Comm comm) {
 
 void message::cancel() {
   const progress::guard held;
-  if (!over()) withdraw();
+  if (!over()) cancel_started();
 }
 
 MPI_Request message::stand_in() { return persistent ? current_ : handles::get().request_null; }

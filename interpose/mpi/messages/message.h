@@ -56,7 +56,7 @@ class message : public pending, public std::enable_shared_from_this<message> {
   /// MPI; after an error, the operation has not begun.
   virtual int start() = 0;
   /// Called when the program cancels the operation and it has not ended. The caller holds a progress::guard.
-  virtual void withdraw() {}
+  virtual void cancel_started() {}
 
   /// Derived classes call one of these functions once for each start, when the operation has ended. `code`:
   /// MPI_SUCCESS, or an error for which MPI has already called the error handler. `failure`: an error of hpe, for which
