@@ -93,6 +93,8 @@ class HPE_API adopted_pointers {
   /// The number of bytes from an address to the end of its allocation; 0 if the address is not device memory, or if
   /// there is too little host memory for the query. Calls the driver.
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
+  /// Whether CPU code has touched the allocation that contains an address.
+  [[nodiscard]] virtual bool touched(std::uintptr_t address) noexcept = 0;
   /// Waits for the device work that the program has queued, and then copies bytes of one allocation to host memory. A
   /// box has the same offset and strides in host memory as in the allocation.
   void read(void* to, std::uintptr_t from, std::size_t bytes) {
@@ -161,6 +163,14 @@ class HPE_API adopted_pointers {
                              std::uint64_t queued) = 0;
   virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
                               std::uint64_t queued) = 0;
+
+  /// Like gather() and scatter(), but the contiguous bytes are in an allocation of the program. The copy runs after the
+  /// work that the program has queued so far. Both return nullopt if the two allocations have different contexts, or if
+  /// the kernels cannot copy so many bytes.
+  [[nodiscard]] virtual std::optional<device_copy> pack(std::uintptr_t to, std::uintptr_t from,
+                                                        const scattered_bytes& which, std::size_t bytes) = 0;
+  [[nodiscard]] virtual std::optional<device_copy> unpack(std::uintptr_t to, const scattered_bytes& which,
+                                                          std::uintptr_t from, std::size_t bytes) = 0;
 
   /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. `to`
   /// is in an allocation of the program, and `with` in memory that borrow_beside() has lent for that allocation.

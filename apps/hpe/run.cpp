@@ -208,7 +208,7 @@ void preload(const options& chosen, bool on_soft_devices, bool driver) {
   } else if (!on_soft_devices && driver) {
     add(own.shim);
   }
-  if (chosen.mpi) add(own.mpi);
+  if (chosen.mpi != mpi_use::off) add(own.mpi);
   add(own.library);
   set_variable("LD_PRELOAD", joined(files, variable("LD_PRELOAD")));
 }

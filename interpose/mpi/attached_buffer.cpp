@@ -1,5 +1,5 @@
 // The buffer that the program attaches for MPI_Bsend. MPI stores its own records in this buffer and sends messages from
-// it in the background. Therefore, if the program attaches hpe memory, hpe attaches ordinary memory of the same size
+// it in the background. Therefore, if the program attaches device memory, hpe attaches ordinary memory of the same size
 // instead. MPI_Buffer_detach returns the program's address.
 
 #include <memory>
@@ -25,7 +25,7 @@ attached& the_one() {
 
 template <class Size, class Next>
 int attach(void* buffer, Size size, Next& next) {
-  if (size <= 0 || core::host_access::of(buffer) == nullptr) return leave(next(buffer, size));
+  if (size <= 0 || buffer == nullptr || !concerns(buffer)) return leave(next(buffer, size));
   std::unique_ptr<std::byte[]> instead(new (std::nothrow) std::byte[static_cast<std::size_t>(size)]);
   if (instead == nullptr)
     return leave(raise(no_object{}, error(HPE_ERROR_OUT_OF_MEMORY,

@@ -38,6 +38,8 @@ class pending {
   virtual void stand_in_gone() {}
   /// Called before a thread waits in MPI for the end of the operation.
   virtual void await() {}
+  /// Called when the program cancels the operation, before MPI's own function.
+  virtual void cancel() {}
   /// Called when MPI has completed the operation. `status`: the operation's status, or nullptr if it has none. Returns
   /// MPI_SUCCESS. After an error of hpe, calls the error handler and returns the error code.
   virtual int finish(const MPI_Status* status) = 0;

@@ -4,7 +4,9 @@
 
 #include <array>
 
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/unmatched_sends.h"
+#include "interpose/mpi/messages/waits.h"
 #include "interpose/mpi/pending.h"
 #include "interpose/mpi/waiting_call.h"
 
@@ -24,7 +26,10 @@ class watched {
       const auto& operation = operations_.back();
       if (operation == nullptr) continue;
       any_ = true;
-      if (const MPI_Request instead = operation->stand_in(); instead != handles::get().request_null) r = instead;
+      // A persistent operation of hpe's that is not active has no stand-in. Its handle is of a request of MPI that was
+      // never started, and Intel MPI counts such a request as completed.
+      const MPI_Request instead = operation->stand_in();
+      if (instead != handles::get().request_null || (operation->persistent && operation->starts_itself())) r = instead;
     }
   }
 
@@ -131,7 +136,7 @@ extern "C" {
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   static constexpr named_call about{"MPI_Wait"};
   const waiting_call here(about);
-  auto& next = HPE_REAL(Wait);
+  constexpr auto next = waits::one;
   if (nothing_pending() || request == nullptr) return leave(next(request, status));
   watched w(1, request);
   if (!w.any()) return leave(next(request, status));
@@ -144,6 +149,7 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  progress::of_process().help();
   auto& next = HPE_REAL(Test);
   if (nothing_pending() || request == nullptr) return leave(next(request, flag, status));
   watched w(1, request);
@@ -158,7 +164,7 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   static constexpr named_call about{"MPI_Waitany", "count"};
   const waiting_call here(about, count);
-  auto& next = HPE_REAL(Waitany);
+  constexpr auto next = waits::any;
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, index, status));
   watched w(count, requests);
   if (!w.any()) return leave(next(count, requests, index, status));
@@ -171,6 +177,7 @@ int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status
 }
 
 int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  progress::of_process().help();
   auto& next = HPE_REAL(Testany);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, index, flag, status));
   watched w(count, requests);
@@ -187,7 +194,7 @@ int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Sta
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   static constexpr named_call about{"MPI_Waitall", "count"};
   const waiting_call here(about, count);
-  auto& next = HPE_REAL(Waitall);
+  constexpr auto next = waits::all;
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, statuses));
   watched w(count, requests);
   if (!w.any()) return leave(next(count, requests, statuses));
@@ -198,6 +205,7 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 }
 
 int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  progress::of_process().help();
   auto& next = HPE_REAL(Testall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, flag, statuses));
   watched w(count, requests);
@@ -210,7 +218,7 @@ int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuse
 int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
   static constexpr named_call about{"MPI_Waitsome", "count"};
   const waiting_call here(about, count);
-  auto& next = HPE_REAL(Waitsome);
+  constexpr auto next = waits::some;
   if (nothing_pending() || count <= 0 || requests == nullptr)
     return leave(next(count, requests, done, indices, statuses));
   watched w(count, requests);
@@ -221,6 +229,7 @@ int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
 }
 
 int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  progress::of_process().help();
   auto& next = HPE_REAL(Testsome);
   if (nothing_pending() || count <= 0 || requests == nullptr)
     return leave(next(count, requests, done, indices, statuses));
@@ -234,6 +243,7 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
 // This function does not free the request. But if it reports the request as complete, the program may use the buffer,
 // so the wrapper finishes the operation.
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  progress::of_process().help();
   auto& next = HPE_REAL(Request_get_status);
   const auto operation = pending_table::all().find(request);
   if (operation == nullptr) return leave(next(request, flag, status));
@@ -248,6 +258,7 @@ int MPI_Cancel(MPI_Request* request) {
   auto& next = HPE_REAL(Cancel);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
+  operation->cancel();
   MPI_Request instead = operation->stand_in();
   return leave(next(instead != handles::get().request_null ? &instead : request));
 }

@@ -5,15 +5,16 @@
 
 #include "interpose/buffer_access.h"
 #include "interpose/mpi/layout.h"
+#include "interpose/mpi/left_memory.h"
 
 namespace hpe::interpose::mpi {
 
-/// Whether a buffer argument may refer to hpe memory, or to device memory that the program has allocated through CUDA.
-/// A null pointer is MPI_BOTTOM, with which the datatype contains the addresses; so after hpe has started, a null
-/// pointer may refer to hpe memory, too.
+/// Whether a buffer argument may refer to hpe memory, or to device memory that the program has allocated through CUDA
+/// and that hpe does not leave to the MPI library. A null pointer is MPI_BOTTOM, with which the datatype contains the
+/// addresses; so after hpe has started, a null pointer may refer to hpe memory, too.
 [[nodiscard]] inline bool concerns(const void* buffer) noexcept {
   if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
-  return !buffer_access::ordinary(buffer);
+  return !buffer_access::ordinary(buffer) && !left_memory::has(buffer);
 }
 
 /// A buffer argument in hpe memory or device memory, and the buffer that replaces it in the call of MPI.

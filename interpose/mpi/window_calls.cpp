@@ -1,4 +1,5 @@
-// Wrappers of the functions that create, synchronise and free windows. windows.h describes windows over hpe memory.
+// Wrappers of the functions that create, synchronise and free windows. windows.h describes windows over hpe memory and
+// memory of the CUDA driver.
 // Functions that end an epoch or flush it also finish the one-sided operations that this process has begun (pending.h).
 
 #include "interpose/mpi/pending.h"
@@ -37,7 +38,7 @@ int synchronise(MPI_Win win, int target, Call&& call) {
 
 template <class Unit, class Next>
 int create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win, Next& next) {
-  if (size <= 0 || core::host_access::of(base) == nullptr) return leave(next(base, size, disp_unit, info, comm, win));
+  if (size <= 0 || base == nullptr || !concerns(base)) return leave(next(base, size, disp_unit, info, comm, win));
   try {
     auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
     const int result = next(made->exposed(), size, disp_unit, info, comm, win);
@@ -69,11 +70,12 @@ __attribute__((visibility("default"))) int MPI_Win_create_c(void* base, MPI_Aint
 }
 
 int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  if (size <= 0 || hpe::core::host_access::of(base) == nullptr) return leave(HPE_REAL(Win_attach)(win, base, size));
+  if (size <= 0 || base == nullptr || !concerns(base)) return leave(HPE_REAL(Win_attach)(win, base, size));
   return leave(
-      raise(on_win{win}, hpe::error(HPE_ERROR_NOT_SUPPORTED,
-                                    "hpe memory cannot be attached to a dynamic window, because other processes would "
-                                    "use its address directly; create a window with MPI_Win_create")));
+      raise(on_win{win},
+            hpe::error(HPE_ERROR_NOT_SUPPORTED,
+                       "device memory cannot be attached to a dynamic window, because other processes would use its "
+                       "address directly; create a window with MPI_Win_create")));
 }
 
 int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {

@@ -74,11 +74,12 @@ void window::take_in() {
   if (last_.in_place()) return;
   auto* const last = static_cast<std::byte*>(last_.data());
   last_.settle();
+  std::vector<placed_box> changes;
   for_each_change(exposed_, last, bytes_, small_gap, [&](std::size_t offset, std::size_t n) {
-    mutex_.assert_held();
     std::memcpy(last + offset, exposed_ + offset, n);
-    last_.written(offset, n);
+    changes.push_back({static_cast<std::ptrdiff_t>(offset), {{n}, {}}});
   });
+  if (!changes.empty()) last_.written(changes);
 }
 
 window_table& window_table::all() {

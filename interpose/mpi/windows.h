@@ -1,9 +1,10 @@
 #pragma once
 
-/// Windows over hpe memory. Other processes may read and write a window at any time, without an action of the process
-/// that owns the memory. Therefore hpe passes a copy of the memory to MPI: the public copy of MPI's separate memory
-/// model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). Memory from hpeMallocHost has only one copy, so hpe passes this memory
-/// itself to MPI. When the owner synchronises the window, hpe copies changes between the memory and the public copy:
+/// Windows over hpe memory and memory of the CUDA driver. Other processes may read and write a window at any time,
+/// without an action of the process that owns the memory. Therefore hpe passes a copy of the memory to MPI: the public
+/// copy of MPI's separate memory model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). Memory from hpeMallocHost has only one
+/// copy, so hpe passes this memory itself to MPI. When the owner synchronises the window, hpe copies changes between
+/// the memory and the public copy:
 ///
 ///  - before MPI_Win_fence, post, complete, wait, test, lock, unlock, flush, sync and free (including their _all and
 ///  _local forms), hpe copies the changes that the owner's host code and kernels have made since the last
@@ -15,7 +16,7 @@
 /// not change the window; MPI's separate memory model has the same rule. Each synchronisation reads and compares the
 /// whole window, so several small windows that are synchronised separately are faster than one large window.
 ///
-/// MPI_Win_attach returns an error for hpe memory, because other processes would use the address of the memory
+/// MPI_Win_attach returns an error for such memory, because other processes would use the address of the memory
 /// directly.
 
 #include <atomic>
@@ -29,8 +30,8 @@
 
 namespace hpe::interpose::mpi {
 
-/// One window over hpe memory. publish() copies the owner's changes to the public copy; take_in() copies the changes of
-/// other processes to the memory. Both throw hpe::error. Thread safe; only one thread at a time can synchronise a
+/// One window over device memory. publish() copies the owner's changes to the public copy; take_in() copies the changes
+/// of other processes to the memory. Both throw hpe::error. Thread safe; only one thread at a time can synchronise a
 /// window.
 class window {
  public:
@@ -55,7 +56,7 @@ class window {
   std::byte* exposed_;
 };
 
-/// The windows of the process over hpe memory. Thread safe.
+/// The windows of the process over device memory. Thread safe.
 class window_table {
  public:
   static window_table& all();

@@ -33,8 +33,8 @@ constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook rem
 /// hpe compares a launch's parameters with the parameters of its plan only after a pause of some launches. The pause
 /// doubles, up to longest_pause launches, each time a new plan has the same cut as the previous plan; otherwise it
 /// becomes one launch. If no planning time is left, the pause is at least pause_without_time launches. For a launch
-/// without a plan, hpe searches the plan again after pause_without_time launches, because the search takes some
-/// microseconds.
+/// without a plan, hpe searches the plan again after pause_without_time launches, or once a plan of the kernel has
+/// been added, because the search takes some microseconds.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
 /// With when_planned::in_time: the number, counted from the last move of the arrays, of the first launch of a kernel
@@ -92,6 +92,7 @@ struct planner::known_case {
   outlook* now = nullptr;  // null if there was no time to compute a plan
   bool stays = false;      // true if a move has failed, so that hpe asks for no more moves
   std::uint32_t pause = 1, until_look = 1;
+  std::uint64_t added = 0;  // without a plan: known_kernel::added when the plan was last searched
 };
 
 struct planner::known_kernel {
@@ -101,6 +102,7 @@ struct planner::known_kernel {
   std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
   std::unordered_map<std::string, std::shared_ptr<const sampled_traffic>> samples;
   std::unordered_set<std::string> asked;  // the keys of the outlooks for which there is a request
+  std::uint64_t added = 0;                // the number of outlooks that add() has added
   std::uint64_t number = 0;               // unique for each object
   std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
   double plan_seconds = 0.002;  // seconds that the latest plan took; initially a guess
@@ -246,6 +248,7 @@ void planner::add(outlook_request& computed) {
   make_room_for_outlook(kernel);
   kernel.samples.insert_or_assign(computed.keys_.of_traffic, computed.traffic_);
   kernel.outlooks.try_emplace(computed.keys_.of_outlook, std::move(computed.made_));
+  ++kernel.added;
 }
 
 void planner::remember(account& a, const query& q, const outlook& made) {
@@ -406,9 +409,10 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
   };
   if (c->now == nullptr) {
-    if (--c->until_look > 0) return unplanned();
+    if (--c->until_look > 0 && c->added == k.added) return unplanned();
     c->now = outlook_of(k, *c, q);
     c->until_look = c->now != nullptr ? 1 : pause_without_time;
+    c->added = k.added;
     if (c->now == nullptr) return unplanned();
   }
   if (--c->until_look == 0) refresh(k, *c, q);

@@ -107,7 +107,6 @@ TEST(Options, ASwitchIsOnOrOffOrANumber) {
   }
 #include "runtime/base/options.def"
   EXPECT_FALSE(hpe::options::from_environment().spread);
-  EXPECT_TRUE(hpe::options::from_environment().mpi);
 }
 
 TEST(Options, AWrongWordIsReportedWithThePossibleOnes) {
@@ -140,7 +139,7 @@ TEST(Options, AnInvalidValueCountsAsTheDefaultIfAnotherPartReportsIt) {
   const hpe::options o = hpe::options::valid_in_environment();
   EXPECT_EQ(o.log, hpe::log_level::warn);
   EXPECT_EQ(o.soft_memory, hpe::options().soft_memory);
-  EXPECT_FALSE(o.mpi);
+  EXPECT_EQ(o.mpi, hpe::mpi_use::off);
 }
 
 TEST(Options, AMisspeltVariableIsReportedWithTheNearestOption) {

@@ -396,8 +396,7 @@ TEST(run_preloads, leaves_mpi_alone_where_it_is_told_so) {
   const std::string show = "run -- sh -c 'echo $LD_PRELOAD'";
   EXPECT_TRUE(contains(hpe(show), "libhpe-mpi.so"));
   EXPECT_FALSE(contains(hpe(show, "HPE_MPI=off"), "libhpe-mpi.so"));
-  EXPECT_FALSE(contains(hpe(show, "HPE_MPI=0"), "libhpe-mpi.so"));
-  EXPECT_TRUE(contains(hpe(show, "HPE_MPI=1"), "libhpe-mpi.so"));
+  EXPECT_TRUE(contains(hpe(show, "HPE_MPI=on"), "libhpe-mpi.so"));
 }
 
 TEST(run, refuses_a_wrong_value_of_an_option_before_the_program_runs) {

@@ -13,7 +13,7 @@
 #include <functional>
 #include <optional>
 #include <random>
-#include <type_traits>
+#include <string_view>
 #include <vector>
 
 #include "hpe/hpe.hpp"
@@ -32,8 +32,14 @@ inline int ranks() {
   MPI_Comm_size(MPI_COMM_WORLD, &n);
   return n;
 }
-/// Whether the MPI library is MPICH or has its ABI.
-inline constexpr bool is_mpich = std::is_same_v<MPI_Comm, int>;
+/// Whether the MPI library is MPICH or is derived from MPICH.
+inline const bool is_mpich = [] {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string_view name(text.data());
+  return name.find("MPICH") != name.npos || name.find("Intel(R) MPI") != name.npos;
+}();
 
 /// While an object exists, calls on MPI_COMM_WORLD return errors. Tests with other communicators need this, too,
 /// because MPICH passes all errors of waits and tests to the error handler of MPI_COMM_WORLD.

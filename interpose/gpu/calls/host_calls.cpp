@@ -74,6 +74,8 @@ std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
   }
 }
 
+bool host_calls::touched(std::uintptr_t address) noexcept { return adopted_.has_touched(address, address + 1); }
+
 known_memory::allocation host_calls::require(CUdeviceptr address) {
   const auto found = known_.at(address);
   HPE_REQUIRE(found, HPE_ERROR_NOT_A_REGION, "there is no device memory at {:#x}", address);
@@ -366,20 +368,25 @@ std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std
 // the driver.
 template <class Copy>
 device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
-                                       std::uint64_t queued, bool written, Copy copy) {
+                                       std::uint64_t queued, bool written, Copy copy,
+                                       std::optional<std::uintptr_t> contiguous) {
   const auto memory = require(address);
   const CUcontext context = memory.context;
   const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const auto table = which.is_one_run() ? nullptr : kernels->table_of(which);
-  if (!waits_.is_over(queued)) waits_.for_users_of(memory);
+  if (!waits_.is_over(queued)) {
+    waits_.for_users_of(memory);
+    if (contiguous) waits_.for_users_of(require(*contiguous));
+  }
   const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
   const std::ptrdiff_t first = which.element->front().offset;
   const auto begin = table == nullptr ? first : table->begin + std::min<std::ptrdiff_t>(last, 0);
   const auto end =
       table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);
-  device_work work(queue->stream(),
-                   {{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin), written}});
+  const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
+                             written};
+  device_work work(queue->stream(), {scattered, {contiguous.value_or(0), contiguous ? bytes : 0, !written}});
   work.needs_no_wait();
   cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
@@ -404,6 +411,34 @@ device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which,
                                      ? queue.copy(to + which.element->front().offset, number_of(from), bytes)
                                      : kernels.scatter(queue, to, number_of(from), which, table, bytes);
                         });
+}
+
+bool host_calls::are_together(std::uintptr_t one, std::uintptr_t other, std::size_t bytes) {
+  return bytes <= scratch_memory::most && require(one).context == require(other).context;
+}
+
+std::optional<device_copy> host_calls::pack(std::uintptr_t to, std::uintptr_t from, const scattered_bytes& which,
+                                            std::size_t bytes) {
+  if (!are_together(to, from, bytes)) return std::nullopt;
+  return copy_scattered(
+      from, which, bytes, queued_now(), false,
+      [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
+        return table == nullptr ? queue.copy(to, from + which.element->front().offset, bytes)
+                                : kernels.gather(queue, to, from, which, table, bytes);
+      },
+      to);
+}
+
+std::optional<device_copy> host_calls::unpack(std::uintptr_t to, const scattered_bytes& which, std::uintptr_t from,
+                                              std::size_t bytes) {
+  if (!are_together(to, from, bytes)) return std::nullopt;
+  return copy_scattered(
+      to, which, bytes, queued_now(), true,
+      [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
+        return table == nullptr ? queue.copy(to + which.element->front().offset, from, bytes)
+                                : kernels.scatter(queue, to, from, which, table, bytes);
+      },
+      from);
 }
 
 device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::size_t count,

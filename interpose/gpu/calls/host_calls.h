@@ -26,6 +26,7 @@ class host_calls final : public interpose::adopted_pointers {
   void copy_on_host(void* to, const void* from, std::size_t bytes) noexcept override {
     copies_.copy_on_host(to, from, bytes);
   }
+  [[nodiscard]] bool touched(std::uintptr_t address) noexcept override;
   using adopted_pointers::read;
   using adopted_pointers::write;
   void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) override;
@@ -49,6 +50,11 @@ class host_calls final : public interpose::adopted_pointers {
                                 std::size_t bytes, std::uint64_t queued) override;
   interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
                                  std::size_t bytes, std::uint64_t queued) override;
+  [[nodiscard]] std::optional<interpose::device_copy> pack(std::uintptr_t to, std::uintptr_t from,
+                                                           const interpose::scattered_bytes& which,
+                                                           std::size_t bytes) override;
+  [[nodiscard]] std::optional<interpose::device_copy> unpack(std::uintptr_t to, const interpose::scattered_bytes& which,
+                                                             std::uintptr_t from, std::size_t bytes) override;
 
   interpose::device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
                                 const interpose::reduction& how) override;
@@ -94,9 +100,15 @@ class host_calls final : public interpose::adopted_pointers {
   /// Queues a copy between two addresses that kernels in the queue's context can access. That context must be current.
   std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const box_copy& shape,
                           std::shared_ptr<void> kept);
+  /// Queues copy(queue, kernels, table), a copy of the first `bytes` bytes of scattered data. `written`: whether the
+  /// copy writes this data. `contiguous`: the address of the contiguous bytes if they are in an allocation of the
+  /// program.
   template <class Copy>
   interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
-                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy);
+                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy,
+                                        std::optional<std::uintptr_t> contiguous = std::nullopt);
+  /// Whether one kernel can copy `bytes` bytes between the allocations that contain two addresses.
+  [[nodiscard]] bool are_together(std::uintptr_t one, std::uintptr_t other, std::size_t bytes);
   void copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device);
   [[nodiscard]] bool copy_together(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes,
                                    bool to_device, call_queue& queue);

@@ -64,14 +64,18 @@ Function* function_behind(const char* name) {
   return reinterpret_cast<Function*>(behind(name));
 }
 
-// Whether the MPI library has the ABI of MPICH. The version string of such a library names MPICH or a library that is
-// derived from MPICH. New releases also contain a second library with MPI's standard ABI, in which MPI_Abi_get_version
-// returns a version; hpe has no wrappers for this ABI.
-bool has_abi_of_mpich() {
+// Whether the MPI library has MPI's standard ABI. New releases of MPICH consist of two libraries, and only the library
+// with the standard ABI returns a version of the ABI.
+bool has_standard_abi() {
   int major = -1;
   int minor = -1;
   const auto abi_version = function_behind<int(int*, int*)>("PMPI_Abi_get_version");
-  if (abi_version != nullptr && abi_version(&major, &minor) == 0 && major >= 0) return false;
+  return abi_version != nullptr && abi_version(&major, &minor) == 0 && major == 1;
+}
+
+// Whether the MPI library has the ABI of MPICH. The version string of such a library names MPICH or a library that is
+// derived from MPICH.
+bool has_abi_of_mpich() {
   const auto version = function_behind<int(char*, int*)>("PMPI_Get_library_version");
   std::string text(std::size_t{1} << 15, '\0');  // more than the MPI_MAX_LIBRARY_VERSION_STRING of any library
   int length = 0;
@@ -82,9 +86,10 @@ bool has_abi_of_mpich() {
   return false;
 }
 
-// Returns the name of the wrapper library for the MPI library of this process, "open-mpi" or "mpich"; nullptr if hpe
-// does not support the MPI library.
+// Returns the name of the wrapper library for the MPI library of this process, "mpi-abi", "open-mpi" or "mpich";
+// nullptr if hpe does not support the MPI library.
 const char* kind_of_library() {
+  if (has_standard_abi()) return "mpi-abi";
   if (behind("ompi_mpi_comm_world") != nullptr) return "open-mpi";
   return behind("PMPI_Init") != nullptr && has_abi_of_mpich() ? "mpich" : nullptr;
 }
@@ -101,13 +106,15 @@ options chosen() { return options::valid_in_environment(); }
 // Opens the wrapper library for the MPI library of this process. Returns nullptr if HPE_MPI=off, or if hpe has no
 // wrappers for the MPI library.
 void* open_wrappers() {
-  if (!chosen().mpi) return nullptr;
+  if (chosen().mpi == mpi_use::off) return nullptr;
   const void* const library = behind("PMPI_Init");
   const char* const kind = kind_of_library();
   constexpr const char* consequence = "hpe passes its calls through unchanged, and MPI itself touches device memory";
   if (kind == nullptr) {
     log(log_level::warn,
-        "{} is none of the MPI libraries that hpe knows (Open MPI 4 and 5, MPICH and the libraries with its ABI): {}",
+        "{} is none of the MPI libraries that hpe knows (Open MPI 4 and 5, MPICH and the libraries with its ABI, "
+        "libraries with "
+        "MPI's standard ABI): {}",
         file_of(library), consequence);
     return nullptr;
   }

@@ -22,6 +22,16 @@ void* find_in_library(const char* name) {
 
 bool library_has(const char* name) { return find_behind(name) != nullptr; }
 
+// The functions are in libopen-pal.so, with which Open MPI is linked. hpe does not use MPIX_Async_start of MPICH 4.3
+// and later: a function that it calls must not test requests.
+bool calls_while_it_waits() noexcept { return library_has("opal_progress_register") && library_has("opal_progress"); }
+
+progress_function call_in_progress(int (*each)()) {
+  if (!calls_while_it_waits()) return nullptr;
+  const auto add = reinterpret_cast<int (*)(int (*)())>(find_in_library("opal_progress_register"));
+  return add(each) == 0 ? reinterpret_cast<progress_function>(find_in_library("opal_progress")) : nullptr;
+}
+
 type_envelope envelope_with_int(MPI_Datatype type) {
   int integers = 0;
   int addresses = 0;

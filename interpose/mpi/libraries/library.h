@@ -1,7 +1,7 @@
 #pragma once
 
-/// The functions that differ between MPI libraries. open_mpi.cpp and mpich.cpp each implement these functions, and
-/// handles::get() (real.h).
+/// The functions that differ between MPI libraries. open_mpi.cpp, mpich.cpp and standard_abi.cpp each implement these
+/// functions, or link a file that does, and handles::get() (real.h).
 
 #include <vector>
 
@@ -21,6 +21,8 @@ namespace hpe::interpose::mpi {
 /// predefined class.
 [[nodiscard]] bool shows_added_strings() noexcept;
 
+/// Whether call_in_progress() can succeed. May be called before MPI_Init.
+[[nodiscard]] bool calls_while_it_waits() noexcept;
 /// Makes the MPI library call `each` whenever an MPI function waits or tests. Returns the MPI library's own function
 /// that makes progress once; nullptr if the MPI library does not support this. Call this only once.
 using progress_function = void (*)();

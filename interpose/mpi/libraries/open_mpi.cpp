@@ -16,9 +16,6 @@ Handle handle(const char* name) {
   return static_cast<Handle>(found != nullptr ? found : find_in_library(name));
 }
 
-// Returns a function of libopen-pal.so, with which the MPI library is linked.
-void* function_of_opal(const char* name) { return library_has(name) ? find_in_library(name) : nullptr; }
-
 }  // namespace
 
 const handles& handles::get() {
@@ -52,12 +49,6 @@ bool stands_for_many(MPI_Request request) noexcept {
 
 bool status_is_silent() noexcept { return true; }
 bool shows_added_strings() noexcept { return true; }
-
-progress_function call_in_progress(int (*each)()) {
-  const auto add = reinterpret_cast<int (*)(int (*)())>(function_of_opal("opal_progress_register"));
-  const auto make_progress = reinterpret_cast<progress_function>(function_of_opal("opal_progress"));
-  return add != nullptr && make_progress != nullptr && add(each) == 0 ? make_progress : nullptr;
-}
 
 type_envelope envelope_of(MPI_Datatype type) { return envelope_with_int(type); }
 type_contents contents_of(MPI_Datatype type) { return contents_with_int(type); }

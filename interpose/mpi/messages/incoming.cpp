@@ -161,7 +161,7 @@ int incoming::post(posted& what) const {
 
 // A receive is not cancelled if a sender has begun to copy to its buffer, because a cancelled receive must leave its
 // buffer unchanged.
-void incoming::cancel() {
+void incoming::cancel_started() {
   auto* const now = std::get_if<posted>(&phase_);
   if (now == nullptr || (announced_ != nullptr && announced_->claim())) return;
   if (!unannounced_) unannounced_.emplace(what_.comm, what_.source, what_.tag);

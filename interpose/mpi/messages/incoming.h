@@ -71,7 +71,7 @@ class incoming final : public message {
   int make() override;
   void prepare() override;
   int start() override;
-  void cancel() override;
+  void cancel_started() override;
 
   // Returns the data of the current phase, which must be `Phase`.
   template <class Phase>

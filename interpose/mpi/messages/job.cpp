@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 
+#include "interpose/mpi/left_memory.h"
 #include "interpose/mpi/messages/board/announcement_board.h"
 #include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/channel.h"
@@ -68,7 +69,7 @@ int job::world_rank(MPI_Comm comm, int member) {
   return result;
 }
 
-void job::begin() {
+void job::begin(int level) {
   try {
     auto made = std::make_unique<job>();
     options option = options::valid_in_environment();
@@ -79,7 +80,8 @@ void job::begin() {
     try {
       set_log_level(option.log);
       option = options::from_environment();
-      can = progress::of_process().attach() && draw(made->id);
+      // An envelope must not arrive in memory that hpe leaves to the MPI library.
+      can = !left_memory::exists() && progress::of_process().attach() && draw(made->id);
     } catch (const error& e) {
       log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());
     }
@@ -110,9 +112,7 @@ void job::begin() {
     made->direct = common.direct;
     made->chunk = common.chunk;
     int size = 0;
-    int threads = MPI_THREAD_SINGLE;
-    HPE_REAL(Query_thread)(&threads);
-    made->several_threads = threads == MPI_THREAD_MULTIPLE;
+    made->several_threads = level == MPI_THREAD_MULTIPLE;
     HPE_REAL(Comm_rank)(world, &made->rank);
     HPE_REAL(Comm_size)(world, &size);
     HPE_REAL(Comm_dup)(world, &made->channel);

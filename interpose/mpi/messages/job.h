@@ -24,8 +24,9 @@ struct job {
   MPI_Comm channel{};
   MPI_Comm self{};  ///< hpe's own communicator that contains only this process
   int rank = 0;
-  bool all_use_cuda = false;     ///< whether hpe intercepts the calls of the CUDA driver in all ranks (hpe run)
-  bool several_threads = false;  ///< whether several threads may call MPI at once (MPI_THREAD_MULTIPLE)
+  bool all_use_cuda = false;  ///< whether hpe intercepts the calls of the CUDA driver in all ranks (hpe run)
+  /// Whether several threads of the program may call MPI at once (MPI_THREAD_MULTIPLE).
+  bool several_threads = false;
   /// For each rank in MPI_COMM_WORLD: whether it runs on this machine.
   std::vector<bool> same_machine;
   std::size_t large = 0;  ///< the smallest number of bytes of messages to ranks of other machines that use the protocol
@@ -43,9 +44,9 @@ struct job {
   [[nodiscard]] static const job* current() noexcept;
 
   /// Carries out the agreement of the ranks and creates the job. The wrapper of MPI_Init calls this in every rank;
-  /// collective over all ranks. Creates no job if a rank cannot use the protocol, for example with MPICH. Has no effect
-  /// with HPE_MPI_PIPELINE=off.
-  static void begin();
+  /// collective over all ranks. `level`: the level of thread support that the program has asked for. Creates no job if
+  /// a rank cannot use the protocol. Has no effect with HPE_MPI_PIPELINE=off.
+  static void begin(int level);
   /// Waits for the transfers in progress for which other ranks wait. The wrapper of MPI_Finalize calls this.
   static void end();
 

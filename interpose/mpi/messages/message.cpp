@@ -25,13 +25,8 @@ struct message_callbacks {
     delete static_cast<reference*>(state);
     return MPI_SUCCESS;
   }
-  static int cancel(void* state, int complete) {
-    if (complete != 0) return MPI_SUCCESS;
-    const progress::guard held;
-    message& m = **static_cast<reference*>(state);
-    if (!m.over()) m.cancel();
-    return MPI_SUCCESS;
-  }
+  // The wrapper of MPI_Cancel has called message::cancel(). A callback of MPICH must not call MPI with several threads.
+  static int cancel(void*, int) { return MPI_SUCCESS; }
 };
 
 void record_part(const char* name, trace::clock::time_point begin, std::size_t bytes) noexcept {
@@ -125,6 +120,11 @@ bool message::active() { return !over(); }
 void message::forget(MPI_Comm comm) {
   const progress::guard held;
   if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
+}
+
+void message::cancel() {
+  const progress::guard held;
+  if (!over()) cancel_started();
 }
 
 MPI_Request message::stand_in() { return persistent ? current_ : handles::get().request_null; }

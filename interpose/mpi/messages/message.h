@@ -44,6 +44,7 @@ class message : public pending, public std::enable_shared_from_this<message> {
   [[nodiscard]] bool starts_itself() const noexcept override { return true; }
   [[nodiscard]] MPI_Request stand_in() override;
   void stand_in_gone() override;
+  void cancel() override;
 
  protected:
   /// Called once when the program creates a persistent operation. Returns MPI_SUCCESS or an error of MPI.
@@ -54,8 +55,8 @@ class message : public pending, public std::enable_shared_from_this<message> {
   /// Starts the underlying operation of MPI. The caller holds a progress::guard. Returns MPI_SUCCESS, or an error of
   /// MPI; after an error, the operation has not begun.
   virtual int start() = 0;
-  /// Called when the program cancels the operation. The caller holds a progress::guard.
-  virtual void cancel() {}
+  /// Called when the program cancels the operation and it has not ended. The caller holds a progress::guard.
+  virtual void cancel_started() {}
 
   /// Derived classes call one of these functions once for each start, when the operation has ended. `code`:
   /// MPI_SUCCESS, or an error for which MPI has already called the error handler. `failure`: an error of hpe, for which

@@ -1,8 +1,10 @@
 #include "interpose/mpi/messages/message_progress.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "interpose/mpi/libraries/library.h"
+#include "runtime/os/thread.h"
 
 // Invariant: requests_ and thens_ have the same length, and change only while mutex_ is locked. look_at_requests()
 // removes completed requests from both before it calls continuations, because a continuation may add requests to both.
@@ -16,8 +18,41 @@ progress& progress::of_process() {
 
 bool progress::attach() {
   wait_a_little_ = call_in_progress(called_by_mpi);
-  attached_ = wait_a_little_ != nullptr;
-  return attached_;
+  if (wait_a_little_ == nullptr) {
+    int level = MPI_THREAD_SINGLE;
+    HPE_REAL(Query_thread)(&level);
+    if (level != MPI_THREAD_MULTIPLE) return false;
+    wait_a_little_ = step;
+    attached_ = true;
+    assistant_ = os::start_thread("hpe-mpi", [this] { assist(); });
+    unaided_ = true;
+  }
+  attached_ = true;
+  return true;
+}
+
+void progress::detach() {
+  attached_ = false;
+  if (!assistant_.joinable()) return;
+  begun();  // wakes the thread
+  assistant_.join();
+  over();
+}
+
+// Threads that wait share the core with other ranks if there are more ranks than cores.
+void progress::step() {
+  if (called_by_mpi() == 0) std::this_thread::yield();
+}
+
+// The program's own waits continue transfers sooner. So this thread only matters in calls that the wrappers cannot
+// replace, and sleeps between its turns.
+void progress::assist() {
+  constexpr std::chrono::microseconds interval{100};
+  while (attached_) {
+    going_on_.wait(0);
+    std::this_thread::sleep_for(interval);
+    called_by_mpi();
+  }
 }
 
 progress::guard::guard() {

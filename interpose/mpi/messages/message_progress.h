@@ -4,10 +4,15 @@
 /// test, Open MPI calls a function of hpe (through opal_progress). So a transfer continues in every call that waits or
 /// tests, even if the call concerns a collective operation, a file or another message. The MPI standard has the same
 /// rule for MPI's own progress.
+///
+/// Other MPI libraries do not call hpe. With these libraries, the wrappers that wait for requests and messages continue
+/// the transfers themselves (waits.h). While the program is in other calls, such as collective operations, a thread of
+/// hpe continues the transfers at short intervals; the library must support MPI_THREAD_MULTIPLE for this.
 
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "interpose/mpi/real.h"
@@ -27,11 +32,18 @@ class progress {
 
   static progress& of_process();
 
-  /// Registers hpe's function in Open MPI. Returns false if the MPI library is not Open MPI or has rejected the
-  /// function. Call this only once.
+  /// Registers hpe's function in the MPI library, or starts hpe's thread if the library does not call hpe. Returns
+  /// false if neither is possible. Call this only once.
   [[nodiscard]] bool attach();
   /// After this call, no thread calls continuations or polls.
-  void detach() { attached_ = false; }
+  void detach();
+
+  /// Whether transfers are in progress that the MPI library does not continue while it waits.
+  [[nodiscard]] bool continues_itself() const noexcept { return unaided_ && !idle(); }
+  /// Continues the transfers once if the MPI library does not. Wrappers of functions that test call this first.
+  void help() {
+    if (continues_itself()) called_by_mpi();
+  }
 
   /// While a guard exists, other threads cannot hold a guard, and no thread calls continuations or polls.
   class guard {
@@ -53,7 +65,9 @@ class progress {
   void repeat(poll each);
   /// Count the operations that are in progress: begun() when one begins, over() when one ends. While no operation is in
   /// progress, hpe's function only loads one variable in each call of MPI.
-  void begun() { ++going_on_; }
+  void begun() {
+    if (going_on_++ == 0 && unaided_) going_on_.notify_one();
+  }
   void over() { --going_on_; }
   /// While an object of this class exists, it counts as an operation in progress.
   class busy {
@@ -90,11 +104,15 @@ class progress {
  private:
   progress() = default;
   static int called_by_mpi();
+  static void step();
+  void assist();
   int advance();
   int look_at_requests();
   int call_polls();
 
   void (*wait_a_little_)() = nullptr;
+  bool unaided_ = false;  // whether the MPI library does not call hpe; set before the first transfer
+  std::thread assistant_;
   std::recursive_mutex mutex_;
   int held_ = 0;  // the number of guards, plus 1 while advance() runs
   std::atomic<bool> attached_{false};

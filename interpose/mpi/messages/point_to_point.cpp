@@ -14,6 +14,7 @@
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/messages/unmatched_sends.h"
+#include "interpose/mpi/messages/waits.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/trace/recorder.h"
 
@@ -76,13 +77,13 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
 // message out of MPI.
 taken receive_in_mpi(const incoming::buffer_arguments& to, const receive& what, MPI_Status* status) {
   if (!job::current()->several_threads)
-    return HPE_REAL(Recv)(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
+    return waits::receive(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
   MPI_Request request = handles::get().request_null;
   int begun = MPI_SUCCESS;
   if (!set_aside::of_process().if_empty(
           [&] { begun = HPE_REAL(Irecv)(to.place, to.count, to.type, what.source, what.tag, what.comm, &request); }))
     return std::nullopt;
-  return begun == MPI_SUCCESS ? HPE_REAL(Wait)(&request, status) : begun;
+  return begun == MPI_SUCCESS ? waits::one(&request, status) : begun;
 }
 
 // A blocking receive that first searches the messages that hpe has taken out of MPI. Returns the result of the call.
@@ -281,8 +282,8 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       if (concerns(sendbuf) || concerns(recvbuf)) return std::nullopt;
       const unseen_receive here;
       if (!may_bring_envelope(recvcount, recvtype, source, comm))
-        return HPE_REAL(Sendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
-                                  recvtag, comm, status);
+        return waits::exchange(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                               recvtag, comm, status);
     }
     std::optional<staged_buffer> staged;
     const void* from = sendbuf;
@@ -292,8 +293,8 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
     }
     return receive_now(function, {recvbuf, recvcount, recvtype, source, recvtag, comm}, status,
                        [&](const incoming::buffer_arguments& to, MPI_Status* its) {
-                         return HPE_REAL(Sendrecv)(from, sendcount, sendtype, dest, sendtag, to.place, to.count,
-                                                   to.type, source, recvtag, comm, its);
+                         return waits::exchange(from, sendcount, sendtype, dest, sendtag, to.place, to.count, to.type,
+                                                source, recvtag, comm, its);
                        });
   });
 }
@@ -319,8 +320,8 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
       const auto exchange = [&](const incoming::buffer_arguments& to, MPI_Status* its) {
         if (to.place == buf)
           return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, its);
-        return HPE_REAL(Sendrecv)(staged ? staged->pointer() : buf, count, type, dest, sendtag, to.place, to.count,
-                                  to.type, source, recvtag, comm, its);
+        return waits::exchange(staged ? staged->pointer() : buf, count, type, dest, sendtag, to.place, to.count,
+                               to.type, source, recvtag, comm, its);
       };
       return receive_now(function, {buf, count, type, source, recvtag, comm}, status, exchange);
     }
@@ -335,7 +336,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
         failed != MPI_SUCCESS)
       return failed;
     const int received = ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
-    const int sent = HPE_REAL(Wait)(&request, MPI_STATUS_IGNORE);
+    const int sent = waits::one(&request, MPI_STATUS_IGNORE);
     return received != MPI_SUCCESS ? received : sent;
   });
 }

@@ -2,6 +2,7 @@
 // the envelope describes.
 
 #include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/pending.h"
 #include "interpose/mpi/waiting_call.h"
@@ -99,6 +100,7 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 }
 
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  progress::of_process().help();
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Iprobe)(source, tag, comm, flag, status));
   return leave(probe(source, tag, comm, flag, status));
 }
@@ -111,6 +113,7 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Sta
 }
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  progress::of_process().help();
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Improbe)(source, tag, comm, flag, message, status));
   return leave(matched_probe(source, tag, comm, flag, message, status));
 }

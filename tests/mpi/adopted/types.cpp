@@ -183,9 +183,88 @@ void any_types() {
   }
 }
 
+// Twelve kinds of datatypes; each of them has bytes that are not contiguous.
+std::vector<MPI_Datatype> twelve_types() {
+  std::vector<MPI_Datatype> all(12);
+  MPI_Datatype inner;
+  const int lengths[] = {3, 1, 4, 2};
+  const int places[] = {20, 2, 9, 30};
+  const MPI_Aint bytes_apart[] = {160, 8, 64, 320};
+  const int sizes[] = {12, 10, 8};
+  const int parts[] = {5, 4, 3};
+  const int starts[] = {2, 3, 1};
+  const int kinds[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
+  const int defaults[] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+  const int grid[] = {2, 2};
+  MPI_Type_vector(20, 3, 7, MPI_DOUBLE, &all[0]);
+  MPI_Type_create_hvector(20, 3, 58, MPI_SHORT, &all[1]);
+  MPI_Type_vector(5, 2, 4, MPI_FLOAT, &inner);
+  MPI_Type_create_hvector(6, 1, 200, inner, &all[2]);  // vectors of vectors
+  MPI_Type_free(&inner);
+  MPI_Type_vector(4, 1, 3, MPI_DOUBLE, &inner);
+  MPI_Type_vector(3, 2, 5, inner, &all[3]);
+  MPI_Type_free(&inner);
+  MPI_Type_indexed(4, lengths, places, MPI_INT, &all[4]);
+  MPI_Type_create_hindexed(4, lengths, bytes_apart, MPI_FLOAT, &all[5]);
+  MPI_Type_create_indexed_block(4, 2, places, MPI_DOUBLE, &all[6]);
+  MPI_Type_create_hindexed_block(4, 2, bytes_apart, MPI_INT, &all[7]);
+  const MPI_Datatype members[] = {MPI_DOUBLE, MPI_CHAR, MPI_INT, MPI_SHORT};
+  MPI_Type_create_struct(4, lengths, bytes_apart, members, &all[8]);
+  MPI_Type_vector(6, 1, 2, MPI_INT, &inner);
+  MPI_Type_create_resized(inner, -4, 100, &all[9]);
+  MPI_Type_free(&inner);
+  MPI_Type_create_subarray(3, sizes, parts, starts, MPI_ORDER_C, MPI_FLOAT, &all[10]);
+  MPI_Type_create_darray(4, 3, 2, sizes, kinds, defaults, grid, MPI_ORDER_FORTRAN, MPI_DOUBLE, &all[11]);
+  for (MPI_Datatype& each : all) MPI_Type_commit(&each);
+  return all;
+}
+
+// MPI_Pack and MPI_Unpack from device memory to device memory: one kernel for each call, and no copy to host memory.
+void packing() {
+  constexpr std::size_t room = 12000;
+  constexpr std::size_t at = 64;  // the resized type begins before its address
+  constexpr int start = 5;        // the position in the packed data
+  for (MPI_Datatype type : twelve_types()) {
+    const bytes source = random_bytes(room, seed_of(rank, 6));
+    const device_bytes from(source);
+    int size = 0;
+    MPI_Type_size(type, &size);
+    const int all = start + 3 * size;
+    bytes packed(static_cast<std::size_t>(all), 1);
+    const device_bytes packed_on_device(packed);
+    bytes result(room, 2);
+    const device_bytes to(result);
+    int position = start;
+    MPI_Pack(source.data() + at, 3, type, packed.data(), all, &position, world);
+    int position_back = start;
+    MPI_Unpack(packed.data(), all, &position_back, result.data() + at, 3, type, world);
+    int on_device = start;
+    int back = start;
+    const auto copies = [] { return calls_of("cuMemcpyDtoHAsync_v2") + calls_of("cuMemcpyDtoH_v2"); };
+    const unsigned launches = calls_of("cuLaunchKernel");
+    const unsigned before = copies();
+    MPI_Pack(from.data() + at, 3, type, packed_on_device.data(), all, &on_device, world);
+    MPI_Unpack(packed_on_device.data(), all, &back, to.data() + at, 3, type, world);
+    if (direct()) EXPECT(calls_of("cuLaunchKernel") == launches + 2 && copies() == before);
+    EXPECT(on_device == position && back == position_back);
+    EXPECT(packed_on_device.get() == packed);
+    EXPECT(to.get() == result);
+    // CPU code has touched both buffers, and the last call must not write behind the end of the packed data.
+    touch(packed_on_device, packed.size());
+    touch(from, room);
+    on_device = 0;
+    MPI_Pack(from.data() + at, 3, type, packed_on_device.data(), all, &on_device, world);
+    position = 0;
+    MPI_Pack(source.data() + at, 3, type, packed.data(), all, &position, world);
+    EXPECT(std::equal(packed.begin(), packed.end(), packed_on_device.data()));
+    MPI_Type_free(&type);
+  }
+}
+
 }  // namespace
 
 void messages_of_all_types() {
+  packing();
   rows();
   any_rows();
   any_types();

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs mpi4py under `hpe run` with the MPI libraries on PyPI: messages from ordinary memory and from hpe
-memory, and a persistent collective of MPI 4, in two ranks. On Open MPI 5, also runs the tests of large messages.
+memory, and a persistent collective of MPI 4, in two ranks. Also runs the tests of large messages, and a program for MPI's
+standard ABI. Both need the programs that are built with MPICH's headers.
 
-    wheels_test.py hpe test-mpi
+    wheels_test.py hpe test-mpi [test-mpich program-for-the-standard-abi]
 
 pip installs the libraries into a temporary folder. If pip cannot install a library, its test is skipped and
 prints the reason; the status is 77 if all tests are skipped.
@@ -16,7 +17,7 @@ import unittest
 import venv
 from pathlib import Path
 
-HPE, SUITE = (str(Path(each).resolve()) for each in sys.argv[1:])
+HPE, SUITE, SUITE_OF_MPICH, ABI_PROGRAM = (*(str(Path(each).resolve()) for each in sys.argv[1:]), None, None)[:4]
 SKIPPED = 77
 
 PROGRAM = """
@@ -94,22 +95,49 @@ class Wheels(unittest.TestCase):
         self.assertNotIn("is none of the MPI libraries that hpe knows", output)
         return place, environment
 
-    def test_open_mpi_5(self):
-        place, environment = self.run_on("openmpi", ["mpiexec", "--oversubscribe"])
-        # The suite was linked with Open MPI 4, which has the same binary interface. A test is skipped if the library has no
-        # direct copies, which need calls of hpe while the library waits.
-        environment |= {"LD_LIBRARY_PATH": str(place / "lib"), "HPE_DEVICES": "soft:1", "HPE_SOFT_THREADS": "1"}
-        result = subprocess.run([place / "bin/mpiexec", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-                                 "-n", "2", SUITE, "--gtest_filter=large_messages.*"],
+    # A suite was linked with another release of its library, which has the same binary interface. A test is skipped if the
+    # library has no direct copies.
+    def large_messages(self, place, environment, mpiexec, suite):
+        environment = environment | {"HPE_DEVICES": "soft:1", "HPE_SOFT_THREADS": "1"}
+        result = subprocess.run([place / "bin" / mpiexec[0], *mpiexec[1:], "-n", "2", suite, "--gtest_filter=large_messages.*"],
                                 capture_output=True, text=True, timeout=120, env=environment)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertNotIn("SKIPPED", result.stdout)
 
+    def large_messages_of_mpich(self, place, environment):
+        if SUITE_OF_MPICH is None:
+            return
+        (place / "debian").mkdir()
+        (place / "debian/libmpich.so.12").symlink_to(place / "lib/libmpi.so.12")  # the name in Debian
+        search = f"{place}/debian:{place}/lib:{place}/lib/mpich"
+        self.large_messages(place, environment | {"LD_LIBRARY_PATH": search}, ["mpiexec"], SUITE_OF_MPICH)
+
+    def standard_abi(self, place, environment):
+        if ABI_PROGRAM is None:
+            return
+        environment = environment | {"LD_LIBRARY_PATH": f"{place}/lib:{place}/lib/mpich"}
+        result = subprocess.run([place / "bin/mpiexec", "-n", "2", HPE, "run", "--devices", "soft:1", "--", ABI_PROGRAM, "device"],
+                                capture_output=True, text=True, timeout=120, env=environment)
+        output = result.stdout + result.stderr
+        self.assertEqual(result.returncode, 0, output)
+        self.assertIn("other library: all right", output)
+        self.assertNotIn("knows", output)
+        self.assertNotIn("touches of device memory", output)
+
+    def test_open_mpi_5(self):
+        place, environment = self.run_on("openmpi", ["mpiexec", "--oversubscribe"])
+        self.large_messages(place, environment | {"LD_LIBRARY_PATH": str(place / "lib")},
+                            ["mpiexec", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"], SUITE)
+
     def test_mpich(self):
-        self.run_on("mpich", ["mpiexec"])
+        place, environment = self.run_on("mpich", ["mpiexec"])
+        self.large_messages_of_mpich(place, environment)
+        self.standard_abi(place, environment)
 
     def test_intel(self):
-        self.run_on("impi-rt", ["mpiexec"])
+        place, environment = self.run_on("impi-rt", ["mpiexec"])
+        self.large_messages_of_mpich(place, environment)
+        self.standard_abi(place, environment)
 
 
 if __name__ == "__main__":

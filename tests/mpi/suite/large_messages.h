@@ -23,10 +23,8 @@ inline std::vector<std::byte> numbered(std::size_t words, word first) {
   return result;
 }
 
-/// Whether hpe sends each message as a whole, instead of in chunks or by direct copies. With MPICH, hpe always sends
-/// whole messages, because MPICH calls no function of hpe while it waits.
+/// Whether hpe sends each message as a whole, instead of in chunks or by direct copies.
 inline bool whole_messages() {
-  if (is_mpich) return true;
   const char* const option = std::getenv("HPE_MPI_PIPELINE");
   return option != nullptr && std::strcmp(option, "off") == 0;
 }

@@ -1,4 +1,4 @@
-// Tests windows in hpe memory, and one-sided calls with buffers in hpe memory.
+// Tests windows in hpe memory or memory of the CUDA driver, and one-sided calls with buffers in this memory.
 #include "tests/mpi/ranks.h"
 
 namespace {
@@ -184,7 +184,7 @@ TEST_F(one_sided, KernelsOnBothSides) {
 }
 
 TEST_F(one_sided, AWindowTellsTheProgramsAddressAndItsModel) {
-  const hpe::array<word> memory(n);
+  const device_bytes memory(random_bytes(n), owner::device);
   MPI_Win win = MPI_WIN_NULL;
   MPI_Win_create(memory.data(), n * sizeof(word), sizeof(word), MPI_INFO_NULL, world, &win);
   void* base = nullptr;
@@ -245,7 +245,7 @@ TEST_F(one_sided, MemoryFreedUnderAWindow) {
 }
 
 TEST_F(one_sided, ADynamicWindowTakesNone) {
-  const hpe::array<word> memory(n);
+  const device_bytes memory(random_bytes(n), owner::device);
   MPI_Win win = MPI_WIN_NULL;
   MPI_Win_create_dynamic(MPI_INFO_NULL, world, &win);
   MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);

@@ -232,6 +232,7 @@ struct second_thread {
 };
 
 TEST(requests, AHandleThatAnotherThreadGetsNext) {
+  if (is_mpich) GTEST_SKIP() << "MPICH calls the query function while no other thread can call MPI";
   int provided = MPI_THREAD_SINGLE;
   MPI_Query_thread(&provided);
   if (provided < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "this MPI library does not support MPI_THREAD_MULTIPLE";
