@@ -94,8 +94,9 @@ TEST(larger_cycles, OnlyArraysThatDoNotFitMove) {
     const moves moved;
     run();
     hpe::synchronize();
-    // Besides the arrays that stay in device memory, two arrays alternate in the memory of the latest launches.
-    EXPECT_LE(moved.in() / periods, static_cast<double>(count - room + 3)) << count;
+    // Besides the arrays that stay in device memory, two arrays alternate in the memory of the latest launches. If
+    // threads are slow, the fetching thread and a launch may each evict an array that the other one has brought in.
+    EXPECT_LE(moved.in() / periods, static_cast<double>(count - room + 4)) << count;
     EXPECT_GE(moved.in() / periods, static_cast<double>(count - room)) << count;
     EXPECT_LE(moved.out() / periods, moved.in() / periods + 3) << count;
     RecordProperty("in_per_period_of_" + std::to_string(count), std::to_string(moved.in() / periods));
@@ -118,7 +119,7 @@ TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
   const moves moved;
   run();
   hpe::synchronize();
-  EXPECT_LE(moved.in() / periods, static_cast<double>(count - room + 3));
+  EXPECT_LE(moved.in() / periods, static_cast<double>(count - room + 4));
   EXPECT_LE(moved.out(), 2);
   all.check();
 }
