@@ -102,7 +102,7 @@ cost comparison_of_plans::cost_of(const plan& p) const {
 }
 
 void comparison_of_plans::add(const cut& c, const std::string& name) {
-  plan now{name, c, std::vector<array_placement>(allocations_.size()), {}, {}, {}, 0};
+  plan now{name, c, std::vector<array_placement>(allocations_.size()), {}, {}, {}, {}};
   for (const placed_allocation& a : allocations_) {
     now.homes.push_back(a.what->homes);
     now.replicated.push_back(a.what->is_replicated && a.may_replicate && c.is_spread());

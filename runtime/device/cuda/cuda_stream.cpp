@@ -385,7 +385,7 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
       if (c.done != nullptr) result = cu_.cuEventQuery(c.done);
       return c.done != nullptr && result == CUDA_SUCCESS;
     };
-    const auto finish = [&](std::deque<command>::iterator last) {
+    const auto finish = [&](const std::deque<command>::iterator& last) {
       completed_.store(last->value);
       std::for_each(pending_.begin(), last + 1, [&](const command& c) { unused_.push_back(c.done); });
       pending_.erase(pending_.begin(), last + 1);
