@@ -113,8 +113,7 @@ void* open_wrappers() {
   if (kind == nullptr) {
     log(log_level::warn,
         "{} is none of the MPI libraries that hpe knows (Open MPI 4 and 5, MPICH and the libraries with its ABI, "
-        "libraries with "
-        "MPI's standard ABI): {}",
+        "libraries with MPI's standard ABI): {}",
         file_of(library), consequence);
     return nullptr;
   }

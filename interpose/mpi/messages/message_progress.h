@@ -40,7 +40,8 @@ class progress {
 
   /// Whether transfers are in progress that the MPI library does not continue while it waits.
   [[nodiscard]] bool continues_itself() const noexcept { return unaided_ && !idle(); }
-  /// Continues the transfers once if the MPI library does not. Wrappers of functions that test call this first.
+  /// Continues the transfers once if the MPI library does not. The wrappers of MPI_Test, MPI_Iprobe and similar
+  /// functions call this, and so do waits when they end.
   void help() {
     if (continues_itself()) called_by_mpi();
   }
