@@ -1,7 +1,7 @@
 // memcpy and related functions. libc's functions work on hpe memory, because page faults fetch the data. hpe lets
-// devices execute large calls where devices are faster. In CUDA programs, several threads make large copies in ordinary
-// memory: libraries such as safetensors and JAX copy their data to or from pinned buffers with one thread, which is
-// much slower than the link. Every other call costs one comparison and one indirect jump more than libc's function.
+// devices execute large calls where devices are faster. In CUDA programs, several threads make large copies to and from
+// pinned memory: libraries such as safetensors and JAX fill and empty their pinned buffers with one thread, which is much
+// slower than the link. Every other call costs one comparison and one indirect jump more than libc's function.
 //
 // These functions may be called before this library is initialized or even relocated, and by the lookup of libc's
 // functions. So the pointers to libc's functions are null until the constructor in this file has run. Until then, slow
@@ -13,6 +13,8 @@
 
 #undef _FORTIFY_SOURCE
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -21,6 +23,7 @@
 #include "interpose/io/next.h"
 #include "interpose/io/staged_buffers.h"
 #include "runtime/core/runtime.h"
+#include "runtime/os/signals.h"
 
 namespace {
 
@@ -101,10 +104,23 @@ bool apart(const void* a, const void* b, bytes_of n) noexcept {
   return (x < y ? y - x : x - y) >= n;
 }
 
+// Whether another thread may end this thread between any two instructions (asynchronous cancellation). Such a thread
+// must not copy in hpe, which takes locks and uses other threads. Not inlined: a caller that contains calls which could
+// throw could not be unwound while it runs libc's function.
+[[gnu::noinline]] bool may_end_at_any_time() noexcept {
+  int type = PTHREAD_CANCEL_DEFERRED;
+  ::pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+  if (type == PTHREAD_CANCEL_DEFERRED) return false;
+  ::pthread_setcanceltype(type, nullptr);
+  return true;
+}
+
 // Runs `body`; returns false if it throws. In that case, the caller calls libc's function, whose page faults report the
-// error.
+// error. The program's signals wait meanwhile, because a handler may leave memcpy by a long jump, or fork: locks would
+// stay locked, and other threads would go on with the copy.
 template <class Body>
 bool done(Body body) noexcept {
+  const hpe::os::signals_blocked until_done;
   const int before = errno;
   bool result = true;
   try {
@@ -116,22 +132,23 @@ bool done(Body body) noexcept {
   return result;
 }
 
-// If the program handles SIGBUS, which reads of a truncated file raise, the handler expects to run in the thread that
-// has called memcpy.
-bool handles_sigbus() noexcept {
-  struct sigaction now {};
-  return ::sigaction(SIGBUS, nullptr, &now) != 0 || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN);
+// Whether the program handles a signal that a memory access raises: SIGBUS for a truncated file, SIGSEGV for a protected
+// page. Its handler expects to run in the thread that has called memcpy.
+bool handles_faults() noexcept {
+  const auto handles = [](int signal) {
+    struct sigaction now {};
+    return ::sigaction(signal, nullptr, &now) != 0 || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN);
+  };
+  return handles(SIGBUS) || handles(SIGSEGV);
 }
 
 bool copied_by_threads(void* to, const void* from, bytes_of n) noexcept {
   adopted_pointers* const cuda = adopted_pointers::instance();
   if (n < worth_threads || cuda == nullptr || !apart(to, from, n) || adopted_pointers::of(to) != nullptr ||
-      adopted_pointers::of(from) != nullptr || handles_sigbus())
+      adopted_pointers::of(from) != nullptr || handles_faults())
     return false;
-  const int before = errno;
-  cuda->copy_on_host(to, from, n);
-  errno = before;
-  return true;
+  bool result = false;
+  return done([&] { result = cuda->copy_on_host(to, from, n); }) && result;
 }
 
 bool copied(void* to, const void* from, bytes_of n) noexcept {
@@ -163,20 +180,20 @@ bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
 // ---- large calls; not inlined, so that the functions below need not save registers
 
 [[gnu::noinline]] void* move_large(void* to, const void* from, bytes_of n, looked_up<move>& next) noexcept {
-  if (copied(to, from, n)) return to;
+  if (!may_end_at_any_time() && copied(to, from, n)) return to;
   auto* const known = next.load(std::memory_order_relaxed);
   return known != nullptr ? known(to, from, n) : early_move(to, from, n);
 }
 
 [[gnu::noinline]] void* set_large(void* to, int value, bytes_of n) noexcept {
-  if (filled(to, value, n)) return to;
+  if (!may_end_at_any_time() && filled(to, value, n)) return to;
   auto* const known = next_memset.load(std::memory_order_relaxed);
   return known != nullptr ? known(to, value, n) : early_set(to, value, n);
 }
 
 [[gnu::noinline]] int compare_large(const void* a, const void* b, bytes_of n) noexcept {
   int result = 0;
-  if (compared(a, b, n, result)) return result;
+  if (!may_end_at_any_time() && compared(a, b, n, result)) return result;
   auto* const known = next_memcmp.load(std::memory_order_relaxed);
   return known != nullptr ? known(a, b, n) : early_compare(a, b, n);
 }

@@ -84,6 +84,7 @@ void copy_crew::start_helpers() noexcept {
   } catch (const std::exception& e) {
     log(log_level::warn, "large copies go on with {} of {} threads: {}", threads_.size() + 1, helpers_ + 1, e.what());
   }
+  helping_.store(!threads_.empty(), std::memory_order_release);
 }
 
 copy_crew::job* copy_crew::take_job() noexcept {

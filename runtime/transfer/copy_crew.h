@@ -58,6 +58,9 @@ class copy_crew {
   static constexpr std::size_t worth_helping = std::size_t{256} << 10;
   static void copy_alone(void* to, const void* from, std::size_t bytes, writing how);
 
+  /// Whether an earlier copy has started the helpers. Then copy() allocates no memory and starts no thread.
+  [[nodiscard]] bool started() const noexcept { return helping_.load(std::memory_order_acquire); }
+
   /// Like memcpy: the copy is complete on return.
   void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached);
 
@@ -86,6 +89,7 @@ class copy_crew {
   const unsigned parts_;  // the number of parts of a job; the calling thread begins with the last part
   const std::function<void()> settle_;
   std::once_flag started_;
+  std::atomic<bool> helping_{false};  // whether `threads_` is complete
   std::array<job, most_jobs> jobs_;
   std::atomic<std::uint32_t> posted_{0};  // the number of copies posted so far
   std::atomic<bool> stop_{false};

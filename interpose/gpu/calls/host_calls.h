@@ -23,8 +23,8 @@ class host_calls final : public interpose::adopted_pointers {
              adopted_memory& adopted, queued_uses& uses, bool by_parameters);
 
   [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
-  void copy_on_host(void* to, const void* from, std::size_t bytes) noexcept override {
-    copies_.copy_on_host(to, from, bytes);
+  bool copy_on_host(void* to, const void* from, std::size_t bytes) noexcept override {
+    return copies_.copy_on_host(to, from, bytes);
   }
   [[nodiscard]] bool touched(std::uintptr_t address) noexcept override;
   using adopted_pointers::read;

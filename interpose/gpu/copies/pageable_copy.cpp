@@ -109,9 +109,12 @@ writing pageable_copy::writing_to(void* host, std::size_t bytes) {
   return writing::to_new_pages;
 }
 
-void pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {
+bool pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {
+  if (!crew_.started() || (is_pageable(to, bytes) && is_pageable(from, bytes))) return false;
   const writing how = writing_to(to, bytes);
-  crew_for(how).copy(to, from, bytes, how);
+  transfer::copy_crew& crew = crew_for(how);
+  (crew.started() ? crew : crew_).copy(to, from, bytes, how);
+  return true;
 }
 
 CUresult pageable_copy::queue_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
