@@ -1,7 +1,7 @@
 // memcpy and related functions. libc's functions work on hpe memory, because page faults fetch the data. hpe lets
 // devices execute large calls where devices are faster. In CUDA programs, several threads make large copies to and from
-// pinned memory: libraries such as safetensors and JAX fill and empty their pinned buffers with one thread, which is much
-// slower than the link. Every other call costs one comparison and one indirect jump more than libc's function.
+// pinned memory: libraries such as safetensors and JAX fill and empty their pinned buffers with one thread, which is
+// much slower than the link. Every other call costs one comparison and one indirect jump more than libc's function.
 //
 // These functions may be called before this library is initialized or even relocated, and by the lookup of libc's
 // functions. So the pointers to libc's functions are null until the constructor in this file has run. Until then, slow
@@ -132,8 +132,8 @@ bool done(Body body) noexcept {
   return result;
 }
 
-// Whether the program handles a signal that a memory access raises: SIGBUS for a truncated file, SIGSEGV for a protected
-// page. Its handler expects to run in the thread that has called memcpy.
+// Whether the program handles a signal that a memory access raises: SIGBUS for a truncated file, SIGSEGV for a
+// protected page. Its handler expects to run in the thread that has called memcpy.
 bool handles_faults() noexcept {
   const auto handles = [](int signal) {
     struct sigaction now {};

@@ -1,5 +1,5 @@
-// memcpy of large ranges to pinned memory, which hpe copies with several threads. The program must not notice: its signal
-// handlers, its children and its cancelled threads find what they find with libc's memcpy.
+// memcpy of large ranges to pinned memory, which hpe copies with several threads. The program must not notice: its
+// signal handlers, its children and its cancelled threads find what they find with libc's memcpy.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
