@@ -95,6 +95,9 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
   /// Whether CPU code has touched the allocation that contains an address.
   [[nodiscard]] virtual bool touched(std::uintptr_t address) noexcept = 0;
+  /// To be called when the MPI library gets memory for an operation that outlives its call, and transfers the memory
+  /// itself. If CPU code touches the allocation at any time, hpe warns once that the bytes may be old.
+  virtual void left_to_library(std::uintptr_t address) noexcept = 0;
   /// Waits for the device work that the program has queued, and then copies bytes of one allocation to host memory. A
   /// box has the same offset and strides in host memory as in the allocation.
   void read(void* to, std::uintptr_t from, std::size_t bytes) {

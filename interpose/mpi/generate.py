@@ -142,9 +142,10 @@ def wrapper(name, parameters, clauses, first):
         waiting = [f'  static constexpr named_call about{{"MPI_{name}"{words}}};',
                    f"  const waiting_call waiting({', '.join(['about', *told])});"]
 
-    if_ordinary = [f"  if (!any_concerns({', '.join(pointers)})) return {end}({call});"]
+    concerns = "operation_concerns" if {"request", "win"} & set(names) else "any_concerns"
+    if_ordinary = [f"  if (!{concerns}({', '.join(pointers)})) return {end}({call});"]
     if first_is_send and not is_persistent:
-        if_ordinary = [f"  if (!any_concerns({', '.join(pointers)})) {{", *(f"  {line}" for line in noted),
+        if_ordinary = [f"  if (!{concerns}({', '.join(pointers)})) {{", *(f"  {line}" for line in noted),
                        f"    return leave({call});", "  }"]
 
     # In a collective call, other ranks wait for this rank, so it must take part even if its buffer cannot be used.

@@ -22,6 +22,14 @@ class left_memory {
     adopted_pointers* const driver = adopted_pointers::instance();
     return driver == nullptr || !driver->touched(reinterpret_cast<std::uintptr_t>(buffer));
   }
+  /// The same, for an operation that outlives its call. hpe cannot keep the memory coherent if CPU code touches the
+  /// allocation before the operation ends, and then warns.
+  [[nodiscard]] static bool has_for_operation(const void* buffer) noexcept {
+    if (!has(buffer)) return false;
+    if (adopted_pointers* const driver = adopted_pointers::of(buffer); driver != nullptr)
+      driver->left_to_library(reinterpret_cast<std::uintptr_t>(buffer));
+    return true;
+  }
 
  private:
   static std::atomic<bool> exists_;

@@ -132,6 +132,8 @@ void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operat
 }
 
 void pending_table::look_at_abandoned() {
+  // This thread may call this function again, from an error handler of the program; the list is then empty.
+  const std::lock_guard alone(looking_);
   // Move the list out of the table first, because the thread must not hold the mutex while it calls MPI.
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> mine;
   {
@@ -139,6 +141,7 @@ void pending_table::look_at_abandoned() {
     mine.swap(abandoned_);
   }
   std::erase_if(mine, [](auto& entry) {
+    entry.second->await_arrived();
     MPI_Status status;
     if (!is_complete(entry.first, status)) return false;
     entry.second->finish(&status);

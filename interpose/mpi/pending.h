@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -38,6 +39,9 @@ class pending {
   virtual void stand_in_gone() {}
   /// Called before a thread waits in MPI for the end of the operation.
   virtual void await() {}
+  /// If MPI has received the message, waits until hpe has copied it to the program's buffer. Called after the program
+  /// has freed the request: the program knows that the message has arrived when a later message of the same sender has.
+  virtual void await_arrived() {}
   /// Called when the program cancels the operation, before MPI's own function.
   virtual void cancel() {}
   /// Called when MPI has completed the operation. `status`: the operation's status, or nullptr if it has none. Returns
@@ -131,6 +135,8 @@ class pending_table {
     std::shared_ptr<pending> operation;
   };
 
+  std::recursive_mutex
+      looking_;  // held while a thread looks at abandoned operations, so that no other thread misses them
   mutex mutex_;
   std::unordered_map<MPI_Request, std::shared_ptr<pending>> by_request_ HPE_GUARDED_BY(mutex_);
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> abandoned_ HPE_GUARDED_BY(mutex_);

@@ -18,6 +18,11 @@ template <class... Pointers>
 [[nodiscard]] bool any_concerns(Pointers... buffers) noexcept {
   return (concerns(buffers) || ...);
 }
+/// The same, for an operation that outlives its call.
+template <class... Pointers>
+[[nodiscard]] bool operation_concerns(Pointers... buffers) noexcept {
+  return (concerns_operation(buffers) || ...);
+}
 
 class operation {
  public:

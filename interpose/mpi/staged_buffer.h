@@ -16,6 +16,11 @@ namespace hpe::interpose::mpi {
   if (buffer == nullptr) return core::host_access::meets(buffer, SIZE_MAX);
   return !buffer_access::ordinary(buffer) && !left_memory::has(buffer);
 }
+/// The same, for an operation that outlives its call: a request or a window.
+[[nodiscard]] inline bool concerns_operation(const void* buffer) noexcept {
+  if (buffer == nullptr) return concerns(buffer);
+  return !buffer_access::ordinary(buffer) && !left_memory::has_for_operation(buffer);
+}
 
 /// A buffer argument in hpe memory or device memory, and the buffer that replaces it in the call of MPI.
 class staged_buffer {

@@ -38,7 +38,7 @@ int synchronise(MPI_Win win, int target, Call&& call) {
 
 template <class Unit, class Next>
 int create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win, Next& next) {
-  if (size <= 0 || base == nullptr || !concerns(base)) return leave(next(base, size, disp_unit, info, comm, win));
+  if (size <= 0 || base == nullptr || !concerns_operation(base)) return leave(next(base, size, disp_unit, info, comm, win));
   try {
     auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
     const int result = next(made->exposed(), size, disp_unit, info, comm, win);
@@ -70,7 +70,7 @@ __attribute__((visibility("default"))) int MPI_Win_create_c(void* base, MPI_Aint
 }
 
 int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  if (size <= 0 || base == nullptr || !concerns(base)) return leave(HPE_REAL(Win_attach)(win, base, size));
+  if (size <= 0 || base == nullptr || !concerns_operation(base)) return leave(HPE_REAL(Win_attach)(win, base, size));
   return leave(
       raise(on_win{win},
             hpe::error(HPE_ERROR_NOT_SUPPORTED,

@@ -52,6 +52,10 @@ std::thread start_thread(const char* name, std::function<void()> run) {
   }
 }
 
+void leave_cores_of_creator() noexcept {
+  if (CPU_COUNT(&at_start) != 0) ::sched_setaffinity(0, sizeof at_start, &at_start);
+}
+
 unsigned usable_cores() noexcept {
   // Constructors of static objects in other files may call this before at_start is initialised.
   const cpu_set_t allowed = CPU_COUNT(&at_start) != 0 ? at_start : read();

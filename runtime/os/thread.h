@@ -12,6 +12,10 @@ namespace hpe::os {
 /// with a message that states the relevant limits, if the system cannot start another thread.
 [[nodiscard]] std::thread start_thread(const char* name, std::function<void()> run);
 
+/// Lets the calling thread run on all cores that the process could use when hpe was loaded. For a thread that serves
+/// all threads of the program: its creator may be a thread that the program keeps to one core.
+void leave_cores_of_creator() noexcept;
+
 /// The number of cores that this process was allowed to use when it started: all cores of the machine, or fewer with
 /// taskset, in a container or in a batch job. The number is at least 1. The number does not change if the program binds
 /// threads later.

@@ -135,6 +135,7 @@ std::uint32_t copy_crew::next_post(std::uint32_t seen) const {
 }
 
 void copy_crew::help(unsigned number) {
+  os::leave_cores_of_creator();
   settle_();
   const unsigned part = number % parts_;
   for (std::uint32_t seen = 0;;) {

@@ -103,7 +103,7 @@ fingerprints::~fingerprints() {
 std::optional<piece_fingerprint> fingerprints::take(unsigned home, region& r, byte_range bytes) {
   if (!work_.load(std::memory_order_relaxed) || bytes.size() % device::fingerprint_unit != 0) return std::nullopt;
   try {
-    if (results_ == nullptr) results_ = std::make_shared<results>(devices_);
+    std::call_once(results_made_, [this] { results_ = std::make_shared<results>(devices_); });
     if (streams_[home] == nullptr) streams_[home] = &devices_.at(home).create_stream(device::priority::rolling);
     const std::shared_ptr<results::place> place = results_->take(devices_);
     if (place == nullptr) return std::nullopt;

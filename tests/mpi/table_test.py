@@ -23,7 +23,7 @@ HEADERS = HEADERS[:len(HEADERS) - len(NEWER) - 1] if NEWER else HEADERS
 
 # Functions without buffers for which hpe also needs wrappers.
 COMPLETION = ("Wait Waitany Waitall Waitsome Test Testany Testall Testsome Request_free Request_get_status Start Startall "
-              "Cancel Comm_set_errhandler Init Init_thread Finalize Probe Iprobe Mprobe Improbe "
+              "Cancel Comm_set_errhandler Init Init_thread Query_thread Finalize Probe Iprobe Mprobe Improbe "
               "Win_fence Win_post Win_complete Win_wait Win_test Win_lock Win_lock_all Win_unlock Win_unlock_all Win_flush "
               "Win_flush_all Win_flush_local Win_flush_local_all Win_sync Win_free").split()
 

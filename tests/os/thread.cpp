@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "hpe/error.hpp"
 #include "tests/no_more_threads.h"
@@ -27,6 +29,25 @@ TEST(Thread, TakesNoSignalOfTheProgramAndBearsItsName) {
   sigset_t outside;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &outside);
   EXPECT_EQ(sigismember(&outside, SIGINT), 0) << "the caller's signal mask is unchanged";
+}
+
+// A thread of the program that keeps to one core may be the first to need hpe's threads, which serve all threads.
+TEST(Thread, LeavesTheCoresOfItsCreator) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "the process has one core";
+  cpu_set_t inside;
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(::sched_getcpu(), &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    start_thread("hpe-test", [&] {
+      hpe::os::leave_cores_of_creator();
+      ::sched_getaffinity(0, sizeof inside, &inside);
+    }).join();
+  }).join();
+  EXPECT_TRUE(CPU_EQUAL(&inside, &all));
 }
 
 TEST(Thread, AFailedStartNamesTheLimits) {

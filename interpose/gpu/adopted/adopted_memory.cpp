@@ -110,6 +110,15 @@ adopted_region::bytes adopted_memory::touched(CUdeviceptr address) {
   return found != nullptr ? adopted_region::bytes{found->begin(), found->end()} : adopted_region::bytes{0, 0};
 }
 
+void adopted_memory::left_to_library(CUdeviceptr address) noexcept {
+  try {
+    if (const auto found = program_.device_memory_at(address))
+      uses_.shares(incoherent_uses::kind::messages, {found->base, found->base + found->bytes}, touched(address));
+  } catch (const std::bad_alloc&) {
+    // hpe cannot warn later.
+  }
+}
+
 std::size_t adopted_memory::bytes_from(CUdeviceptr address) const {
   const auto found = program_.device_memory_at(address);
   return found ? found->base + found->bytes - address : 0;

@@ -112,6 +112,8 @@ class adopted_memory {
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
   /// Returns the touched region that contains an address; empty if no touched region does.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
+  /// To be called when the MPI library gets memory that it transfers itself (adopted_pointers.h).
+  void left_to_library(CUdeviceptr address) noexcept;
 
   /// To be called when the program frees [address, address + bytes).
   void drop(CUdeviceptr address, std::size_t bytes) noexcept;

@@ -30,6 +30,9 @@ const char* words_of(kind how) {
     case kind::awaited:
       return "holds a value for which a stream waits: the stream does not see values that CPU code writes later, and "
              "may wait for ever; write the value with cuStreamWriteValue32 or cuMemcpy";
+    case kind::messages:
+      return "was left to the MPI library, which transfers it without hpe: CPU code and other ranks may see old bytes; "
+             "with HPE_MPI=on, hpe transfers the memory";
     case kind::capture:
       return "is read by CPU code while a stream is captured: the driver then forbids waiting for the devices, so CPU "
              "code may not see the results of queued work";
@@ -55,7 +58,10 @@ void incoherent_uses::shares(kind how, adopted_region::bytes range, adopted_regi
   const std::string place = trace::location_of_caller();
   const lock_guard lock(mutex_);
   any_.store(true, std::memory_order_relaxed);
-  notes_.push_back({how, range, place});
+  const auto same = [&](const note& n) {
+    return n.how == how && n.range.begin == range.begin && n.range.end == range.end;
+  };
+  if (std::ranges::none_of(notes_, same)) notes_.push_back({how, range, place});
   if (meet(range, region)) tell(how, region, place);
 }
 

@@ -23,6 +23,7 @@ class incoherent_uses {
     external,  ///< memory of another API (Vulkan, Direct3D)
     graphics,  ///< mapped graphics resource
     awaited,   ///< memory in which a stream waits for a value
+    messages,  ///< left to the MPI library for an operation that outlives its call
     capture,   ///< memory that CPU code touches during a stream capture
   };
 

@@ -76,6 +76,8 @@ std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
 
 bool host_calls::touched(std::uintptr_t address) noexcept { return adopted_.has_touched(address, address + 1); }
 
+void host_calls::left_to_library(std::uintptr_t address) noexcept { adopted_.left_to_library(address); }
+
 known_memory::allocation host_calls::require(CUdeviceptr address) {
   const auto found = known_.at(address);
   HPE_REQUIRE(found, HPE_ERROR_NOT_A_REGION, "there is no device memory at {:#x}", address);
@@ -370,7 +372,9 @@ template <class Copy>
 device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
                                        std::uint64_t queued, bool written, Copy copy,
                                        std::optional<std::uintptr_t> contiguous) {
-  const auto memory = require(address);
+  const std::ptrdiff_t first = which.element->front().offset;
+  // The address itself may be outside of the allocation that contains the bytes.
+  const auto memory = require(address + static_cast<std::uintptr_t>(first));
   const CUcontext context = memory.context;
   const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
@@ -380,7 +384,6 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
     if (contiguous) waits_.for_users_of(require(*contiguous));
   }
   const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
-  const std::ptrdiff_t first = which.element->front().offset;
   const auto begin = table == nullptr ? first : table->begin + std::min<std::ptrdiff_t>(last, 0);
   const auto end =
       table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);

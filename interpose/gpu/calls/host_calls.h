@@ -27,6 +27,7 @@ class host_calls final : public interpose::adopted_pointers {
     return copies_.copy_on_host(to, from, bytes);
   }
   [[nodiscard]] bool touched(std::uintptr_t address) noexcept override;
+  void left_to_library(std::uintptr_t address) noexcept override;
   using adopted_pointers::read;
   using adopted_pointers::write;
   void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) override;

@@ -111,9 +111,7 @@ writing pageable_copy::writing_to(void* host, std::size_t bytes) {
 
 bool pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {
   if (!crew_.started() || (is_pageable(to, bytes) && is_pageable(from, bytes))) return false;
-  const writing how = writing_to(to, bytes);
-  transfer::copy_crew& crew = crew_for(how);
-  (crew.started() ? crew : crew_).copy(to, from, bytes, how);
+  crew_.copy(to, from, bytes, writing::past_caches);
   return true;
 }
 

@@ -52,5 +52,9 @@ taken direct_allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Dataty
                        call_form form = __builtin_FUNCTION());
 taken direct_reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
                     MPI_Comm comm, call_form form = __builtin_FUNCTION());
+taken direct_reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype datatype, MPI_Op op,
+                            MPI_Comm comm, call_form form = __builtin_FUNCTION());
+taken direct_reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op,
+                                  MPI_Comm comm, call_form form = __builtin_FUNCTION());
 
 }  // namespace hpe::interpose::mpi

@@ -293,6 +293,14 @@ bool incoming::is_settled() {
   return true;
 }
 
+void incoming::await_arrived() {
+  {
+    const progress::guard held;
+    if (over() || std::holds_alternative<receive_phase::posted>(phase_)) return;
+  }
+  progress::of_process().until([this] { return over(); });
+}
+
 void incoming::await_settled() {
   progress::of_process().until([this] { return is_settled(); });
 }

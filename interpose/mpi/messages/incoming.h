@@ -64,6 +64,7 @@ class incoming final : public message {
   /// Sets the memory into which MPI has received, if the caller did not use where() because the buffer is smaller than
   /// an envelope.
   void landed(std::shared_ptr<std::byte> what) { landing_ = std::move(what); }
+  void await_arrived() override;
 
  private:
   using payload = receive_phase::payload;

@@ -1,5 +1,8 @@
 // Wrappers of MPI functions that start and end MPI, and of functions that set an error handler.
 
+#include <algorithm>
+#include <atomic>
+
 #include "interpose/mpi/left_memory.h"
 #include "interpose/mpi/libraries/library.h"
 #include "interpose/mpi/messages/job.h"
@@ -13,10 +16,15 @@ namespace {
 // does not call hpe while it waits (message_progress.h).
 bool raises_level() { return !calls_while_it_waits() && hpe::options::valid_in_environment().mpi_pipeline; }
 
-// `level`: the level that the program has asked for; used if hpe has raised it.
-int begun(int result, bool raised, int level) {
+// The level of thread support that the program may use; MPI may support more for hpe. Negative: what MPI supports.
+std::atomic<int> level_of_program{-1};
+
+// `asked`: the level that the program has asked for.
+int begun(int result, bool raised, int asked) {
   if (result != MPI_SUCCESS) return result;
-  if (!raised) HPE_REAL(Query_thread)(&level);
+  int level = MPI_THREAD_SINGLE;
+  HPE_REAL(Query_thread)(&level);
+  if (raised) level_of_program = level = std::min(level, asked);
   left_memory::decide();
   job::begin(level);
   return result;
@@ -35,7 +43,17 @@ int MPI_Init(int* argc, char*** argv) {
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const bool raised = raises_level();
-  return begun(HPE_REAL(Init_thread)(argc, argv, raised ? MPI_THREAD_MULTIPLE : required, provided), raised, required);
+  const int result =
+      begun(HPE_REAL(Init_thread)(argc, argv, raised ? MPI_THREAD_MULTIPLE : required, provided), raised, required);
+  if (result == MPI_SUCCESS && raised) *provided = level_of_program;
+  return result;
+}
+
+// A program that asked for less than MPI_THREAD_MULTIPLE may still use as many threads as this function tells.
+int MPI_Query_thread(int* provided) {
+  const int result = HPE_REAL(Query_thread)(provided);
+  if (const int level = level_of_program; result == MPI_SUCCESS && level >= 0) *provided = level;
+  return result;
 }
 
 int MPI_Finalize() {

@@ -47,7 +47,10 @@ int main(int argc, char** argv) {
   std::vector<int> host(count, 5);
   cuMemcpyHtoD(memory, host.data(), count * sizeof(int));
   int right = exchange(rank, memory, host, 5) ? 1 : 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Send_init(reinterpret_cast<int*>(memory), count, MPI_INT, 1 - rank, 2, MPI_COMM_WORLD, &request);
   std::fill_n(reinterpret_cast<int*>(memory), count, 8);
+  MPI_Request_free(&request);
   right &= exchange(rank, memory, host, 8) ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   const auto passed = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "aware_device_buffers"));

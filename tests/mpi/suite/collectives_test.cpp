@@ -194,6 +194,28 @@ TEST(collectives, LargeReductions) {
       same_as_on_host(many * 2, many * 2, [&](buffers b) { MPI_Allreduce(b.send, b.receive, many, of, op, world); });
 }
 
+TEST(collectives, LargeReduceScatters) {
+  std::vector<int> counts;
+  for (int i = 0; i < ranks(); ++i) counts.push_back(i == 1 ? 0 : 9000 + 37 * i);
+  const auto all = std::size_t(std::accumulate(counts.begin(), counts.end(), 0));
+  both_ways(
+      all, counts[rank()],
+      [&](buffers b) { MPI_Reduce_scatter(b.send, b.receive, counts.data(), type, MPI_SUM, world); },
+      [&](buffers b, MPI_Request* r) {
+        MPI_Ireduce_scatter(b.send, b.receive, counts.data(), type, MPI_SUM, world, r);
+      });
+  constexpr int each = 9001;
+  both_ways(
+      std::size_t{each} * std::size_t(ranks()), each,
+      [&](buffers b) { MPI_Reduce_scatter_block(b.send, b.receive, each, type, MPI_MAX, world); },
+      [&](buffers b, MPI_Request* r) { MPI_Ireduce_scatter_block(b.send, b.receive, each, type, MPI_MAX, world, r); });
+  same_as_on_host(each, std::size_t{each} * std::size_t(ranks()), [&](buffers b) {
+    MPI_Reduce_scatter_block(MPI_IN_PLACE, b.receive, each, type, MPI_SUM, world);
+    std::copy(b.receive, b.receive + each, b.send);
+    std::fill_n(b.receive, std::size_t{each} * std::size_t(ranks()), word{7});  // only the first words are defined
+  });
+}
+
 // The ranks of one reduction use different kinds of memory.
 TEST(collectives, AReductionOfMixedMemory) {
   constexpr std::size_t many = 20001;
