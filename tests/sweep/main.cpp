@@ -1,8 +1,8 @@
 // --every N: only every N-th call fails. --most N: in each scenario, about N calls fail with each kind of failure,
 // evenly distributed. --call N: the sweep begins with call N. If each failure needs a new process (subject::starts, the
 // loss of a device), only every third of these calls fails, and with --most about N / 3 calls. Of failing allocations,
-// only every fifth fails, except with --most. --all: without these exceptions, all calls fail, which takes hours. Without
-// the name of a scenario, all scenarios are run.
+// only every fifth fails, except with --most. --all: without these exceptions, all calls fail, which takes hours.
+// Without the name of a scenario, all scenarios are run.
 
 #include <algorithm>
 #include <cstdio>
