@@ -18,8 +18,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interpose/gpu/spread/spreading.h"
 #include "interpose/gpu/work/call_watch.h"
+#include "interpose/gpu/work/driver_writes.h"
 #include "interpose/gpu/work/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -297,7 +297,7 @@ void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool t
   if (!to_device) r.prepare_pages(cu_, range);
   r.for_each_allocation(cu_, range, [&](CUdeviceptr begin, CUdeviceptr end) {
     copy(r, begin, r.alias(begin), end - begin, to_device);
-    if (spreading* const s = to_device ? spreading::active() : nullptr) s->writes_elsewhere();
+    if (to_device) driver_writes::count();
     r.tell_moved(end - begin, to_device);
   });
 }

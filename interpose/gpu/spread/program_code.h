@@ -25,8 +25,8 @@ class program_image {
   [[nodiscard]] const spread::module_model* model();
   /// Whether model() returns at once.
   [[nodiscard]] bool is_analysed() const noexcept { return is_analysed_.load(std::memory_order_acquire); }
-  /// Returns true for one caller, which lets a thread call model(). If model() throws, or if no thread can call it, that
-  /// caller or the thread calls end_claim(), and claim_analysis() returns true once more.
+  /// Returns true for one caller, which lets a thread call model(). If model() throws, or if no thread can call it,
+  /// that caller or the thread calls end_claim(), and claim_analysis() returns true once more.
   [[nodiscard]] bool claim_analysis() noexcept { return !is_claimed_.exchange(true); }
   void end_claim() noexcept { is_claimed_.store(false); }
   /// To be called after model().
