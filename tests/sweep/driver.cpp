@@ -14,7 +14,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -200,13 +199,27 @@ tally& tally::operator+=(const tally& other) {
   return *this;
 }
 
-tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
+tally drive(const sweep_of& given, const chosen_calls& which_calls, bool verbose) {
   tally result;
   sweep_of which = given;
-  if (most != 0) {
+  std::vector<std::uint64_t> calls;
+  if (which_calls.most != 0 || which_calls.by_stack) {
     sweep_of none = given;
-    none.k = std::numeric_limits<std::uint64_t>::max() / 2;
-    which.stride = std::max<std::uint64_t>(1, drive(none, 0, verbose).calls / most);
+    none.k = sweep_of::none;
+    void* const shared =
+        ::mmap(nullptr, sizeof(call_stacks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    auto* const stacks = new (shared) call_stacks;
+    injected().record_at(which_calls.by_stack ? stacks : nullptr);
+    const std::uint64_t count = drive(none, {}, verbose).calls;
+    injected().record_at(nullptr);
+    calls = stacks->first_and_last();
+    ::munmap(shared, sizeof(call_stacks));
+    if (which_calls.by_stack) {
+      which.calls = &calls;
+      which.k = which.after(given.k - 1);
+    } else {
+      which.stride = std::max<std::uint64_t>(1, count / which_calls.most);
+    }
   }
   sweep_of next = which;
   // Shared memory in which the process describes the call that it makes fail. The driver reads the description if the
@@ -288,7 +301,7 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
     }
     if (done || replaced) continue;
     ++result.failures;
-    next.k = at + which.stride;
+    next.k = which.after(at);
   }
   ::munmap(noted, sizeof(note));
   return result;

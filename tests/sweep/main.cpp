@@ -2,6 +2,7 @@
 // evenly distributed. --call N: the sweep begins with call N. If each failure needs a new process (subject::starts, the
 // loss of a device), only every third of these calls fails, and with --most about N / 3 calls. Of failing allocations,
 // only every fifth fails, except with --most. --all: without these exceptions, all calls fail, which takes hours.
+// --stacks: the first and the last call with each call stack fail, which leaves out the repeated calls of loops.
 // Without the name of a scenario, all scenarios are run.
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct wishes {
   std::uint64_t most = 0;
   std::uint64_t call = 1;
   bool all = false;
+  bool by_stack = false;
   bool verbose = false;
 };
 
@@ -43,6 +45,8 @@ wishes read(int count, char** arguments) {
       result.scenarios.push_back(word);
     else if (word == "--all")
       result.all = true;
+    else if (word == "--stacks")
+      result.by_stack = true;
     else if (word == "--verbose")
       result.verbose = true;
     else
@@ -75,8 +79,8 @@ int main(int count, char** arguments) {
         const std::uint64_t stride = wanted.every * (wanted.all ? 1 : costly ? 3 : many ? 5 : 1);
         const std::uint64_t offset = first == order::devices_first ? stride / 2 : 0;
         const std::uint64_t most = costly ? (wanted.most + 2) / 3 : wanted.most;
-        const tally t =
-            drive({s.name, kind, first, wanted.call + (wanted.call == 1 ? offset : 0), stride}, most, wanted.verbose);
+        const tally t = drive({s.name, kind, first, wanted.call + (wanted.call == 1 ? offset : 0), stride},
+                              {most, wanted.by_stack}, wanted.verbose);
         all += t;
         std::printf("%-18s %-12s %-13s %5lu calls, %4lu failed, %3lu findings, %lu hangs, %lu crashes\n", s.name,
                     name_of(kind), first == order::host_first ? "host first" : "devices first", t.calls, t.failures,
