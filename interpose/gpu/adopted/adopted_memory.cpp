@@ -313,7 +313,7 @@ void adopted_memory::wait_for_work(const adopted_region& r) {
   if (result == CUDA_SUCCESS) {
     waited_ = std::max(waited_, work);
   } else if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
-    uses_.warn(incoherent_uses::kind::capture, {r.begin(), r.end()});
+    uses_.warn(incoherent_use::capture, {r.begin(), r.end()});
   } else {
     log(log_level::warn, "waiting for the devices before the host reads: {}", cu_.words_for(result));
   }

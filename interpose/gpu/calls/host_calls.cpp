@@ -76,7 +76,7 @@ std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
 
 bool host_calls::touched(std::uintptr_t address) noexcept { return adopted_.has_touched(address, address + 1); }
 
-known_memory::allocation host_calls::require(CUdeviceptr address) {
+known_allocation host_calls::require(CUdeviceptr address) {
   const auto found = known_.at(address);
   HPE_REQUIRE(found, HPE_ERROR_NOT_A_REGION, "there is no device memory at {:#x}", address);
   return *found;
