@@ -16,6 +16,7 @@
 
 #include "bench/common/measure.h"
 #include "bench/cuda/fifty_kernels.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
@@ -24,23 +25,9 @@ using hpe::bench::result;
 using hpe::bench::timed;
 using hpe::bench::timing;
 
-/// A temporary folder for the kernel cache; the destructor deletes it.
-class temporary_folder {
- public:
-  temporary_folder() : path_((fs::temp_directory_path() / "hpe-kernels-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make the folder " + path_);
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() { fs::remove_all(path_); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  void clear() const {
-    for (const auto& entry : fs::directory_iterator(path_)) fs::remove_all(entry);
-  }
-
- private:
-  std::string path_;
-};
+void clear(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry);
+}
 
 void run_program(const std::string& cache) {
   ::setenv("HPE_KERNEL_CACHE", cache.c_str(), 1);
@@ -87,7 +74,7 @@ int main(int argc, char** argv) {
        timed(arguments.repeats, nothing, [] { run_program("off"); }));
   tell(results, "fifty kernels, first run",
        timed(
-           arguments.repeats, [&] { folder.clear(); }, [&] { run_program(folder.path()); }));
+           arguments.repeats, [&] { clear(folder.path()); }, [&] { run_program(folder.path()); }));
   tell(results, "fifty kernels, later runs", timed(arguments.repeats, nothing, [&] { run_program(folder.path()); }),
        later_bar);
   return hpe::bench::report("The kernel cache of soft devices, one device, " + hpe::bench::load_of_machine(), results,

@@ -152,7 +152,7 @@ def wrapper(name, parameters, clauses, first):
     is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
         "fh" in names and ("_all" in name or "_ordered" in name))
     kind = "persistent" if is_persistent else "collective" if is_collective else ""
-    kind = f", operation::kind::{kind}" if kind else ""
+    kind = f", operation_kind::{kind}" if kind else ""
     lines = [
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',

@@ -11,7 +11,7 @@ bool operation::uses_hpe() const noexcept {
 }
 
 std::shared_ptr<staged_pending> operation::make_pending() {
-  return std::make_shared<staged_pending>(object_, std::move(buffers_), received_, kind_ == kind::persistent,
+  return std::make_shared<staged_pending>(object_, std::move(buffers_), received_, kind_ == operation_kind::persistent,
                                           std::move(failure_));
 }
 

@@ -24,16 +24,18 @@ template <class... Pointers>
   return (concerns_operation(buffers) || ...);
 }
 
+/// The kinds of calls, by what happens if a buffer cannot be staged.
+enum class operation_kind : std::uint8_t {
+  single,  ///< if a buffer cannot be staged, the call fails without calling MPI
+  /// If a buffer cannot be staged, the rank takes part with other memory, because other ranks wait for it; the call
+  /// fails at the end.
+  collective,
+  persistent  ///< like `single`, for a call that creates a persistent request
+};
+
 class operation {
  public:
-  enum class kind : std::uint8_t {
-    single,  ///< if a buffer cannot be staged, the call fails without calling MPI
-    /// If a buffer cannot be staged, the rank takes part with other memory, because other ranks wait for it; the call
-    /// fails at the end.
-    collective,
-    persistent  ///< like `single`, for a call that creates a persistent request
-  };
-  operation(mpi_object object, kind which) : object_(object), kind_(which) {}
+  operation(mpi_object object, operation_kind which) : object_(object), kind_(which) {}
 
   /// Whether a buffer of a collective call could not be staged. hpe reports the error when the operation has completed.
   [[nodiscard]] bool failed() const noexcept { return failure_.has_value(); }
@@ -109,9 +111,9 @@ class operation {
   template <class Pointer>
   void stage(Pointer& buffer, layout which, host_use use) {
     try {
-      buffers_.emplace_back(buffer, which, use, kind_ == kind::persistent);
+      buffers_.emplace_back(buffer, which, use, kind_ == operation_kind::persistent);
     } catch (const error& e) {
-      if (kind_ != kind::collective) throw;
+      if (kind_ != operation_kind::collective) throw;
       if (!failure_) failure_ = e;
       buffers_.emplace_back(std::move(which));
     }
@@ -124,7 +126,7 @@ class operation {
   static int started(MPI_Request* request, std::shared_ptr<staged_pending> it);
 
   mpi_object object_;
-  kind kind_;
+  operation_kind kind_;
   bool received_ = false;
   std::optional<error> failure_;
   std::vector<staged_buffer> buffers_;
@@ -135,7 +137,7 @@ class operation {
 /// error.
 template <class WithStaging, class AsIs>
 int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is,
-              operation::kind which = operation::kind::single, const char* function = __builtin_FUNCTION()) {
+              operation_kind which = operation_kind::single, const char* function = __builtin_FUNCTION()) {
   const trace::recorded here(trace::category::mpi, function);
   operation op(object, which);
   try {

@@ -11,7 +11,7 @@ namespace hpe::cuda_shape {
 namespace {
 
 // One side of a copy, with the members of the driver's structures. For a structure without planes, z and height are 0.
-struct side {
+struct driver_side {
   unsigned type;  // a CUmemorytype, or an invalid number that the program passed
   const void* host;
   CUdeviceptr device;
@@ -34,20 +34,22 @@ unsigned number_of(const CUmemorytype& type) {
 }
 
 template <class Description>
-side source_of(const Description& c) {
-  side s{number_of(c.srcMemoryType), c.srcHost, c.srcDevice, c.srcArray, c.srcXInBytes, c.srcY, 0, c.srcPitch, 0};
+driver_side source_of(const Description& c) {
+  driver_side s{
+      number_of(c.srcMemoryType), c.srcHost, c.srcDevice, c.srcArray, c.srcXInBytes, c.srcY, 0, c.srcPitch, 0};
   if constexpr (has_planes<Description>) s.z = c.srcZ, s.height = c.srcHeight;
   return s;
 }
 template <class Description>
-side target_of(const Description& c) {
-  side s{number_of(c.dstMemoryType), c.dstHost, c.dstDevice, c.dstArray, c.dstXInBytes, c.dstY, 0, c.dstPitch, 0};
+driver_side target_of(const Description& c) {
+  driver_side s{
+      number_of(c.dstMemoryType), c.dstHost, c.dstDevice, c.dstArray, c.dstXInBytes, c.dstY, 0, c.dstPitch, 0};
   if constexpr (has_planes<Description>) s.z = c.dstZ, s.height = c.dstHeight;
   return s;
 }
 
 // Returns false if the memory type in the description is invalid.
-bool decode(const side& s, const box_extent& extent, copy_side& to) {
+bool decode(const driver_side& s, const box_extent& extent, copy_side& to) {
   to.x = s.x;
   to.y = s.y;
   to.z = s.z;

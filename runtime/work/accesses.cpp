@@ -39,14 +39,17 @@ void region_range::require_homes(device::device_set& devices) const {
   });
 }
 
-void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices) {
+point_set users_of(const region_range& bytes, bool before_write) {
   point_set users;
-  {
-    const lock_guard lock(bytes.region->mutex);
-    bytes.require_alive();
-    before_write ? bytes.region->order.before_write(bytes.range, users)
-                 : bytes.region->order.before_read(bytes.range, users);
-  }
+  const lock_guard lock(bytes.region->mutex);
+  bytes.require_alive();
+  before_write ? bytes.region->order.before_write(bytes.range, users)
+               : bytes.region->order.before_read(bytes.range, users);
+  return users;
+}
+
+void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices) {
+  const point_set users = users_of(bytes, before_write);
   wait_for(users.points(), devices);
 }
 

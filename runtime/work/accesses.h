@@ -24,8 +24,10 @@ struct region_range {
   [[nodiscard]] std::byte* address() const noexcept { return region->layout.base + range.begin; }
 };
 
-/// Waits for the device work that must finish before the calling thread reads or writes the bytes. Throws
+/// Returns the device work that must finish before the calling thread reads or writes the bytes. Throws
 /// HPE_ERROR_NOT_A_REGION if the allocation was freed. The caller must not hold the region's mutex.
+[[nodiscard]] coherence::point_set users_of(const region_range& bytes, bool before_write);
+/// Waits for this work; see users_of.
 void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices);
 
 /// Waits until the homes of the bytes can accept further commands (device::device::await_room). The caller must not

@@ -23,6 +23,7 @@
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
 #include "tests/core/status.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
@@ -36,18 +37,14 @@ constexpr std::size_t staging = 8 * mebi;
 
 // Variables that the runtime reads when it starts.
 const std::string folder = [] {
-  std::string name = (std::filesystem::temp_directory_path() / "hpe-spill-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) std::abort();
+  static const temporary_folder made;
   ::setenv("HPE_DEVICES", "soft:2", 0);
   ::setenv("HPE_DEVICE_MEMORY", "8M", 0);
   ::setenv("HPE_HOST_MEMORY", "16M", 0);
   ::setenv("HPE_STAGING_BUFFERS", "2", 0);
-  ::setenv("HPE_SPILL", name.c_str(), 0);
-  return name;
+  ::setenv("HPE_SPILL", made.path().c_str(), 0);
+  return made.path();
 }();
-
-// The file has no name, so the folder stays empty.
-[[maybe_unused]] const int removal = std::atexit([] { ::rmdir(folder.c_str()); });
 
 using numbers = hpe::array<std::uint32_t>;
 constexpr std::size_t part = mebi / 2;  // elements: 2 MiB

@@ -293,8 +293,8 @@ TEST_P(contract, expected_copies_change_nothing_but_time) {
     host_buffer host(m.set(), bytes);
     const auto values = host.as<std::uint32_t>();
     std::iota(values.begin(), values.begin() + 5000, 3U + static_cast<unsigned>(round));
-    // Announces copies of all bytes after the first 4096, of a part of these, of more bytes than the buffer has, of no
-    // bytes, and of memory that is not registered.
+    // Tells the devices to expect copies of all bytes after the first 4096, of a part of these, of more bytes than the
+    // buffer has, of no bytes, and of memory that is not registered.
     m.set().expect_copies(host.data() + 4096, bytes - 4096);
     m.set().expect_copies(host.data() + 5 * MiB + 77, 9 * MiB);
     m.set().expect_copies(host.data() + bytes - MiB, 64 * MiB);

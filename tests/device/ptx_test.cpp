@@ -13,6 +13,7 @@
 #include "tests/device/processes.h"
 #include "tests/device/support.h"
 #include "tests/ptx/waiting_blocks.h"
+#include "tests/temporary_folder.h"
 
 namespace device_test {
 namespace {
@@ -97,11 +98,10 @@ TEST_P(ptx, devices_close_the_text_of_a_module_that_they_have_read) {
 
 TEST_P(ptx, kernels_are_kept_where_the_options_say) {
   if (HPE_PTX_COMPILER == 0) GTEST_SKIP() << "built without LLVM";
-  std::string folder = (std::filesystem::temp_directory_path() / "hpe-kept-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const temporary_folder folder;
   const auto run_with = [&](const char* place, const char* size) {
     const environment chosen(
-        {{"HPE_KERNEL_CACHE", place}, {"HPE_KERNEL_CACHE_SIZE", size}, {"XDG_CACHE_HOME", folder.c_str()}});
+        {{"HPE_KERNEL_CACHE", place}, {"HPE_KERNEL_CACHE_SIZE", size}, {"XDG_CACHE_HOME", folder.path().c_str()}});
     machine other(GetParam());
     const auto loaded = other.set().ptx()->load({head + ".visible .entry nothing() { ret; }\n"});
     for (unsigned d = 0; d < other.size(); ++d) loaded->place(d, {});
@@ -110,12 +110,11 @@ TEST_P(ptx, kernels_are_kept_where_the_options_say) {
   };
   run_with("off", "1M");
   run_with("", "0");
-  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  EXPECT_TRUE(folder.is_empty());
   run_with("", "1M");
-  EXPECT_FALSE(std::filesystem::is_empty(folder + "/hpe/kernels"));
-  run_with((folder + "/chosen").c_str(), "1M");
-  EXPECT_FALSE(std::filesystem::is_empty(folder + "/chosen"));
-  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "hpe/kernels"));
+  run_with((folder / "chosen").c_str(), "1M");
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "chosen"));
 }
 
 TEST_P(ptx, modules_are_described) {

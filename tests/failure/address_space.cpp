@@ -15,6 +15,7 @@
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
 #include "tests/failure/child.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
@@ -33,20 +34,18 @@ class CoreFile : public ::testing::Test {
     if (name.empty() || name[0] == '|' || name.find('/') != std::string::npos)
       GTEST_SKIP() << "core files go to \"" << name << '"';
     if (sanitizer_needs_mappings) GTEST_SKIP() << "sanitizers write no core files";
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
   }
-  ~CoreFile() override { std::filesystem::remove_all(folder_); }
 
   /// Called in the body of a child: prepares the process for a core file.
   void expect_core() const {
     const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
     check(::setrlimit(RLIMIT_CORE, &all) == 0);
-    check(::chdir(folder_.c_str()) == 0);
+    check(::chdir(folder_.path().c_str()) == 0);
   }
   /// Returns the bytes of the child's core file. If there is no core file or it is too large, reports a failure and
   /// returns an empty string.
   [[nodiscard]] std::string content() const {
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
       struct stat about {};
       EXPECT_EQ(::stat(entry.path().c_str(), &about), 0);
       constexpr std::size_t most = 256 * mebi;
@@ -62,7 +61,7 @@ class CoreFile : public ::testing::Test {
   static std::string marked(char with) { return std::string(3, with) + "-marks-the-data"; }
 
  private:
-  std::string folder_ = (std::filesystem::temp_directory_path() / "hpe-core-test-XXXXXX").string();
+  const temporary_folder folder_;
 };
 
 bool limits_allow_cores() {

@@ -5,24 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/temporary_folder.h"
 
 namespace hpe::fuzz {
 
 /// A file in its own folder; both are removed when the process ends.
 class input_file {
  public:
-  explicit input_file(const std::string& name) {
-    std::string folder = std::filesystem::temp_directory_path() / "hpe-fuzz-XXXXXX";
-    if (::mkdtemp(folder.data()) == nullptr) std::abort();
-    folder_ = folder;
-    path_ = folder_ / name;
-  }
-  input_file(const input_file&) = delete;
-  input_file& operator=(const input_file&) = delete;
-  ~input_file() { std::filesystem::remove_all(folder_); }
+  explicit input_file(const std::string& name) : path_(folder_ / name) {}
 
   /// Writes these bytes to the file and returns its path.
   std::string with(const std::uint8_t* data, std::size_t size) const {
@@ -33,7 +26,8 @@ class input_file {
   }
 
  private:
-  std::filesystem::path folder_, path_;
+  const temporary_folder folder_;
+  const std::string path_;
 };
 
 }  // namespace hpe::fuzz

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/io/support.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
@@ -161,26 +162,23 @@ INSTANTIATE_TEST_SUITE_P(Places, large_files,
 class full_disk : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/hpe-full-XXXXXX";
-    folder_ = ::mkdtemp(name);
-    if (::mount("none", folder_.c_str(), "tmpfs", 0, "size=16m") != 0) {
-      ::rmdir(folder_.c_str());
-      folder_.clear();
+    if (::mount("none", folder_.path().c_str(), "tmpfs", 0, "size=16m") != 0)
       GTEST_SKIP() << "may not mount: " << std::strerror(errno);
-    }
+    is_mounted_ = true;
   }
   void TearDown() override {
-    if (folder_.empty()) return;
-    ::umount(folder_.c_str());
-    ::rmdir(folder_.c_str());
+    if (is_mounted_) ::umount(folder_.path().c_str());
   }
-  std::string folder_;
+  const temporary_folder folder_;
+
+ private:
+  bool is_mounted_ = false;
 };
 
 TEST_F(full_disk, TheCountIsWhatFitted) {
   memory m(place::device, 30 * mebi);
   {
-    const file f(0, folder_.c_str());
+    const file f(0, folder_.path().c_str());
     ASSERT_EQ(::write(f.get(), m.data(), 30 * mebi), ssize_t(16 * mebi));
     EXPECT_EQ(f.position(), off_t(16 * mebi));
     struct stat status {};
@@ -193,7 +191,7 @@ TEST_F(full_disk, TheCountIsWhatFitted) {
     EXPECT_EQ(::pwrite(f.get(), m.data(), 14 * mebi, 16 * mebi), -1);
     EXPECT_EQ(errno, ENOSPC);
   }
-  const file f(0, folder_.c_str());
+  const file f(0, folder_.path().c_str());
   std::FILE* stream = ::fdopen(::dup(f.get()), "w");
   EXPECT_LT(std::fwrite(m.data(), 1, 30 * mebi, stream), 30 * mebi);
   EXPECT_EQ(errno, ENOSPC);

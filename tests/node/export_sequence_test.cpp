@@ -19,7 +19,7 @@
 #include "tests/node/draws.h"
 #include "tests/node/history.h"
 #include "tests/node/process.h"
-#include "tests/node/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace node_test {
 namespace {
@@ -39,7 +39,7 @@ class sequence {
       : seed_(seed),
         even_(seed % 2 == 0),
         random_(seed, even_ ? 1000 : 50),
-        exporter_("soft:2", variables({"HPE_HOST_MEMORY=16M", "HPE_SPILL=" + folder_.name})),
+        exporter_("soft:2", variables({"HPE_HOST_MEMORY=16M", "HPE_SPILL=" + folder_.path()})),
         importer_("soft:2", variables({})) {
     const auto failed = [] { return ::testing::Test::HasFailure(); };
     for (int i = 0; i < 24 && !failed(); ++i) allocations_.push_back(allocate());

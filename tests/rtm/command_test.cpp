@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/rtm/rtm_main.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
@@ -42,19 +43,15 @@ void expect_refused(const std::vector<std::string>& words, const std::string& be
 class command_line : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("hpe-rtm-" + std::to_string(getpid()));
-    std::filesystem::create_directory(folder_);
     before_ = std::filesystem::current_path();
-    std::filesystem::current_path(folder_);  // the folder for images without a given path
+    std::filesystem::current_path(folder_.path());  // the folder for images without a given path
   }
-  void TearDown() override {
-    std::filesystem::current_path(before_);
-    std::filesystem::remove_all(folder_);
-  }
-  [[nodiscard]] std::string in_folder(const std::string& name) const { return (folder_ / name).string(); }
+  void TearDown() override { std::filesystem::current_path(before_); }
+  [[nodiscard]] std::string in_folder(const std::string& name) const { return folder_ / name; }
 
  private:
-  std::filesystem::path folder_, before_;
+  const temporary_folder folder_;
+  std::filesystem::path before_;
 };
 
 TEST_F(command_line, ImagesASmallModel) {

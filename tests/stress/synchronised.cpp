@@ -334,7 +334,7 @@ class actor {
     renew(o);
   }
 
-  // Announces that the host will write every byte, and then writes every byte.
+  // Tells hpe that the host will write every byte, and then writes every byte.
   void write_only() {
     object& o = any();
     const std::unique_lock alone(o.life);

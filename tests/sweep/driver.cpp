@@ -14,7 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,9 +30,11 @@ namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
 // A run normally takes milliseconds. After `slow`, it counts as hung if all threads of the process and of its devices
-// sleep. If some threads run, other load may be slowing the run down, so the run counts as hung only after `stuck`.
+// sleep. If some threads run, other load may be slowing the run down, so the run counts as hung only after the
+// processes have used `stuck` of processor time, or after `late`.
 constexpr std::chrono::seconds slow{2};
 constexpr std::chrono::seconds stuck{15};
+constexpr std::chrono::minutes late{5};
 
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
@@ -62,13 +64,36 @@ std::vector<pid_t> members_of(pid_t group) {
   return members;
 }
 
+// The processes of a group and of their devices.
+std::vector<pid_t> watched_of(pid_t group) {
+  std::vector<pid_t> watched = members_of(group);
+  for (const pid_t owner : members_of(group))
+    for (const auto& [device, process] : device_processes(owner)) watched.push_back(process);
+  return watched;
+}
+
+// The processor time that these processes have used so far.
+std::chrono::milliseconds time_of(const std::vector<pid_t>& processes) {
+  double ticks = 0;
+  for (const pid_t process : processes) {
+    const std::string about = first_line("/proc/" + std::to_string(process) + "/stat");
+    const auto name_end = about.rfind(')');
+    if (name_end == std::string::npos) continue;
+    std::istringstream fields(about.substr(name_end + 1));
+    std::string skipped;
+    for (int n = 0; n < 11; ++n) fields >> skipped;  // the fields from the state to the page faults
+    double user = 0, system = 0;
+    if (fields >> user >> system) ticks += user + system;
+  }
+  return std::chrono::milliseconds(
+      static_cast<std::int64_t>(ticks * 1000 / static_cast<double>(::sysconf(_SC_CLK_TCK))));
+}
+
 // Whether all processes of a group and of their devices sleep at each of several checks.
 bool stays_asleep(pid_t group) {
   constexpr int looks = 20;
   constexpr std::chrono::milliseconds between{25};
-  std::vector<pid_t> watched = members_of(group);
-  for (const pid_t owner : members_of(group))
-    for (const auto& [device, process] : device_processes(owner)) watched.push_back(process);
+  const std::vector<pid_t> watched = watched_of(group);
   for (int i = 0; i < looks; ++i) {
     if (!std::all_of(watched.begin(), watched.end(), asleep)) return false;
     std::this_thread::sleep_for(between);
@@ -174,13 +199,27 @@ tally& tally::operator+=(const tally& other) {
   return *this;
 }
 
-tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
+tally drive(const sweep_of& given, const chosen_calls& which_calls, bool verbose) {
   tally result;
   sweep_of which = given;
-  if (most != 0) {
+  std::vector<std::uint64_t> calls;
+  if (which_calls.most != 0 || which_calls.by_stack) {
     sweep_of none = given;
-    none.k = std::numeric_limits<std::uint64_t>::max() / 2;
-    which.stride = std::max<std::uint64_t>(1, drive(none, 0, verbose).calls / most);
+    none.k = sweep_of::none;
+    void* const shared =
+        ::mmap(nullptr, sizeof(call_stacks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    auto* const stacks = new (shared) call_stacks;
+    injected().record_at(which_calls.by_stack ? stacks : nullptr);
+    const std::uint64_t count = drive(none, {}, verbose).calls;
+    injected().record_at(nullptr);
+    calls = stacks->first_and_last();
+    ::munmap(shared, sizeof(call_stacks));
+    if (which_calls.by_stack) {
+      which.calls = &calls;
+      which.k = which.after(given.k - 1);
+    } else {
+      which.stride = std::max<std::uint64_t>(1, count / which_calls.most);
+    }
   }
   sweep_of next = which;
   // Shared memory in which the process describes the call that it makes fail. The driver reads the description if the
@@ -198,6 +237,7 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
     std::uint64_t at = 0;
     bool replaced = false;
     auto begun = clock::now();
+    auto used_before = std::chrono::milliseconds::max();  // when the run was first found slow
     auto next_look = begun + slow;
     bool hung = false;
     std::string line;
@@ -205,7 +245,10 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
       const auto outcome = in.next(line, next_look);
       if (outcome == lines::outcome::ended) break;
       if (outcome == lines::outcome::late) {
-        if (clock::now() < begun + stuck && !stays_asleep(p.id)) {
+        const std::chrono::milliseconds used = time_of(watched_of(p.id));
+        used_before = std::min(used_before, used);
+        const bool may_be_slow = clock::now() < begun + late && used - used_before < stuck;
+        if (may_be_slow && !stays_asleep(p.id)) {
           next_look = clock::now() + slow / 4;
           continue;
         }
@@ -222,6 +265,7 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
         if (at != 0) ++result.failures;
         at = number;
         begun = clock::now();
+        used_before = std::chrono::milliseconds::max();
         next_look = begun + slow;
       } else if (line.starts_with("finding ")) {
         ++result.findings;
@@ -257,7 +301,7 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
     }
     if (done || replaced) continue;
     ++result.failures;
-    next.k = at + which.stride;
+    next.k = which.after(at);
   }
   ::munmap(noted, sizeof(note));
   return result;

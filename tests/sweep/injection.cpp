@@ -2,6 +2,7 @@
 
 #include <execinfo.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 
@@ -34,6 +35,32 @@ const char* name_of(failure kind) noexcept {
   return "";
 }
 
+void call_stacks::add(void* const* frames, int depth, std::uint64_t call) noexcept {
+  std::uint64_t stack = 14695981039346656037U;  // FNV-1a, by words
+  for (int n = 0; n < depth; ++n) stack = (stack ^ reinterpret_cast<std::uint64_t>(frames[n])) * 1099511628211U;
+  stack |= 1;
+  while (busy_.test_and_set(std::memory_order_acquire)) {
+  }
+  for (std::size_t n = 0; n < std::size(entries_); ++n) {
+    entry& e = entries_[((stack >> 20) + n) % std::size(entries_)];
+    if (e.stack != 0 && e.stack != stack) continue;
+    if (e.stack == 0) e = {stack, call, call};
+    e.first = std::min(e.first, call);
+    e.last = std::max(e.last, call);
+    break;
+  }
+  busy_.clear(std::memory_order_release);
+}
+
+std::vector<std::uint64_t> call_stacks::first_and_last() const {
+  std::vector<std::uint64_t> calls;
+  for (const entry& e : entries_)
+    if (e.stack != 0) calls.insert(calls.end(), {e.first, e.last});
+  std::ranges::sort(calls);
+  calls.erase(std::ranges::unique(calls).begin(), calls.end());
+  return calls;
+}
+
 void injector::arm(failure kind, std::uint64_t k) noexcept {
   kind_.store(failure::none);
   calls_ = 0;
@@ -46,6 +73,10 @@ void injector::arm(failure kind, std::uint64_t k) noexcept {
 bool injector::due(failure kind, const char* what, int device) noexcept {
   if (kind_.load(std::memory_order_acquire) != kind || !calls_count) return false;
   const std::uint64_t call = calls_.fetch_add(1) + 1;
+  if (stacks_ != nullptr) {
+    void* frames[std::size(note{}.frames)];
+    stacks_->add(frames, ::backtrace(frames, std::size(frames)), call);
+  }
   if (kind == failure::allocations && call == k_ + 1) return true;
   if (call != k_) return false;
   if (device < 0)

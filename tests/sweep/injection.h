@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sweep {
 
@@ -33,6 +34,23 @@ struct note {
   void* frames[24] = {};
 };
 
+/// The calls of a run by their call stacks, in memory that another process can read.
+class call_stacks {
+ public:
+  /// Adds call number `call`. Thread-safe.
+  void add(void* const* frames, int depth, std::uint64_t call) noexcept;
+  /// Returns the numbers of the first and the last call with each call stack, in ascending order.
+  [[nodiscard]] std::vector<std::uint64_t> first_and_last() const;
+
+ private:
+  struct entry {
+    std::uint64_t stack = 0;  // a hash of the frames; 0: the entry is empty
+    std::uint64_t first = 0, last = 0;
+  };
+  std::atomic_flag busy_;
+  entry entries_[1 << 15];
+};
+
 class injector {
  public:
   void arm(failure kind, std::uint64_t k) noexcept;
@@ -49,6 +67,8 @@ class injector {
   [[nodiscard]] const char* what() const noexcept { return note_->depth != 0 ? note_->text : "nothing"; }
   /// From now on, failures are described in `place`, which is in memory that another process can read.
   void note_at(note* place) noexcept { note_ = place; }
+  /// From now on, calls that could fail are recorded in `place`; nullptr: they are not.
+  void record_at(call_stacks* place) noexcept { stacks_ = place; }
   [[nodiscard]] std::uint64_t calls() const noexcept { return calls_.load(); }
   [[nodiscard]] failure armed_for() const noexcept { return armed_for_; }
 
@@ -60,6 +80,7 @@ class injector {
   std::uint64_t k_ = 0;
   note own_note_;
   note* note_ = &own_note_;
+  call_stacks* stacks_ = nullptr;
 };
 
 [[nodiscard]] injector& injected() noexcept;

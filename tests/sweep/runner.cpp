@@ -26,7 +26,7 @@ class worker {
     clean_run(0, "before any failure");
     clean_run(0, "before any failure");
     const resources before = of_runtime();
-    for (std::uint64_t k = which_.k;; k += which_.stride) {
+    for (std::uint64_t k = which_.k;; k = which_.after(k)) {
       to_.at(k);
       objects_ = live_objects();
       run_once(k);
@@ -42,7 +42,7 @@ class worker {
       const std::string left = difference(before, after);
       if (!left.empty()) to_.finding(k, "left behind: " + left);
       if (!lost) clean_run(k, "afterwards");
-      if (lost || !left.empty() || broken_) return go_on_with(k + which_.stride);
+      if (lost || !left.empty() || broken_) return go_on_with(which_.after(k));
     }
   }
 
@@ -111,7 +111,7 @@ class worker {
     const bool killed = which_.kind == failure::loss_before || which_.kind == failure::loss_after;
     while (killed && status == HPE_SUCCESS && !any_lost()) std::this_thread::yield();
     if (!any_lost()) clean_run(k, "afterwards");
-    return go_on_with(k + which_.stride);
+    return go_on_with(which_.after(k));
   }
 
   static bool any_lost() {

@@ -3,7 +3,9 @@
 /// The processes of a sweep: the call that fails in a scenario, and the results. A program that links driver.cpp and
 /// main.cpp provides scenarios; the sweep runs each scenario with each failure in turn.
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +21,18 @@ struct sweep_of {
   const char* scenario = nullptr;
   failure kind = failure::none;
   order first = order::host_first;
-  std::uint64_t k = 1;
+  std::uint64_t k = 1;  ///< the first call that fails
   std::uint64_t stride = 1;
+  const std::vector<std::uint64_t>* calls = nullptr;  ///< the calls that fail, in ascending order; null: see `stride`
+
+  /// A number that no call reaches.
+  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max() / 2;
+  /// Returns the call that fails next after call number `at`.
+  [[nodiscard]] std::uint64_t after(std::uint64_t at) const {
+    if (calls == nullptr) return at + stride;
+    const auto next = std::ranges::upper_bound(*calls, at);
+    return next == calls->end() ? none : *next;
+  }
 };
 
 /// The numbers of a sweep.
@@ -34,9 +46,12 @@ struct tally {
   tally& operator+=(const tally& other);
 };
 /// Runs one kind of failure of one scenario in other processes, monitors these processes, and prints what they find.
-/// most: the approximate number of calls that fail, evenly distributed; if it is not 0, it replaces which.stride.
-/// Returns the numbers of the sweep.
-[[nodiscard]] tally drive(const sweep_of& which, std::uint64_t most, bool verbose);
+/// which_calls: replaces which.stride. Returns the numbers of the sweep.
+struct chosen_calls {
+  std::uint64_t most = 0;  ///< if not 0, about this many calls fail, evenly distributed
+  bool by_stack = false;   ///< the first and the last call with each call stack fail
+};
+[[nodiscard]] tally drive(const sweep_of& which, const chosen_calls& which_calls, bool verbose);
 
 // ---- functions that the program provides
 

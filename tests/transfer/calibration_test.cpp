@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "tests/temporary_folder.h"
 #include "tests/transfer/machine.h"
 
 namespace hpe::transfer {
@@ -16,12 +17,11 @@ namespace fs = std::filesystem;
 
 class calibration_test : public testing::Test {
  protected:
-  ~calibration_test() override { fs::remove_all(folder); }
-
   /// Overwrites the only file in the folder.
   void write(const std::string& text) const { std::ofstream(fs::directory_iterator(folder)->path()) << text; }
 
-  const fs::path folder = fs::temp_directory_path() / ("hpe-calibration-" + std::to_string(::getpid()));
+  const temporary_folder made;
+  const fs::path folder = made.path();
 };
 
 TEST_F(calibration_test, is_found_again_under_its_key_alone) {
@@ -49,7 +49,6 @@ TEST_F(calibration_test, a_malformed_file_is_ignored) {
 }
 
 TEST_F(calibration_test, a_place_that_cannot_be_written_is_no_failure) {
-  fs::create_directories(folder);
   std::ofstream(folder / "file") << "in the way";
   const calibration_cache here(folder / "file", "key");
   here.store({mib, 1});

@@ -5,30 +5,26 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <vector>
 
 #include "runtime/transfer/engine.h"
+#include "tests/temporary_folder.h"
 #include "tests/transfer/machine.h"
 
 namespace hpe::transfer {
 namespace {
 
 using namespace transfer_test;
-namespace fs = std::filesystem;
 using fitting = engine::fitting;
 
 class gpu_calibration : public testing::Test {
  protected:
   gpu_calibration() {
-    ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+    ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
     std::byte* const first = space_.segment_begin(memory::segment_kind::device, 0);
     gpu_->register_host(space_.alias(first), space_.layout().size(), space_.shadow_file(), 0);
   }
-  ~gpu_calibration() override {
-    ::unsetenv("XDG_CACHE_HOME");
-    fs::remove_all(folder_);
-  }
+  ~gpu_calibration() override { ::unsetenv("XDG_CACHE_HOME"); }
 
   /// Begins a large copy in a new engine. Returns the size of its chunks then.
   std::size_t chunk_after_a_copy(fitting how) {
@@ -44,7 +40,7 @@ class gpu_calibration : public testing::Test {
   const unsigned most_threads = copy_crew::threads_for_this_machine();
 
  private:
-  const fs::path folder_ = fs::temp_directory_path() / ("hpe-gpu-calibration-" + std::to_string(::getpid()));
+  const temporary_folder folder_;
   memory::uvas space_{device_test::layout_base, 256 * mib, 1};
   std::unique_ptr<device::device_set> gpu_ = device::open_devices("cuda", space_.layout());
   counters count_;

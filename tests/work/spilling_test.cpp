@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <new>
 #include <thread>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/core/runtime.h"
 #include "tests/operator_new.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
@@ -70,20 +70,17 @@ constexpr unsigned rounds = 2;
 class spilling : public ::testing::Test {
  protected:
   explicit spilling(const char* device_memory = "8M") {
-    std::string name = (std::filesystem::temp_directory_path() / "hpe-spilling-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    folder_ = name;
     ::setenv("HPE_DEVICE_MEMORY", device_memory, 1);  // set for devices, which read this variable themselves
     options chosen = options::from_environment();
     chosen.devices = "soft:1";
     chosen.host_memory = limit;
-    chosen.spill = folder_.string();
+    chosen.spill = folder_.path();
     chosen.segment_size = std::size_t{1} << 30;
     runtime_ = std::make_unique<core::runtime>(chosen);
   }
   ~spilling() override {
     runtime_.reset();
-    std::filesystem::remove(folder_);
+    EXPECT_TRUE(folder_.is_empty()) << "the spill file has no name";
   }
 
   static std::byte value(unsigned thread, unsigned n, unsigned round) {
@@ -108,7 +105,7 @@ class spilling : public ::testing::Test {
     }
   }
 
-  std::filesystem::path folder_;
+  const temporary_folder folder_;
   std::unique_ptr<core::runtime> runtime_;
   std::atomic<std::size_t> wrong_{0};
 };

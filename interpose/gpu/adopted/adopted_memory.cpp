@@ -18,8 +18,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interpose/gpu/spread/spreading.h"
 #include "interpose/gpu/work/call_watch.h"
+#include "interpose/gpu/work/driver_writes.h"
 #include "interpose/gpu/work/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -113,7 +113,7 @@ adopted_region::bytes adopted_memory::touched(CUdeviceptr address) {
 void adopted_memory::left_to_library(CUdeviceptr address) noexcept {
   try {
     if (const auto found = program_.device_memory_at(address))
-      uses_.shares(incoherent_uses::kind::messages, {found->base, found->base + found->bytes}, touched(address));
+      uses_.shares(incoherent_use::messages, {found->base, found->base + found->bytes}, touched(address));
   } catch (const std::bad_alloc&) {
     // hpe cannot warn later.
   }
@@ -306,7 +306,7 @@ void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool t
   if (!to_device) r.prepare_pages(cu_, range);
   r.for_each_allocation(cu_, range, [&](CUdeviceptr begin, CUdeviceptr end) {
     copy(r, begin, r.alias(begin), end - begin, to_device);
-    if (spreading* const s = to_device ? spreading::active() : nullptr) s->writes_elsewhere();
+    if (to_device) driver_writes::count();
     r.tell_moved(end - begin, to_device);
   });
 }
@@ -322,7 +322,7 @@ void adopted_memory::wait_for_work(const adopted_region& r) {
   if (result == CUDA_SUCCESS) {
     waited_ = std::max(waited_, work);
   } else if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
-    uses_.warn(incoherent_uses::kind::capture, {r.begin(), r.end()});
+    uses_.warn(incoherent_use::capture, {r.begin(), r.end()});
   } else {
     log(log_level::warn, "waiting for the devices before the host reads: {}", cu_.words_for(result));
   }

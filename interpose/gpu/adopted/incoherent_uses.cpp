@@ -9,31 +9,29 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-using kind = incoherent_uses::kind;
-
 bool meet(adopted_region::bytes a, adopted_region::bytes b) { return a.begin < b.end && b.begin < a.end; }
 
-const char* words_of(kind how) {
+const char* words_of(incoherent_use how) {
   switch (how) {
-    case kind::exported:
+    case incoherent_use::exported:
       return "is shared with other processes: CPU code here sees their writes, and they see the writes of CPU code, "
              "only after the next work of this process on a device";
-    case kind::opened:
+    case incoherent_use::opened:
       return "belongs to another process: CPU code here sees that process's writes, and it sees the writes of CPU "
              "code, only after the next work of this process on a device";
-    case kind::external:
+    case incoherent_use::external:
       return "is memory of another API: CPU code sees that API's writes, and the API sees the writes of CPU code, only "
              "after the next CUDA work on a device";
-    case kind::graphics:
+    case incoherent_use::graphics:
       return "is a mapped graphics resource: CPU code may use it only while it is mapped, and the graphics API sees "
              "the writes of CPU code only after the next CUDA work on a device";
-    case kind::awaited:
+    case incoherent_use::awaited:
       return "holds a value for which a stream waits: the stream does not see values that CPU code writes later, and "
              "may wait for ever; write the value with cuStreamWriteValue32 or cuMemcpy";
-    case kind::messages:
+    case incoherent_use::messages:
       return "was left to the MPI library, which transfers it without hpe: CPU code and other ranks may see old bytes; "
              "with HPE_MPI=on, hpe transfers the memory";
-    case kind::capture:
+    case incoherent_use::capture:
       return "is read by CPU code while a stream is captured: the driver then forbids waiting for the devices, so CPU "
              "code may not see the results of queued work";
   }
@@ -42,19 +40,19 @@ const char* words_of(kind how) {
 
 }  // namespace
 
-void incoherent_uses::tell(kind how, adopted_region::bytes region, const std::string& place) {
+void incoherent_uses::tell(incoherent_use how, adopted_region::bytes region, const std::string& place) {
   if (!told_.insert({how, region.begin}).second) return;
   any_.store(true, std::memory_order_relaxed);
   log(log_level::warn, "device memory that CPU code uses, {} bytes at {:#x}, {} (at {})", region.end - region.begin,
       region.begin, words_of(how), place);
 }
 
-void incoherent_uses::warn(kind how, adopted_region::bytes region) {
+void incoherent_uses::warn(incoherent_use how, adopted_region::bytes region) {
   const lock_guard lock(mutex_);
   if (!told_.contains({how, region.begin})) tell(how, region, trace::location_of_caller());
 }
 
-void incoherent_uses::shares(kind how, adopted_region::bytes range, adopted_region::bytes region) {
+void incoherent_uses::shares(incoherent_use how, adopted_region::bytes range, adopted_region::bytes region) {
   const std::string place = trace::location_of_caller();
   const lock_guard lock(mutex_);
   any_.store(true, std::memory_order_relaxed);
@@ -87,7 +85,7 @@ void incoherent_uses::forget(adopted_region::bytes range) {
   std::erase_if(told_, [&](const auto& t) { return range.begin <= t.second && t.second < range.end; });
 }
 
-std::vector<adopted_region::bytes> incoherent_uses::shares_handle(kind how, allocation handle) {
+std::vector<adopted_region::bytes> incoherent_uses::shares_handle(incoherent_use how, allocation handle) {
   const lock_guard lock(mutex_);
   handles_[handle] = how;
   std::vector<adopted_region::bytes> result;
@@ -96,7 +94,7 @@ std::vector<adopted_region::bytes> incoherent_uses::shares_handle(kind how, allo
   return result;
 }
 
-std::optional<incoherent_uses::kind> incoherent_uses::maps(allocation handle, adopted_region::bytes range) {
+std::optional<incoherent_use> incoherent_uses::maps(allocation handle, adopted_region::bytes range) {
   const lock_guard lock(mutex_);
   any_.store(true, std::memory_order_relaxed);
   mapped_.emplace(handle, range);

@@ -32,7 +32,7 @@ void call_waits::for_all(CUcontext also) {
   }
 }
 
-void call_waits::for_users_of(const known_memory::allocation& memory) {
+void call_waits::for_users_of(const known_allocation& memory) {
   queuing_threads::watch();
   if (by_parameters_) uses_.keep();
   if (queuing_threads::all_done() || for_streams_with(memory)) return;
@@ -40,7 +40,7 @@ void call_waits::for_users_of(const known_memory::allocation& memory) {
 }
 
 // Waits only for the streams whose work uses the memory. Returns false if the caller must wait for all work.
-bool call_waits::for_streams_with(const known_memory::allocation& memory) {
+bool call_waits::for_streams_with(const known_allocation& memory) {
   if (!by_parameters_ || !memory.is_allocated || !program_.are_one()) return false;
   const auto held = uses_.hold_streams();
   const auto streams = uses_.streams_that_use({memory.base, memory.base + memory.bytes});

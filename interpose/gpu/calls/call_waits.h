@@ -23,7 +23,7 @@ class call_waits {
   void for_all(CUcontext also);
   /// Waits for the work that may use an allocation, or for all work if hpe cannot determine which work may use the
   /// allocation.
-  void for_users_of(const known_memory::allocation& memory);
+  void for_users_of(const known_allocation& memory);
 
   /// Returns a number that identifies the work that the program has queued so far; 0 if all this work is done.
   [[nodiscard]] std::uint64_t queued_now() noexcept;
@@ -31,7 +31,7 @@ class call_waits {
   [[nodiscard]] bool is_over(std::uint64_t queued) const noexcept { return queued <= over_.load(); }
 
  private:
-  [[nodiscard]] bool for_streams_with(const known_memory::allocation& memory);
+  [[nodiscard]] bool for_streams_with(const known_allocation& memory);
 
   const device::cuda::driver& cu_;
   program_contexts& program_;

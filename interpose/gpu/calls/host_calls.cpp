@@ -78,7 +78,7 @@ bool host_calls::touched(std::uintptr_t address) noexcept { return adopted_.has_
 
 void host_calls::left_to_library(std::uintptr_t address) noexcept { adopted_.left_to_library(address); }
 
-known_memory::allocation host_calls::require(CUdeviceptr address) {
+known_allocation host_calls::require(CUdeviceptr address) {
   const auto found = known_.at(address);
   HPE_REQUIRE(found, HPE_ERROR_NOT_A_REGION, "there is no device memory at {:#x}", address);
   return *found;

@@ -79,7 +79,7 @@ class host_calls final : public interpose::adopted_pointers {
   }
 
  private:
-  [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
+  [[nodiscard]] known_allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
   /// Returns the queue for a copy of `bytes` bytes from another process. For a large copy, returns the queue with the
   /// fewest unfinished copies, because several reads from another device can run at the same time.

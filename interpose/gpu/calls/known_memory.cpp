@@ -45,18 +45,18 @@ bool known_memory::is_allocated(CUdeviceptr base) const noexcept {
           pool != nullptr);
 }
 
-std::optional<known_memory::allocation> known_memory::at(CUdeviceptr address) {
+std::optional<known_allocation> known_memory::at(CUdeviceptr address) {
   const auto found = find_or_ask(address);
   return found ? std::optional(found->what) : std::nullopt;
 }
 
-unsigned long long known_memory::number_of(const allocation& a) const noexcept {
+unsigned long long known_memory::number_of(const known_allocation& a) const noexcept {
   unsigned long long number = 0;
   const bool told = cu_.cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_BUFFER_ID, a.base) == CUDA_SUCCESS;
   return told ? number : 0;
 }
 
-CUuuid known_memory::device_of(const allocation& a) const noexcept {
+CUuuid known_memory::device_of(const known_allocation& a) const noexcept {
   CUuuid result{};
   int ordinal = 0;
   if (cu_.cuDeviceGetUuid != nullptr &&
@@ -95,13 +95,13 @@ void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {
   auto it = known_.upper_bound(begin);
   if (it != known_.begin() && std::prev(it)->first + std::prev(it)->second.what.bytes > begin) --it;
   while (it != known_.end() && it->first < end) {
-    const allocation gone = it->second.what;
+    const known_allocation gone = it->second.what;
     it = known_.erase(it);
     // This call also clears the marks of granules that a neighbouring allocation shares; the next lines set them again.
     marks_.set(gone.base, gone.base + gone.bytes, false);
     if (it != known_.end()) marks_.set(it->first, it->first + it->second.what.bytes, true);
     if (it != known_.begin()) {
-      const allocation& before = std::prev(it)->second.what;
+      const known_allocation& before = std::prev(it)->second.what;
       marks_.set(before.base, before.base + before.bytes, true);
     }
   }

@@ -10,28 +10,30 @@
 
 namespace hpe::cuda_hooks {
 
+/// Memory of the program, as known_memory describes it.
+struct known_allocation {
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  CUcontext context = nullptr;  ///< the context in which the allocation's bytes are copied
+  /// Whether the program allocated the memory, directly or from a pool. hpe assumes that a kernel that uses this
+  /// memory has a pointer to it among its parameters. Kernels can use other memory without such a parameter: the
+  /// kernel's code contains the addresses of module variables, and mapped memory may have a second mapping.
+  bool is_allocated = false;
+};
+
 /// Caches the program's allocations that libc and MPI calls have used, so that most calls need not query the driver.
 /// When the program frees an allocation, hpe removes it from the cache. Thread safe.
 class known_memory {
  public:
   known_memory(const device::cuda::driver& cu, const program_contexts& program) : cu_(cu), program_(program) {}
 
-  struct allocation {
-    CUdeviceptr base = 0;
-    std::size_t bytes = 0;
-    CUcontext context = nullptr;  ///< the context in which the allocation's bytes are copied
-    /// Whether the program allocated the memory, directly or from a pool. hpe assumes that a kernel that uses this
-    /// memory has a pointer to it among its parameters. Kernels can use other memory without such a parameter: the
-    /// kernel's code contains the addresses of module variables, and mapped memory may have a second mapping.
-    bool is_allocated = false;
-  };
   /// Returns the allocation that contains an address; nullopt if the address is not in device memory, or if the memory
   /// is managed.
-  [[nodiscard]] std::optional<allocation> at(CUdeviceptr address);
+  [[nodiscard]] std::optional<known_allocation> at(CUdeviceptr address);
 
   /// Describes an allocation to another process, which can map it with this description.
   struct shared_allocation {
-    allocation what;
+    known_allocation what;
     unsigned long long number = 0;  ///< the driver's buffer ID, which the driver never reuses in this process
     CUipcMemHandle handle{};
     CUuuid device{};
@@ -51,7 +53,7 @@ class known_memory {
 
  private:
   struct cached_allocation {
-    allocation what;
+    known_allocation what;
     std::uint64_t made = 0;  // the number of this entry, which is never reused
     bool asked = false;      // whether hpe has queried the driver for the members below
     unsigned long long number = 0;
@@ -63,8 +65,8 @@ class known_memory {
   [[nodiscard]] std::optional<cached_allocation> find_or_ask(CUdeviceptr address);
   [[nodiscard]] bool is_allocated(CUdeviceptr base) const noexcept;
   void share(cached_allocation& e) const;
-  [[nodiscard]] unsigned long long number_of(const allocation& a) const noexcept;
-  [[nodiscard]] CUuuid device_of(const allocation& a) const noexcept;
+  [[nodiscard]] unsigned long long number_of(const known_allocation& a) const noexcept;
+  [[nodiscard]] CUuuid device_of(const known_allocation& a) const noexcept;
 
   const device::cuda::driver& cu_;
   const program_contexts& program_;

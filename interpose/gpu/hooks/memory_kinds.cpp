@@ -32,7 +32,8 @@ class spread_launches final : public memory_kind {
   std::optional<CUresult> run(const device_call& call, queue_part /*queue*/) override {
     if (call.what == device_call::family::other) with<spreading>([&](spreading& all) { all.uses(call.uses.words); });
     if (call.what != device_call::family::launch) return std::nullopt;
-    if (spreading::active() == nullptr) spreading::stays_on_one_gpu(interposer::instance()->driver());
+    if (spreading::active() == nullptr)
+      if (interposer* const hpe = interposer::instance()) spreading::stays_on_one_gpu(hpe->driver());
     return with<spreading>([&](spreading& all) -> std::optional<CUresult> {
       const spread_launch& what = *call.launch;
       const device_work work(what.stream, {what.function, what.parameters, what.extra});
@@ -54,7 +55,7 @@ class spread_launches final : public memory_kind {
     return result;
   }
   void has_context(CUdevice device) override {
-    if (device == 0) spreading::begin(interposer::instance()->driver());
+    if (interposer* const hpe = device == 0 ? interposer::instance() : nullptr) spreading::begin(hpe->driver());
   }
 };
 

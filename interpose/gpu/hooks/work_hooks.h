@@ -185,8 +185,6 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
 
 // ---- memory and contexts whose uses hpe cannot see ------------------------------------------------------------------
 
-using unwatched = incoherent_uses::kind;
-
 /// Runs note(), whose only purpose is a warning. If host memory is too short, hpe does not print the warning.
 template <class Note>
 void for_warnings(const Note& note) {
@@ -196,7 +194,7 @@ void for_warnings(const Note& note) {
   }
 }
 
-inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
+inline void note_shared(incoherent_use how, CUdeviceptr address, std::size_t bytes) {
   for_warnings([&] {
     interposer* const hpe = interposer::instance();
     if (hpe == nullptr || address == 0) return;
@@ -207,7 +205,7 @@ inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
 
 // The hook for an entry that shares memory with other processes. The entry's arguments are the handle, which the entry
 // sets, and the address.
-template <auto Entry, unwatched How, class Handle>
+template <auto Entry, incoherent_use How, class Handle>
 CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
   if (stays_here(address)) return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult result = (real.*Entry)(handle, address);
@@ -217,7 +215,7 @@ CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
 
 // The hook for an entry that maps memory of other processes or APIs. The entry's arguments are the address, which the
 // entry sets, and the description of the memory.
-template <auto Entry, unwatched How, class... What>
+template <auto Entry, incoherent_use How, class... What>
 CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   const CUresult result = (real.*Entry)(address, what...);
   if (result == CUDA_SUCCESS && address != nullptr) note_shared(How, *address, 0);
@@ -226,7 +224,7 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
 
 // Records that the program shares a handle. To share memory that it maps itself (cuMemMap), the program shares the
 // handle of the allocation, before or after it maps the allocation.
-inline void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
+inline void note_handle(incoherent_use how, CUmemGenericAllocationHandle handle) {
   for_warnings([&] {
     interposer* const hpe = interposer::instance();
     if (hpe == nullptr) return;
@@ -239,14 +237,14 @@ template <auto Entry>
 CUresult CUDAAPI export_handle(void* shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                                unsigned long long flags) {
   const CUresult result = (real.*Entry)(shared, handle, type, flags);
-  if (result == CUDA_SUCCESS) note_handle(unwatched::exported, handle);
+  if (result == CUDA_SUCCESS) note_handle(incoherent_use::exported, handle);
   return result;
 }
 
 template <auto Entry>
 CUresult CUDAAPI import_handle(CUmemGenericAllocationHandle* handle, void* shared, CUmemAllocationHandleType type) {
   const CUresult result = (real.*Entry)(handle, shared, type);
-  if (result == CUDA_SUCCESS) note_handle(unwatched::opened, *handle);
+  if (result == CUDA_SUCCESS) note_handle(incoherent_use::opened, *handle);
   return result;
 }
 
@@ -272,14 +270,14 @@ CUresult CUDAAPI release_handle(CUmemGenericAllocationHandle handle) {
 template <auto Entry>
 CUresult CUDAAPI map_graphics(CUdeviceptr* address, std::size_t* bytes, CUgraphicsResource resource) {
   const CUresult result = (real.*Entry)(address, bytes, resource);
-  if (result == CUDA_SUCCESS && address != nullptr) note_shared(unwatched::graphics, *address, bytes ? *bytes : 0);
+  if (result == CUDA_SUCCESS && address != nullptr) note_shared(incoherent_use::graphics, *address, bytes ? *bytes : 0);
   return result;
 }
 
 inline void warn_of_wait(CUdeviceptr address) {
   adopted_memory& adopted = interposer::started()->adopted();
   const adopted_region::bytes region = adopted.touched(address);
-  if (region.begin != region.end) interposer::started()->uses().warn(unwatched::awaited, region);
+  if (region.begin != region.end) interposer::started()->uses().warn(incoherent_use::awaited, region);
 }
 
 template <auto Entry, class Value>

@@ -12,6 +12,25 @@ using device::cuda::entered;
 
 namespace {
 
+// Lets a thread analyse an image that the caller has claimed. If the analysis fails for lack of host memory, the claim
+// ends, so a later launch lets a thread repeat the analysis.
+bool lets_analyse(os::worker& by, const std::shared_ptr<program_image>& image) {
+  const auto analyse = [image] {
+    try {
+      (void)image->model();
+    } catch (const std::exception& e) {
+      image->end_claim();
+      log(log_level::debug, "the code of the program is not analysed yet: {}", e.what());
+    }
+  };
+  try {
+    return by.post(analyse);
+  } catch (...) {
+    image->end_claim();
+    throw;
+  }
+}
+
 bool has_atomics(const spread::kernel_model& model) {
   return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });
 }
@@ -110,14 +129,7 @@ std::shared_ptr<const part_kernel> part_kernels::of_if_analysed(CUfunction handl
   part_kernel found = look_up(handle);
   const std::shared_ptr<program_image> image = found.image;
   if (image != nullptr && !image->is_analysed()) {
-    const auto analyse = [image] {
-      try {
-        (void)image->model();
-      } catch (const std::exception& e) {  // a launch that needs the model repeats the analysis
-        log(log_level::debug, "the code of the program is not analysed yet: {}", e.what());
-      }
-    };
-    if (!image->claim_analysis() || by.post(analyse)) {
+    if (!image->claim_analysis() || lets_analyse(by, image)) {
       found.image = nullptr;
       found.obstacle = "hpe has not analysed it yet";
       return std::make_shared<const part_kernel>(std::move(found));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/driver_writes.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/core/operations/parts_in_time.h"
@@ -71,7 +72,7 @@ std::optional<movable_use> part_launches::find_use(const spread_launch& what) {
 
 bool part_launches::queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result,
                           run_parts run) {
-  const std::uint64_t written = writes_elsewhere_.load(std::memory_order_acquire);
+  const std::uint64_t written = driver_writes::counted();
   std::vector<std::vector<std::byte>> bytes;
   std::vector<unsigned> others;
   std::size_t parts = 0, queued = 0;
@@ -249,7 +250,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       const device_work work(what.stream, {what.function, what.parameters, what.extra});
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
-      launches.writes_elsewhere();  // without --spread, hpe records no writes, so any constant may have changed
+      driver_writes::count();  // hpe does not record which launches write memory of the driver
       return launches.queue_beyond_memory(what, *where, use, e.what(), {}, whole, alone);
     }
   } catch (const std::exception& e) {

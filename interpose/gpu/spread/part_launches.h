@@ -65,8 +65,6 @@ class part_launches {
   [[nodiscard]] std::string_view obstacle() const {
     return cannot_share_.load(std::memory_order_acquire) ? std::string_view(no_sharing_) : std::string_view();
   }
-  /// To be called when work other than a launch has been queued and writes memory that may contain constants.
-  void writes_elsewhere() noexcept { writes_elsewhere_.fetch_add(1, std::memory_order_acq_rel); }
 
   /// Returns the hpe memory that a launch uses, and which of it the launch only reads, if the analysis of the kernel
   /// finds all of this memory; otherwise nullopt.
@@ -113,7 +111,6 @@ class part_launches {
   std::once_flag shares_;
   std::string no_sharing_;  // why the GPUs cannot use each other's memory; set before cannot_share_
   std::atomic<bool> cannot_share_{false};
-  std::atomic<std::uint64_t> writes_elsewhere_{1};
   std::atomic<bool> is_starting_{false}, cannot_start_{false};
   os::worker code_thread_{"hpe code"};
 };

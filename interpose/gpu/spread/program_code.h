@@ -21,12 +21,14 @@ class program_image {
   [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
   [[nodiscard]] bool has_kernel(const std::string& name) const;
   /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
-  /// reason.
+  /// reason. Throws std::bad_alloc for lack of host memory; the next call repeats the analysis.
   [[nodiscard]] const spread::module_model* model();
   /// Whether model() returns at once.
   [[nodiscard]] bool is_analysed() const noexcept { return is_analysed_.load(std::memory_order_acquire); }
-  /// Returns true for one caller, which lets a thread call model().
+  /// Returns true for one caller, which lets a thread call model(). If model() throws, or if no thread can call it,
+  /// that caller or the thread calls end_claim(), and claim_analysis() returns true once more.
   [[nodiscard]] bool claim_analysis() noexcept { return !is_claimed_.exchange(true); }
+  void end_claim() noexcept { is_claimed_.store(false); }
   /// To be called after model().
   [[nodiscard]] const std::string& failure() const { return failure_; }
 

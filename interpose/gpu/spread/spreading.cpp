@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
+#include "interpose/gpu/work/driver_writes.h"
 #include "interpose/gpu/work/launch_scope.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
@@ -306,7 +307,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     if (!is_own) told.reason = "its launch is captured, or runs in another context";
     CUevent const begun = is_timed ? clock_.begins(what.stream) : nullptr;
     const CUresult result = launch_decided(what, *where, how, alone);
-    if (how.writes_anything && !where->captured) writes_elsewhere();
+    if (how.writes_anything && !where->captured) driver_writes::count();
     if (is_timed) {
       const auto devices = static_cast<unsigned>(std::max<std::ptrdiff_t>(devices_of(how.plan), 1));
       // If the launch did not run as planned (spread or on one GPU), the planner does not use its time.

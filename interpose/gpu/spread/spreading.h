@@ -42,15 +42,10 @@ class spreading {
   /// Queues a launch in parts, or calls alone(), which queues the launch unchanged. Returns the result for the
   /// program's call.
   CUresult launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept;
-  /// To be called when work other than a launch has been queued that writes memory of the driver, which may contain
-  /// constants.
-  void writes_elsewhere() noexcept { launches_.writes_elsewhere(); }
   /// To be called for work other than launches that the program queues on the first GPU, for example a graph. The work
   /// uses the memory at the addresses in `words`; words that are not addresses of allocations have no effect. Moves
   /// arrays to the first GPU if moving them saves more time than it costs; with --oversubscribe, moves none.
   void uses(const std::vector<CUdeviceptr>& words);
-  /// Whether an address is outside hpe memory, for example in memory that the driver allocated.
-  [[nodiscard]] bool is_elsewhere(CUdeviceptr address) const { return !memory_.objects().find(address).has_value(); }
   /// To be called when the program frees memory that the driver allocated.
   void frees_other() { others_.forget(); }
   /// To be called when the program has unloaded a module or library.

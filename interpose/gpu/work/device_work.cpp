@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "interpose/gpu/hooks/memory_kind.h"
+
 namespace hpe::cuda_hooks {
 
 namespace {
@@ -56,10 +58,11 @@ void device_work::tell(const kernel_launch& launch) {
   begun_ = result_ == CUDA_SUCCESS;
 }
 
-// Whether the work may write memory that the driver allocated, which may contain constants of the program.
-bool device_work::may_write_elsewhere(std::initializer_list<used_range> ranges) {
+// Whether the work may write memory that no kind of memory has allocated.
+bool device_work::may_write_for_driver(std::initializer_list<used_range> ranges) {
   const auto writes = [](const used_range& r) {
-    return r.written && r.bytes != 0 && spreading::active()->is_elsewhere(r.address);
+    return r.written && r.bytes != 0 &&
+           !memory_kinds::first([&](memory_kind& kind) { return kind.range_at(r.address); });
   };
   return ranges.size() == 0 || std::any_of(ranges.begin(), ranges.end(), writes);
 }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "interpose/gpu/interposer.h"
-#include "interpose/gpu/spread/spreading.h"
 #include "interpose/gpu/work/call_watch.h"
+#include "interpose/gpu/work/driver_writes.h"
 #include "interpose/gpu/work/launch_scope.h"
 #include "interpose/gpu/work/queued_uses.h"
 #include "interpose/gpu/work/queuing_threads.h"
@@ -30,8 +30,8 @@ CUstream stream_of(Stream... stream) {
 }
 
 /// Represents device work that uses the program's memory, while a hook or hpe's own code queues this work. Reports the
-/// work to adopted_memory, to queued_uses (for the waits of libc and MPI calls), and to spreading. If none of these is
-/// in use, the object costs a few stores and loads.
+/// work to adopted_memory, to queued_uses (for the waits of libc and MPI calls), and to driver_writes. If none of these
+/// is in use, the object costs a few stores and loads.
 class device_work {
  public:
   /// For work that may use any memory.
@@ -45,11 +45,12 @@ class device_work {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
       begin([&] { tell(ranges); });
-    if (spreading::active() != nullptr) [[unlikely]]
-      writes_elsewhere_ = may_write_elsewhere(ranges);
+    if (call_watch::has(call_watch::kinds)) [[unlikely]]
+      writes_for_driver_ = may_write_for_driver(ranges);
   }
   /// For a kernel launch, which may use any memory or, with HPE_SCOPE=args, the memory to which its parameters point.
-  /// With --spread, spreading::launch records which memory the launch writes.
+  /// driver_writes does not count the launch here, because the analysis of the kernel shows whether the launch may
+  /// write memory of the driver.
   device_work(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
@@ -58,8 +59,8 @@ class device_work {
   ~device_work() {
     if (begun_) [[unlikely]]
       end();
-    if (writes_elsewhere_) [[unlikely]]
-      spreading::active()->writes_elsewhere();
+    if (writes_for_driver_) [[unlikely]]
+      driver_writes::count();
     if (needs_wait_) {
       queuing_threads::count(here_, stream_);
       if (queued_uses::kept()) [[unlikely]]
@@ -86,7 +87,7 @@ class device_work {
   void begin(function_ref<void()> steps);
   void tell(std::initializer_list<used_range> ranges);
   void tell(const kernel_launch& launch);
-  [[nodiscard]] static bool may_write_elsewhere(std::initializer_list<used_range> ranges);
+  [[nodiscard]] static bool may_write_for_driver(std::initializer_list<used_range> ranges);
   void end() noexcept;
   void note() noexcept;
 
@@ -96,7 +97,7 @@ class device_work {
   std::unique_ptr<std::vector<queued_uses::queued_range>> used_;  // the memory that the work uses; nullptr: any memory
   bool begun_ = false;
   bool needs_wait_ = true;
-  bool writes_elsewhere_ = false;
+  bool writes_for_driver_ = false;
   CUresult result_ = CUDA_SUCCESS;
 };
 

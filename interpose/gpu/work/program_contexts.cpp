@@ -97,8 +97,8 @@ CUresult program_contexts::wait_for(CUstream stream, CUcontext context) {
   return captures(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : cu_.cuStreamSynchronize(stream);
 }
 
-std::optional<program_contexts::allocation> program_contexts::device_memory_at(CUdeviceptr address) const {
-  std::optional<allocation> found;
+std::optional<program_allocation> program_contexts::device_memory_at(CUdeviceptr address) const {
+  std::optional<program_allocation> found;
   const auto look = [&](int device, CUcontext primary) {
     if (found) return;
     const entered here(cu_, primary);
@@ -106,7 +106,7 @@ std::optional<program_contexts::allocation> program_contexts::device_memory_at(C
     const auto range = device_range_at(cu_, address);
     if (!range || cu_.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS)
       return;
-    allocation a{range->base, range->bytes, nullptr};
+    program_allocation a{range->base, range->bytes, nullptr};
     if (cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
       a.context = nullptr;
     // Memory of pools and mapped memory belongs to no context; hpe copies this memory in the primary context of its

@@ -11,6 +11,13 @@
 
 namespace hpe::cuda_hooks {
 
+/// An allocation in device memory that is not managed, and a context in which its bytes can be copied.
+struct program_allocation {
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  CUcontext context = nullptr;
+};
+
 /// Records the contexts of the program, and queries the driver about memory in these contexts. Thread safe.
 class program_contexts {
  public:
@@ -67,13 +74,7 @@ class program_contexts {
   /// Waits for a stream of a context. Like wait_for_all, does not wait if a stream of the context is captured.
   CUresult wait_for(CUstream stream, CUcontext context);
 
-  /// An allocation in device memory that is not managed, and a context in which its bytes can be copied.
-  struct allocation {
-    CUdeviceptr base = 0;
-    std::size_t bytes = 0;
-    CUcontext context = nullptr;
-  };
-  [[nodiscard]] std::optional<allocation> device_memory_at(CUdeviceptr address) const;
+  [[nodiscard]] std::optional<program_allocation> device_memory_at(CUdeviceptr address) const;
   /// Returns the size of the allocation that starts at an address; 0 if no allocation starts there.
   [[nodiscard]] std::size_t size_at(CUdeviceptr address) const;
 

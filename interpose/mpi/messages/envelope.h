@@ -15,7 +15,7 @@
 #include "hpe/node.h"
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/layout.h"
-#include "interpose/mpi/messages/board/announcement_board.h"
+#include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/job.h"
 
@@ -39,7 +39,7 @@ struct envelope {
   std::uint64_t bytes = 0;     ///< the number of bytes of the payload
   std::uint64_t chunk = 0;     ///< the number of bytes of each chunk except the last, if the payload is sent in chunks
   std::int32_t sender = 0;     ///< the sender's rank in MPI_COMM_WORLD
-  announcement_board::communicator_name communicator = 0;  ///< the sender's name of the message's communicator
+  advertisement_board::communicator_name communicator = 0;  ///< the sender's name of the message's communicator
   /// A payload in memory of the CUDA driver, and the sender's offer for this payload.
   struct offered_bytes {
     peer_bytes device{};

@@ -48,32 +48,32 @@ std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t b
 
 }  // namespace
 
-// hpe does not announce receives with buffers in ordinary memory or hpe memory, with gaps or with wildcards. A receive
-// is also not announced while the program has unfinished work on its devices, because the sender could copy before this
-// work ends. MPI must match the receive with the sender's next message, so a receive is not announced if an earlier
-// receive may get this message.
-std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which) {
-  announcement_board* const board = announcement_board::current();
+// hpe does not advertise receives with buffers in ordinary memory or hpe memory, with gaps or with wildcards. A receive
+// is also not advertised while the program has unfinished work on its devices, because the sender could copy before
+// this work ends. MPI must match the receive with the sender's next message, so a receive is not advertised if an
+// earlier receive may get this message.
+std::unique_ptr<advertisement_board::advertisement> advertise(const receive& what, const layout& which) {
+  advertisement_board* const board = advertisement_board::current();
   if (board == nullptr || what.source < 0 || what.tag < 0 || !set_aside::of_process().empty()) return nullptr;
-  if (unannounced_receive::may_precede(what.comm, what.source, what.tag)) return nullptr;
+  if (unadvertised_receive::may_precede(what.comm, what.source, what.tag)) return nullptr;
   const auto* const sender = board->sender_of(what.comm, what.source);
   if (sender == nullptr || which.size() == 0 || which.size() != which.extent()) return nullptr;
   adopted_pointers* const devices = driver_of(what, which);
   const auto rows = which.rows();
   if (devices == nullptr || !rows || !rows->shape.extent.is_one_row() || devices->queued_now() != 0) return nullptr;
-  std::unique_ptr<announcement_board::announcement> made;
+  std::unique_ptr<advertisement_board::advertisement> made;
   first_failure failure;
   failure.attempt([&] {
     const auto place = devices->share(reinterpret_cast<std::uintptr_t>(moved(what.buffer, which.begin())), which.size(),
                                       adopted_pointers::peer_use::overwrite, 0);
-    if (place) made = board->announce(*sender, what.tag, which.size(), *place);
+    if (place) made = board->advertise(*sender, what.tag, which.size(), *place);
   });
   return made;
 }
 
-incoming::incoming(const receive& what, std::unique_ptr<announcement_board::announcement> announced)
+incoming::incoming(const receive& what, std::unique_ptr<advertisement_board::advertisement> advertised)
     : incoming(what, false) {
-  announced_ = std::move(announced);
+  advertised_ = std::move(advertised);
 }
 
 incoming::incoming(const receive& what, bool persistent)
@@ -129,7 +129,7 @@ int incoming::start() {
   }
   std::optional<matched>& found = in<ready>().found;
   if (!found) found = set_aside::of_process().take(what_.comm, what_.source, what_.tag);
-  if (found) unannounced_.emplace(found->comm, found->status.MPI_SOURCE, found->status.MPI_TAG);
+  if (found) unadvertised_.emplace(found->comm, found->status.MPI_SOURCE, found->status.MPI_TAG);
   if (found && found->head) {
     found->consume();
     status_ = found->status;
@@ -139,12 +139,12 @@ int incoming::start() {
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   progress::continuation then = [self](const MPI_Status& status, int code) { self->arrived(status, code); };
   progress::of_process().make_room();
-  if (!found) announced_ = announce(what_, which_);
-  if (!found && announced_ == nullptr) unannounced_.emplace(what_.comm, what_.source, what_.tag);
+  if (!found) advertised_ = advertise(what_, which_);
+  if (!found && advertised_ == nullptr) unadvertised_.emplace(what_.comm, what_.source, what_.tag);
   posted next{{}, found};
   if (const int failed = post(next); failed != MPI_SUCCESS) {
-    announced_.reset();
-    unannounced_.reset();
+    advertised_.reset();
+    unadvertised_.reset();
     return failed;
   }
   const MPI_Request request = next.request;
@@ -163,8 +163,8 @@ int incoming::post(posted& what) const {
 // buffer unchanged.
 void incoming::cancel_started() {
   auto* const now = std::get_if<posted>(&phase_);
-  if (now == nullptr || (announced_ != nullptr && announced_->claim())) return;
-  if (!unannounced_) unannounced_.emplace(what_.comm, what_.source, what_.tag);
+  if (now == nullptr || (advertised_ != nullptr && advertised_->claim())) return;
+  if (!unadvertised_) unadvertised_.emplace(what_.comm, what_.source, what_.tag);
   HPE_REAL(Cancel)(&now->request);
 }
 
@@ -183,7 +183,7 @@ void incoming::arrived(const MPI_Status& said, int code) {
 void incoming::conclude_received() {
   const received was = in<received>();
   enter(ready{});
-  unannounced_.reset();
+  unadvertised_.reset();
   if (was.code != MPI_SUCCESS || was.cancelled) return conclude(status_, was.code);
   if (is_too_long(status_)) return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   first_failure failure;
@@ -226,8 +226,8 @@ std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const 
 void incoming::open_envelope(const envelope& head) {
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
-  if (announcement_board* const board = announcement_board::current(); board != nullptr)
-    board->withdraw_before(announced_.get(), {head.sender, head.communicator, status_.MPI_TAG});
+  if (advertisement_board* const board = advertisement_board::current(); board != nullptr)
+    board->withdraw_before(advertised_.get(), {head.sender, head.communicator, status_.MPI_TAG});
   const payload what{head,
                      head.offered() != nullptr && offer_board::current()->take(head.sender, head.offered()->offer)};
   learn_sender(head);
@@ -243,26 +243,26 @@ void incoming::open_envelope(const envelope& head) {
 }
 
 void incoming::learn_sender(const envelope& head) const {
-  if (announcement_board* const board = announcement_board::current(); board != nullptr && head.offered() != nullptr)
+  if (advertisement_board* const board = advertisement_board::current(); board != nullptr && head.offered() != nullptr)
     board->learn(what_.comm, status_.MPI_SOURCE, head.sender, head.communicator);
 }
 
-// Whether the sender copies this message to the announced buffer. Withdraws the announcement if no sender has claimed
+// Whether the sender copies this message to the advertised buffer. Withdraws the advertisement if no sender has claimed
 // it.
 bool incoming::is_copied_unasked(const payload& what) {
-  if (announced_ == nullptr) return false;
-  // Show the offer as taken before claim() withdraws the announcement, so that the sender does not claim the next
-  // announcement for this message.
+  if (advertised_ == nullptr) return false;
+  // Show the offer as taken before claim() withdraws the advertisement, so that the sender does not claim the next
+  // advertisement for this message.
   if (what.taken) offer_board::current()->show_taken(what.head.sender, what.head.offered()->offer);
-  const auto claimed = announced_->claim();
-  const bool is_its = claimed && what.head.offered() != nullptr && announced_->about().sender == what.head.sender &&
+  const auto claimed = advertised_->claim();
+  const bool is_its = claimed && what.head.offered() != nullptr && advertised_->about().sender == what.head.sender &&
                       claimed->is_same(what.head.offered()->offer);
   if (is_its && what.taken) return true;
-  if (claimed && !is_its) announcement_board::current()->mistaken(what_.comm, what_.source);
+  if (claimed && !is_its) advertisement_board::current()->mistaken(what_.comm, what_.source);
   return false;
 }
 
-// Calls settled() when no sender copies to the announced buffer: at once if no sender has claimed the announcement,
+// Calls settled() when no sender copies to the advertised buffer: at once if no sender has claimed the advertisement,
 // otherwise after the sender's copy.
 void incoming::settle() {
   if (is_settled()) return settled();
@@ -280,7 +280,7 @@ void incoming::fetch_unless_too_long() {
   if (what.head.bytes > which_.size()) {
     tell_done(what);
     enter(ready{});
-    unannounced_.reset();
+    unadvertised_.reset();
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
   progress::of_process().owe(1);
@@ -288,8 +288,8 @@ void incoming::fetch_unless_too_long() {
 }
 
 bool incoming::is_settled() {
-  if (announced_ != nullptr && announced_->claim() && !announced_->is_over()) return false;
-  announced_.reset();
+  if (advertised_ != nullptr && advertised_->claim() && !advertised_->is_over()) return false;
+  advertised_.reset();
   return true;
 }
 
@@ -313,7 +313,7 @@ bool incoming::look_at_unasked_copy() {
       progress::of_process().only_one() ? board.watch_copy(now.head.sender, of) : board.is_copied(now.head.sender, of);
   if (!over) return false;
   const bool has_failed = board.has_failed(now.head.sender, of);
-  announced_.reset();
+  advertised_.reset();
   if (has_failed) {
     fetch_payload(payload(now), asking::no);
     return true;
@@ -463,7 +463,7 @@ void incoming::fetched(const fetching& what, const std::optional<error>& failure
 
 void incoming::conclude_payload(const std::optional<error>& failure) {
   enter(ready{});
-  unannounced_.reset();
+  unadvertised_.reset();
   progress::of_process().owe(-1);
   conclude(status_, failure);
 }

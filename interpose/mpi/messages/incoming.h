@@ -9,14 +9,14 @@
 #include <optional>
 #include <utility>
 
-#include "interpose/mpi/messages/board/announcement_board.h"
+#include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
 #include "interpose/mpi/messages/receive_phases.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
-#include "interpose/mpi/messages/unannounced_receives.h"
+#include "interpose/mpi/messages/unadvertised_receives.h"
 #include "interpose/mpi/staged_buffer.h"
 #include "runtime/base/error.h"
 
@@ -32,15 +32,15 @@ struct receive {
   MPI_Comm comm;
 };
 
-/// Announces a receive to its sender (board/announcement_board.h). Call this before the receive is posted to MPI.
-/// Returns nullptr if the receive cannot be announced. The caller must hold a progress::guard.
-[[nodiscard]] std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which);
+/// Advertises a receive to its sender (board/advertisement_board.h). Call this before the receive is posted to MPI.
+/// Returns nullptr if the receive cannot be advertised. The caller must hold a progress::guard.
+[[nodiscard]] std::unique_ptr<advertisement_board::advertisement> advertise(const receive& what, const layout& which);
 
 class incoming final : public message {
  public:
   incoming(const receive& what, bool persistent);
   /// For a blocking call: the caller then calls MPI's own receive with the arguments that where() returns.
-  incoming(const receive& what, std::unique_ptr<announcement_board::announcement> announced);
+  incoming(const receive& what, std::unique_ptr<advertisement_board::advertisement> advertised);
   ~incoming() override;
 
   /// Sets the message to receive, which a probe has already taken out of MPI.
@@ -134,8 +134,8 @@ class incoming final : public message {
 
   // The state of the current start:
   receive_phase::any phase_;
-  std::unique_ptr<announcement_board::announcement> announced_;  // null when no sender can copy to the buffer
-  std::optional<unannounced_receive> unannounced_;  // set while the receive is in progress and is not announced
+  std::unique_ptr<advertisement_board::advertisement> advertised_;  // null when no sender can copy to the buffer
+  std::optional<unadvertised_receive> unadvertised_;  // set while the receive is in progress and is not advertised
   // Identifies the device work that the program had queued before the current start (adopted_pointers.h).
   std::uint64_t queued_ = 0;
   MPI_Status status_{};  // the status for the program; valid after MPI has received the message or its envelope

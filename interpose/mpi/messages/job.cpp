@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "interpose/mpi/left_memory.h"
-#include "interpose/mpi/messages/board/announcement_board.h"
+#include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
@@ -43,7 +43,7 @@ void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
   for (int m = 0; m < members; ++m) made.same_machine[static_cast<std::size_t>(job::world_rank(machine, m))] = true;
   if (made.direct != 0) {
     offer_board::open(made, machine);
-    announcement_board::open(made, machine);
+    advertisement_board::open(made, machine);
   }
   HPE_REAL(Comm_free)(&machine);
 }
@@ -131,7 +131,7 @@ void job::end() {
   if (current() == nullptr) return;
   progress::of_process().until([] { return progress::of_process().owes_nothing(); });
   the_current.store(nullptr, std::memory_order_release);
-  announcement_board::close();
+  advertisement_board::close();
   offer_board::close();
   channel::of_process().close();
 }

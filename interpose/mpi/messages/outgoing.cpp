@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "interpose/mpi/libraries/library.h"
-#include "interpose/mpi/messages/board/announcement_board.h"
+#include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 #include "interpose/mpi/messages/transfer/direct_copy.h"
@@ -89,15 +89,15 @@ int outgoing::start() {
   head.bytes = what_.rows.bytes();
   head.chunk = chunk_ = chunk_plan::chunk_for(what_.rows.bytes(), running.chunk);
   head.sender = running.rank;
-  head.communicator = announcement_board::name_of(what_.comm);
+  head.communicator = advertisement_board::name_of(what_.comm);
   if (exported_) head.memory = *exported_;
   if (offer_) head.memory = envelope::offered_bytes{*what_.shared, what_.rows, *offer_, awaited_};
   const bool in_short = board != nullptr && board->looks(what_.world_rank);
   const std::size_t length = in_short ? short_envelope_bytes : envelope_bytes;
   head.pack(envelope_, length);
-  if (announcement_board::current() != nullptr && running.is_near(what_.world_rank))
+  if (advertisement_board::current() != nullptr && running.is_near(what_.world_rank))
     unmatched_sends::of_process().add(sequence_, {what_.comm, what_.destination, what_.tag});
-  // Look for an announced receive as late as possible, because the receiver may be about to announce it. If several
+  // Look for an advertised receive as late as possible, because the receiver may be about to advertise it. If several
   // threads may call MPI, do not look, because another thread may send a message before the envelope.
   if (offer_ && awaited_ && !running.several_threads) copy_unasked();
   MPI_Request request{};
@@ -142,17 +142,17 @@ bool outgoing::look_at_offer() {
   offer_board* const board = offer_board::current();
   if (!offer_) return true;  // the receiver has answered on the channel
   if (unasked_) return false;
-  const announcement_board* const announced = seeks_receive_ && awaited_ ? announcement_board::current() : nullptr;
-  const auto is_announced = [&] { return announced != nullptr && announced->has_any(what_.world_rank); };
+  const advertisement_board* const advertised = seeks_receive_ && awaited_ ? advertisement_board::current() : nullptr;
+  const auto is_advertised = [&] { return advertised != nullptr && advertised->has_any(what_.world_rank); };
   const offer_board::stage at =
-      progress::of_process().only_one() ? board->watch(*offer_, is_announced) : board->stage_of(*offer_);
+      progress::of_process().only_one() ? board->watch(*offer_, is_advertised) : board->stage_of(*offer_);
   if (at == offer_board::stage::done ||
       (at == offer_board::stage::matched && !board->has_failed(job::current()->rank, *offer_))) {
     end_offer();
     return true;
   }
   if (at != offer_board::stage::offered) matched();
-  if (seeks_receive_ && is_announced()) copy_unasked();
+  if (seeks_receive_ && is_advertised()) copy_unasked();
   if (unasked_) {
     await_unasked_copy();
     return false;
@@ -176,14 +176,15 @@ void outgoing::matched() {
   unmatched_sends::of_process().matched(sequence_);
 }
 
-// Starts to copy the message to the buffer of an announced receive if MPI will match this receive with this message.
+// Starts to copy the message to the buffer of an advertised receive if MPI will match this receive with this message.
 void outgoing::copy_unasked() {
-  announcement_board* const announced = announcement_board::current();
+  advertisement_board* const advertised = advertisement_board::current();
   offer_board& board = *offer_board::current();
-  if (announced == nullptr || !announced->has_any(what_.world_rank)) return;
+  if (advertised == nullptr || !advertised->has_any(what_.world_rank)) return;
   if (!unmatched_sends::of_process().is_next(sequence_)) return;
-  const auto place = announced->claim(what_.world_rank, announcement_board::name_of(what_.comm), what_.tag,
-                                      what_.rows.bytes(), *offer_, [&](const peer_bytes& p) { return may_copy_to(p); });
+  const auto place =
+      advertised->claim(what_.world_rank, advertisement_board::name_of(what_.comm), what_.tag, what_.rows.bytes(),
+                        *offer_, [&](const peer_bytes& p) { return may_copy_to(p); });
   if (!place) return;
   seeks_receive_ = false;
   unmatched_sends::of_process().placed(sequence_);
@@ -201,7 +202,7 @@ void outgoing::await_unasked_copy() {
   });
 }
 
-// Whether this rank may copy to the announced buffer `place`. False if a receive has matched the message in the
+// Whether this rank may copy to the advertised buffer `place`. False if a receive has matched the message in the
 // meantime. If both ranks use one device, the lower rank makes the copies of both (incoming::ask_for_push).
 bool outgoing::may_copy_to(const peer_bytes& place) const {
   if (offer_board::current()->stage_of(*offer_) != offer_board::stage::offered) return false;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// A send by envelope (envelope.h): of a large message in hpe memory, or of a message of any size in memory of the CUDA
-/// driver. The bytes are read when the receiver has matched the envelope, when the sender finds an announced receive,
+/// driver. The bytes are read when the receiver has matched the envelope, when the sender finds an advertised receive,
 /// or when the sender withdraws its offer.
 
 #include <chrono>
@@ -79,8 +79,8 @@ class outgoing final : public message {
   std::optional<offer_board::offer> offer_;
   std::uint64_t sequence_ = 0;
   std::chrono::steady_clock::time_point patient_until_;
-  bool seeks_receive_ = false;          // whether the sender looks for an announced receive for its message
-  std::optional<device_copy> unasked_;  // the copy in progress to an announced receive
+  bool seeks_receive_ = false;          // whether the sender looks for an advertised receive for its message
+  std::optional<device_copy> unasked_;  // the copy in progress to an advertised receive
   int parts_left_ = 0;                  // how many of the two parts, the envelope and the payload, have not been sent
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;

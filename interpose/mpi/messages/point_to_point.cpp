@@ -113,16 +113,16 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
   return it->carry_out(status);
 }
 
-// Creates a receive for a blocking call. Announces the receive first, before slower steps, because the sender may
+// Creates a receive for a blocking call. Advertises the receive first, before slower steps, because the sender may
 // already wait for it.
 std::shared_ptr<incoming> begin_blocking(const receive& what) {
   const layout which = elements(what.count, what.type);
-  std::unique_ptr<announcement_board::announcement> announced;
+  std::unique_ptr<advertisement_board::advertisement> advertised;
   if (!job::current()->several_threads) {  // another thread could post a receive first
     const progress::guard held;
-    announced = announce(what, which);
+    advertised = advertise(what, which);
   }
-  return std::make_shared<incoming>(what, std::move(announced));
+  return std::make_shared<incoming>(what, std::move(advertised));
 }
 
 // A blocking receive. call(slot, status) calls MPI's own receive and may return nullopt, as receive_in_mpi() does. A
@@ -190,7 +190,7 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
                const char* function) {
   return guarded(comm, [&]() -> taken {
     const receive what{buf, count, type, source, tag, comm};
-    const unannounced_receive::call here;
+    const unadvertised_receive::call here;
     if (!may_bring_envelope(count, type, source, comm)) {
       const bool staged = concerns(buf);
       if (staged && !may_be_set_aside(source, comm)) return std::nullopt;
@@ -236,7 +236,7 @@ taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag
 taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status,
                 const char* function) {
   return guarded(MPI_Comm{}, [&]() -> taken {
-    const unannounced_receive::call receiving;
+    const unadvertised_receive::call receiving;
     const auto it = receive_of(buf, count, type, message);
     if (it == nullptr) return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
@@ -246,7 +246,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
 
 taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
   return guarded(MPI_Comm{}, [&]() -> taken {
-    const unannounced_receive::call here;
+    const unadvertised_receive::call here;
     const auto it = receive_of(buf, count, type, message);
     return it != nullptr ? taken(it->open(request)) : std::nullopt;
   });
@@ -256,7 +256,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
-    const unannounced_receive::call receiving;
+    const unadvertised_receive::call receiving;
     // A send to MPI_PROC_NULL sends nothing, so the call is only a receive.
     if (dest == MPI_PROC_NULL && concerns(sendbuf))
       return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
@@ -305,7 +305,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {
     if (dest == MPI_PROC_NULL && concerns(buf)) return ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
-    const unannounced_receive::call receiving;
+    const unadvertised_receive::call receiving;
     unmatched_sends::sent_by_mpi(comm, dest, sendtag);
     const bool apart = may_be_set_aside(source, comm);
     if (!apart && !may_bring_envelope(count, type, source, comm)) {

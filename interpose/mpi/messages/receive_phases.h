@@ -38,7 +38,7 @@ struct posted {
 };
 
 /// MPI has received the message itself, or nothing because of an error or a cancellation. A sender that has claimed the
-/// announcement of this receive for another message may still be copying to the buffer.
+/// advertisement of this receive for another message may still be copying to the buffer.
 struct received {
   int code = MPI_SUCCESS;
   bool cancelled = false;
@@ -53,7 +53,7 @@ struct payload {
 /// The payload is not being fetched yet. As in `received`, a sender may still be copying another message to the buffer.
 struct unsettled : payload {};
 
-/// The sender copies the payload to the announced buffer, without a request of the receiver.
+/// The sender copies the payload to the advertised buffer, without a request of the receiver.
 struct copied_unasked : payload {
   std::chrono::steady_clock::time_point since;
 };

@@ -60,7 +60,7 @@ void unmatched_sends::note(const send_address& to) noexcept {
 }
 
 void unmatched_sends::made(MPI_Request request, MPI_Comm comm, int destination, int tag) {
-  if (announcement_board::current() == nullptr || destination < 0) return;
+  if (advertisement_board::current() == nullptr || destination < 0) return;
   any_persistent_ = true;
   unmatched_sends& all = of_process();
   const lock_guard lock(all.mutex_);

@@ -2,7 +2,7 @@
 
 /// Records the messages that this process has sent, until it knows that a receive has matched them. MPI matches
 /// messages to one rank, with one communicator and tag, in the order in which they were sent. So before a sender copies
-/// a message to the buffer of an announced receive (board/announcement_board.h), it must know that all its earlier
+/// a message to the buffer of an advertised receive (board/advertisement_board.h), it must know that all its earlier
 /// messages with the same rank, communicator and tag are matched. Otherwise MPI could match the receive with an
 /// earlier, shorter message, and the copy would have overwritten bytes after the end of this message.
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
-#include "interpose/mpi/messages/board/announcement_board.h"
+#include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/real.h"
 #include "runtime/base/thread_safety.h"
 
@@ -53,7 +53,7 @@ class unmatched_sends {
 
   /// Call this before MPI itself sends a message.
   static void sent_by_mpi(MPI_Comm comm, int destination, int tag) noexcept {
-    if (announcement_board::current() == nullptr || destination < 0) return;
+    if (advertisement_board::current() == nullptr || destination < 0) return;
     if (!adopted_pointers::exist()) return sent_before_.store(true, std::memory_order_relaxed);
     of_process().note({comm, destination, tag});
   }

@@ -234,11 +234,7 @@ void imports::copy_here(void* destination, const std::byte* source, std::size_t 
   if (bytes == 0 || !space_.contains(destination)) return;
   region& r = *memory_.require(destination, bytes).region;
   const std::uint64_t begin = r.offset_of(destination);
-  point_set writers;
-  {
-    const lock_guard lock(r.mutex);
-    r.order.before_read({begin, begin + bytes}, writers);
-  }
+  const point_set writers = work::users_of({&r, {begin, begin + bytes}}, false);
   work::wait_for(writers.points(), with_.devices);
   work::require_success(writers.points(), with_.devices);
 }

@@ -71,7 +71,9 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
     // Map the runtime's placeholder again, unless another thread has mapped something there.
     (void)::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
                  0);
-    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
+    // Not HPE_ERROR_OUT_OF_MEMORY: an allocation without device memory also needs the reservation, because a later
+    // reservation would unmap the allocation's view.
+    HPE_THROW(HPE_ERROR_SYSTEM,
               "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); set "
               "HPE_ADDRESS_BASE to another address",
               size, begin, result == CUDA_SUCCESS ? "the addresses are in use" : cu_.words_for(result));

@@ -121,6 +121,25 @@ TEST_F(Oversubscribed, WorkInContextsOfTheProgramThatEnd) {
   EXPECT_EQ(std::vector<unsigned>(there.begin(), there.begin() + 1024), std::vector<unsigned>(1024, 1));
 }
 
+// The first allocation on a device reserves addresses with the driver. If the driver refuses, the call fails: later,
+// the reservation would remove the view through which CPU code uses the memory.
+TEST_F(Oversubscribed, AllocationsFailIfTheDriverReservesNoAddresses) {
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  stand_in::fail("cuMemAddressReserve", CUDA_ERROR_OUT_OF_MEMORY);
+  CUdeviceptr made = 0;
+  EXPECT_NE(cuMemAlloc(&made, bytes), CUDA_SUCCESS);
+  if (made == 0) {
+    ASSERT_EQ(cuMemAlloc(&made, bytes), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(cuMemsetD32(made, 7, bytes / 4), CUDA_SUCCESS);
+  EXPECT_EQ(*reinterpret_cast<const unsigned*>(made), 7U);  // NOLINT(performance-no-int-to-ptr)
+  EXPECT_EQ(cuMemFree(made), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+}
+
 // The k-th allocation of host memory fails, for each k. No exception reaches the program, and no device memory leaks.
 TEST_F(Oversubscribed, CallsWithoutHostMemory) {
   std::vector<unsigned> host(bytes / 4, 7);

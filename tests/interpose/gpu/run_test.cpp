@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/shell.h"
+#include "tests/temporary_folder.h"
 
 namespace {
 
@@ -80,9 +81,8 @@ TEST(Run, CudaRunsAtThePlaceThatTheOptionNames) {
 }
 
 TEST(Run, AFileThatIsNoLibraryIsNoDriver) {
-  char folder[] = "/tmp/hpe-run-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const std::string place = folder;
+  const temporary_folder folder;
+  const std::string& place = folder.path();
   std::ofstream(place + "/libcuda.so.1") << "not a library";
   const std::string show = hpe + " run -- sh -c 'echo $LD_PRELOAD'";
   // HPE_CUDA_DRIVER names the file, so that hpe does not find another driver of the machine.
@@ -93,7 +93,6 @@ TEST(Run, AFileThatIsNoLibraryIsNoDriver) {
                              std::filesystem::copy_options::overwrite_existing);
   const outcome found = shell("LD_LIBRARY_PATH=" + place + " " + show);
   EXPECT_NE(found.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << found.text;
-  std::filesystem::remove_all(place);
 }
 
 TEST(Run, SaysWhyAProgramCannotRun) {

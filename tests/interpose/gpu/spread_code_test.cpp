@@ -1,16 +1,19 @@
-// Tests how hpe identifies the kernels of a program that it spreads over devices, if the driver reuses handles and if
-// modules are unloaded.
+// Tests how hpe identifies and analyses the kernels of a program that it spreads over devices, if the driver reuses
+// handles, if modules are unloaded, and if an analysis fails.
 
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "interpose/gpu/spread/part_kernels.h"
+#include "runtime/os/worker.h"
 #include "tests/interpose/gpu/driver_under_test.h"
+#include "tests/interpose/gpu/failing_memory.h"
 
 namespace {
 
@@ -85,6 +88,37 @@ TEST(SpreadCode, EndsWithItsModule) {
   EXPECT_EQ(gone.size(), 7U) << "all kernels of the module are forgotten, also those that were not launched";
   EXPECT_EQ(stand_in::calls("cuModuleUnload"), unloaded + 2);
   ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+}
+
+TEST(SpreadCode, IsAnalysedAgainIfTheAnalysisHadNoMemory) {
+  stand_in::enter_device_0();
+  const hpe::device::cuda::driver cu;
+  joined_gpus gpus(cu);
+  gpus.enter();
+  part_kernels kernels(cu, gpus);
+  const std::string text = text_of_kernels();
+  const int module = 0, handle = 0;  // the addresses of these variables serve as handles
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<int*>(&handle));
+  program_code& code = program_code::of_process();
+  code.loaded(&module, text.c_str());
+  code.is_kernel_of(function, &module, "add");
+
+  hpe::os::worker by("analyses");
+  // Runs a function in the worker, after the worker's earlier tasks.
+  const auto in_worker = [&](const std::function<bool()>& call) {
+    std::promise<bool> result;
+    EXPECT_TRUE(by.post([&] { result.set_value(call()); }));
+    return result.get_future().get();
+  };
+  ASSERT_TRUE(by.post([] { failing_memory::arm(1); }));
+  EXPECT_EQ(kernels.of_if_analysed(function, by)->code, nullptr);
+  EXPECT_TRUE(in_worker(failing_memory::disarm)) << "the analysis did not allocate";
+  EXPECT_EQ(kernels.of_if_analysed(function, by)->obstacle, "hpe has not analysed it yet");
+  EXPECT_TRUE(in_worker([] { return true; }));
+  const std::shared_ptr<const part_kernel> add = kernels.of_if_analysed(function, by);
+  EXPECT_NE(add->code, nullptr);
+  EXPECT_EQ(add->obstacle, "");
+  code.unloaded(&module);
 }
 
 }  // namespace

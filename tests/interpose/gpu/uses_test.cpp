@@ -126,7 +126,7 @@ TEST_F(Uses, AwaitedInABatch) {
   EXPECT_NE(text.find("cuStreamWriteValue32"), std::string::npos) << text;
 }
 
-TEST_F(Uses, OtherMemoryAtTheSameAddressIsAnnouncedAgain) {
+TEST_F(Uses, OtherMemoryAtTheSameAddressIsReportedAgain) {
   CUipcMemHandle handle{};
   ASSERT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(device), CUDA_SUCCESS);

@@ -96,7 +96,7 @@ inline const MPI_Comm world = MPI_COMM_WORLD;
 inline int other() { return 1 - rank; }
 
 /// The tests, which are defined in the other files of this folder.
-void announced_receives();
+void advertised_receives();
 void unfilled_receives();
 void messages_of_all_types();
 void sides_that_copy();

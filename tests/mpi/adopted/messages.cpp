@@ -364,7 +364,7 @@ int main(int argc, char** argv) {
   sent_before_it_is_received();
   if (direct()) fails_once();
   synchronous();
-  announced_receives();
+  advertised_receives();
   if (direct()) unfilled_receives();
   no_neighbour();
   messages_of_all_types();

@@ -1,5 +1,5 @@
 // Tests receives whose buffers are larger than the messages. The remaining bytes of the buffer must not change,
-// although a sender copies to the buffer of an announced receive before MPI has matched its message.
+// although a sender copies to the buffer of an advertised receive before MPI has matched its message.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ void begin_to_send_from_device(const bytes& what) {
 
 // Rank 0 sends when rank 1 has begun its receives, and before rank 1 calls MPI again. Before this, rank 0 sends
 // `before_it` messages, which rank 1 receives in order: after a sender has copied to a wrong receive, hpe does not
-// announce the next 64 receives.
+// advertise the next 64 receives.
 constexpr int forgotten = 65;
 template <class Begin, class Send, class Check>
 void sent_meanwhile(steps& both, Begin&& begin, Send&& send_all, Check&& check, int before_it = forgotten) {
@@ -118,13 +118,13 @@ void sent_meanwhile(steps& both, Begin&& begin, Send&& send_all, Check&& check, 
   MPI_Barrier(world);
 }
 
-// Begins two receives, both of which hpe announces.
+// Begins two receives, both of which hpe advertises.
 void receive_both(std::vector<MPI_Request>& requests, const device_bytes& first, const device_bytes& second) {
   requests = {receive(first.data()), receive(second.data())};
 }
 
-// The sender must copy a message to an announced receive before the receiver calls MPI. This also shows that hpe
-// announces the receives of these tests. The sender withdraws the offer after the copy, because the receiver does not
+// The sender must copy a message to an advertised receive before the receiver calls MPI. This also shows that hpe
+// advertises the receives of these tests. The sender withdraws the offer after the copy, because the receiver does not
 // call MPI.
 void is_copied_ahead(steps& both, int before_it = forgotten) {
   const auto begins = [](auto& requests, const device_bytes& first, const device_bytes&) {
@@ -216,7 +216,7 @@ void after_ordinary_memory(steps& both) {
   }
 }
 
-// Before the announced receive, the receiver begins a receive that hpe does not announce, because it is in ordinary
+// Before the advertised receive, the receiver begins a receive that hpe does not advertise, because it is in ordinary
 // memory or has a wildcard.
 void behind_others(steps& both) {
   bytes host = before();

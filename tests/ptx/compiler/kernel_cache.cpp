@@ -13,6 +13,7 @@
 
 #include "runtime/base/log.h"
 #include "tests/ptx/kernel_runner.h"
+#include "tests/temporary_folder.h"
 
 namespace hpe::ptx {
 namespace {
@@ -92,10 +93,8 @@ class kept_kernels : public testing::Test {
  protected:
   void SetUp() override {
     if (!test::has_compiler) GTEST_SKIP() << "built without LLVM";
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
-    kept_ = {folder_ + "/kernels", plenty};
+    kept_ = {folder_ / "kernels", plenty};
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   // Runs the kernel of a new program, and checks all its effects.
   void run(unsigned added = 100, warp_order order = warp_order::independent) {
@@ -132,17 +131,17 @@ class kept_kernels : public testing::Test {
     const fs::path file = only_file();
     const std::string damaged = test::read_file(file);
     // As long as this link exists, no other file can get the inode number of the old file.
-    fs::create_hard_link(file, folder_ + "/old");
+    fs::create_hard_link(file, folder_ / "old");
     const ino_t before = number_of(file);
     run();
     const ino_t after = number_of(file);
     EXPECT_NE(after, before);
     run();
     EXPECT_EQ(number_of(file), after);
-    fs::remove(folder_ + "/old");
+    fs::remove(folder_ / "old");
   }
 
-  std::string folder_ = (fs::temp_directory_path() / "hpe-kept-XXXXXX").string();
+  const temporary_folder folder_;
   kernel_store kept_;
 };
 
@@ -267,22 +266,22 @@ TEST_F(kept_kernels, AreNotNeeded) {
     EXPECT_EQ(status, 0);
     return testing::internal::GetCapturedStderr();
   };
-  std::ofstream(folder_ + "/file") << "x";
-  EXPECT_EQ(told_in(folder_ + "/file/kernels"),
-            "hpe: compiled kernels are not kept in " + folder_ + "/file/kernels: Not a directory\n");
-  fs::create_directory(folder_ + "/open");
-  ::chmod((folder_ + "/open").c_str(), 0777);
-  EXPECT_EQ(told_in(folder_ + "/open"),
-            "hpe: compiled kernels are not kept in " + folder_ + "/open: other users may write there\n");
-  EXPECT_TRUE(fs::is_empty(folder_ + "/open"));
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_EQ(told_in(folder_ / "file/kernels"),
+            "hpe: compiled kernels are not kept in " + folder_.path() + "/file/kernels: Not a directory\n");
+  fs::create_directory(folder_ / "open");
+  ::chmod((folder_ / "open").c_str(), 0777);
+  EXPECT_EQ(told_in(folder_ / "open"),
+            "hpe: compiled kernels are not kept in " + folder_.path() + "/open: other users may write there\n");
+  EXPECT_TRUE(fs::is_empty(folder_ / "open"));
   EXPECT_EQ(told_in("/proc/kernels"),
             "hpe: compiled kernels are not kept in /proc/kernels: No such file or directory\n");
-  EXPECT_EQ(told_in(folder_ + "/full", 1024),
-            "hpe: compiled kernels are not kept in " + folder_ + "/full: File too large\n");
-  EXPECT_TRUE(fs::is_empty(folder_ + "/full"));
+  EXPECT_EQ(told_in(folder_ / "full", 1024),
+            "hpe: compiled kernels are not kept in " + folder_.path() + "/full: File too large\n");
+  EXPECT_TRUE(fs::is_empty(folder_ / "full"));
   kept_.most_bytes = 0;
-  EXPECT_EQ(told_in(folder_ + "/off"), "");
-  EXPECT_FALSE(fs::exists(folder_ + "/off"));
+  EXPECT_EQ(told_in(folder_ / "off"), "");
+  EXPECT_FALSE(fs::exists(folder_ / "off"));
 }
 
 }  // namespace

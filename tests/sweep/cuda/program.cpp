@@ -357,7 +357,8 @@ void program::read_by_cpu(array* from, std::size_t offset, std::size_t bytes) {
   }
   for (std::size_t i = 0; i < bytes; ++i)
     if (from->known[offset + i] != 0 && got[i] != from->model[offset + i])
-      return report_("the CPU read another value than was written, at " + std::to_string(offset + i));
+      return report_("the CPU read " + std::to_string(got[i]) + " instead of " +
+                     std::to_string(from->model[offset + i]) + ", at " + std::to_string(offset + i));
 }
 
 void program::read_file(array* to, int file, std::size_t bytes) {

@@ -90,7 +90,7 @@ void tell_end() {
   const bool fired = injected().fired();
   injected().disarm();
   if (fired)
-    to.again(ending->k + ending->stride);
+    to.again(ending->after(ending->k));
   else
     to.done(calls);
 }
@@ -107,13 +107,13 @@ class worker {
     if (!keeper.start()) return 4;
     for (int n = 0; n < 3; ++n) run_once(never, "before any failure");
     before_ = held_now();
-    for (std::uint64_t k = which_.k;; k += which_.stride) {
+    for (std::uint64_t k = which_.k;; k = which_.after(k)) {
       to_.at(k);
       run_once(k, "");
       const bool fired = injected().fired();
       const std::uint64_t calls = injected().calls();
       if (given_up_) {
-        to_.again(k + which_.stride);
+        to_.again(which_.after(k));
         return 0;
       }
       if (fired) run_once(never, "afterwards");
@@ -132,7 +132,7 @@ class worker {
         return 0;
       }
       if (broken_) {
-        to_.again(k + which_.stride);
+        to_.again(which_.after(k));
         return 0;
       }
     }

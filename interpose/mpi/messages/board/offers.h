@@ -8,8 +8,8 @@
 /// of copying, the receiver may describe the target and ask the sender to copy, which is faster. The sender then copies
 /// and sets the offer to `done`, or leaves the copy to the receiver. If the sender does not begin the copy soon, the
 /// receiver withdraws its request and copies. A sender that must not wait withdraws an offer that the receiver has not
-/// taken. A sender may also copy without being asked, if it finds an announced receive for the message
-/// (announcement_board.h).
+/// taken. A sender may also copy without being asked, if it finds an advertised receive for the message
+/// (advertisement_board.h).
 ///
 /// When one rank reads what the other rank has written to an offer's cell, the cache line moves between two processors.
 /// To avoid some of these transfers, a sender does not write to the cell of an offer that it will never withdraw (a
@@ -92,7 +92,7 @@ class offer_board {
   /// Frees the slot of the offer.
   void end(const offer& of) noexcept;
 
-  // ---- copies without a request, to announced receives. The next functions record and return how the copy has ended.
+  // ---- copies without a request, to advertised receives. The next functions record and return how the copy has ended.
 
   void copied(const offer& of) noexcept {
     rows_[rank_].of_offer[of.slot].copied.store(of.turn, std::memory_order_release);

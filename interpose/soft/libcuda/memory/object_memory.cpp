@@ -90,30 +90,26 @@ int copy_of(int file) {
 
 }  // namespace
 
+/// The bytes of an object: a file of its own, or a part of the file of this process.
 class object_memory::file {
  public:
-  file(int number, std::uint64_t offset) : number_(number), offset_(offset) {}
-  virtual ~file() = default;
+  /// Takes a file that contains only this object, and closes it.
+  explicit file(int number) : number_(number) {}
   file(const file&) = delete;
   file& operator=(const file&) = delete;
-  [[nodiscard]] int number() const noexcept { return number_; }
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  ~file() {
+    if (bytes_of_part_ == 0)
+      ::close(number_);
+    else
+      ::fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
+                  static_cast<off_t>(bytes_of_part_));
+  }
 
- private:
-  const int number_;
-  const std::uint64_t offset_;
-};
-
-/// A file of its own. Owns the descriptor.
-class object_memory::shared_file final : public file {
- public:
-  explicit shared_file(int number) : file(number, 0) {}
-  ~shared_file() override { ::close(number()); }
-
-  static std::unique_ptr<file> make(const description& of) {
+  /// Creates a file that processes can share.
+  static std::unique_ptr<file> make_shared(const description& of) {
     const int number = ::memfd_create("hpe-cuda-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (number < 0) throw_system_error("memfd_create");
-    auto made = std::make_unique<shared_file>(number);
+    auto made = std::make_unique<file>(number);
     const bool is_ready =
         ::ftruncate(number, static_cast<off_t>(of.size + page)) == 0 &&
         ::pwrite(number, &of, sizeof of, static_cast<off_t>(of.size)) == static_cast<ssize_t>(sizeof of) &&
@@ -121,12 +117,10 @@ class object_memory::shared_file final : public file {
     if (!is_ready) throw_system_error("the creation of a memory file");
     return made;
   }
-};
 
-/// A part of the file of this process. Each part has bytes of the file that no part has had before.
-class object_memory::part_of_file final : public file {
- public:
-  static std::unique_ptr<file> make(std::size_t bytes) {
+  /// Makes the file of this process longer by a part. No two parts, freed ones included, have the same bytes of the
+  /// file.
+  static std::unique_ptr<file> make_part(std::size_t bytes) {
     static std::mutex mutex;
     static int number = -1;
     static std::uint64_t end = 0;
@@ -134,30 +128,31 @@ class object_memory::part_of_file final : public file {
     if (number < 0 && (number = ::memfd_create("hpe-cuda-objects", MFD_CLOEXEC)) < 0)
       throw_system_error("memfd_create");
     if (::ftruncate(number, static_cast<off_t>(end + bytes)) != 0) throw_system_error("ftruncate of a memory file");
-    return std::make_unique<part_of_file>(number, std::exchange(end, end + bytes), bytes);
+    return std::unique_ptr<file>(new file(number, std::exchange(end, end + bytes), bytes));
   }
 
-  part_of_file(int number, std::uint64_t offset, std::size_t bytes) : file(number, offset), bytes_(bytes) {}
-  ~part_of_file() override {
-    ::fallocate(number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset()),
-                static_cast<off_t>(bytes_));
-  }
+  [[nodiscard]] int number() const noexcept { return number_; }
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
  private:
-  const std::size_t bytes_;
+  file(int number, std::uint64_t offset, std::size_t bytes) : number_(number), offset_(offset), bytes_of_part_(bytes) {}
+
+  const int number_;
+  const std::uint64_t offset_ = 0;
+  const std::size_t bytes_of_part_ = 0;  // 0: the whole file is this object's
 };
 
 object_memory::object_memory(std::size_t bytes, const CUmemAllocationProp& properties)
     : size_(bytes), properties_(properties), occupied_(occupy(bytes, properties.location.id)) {
   if (properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) {
-    file_ = part_of_file::make(bytes);
+    file_ = file::make_part(bytes);
   } else {
     description of;
     of.size = bytes;
     of.device = properties.location.id;
     of.usage = properties.allocFlags.usage;
     of.is_rdma_capable = properties.allocFlags.gpuDirectRDMACapable;
-    file_ = shared_file::make(of);
+    file_ = file::make_shared(of);
   }
 }
 
@@ -175,7 +170,7 @@ object_memory::object_memory(int descriptor) {
   properties_.location.id = of.device;
   properties_.allocFlags.usage = static_cast<unsigned short>(of.usage);
   properties_.allocFlags.gpuDirectRDMACapable = static_cast<unsigned char>(of.is_rdma_capable);
-  file_ = std::make_unique<shared_file>(copy_of(descriptor));
+  file_ = std::make_unique<file>(copy_of(descriptor));
 }
 
 object_memory::~object_memory() = default;

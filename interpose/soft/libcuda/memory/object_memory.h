@@ -39,8 +39,6 @@ class object_memory {
 
  private:
   class file;
-  class shared_file;
-  class part_of_file;
 
   std::size_t size_ = 0;
   CUmemAllocationProp properties_{};

@@ -31,7 +31,7 @@ cudaArray_t create(const cudaChannelFormatDesc* format, cudaExtent extent, unsig
 }
 
 /// One side of a two-dimensional copy: a position in an array, or an address in memory.
-struct side {
+struct rows_side {
   cudaArray_const_t array = nullptr;
   std::size_t bytes_across = 0;
   std::size_t rows_down = 0;
@@ -39,7 +39,8 @@ struct side {
   std::size_t pitch = 0;
 };
 
-cudaMemcpy3DParms rows(const side& to, const side& from, std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+cudaMemcpy3DParms rows(const rows_side& to, const rows_side& from, std::size_t width, std::size_t height,
+                       cudaMemcpyKind kind) {
   cudaMemcpy3DParms what{};
   const std::size_t element = process().arrays().find(to.array != nullptr ? to.array : from.array)->element_bytes();
   require(width % element == 0 && to.bytes_across % element == 0 && from.bytes_across % element == 0,
@@ -55,12 +56,12 @@ cudaMemcpy3DParms rows(const side& to, const side& from, std::size_t width, std:
   return what;
 }
 
-side array_side(cudaArray_const_t array, std::size_t bytes_across, std::size_t rows_down) {
+rows_side array_side(cudaArray_const_t array, std::size_t bytes_across, std::size_t rows_down) {
   require(array != nullptr, cudaErrorInvalidResourceHandle);
   return {array, bytes_across, rows_down, nullptr, 0};
 }
 
-side memory_side(const void* memory, std::size_t pitch) {
+rows_side memory_side(const void* memory, std::size_t pitch) {
   require(memory != nullptr, cudaErrorInvalidValue);
   return {nullptr, 0, 0, memory, pitch};
 }

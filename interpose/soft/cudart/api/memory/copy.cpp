@@ -15,13 +15,13 @@ namespace hpe::cudart {
 namespace {
 
 // One side of a copy: the address of the first byte, and the strides.
-struct side {
+struct strided_side {
   char* begin = nullptr;
   box_strides strides;
 };
 
-side side_of(const std::shared_ptr<const device_array>& array, const cudaPitchedPtr& memory, const cudaPos& position,
-             const box_extent& extent) {
+strided_side side_of(const std::shared_ptr<const device_array>& array, const cudaPitchedPtr& memory,
+                     const cudaPos& position, const box_extent& extent) {
   if (array) return {array->at(position, extent), array->strides()};
   const box_strides strides{memory.pitch, saturated_product(memory.pitch, memory.ysize)};
   const std::size_t offset = strides.offset_of(position.x, position.y, position.z);
@@ -66,8 +66,8 @@ cudaError_t copy_operation::prepare(int /*device*/, stream_task& out) const {
     out = [] { return cudaSuccess; };
     return cudaSuccess;
   }
-  const side from = side_of(from_array, parameters.srcPtr, parameters.srcPos, extent);
-  const side to = side_of(to_array, parameters.dstPtr, parameters.dstPos, extent);
+  const strided_side from = side_of(from_array, parameters.srcPtr, parameters.srcPos, extent);
+  const strided_side to = side_of(to_array, parameters.dstPtr, parameters.dstPos, extent);
   const box_copy shape{extent, to.strides, from.strides};
   const cudaMemcpyKind kind = parameters.kind;
   check_box(from.begin, shape.read(), kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice);

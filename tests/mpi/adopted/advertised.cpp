@@ -1,4 +1,4 @@
-// Tests receives that a rank announces to a sender (interpose/mpi/messages/board/announcement_board.h), so that
+// Tests receives that a rank advertises to a sender (interpose/mpi/messages/board/advertisement_board.h), so that
 // blocking sends copy to the receive buffer at once. Each receive must get the message with which MPI matches it, even
 // if the sender has copied another message to the buffer.
 #include <algorithm>
@@ -17,10 +17,10 @@ constexpr int n = static_cast<int>(count);
 
 bytes message(unsigned number) { return random_bytes(count, seed_of(2, number)); }
 
-// Sends `times` messages from device memory from rank 0 to rank 1, so that rank 1 announces later receives to rank 0.
-// hpe announces receives only to ranks that have sent device memory on the same communicator. After a sender has
-// claimed a wrong receive, hpe does not announce the next 64 receives. After a message from ordinary memory, the sender
-// claims no receive until a receive has matched a later message from device memory with the same tag.
+// Sends `times` messages from device memory from rank 0 to rank 1, so that rank 1 advertises later receives to rank 0.
+// hpe advertises receives only to ranks that have sent device memory on the same communicator. After a sender has
+// claimed a wrong receive, hpe does not advertise the next 64 receives. After a message from ordinary memory, the
+// sender claims no receive until a receive has matched a later message from device memory with the same tag.
 void meet(MPI_Comm comm, int times = 1) {
   const device_bytes memory(count);
   for (int i = 0; i < times; ++i) {
@@ -30,7 +30,7 @@ void meet(MPI_Comm comm, int times = 1) {
 }
 constexpr int forgotten = 65;
 
-// Waits for the program's work on the device, because hpe announces no receive while this work runs.
+// Waits for the program's work on the device, because hpe advertises no receive while this work runs.
 void finish_work() { EXPECT(cuCtxSynchronize() == CUDA_SUCCESS); }
 
 // Rank 1 calls begin() to start receives; when all receives have begun, rank 0 calls send(). Rank 1 then calls check().
@@ -63,7 +63,7 @@ void send_from_device(unsigned number, int its_tag, MPI_Comm comm = world) {
   MPI_Send(memory.data(), n, MPI_BYTE, 1, its_tag, comm);
 }
 
-// The bytes must arrive in an announced buffer although the receiver calls no MPI function meanwhile. Rank 0 is the
+// The bytes must arrive in an advertised buffer although the receiver calls no MPI function meanwhile. Rank 0 is the
 // sender, because rank 0 makes all copies if both ranks use one device.
 void arrives_by_itself() {
   const device_bytes in(bytes(count, 1));
@@ -88,7 +88,7 @@ void arrives_by_itself() {
 }
 
 // The first message, from ordinary memory, must go to the first receive, although the sender could copy the second
-// message, from device memory, to the announced first receive.
+// message, from device memory, to the advertised first receive.
 void ordinary_memory_comes_first() {
   const device_bytes first(count);
   const device_bytes second(count);
@@ -188,7 +188,7 @@ void cancelled_and_too_short() {
   MPI_Barrier(world);
 }
 
-// Begins more receives than can be announced at the same time. A message that is shorter than its buffer must not
+// Begins more receives than can be advertised at the same time. A message that is shorter than its buffer must not
 // change the rest of the buffer.
 void many() {
   constexpr std::size_t receives = 100;
@@ -309,7 +309,7 @@ void both_at_random() {
 
 }  // namespace
 
-void announced_receives() {
+void advertised_receives() {
   meet(world);
   if (direct()) arrives_by_itself();
   ordinary_memory_comes_first();

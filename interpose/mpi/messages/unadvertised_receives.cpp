@@ -1,10 +1,10 @@
-#include "interpose/mpi/messages/unannounced_receives.h"
+#include "interpose/mpi/messages/unadvertised_receives.h"
 
 #include <map>
 #include <tuple>
 
 #include "interpose/adopted_pointers.h"
-#include "interpose/mpi/messages/board/announcement_board.h"
+#include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/messages/job.h"
 
 namespace hpe::interpose::mpi {
@@ -26,9 +26,9 @@ std::atomic<unsigned> calls{0};
 
 }  // namespace
 
-unannounced_receive::unannounced_receive(MPI_Comm comm, int source, int tag)
+unadvertised_receive::unadvertised_receive(MPI_Comm comm, int source, int tag)
     : comm_(comm), source_(source), tag_(tag), record_(record::none) {
-  if (announcement_board::current() == nullptr) return;
+  if (advertisement_board::current() == nullptr) return;
   record_ = adopted_pointers::exist() ? record::listed : record::counted;
   if (record_ == record::counted)
     ++counted;
@@ -36,14 +36,14 @@ unannounced_receive::unannounced_receive(MPI_Comm comm, int source, int tag)
     ++listed()[{comm_, source_, tag_}];
 }
 
-unannounced_receive::~unannounced_receive() {
+unadvertised_receive::~unadvertised_receive() {
   if (record_ == record::counted) --counted;
   if (record_ != record::listed) return;
   const auto found = listed().find({comm_, source_, tag_});
   if (--found->second == 0) listed().erase(found);
 }
 
-bool unannounced_receive::may_precede(MPI_Comm comm, int source, int tag) {
+bool unadvertised_receive::may_precede(MPI_Comm comm, int source, int tag) {
   if (counted != 0 || calls.load(std::memory_order_acquire) != 0) return true;
   if (listed().empty()) return false;
   for (const int s : {source, MPI_ANY_SOURCE})
@@ -52,11 +52,11 @@ bool unannounced_receive::may_precede(MPI_Comm comm, int source, int tag) {
   return false;
 }
 
-unannounced_receive::call::call() : counts_(job::current()->several_threads) {
+unadvertised_receive::call::call() : counts_(job::current()->several_threads) {
   if (counts_) ++calls;
 }
 
-unannounced_receive::call::~call() {
+unadvertised_receive::call::~call() {
   if (counts_) --calls;
 }
 
