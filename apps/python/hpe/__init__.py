@@ -19,9 +19,10 @@ from .exchange import DeviceView, device_view, view
 from .kernels import CompileError, Kernel
 from .library import Error, OutOfMemoryError
 from .library import version as __version__
+from .profiles import Profile, profile
 
 __all__ = [
-    "CompileError", "Device", "DeviceView", "Error", "Info", "Kernel", "OutOfMemoryError", "advise", "array", "asarray", "cumsum",
+    "CompileError", "Device", "DeviceView", "Error", "Info", "Kernel", "OutOfMemoryError", "Profile", "advise", "array", "asarray", "cumsum",
     "current_device", "describe", "device", "device_count", "device_view", "devices", "empty", "fft", "full", "info", "is_hpe", "migrate",
-    "prefetch", "sort", "synchronize", "view", "wait", "zeros", "__version__",
+    "prefetch", "profile", "sort", "synchronize", "view", "wait", "zeros", "__version__",
 ]

@@ -177,6 +177,32 @@ def _place(device, distribution):
     raise ValueError(f'distribution must be "block", "cyclic" or ("cyclic", bytes), not {distribution!r}')
 
 
+_forms: dict[Any, tuple[tuple[int, ...], numpy.dtype[Any], int]] = {}  # results of _form, by its arguments
+_MOST_FORMS = 1024
+
+
+def _form(shape, dtype, order):
+    """Checks the arguments of empty. Returns the shape, the dtype and the number of bytes."""
+    arguments = shape, dtype, order
+    dtype = numpy.dtype(dtype)
+    if dtype.hasobject:
+        raise TypeError(f"{dtype} contains Python objects, which kernels cannot use")
+    if dtype.itemsize == 0:
+        raise ValueError(f"{dtype!r} has no size; name the size, as in 'S8'")
+    if order not in ("C", "F"):
+        raise ValueError(f'order must be "C" or "F", not {order!r}')
+    extents = shape if isinstance(shape, (tuple, list)) else (shape,)
+    shape = tuple([library.whole_number(extent, "an extent", 0, sys.maxsize) for extent in extents])
+    size = math.prod(shape) * dtype.itemsize
+    if size > sys.maxsize:
+        raise library.OutOfMemoryError("HPE_ERROR_OUT_OF_MEMORY", f"an array of {size} bytes is larger than the address space")
+    if isinstance(arguments[0], (int, tuple)) and isinstance(arguments[1], (str, type)):
+        if len(_forms) >= _MOST_FORMS:
+            _forms.clear()
+        _forms[arguments] = shape, dtype, size
+    return shape, dtype, size
+
+
 def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
           distribution: Distribution = None) -> Array:
     """Returns a numpy.ndarray in hpe memory: the same array in Python code, and in kernels on every device.
@@ -187,19 +213,11 @@ def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
     distribution: the array lies on all devices: "block" (a contiguous part on each device), "cyclic" (granules in turn) or
     ("cyclic", bytes) (chunks of so many bytes in turn).
     The memory is freed with the last array or view that uses it. Raises OutOfMemoryError, and Error for an unknown device."""
-    dtype = numpy.dtype(dtype)
-    if dtype.hasobject:
-        raise TypeError(f"{dtype} contains Python objects, which kernels cannot use")
-    if dtype.itemsize == 0:
-        raise ValueError(f"{dtype!r} has no size; name the size, as in 'S8'")
-    if order not in ("C", "F"):
-        raise ValueError(f'order must be "C" or "F", not {order!r}')
+    try:
+        shape, dtype, size = _forms[shape, dtype, order]
+    except (KeyError, TypeError):
+        shape, dtype, size = _form(shape, dtype, order)
     place = _place(device, distribution)
-    extents = shape if isinstance(shape, (tuple, list)) else (shape,)
-    shape = tuple([library.whole_number(extent, "an extent", 0, sys.maxsize) for extent in extents])
-    size = math.prod(shape) * dtype.itemsize
-    if size > sys.maxsize:
-        raise library.OutOfMemoryError("HPE_ERROR_OUT_OF_MEMORY", f"an array of {size} bytes is larger than the address space")
     if size == 0:
         return numpy.empty(shape, dtype, order)
     address, key = _take(size, place)

@@ -39,30 +39,31 @@ class Location(weakref.ref):
     __slots__ = ("key", "strides", "pointer", "first", "size", "base", "accesses")
 
 
-_known: dict[int, Location] = {}  # by the array's id
+# By the array's id. The array of an entry may have been replaced by another object, or have other strides now.
+known: dict[int, Location] = {}
 
 
 def _forget(location):
-    _known.pop(location.key, None)
+    known.pop(location.key, None)
 
 
 def locate(array: numpy.ndarray) -> Location | None:
     """Returns where an array in hpe memory lies; None for arrays without elements, and for other memory. Later calls for the same
     array need no call of hpe."""
-    known = _known.get(id(array))
-    if known is not None and known() is array and known.strides == array.strides:
-        return known
+    before = known.get(id(array))
+    if before is not None and before() is array and before.strides == array.strides:
+        return before
     if array.size == 0:
         return None
     first, size = bounds(array)
     found = pointer_info(first)
     if found.base is None:
         return None
-    known = Location(array, _forget)
-    known.key, known.strides, known.pointer, known.base = id(array), array.strides, ADDRESS.pack(array.ctypes.data), found.base
-    known.first, known.size = first, size
+    made = Location(array, _forget)
+    made.key, made.strides, made.pointer, made.base = id(array), array.strides, ADDRESS.pack(array.ctypes.data), found.base
+    made.first, made.size = first, size
     overwrites = library.OUT if size == array.nbytes else library.INOUT  # the bytes between the elements stay
     modes = {library.IN: library.IN, library.OUT: overwrites, library.INOUT: library.INOUT}
-    known.accesses = {asked: _ACCESS.pack(first, size, mode) for asked, mode in modes.items()}
-    _known[known.key] = known
-    return known
+    made.accesses = {asked: _ACCESS.pack(first, size, mode) for asked, mode in modes.items()}
+    known[made.key] = made
+    return made
