@@ -207,8 +207,8 @@ class device {
   virtual stream& create_stream(priority level) = 0;
 
   /// Calls `function`, which is code of the program, and records the work that it queues on the given CUstream, whose
-  /// context is current. The work does not run before recorded_work::queue(). `function` may call anything that does not
-  /// wait for its work. Throws HPE_ERROR_LAUNCH_FAILED if `function` returns a number other than 0, or if the work
+  /// context is current. The work does not run before recorded_work::queue(). `function` may call anything that does
+  /// not wait for its work. Throws HPE_ERROR_LAUNCH_FAILED if `function` returns a number other than 0, or if the work
   /// cannot be recorded. Soft devices throw HPE_ERROR_NOT_SUPPORTED.
   virtual std::unique_ptr<recorded_work> record(const std::function<int(void*)>& function) = 0;
 

@@ -73,8 +73,9 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
-  transfer::copy_crew crew_for_new_pages_{transfer::copy_crew::threads_for_new_pages() - 1};  // also for sources that need page faults
-  std::atomic<std::uint64_t> seen_{0};  // the number of bytes in all earlier copies that hpe could have staged
+  transfer::copy_crew crew_for_new_pages_{transfer::copy_crew::threads_for_new_pages() -
+                                          1};  // also for sources that need page faults
+  std::atomic<std::uint64_t> seen_{0};         // the number of bytes in all earlier copies that hpe could have staged
 };
 
 }  // namespace hpe::cuda_hooks

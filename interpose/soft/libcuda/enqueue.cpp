@@ -1,5 +1,5 @@
-// Work that functions of the program queue through hpeEnqueue (runtime/core/api/soft_cuda.h). As on GPUs, the work is captured
-// while the function runs, and runs afterwards.
+// Work that functions of the program queue through hpeEnqueue (runtime/core/api/soft_cuda.h). As on GPUs, the work is
+// captured while the function runs, and runs afterwards.
 #include <cuda.h>
 
 #include <array>

@@ -40,9 +40,9 @@ inside_callback::inside_callback() noexcept { in_callback = true; }
 inside_callback::~inside_callback() { in_callback = false; }
 
 void require_no_callback() {
-  HPE_REQUIRE(
-      !in_callback, HPE_ERROR_INVALID_ARGUMENT,
-      "the function that hpeEnqueueLocked calls may only queue work on its stream, but it has called a function of hpe");
+  HPE_REQUIRE(!in_callback, HPE_ERROR_INVALID_ARGUMENT,
+              "the function that hpeEnqueueLocked calls may only queue work on its stream, but it has called a "
+              "function of hpe");
 }
 
 int current_device() noexcept { return chosen_device; }

@@ -90,7 +90,8 @@ hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, co
       it.kernels().require_valid(on, usage);
       hpe::core::soft_cuda::enqueue(on, function, argument);  // soft devices' CUDA itself orders the work
     } else {
-      it.kernels().record(on, [&](void* stream) { return function(stream, argument); }, usage);
+      it.kernels().record(
+          on, [&](void* stream) { return function(stream, argument); }, usage);
     }
   });
 }
@@ -115,8 +116,7 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
     check_kernel(kernel, parameter_size);
     const std::span bytes = parameters_of(kernel, parameters, parameter_size);
     const bool everything = count == HPE_ALL;
-    const work_usage usage{.accesses = accesses_of(kernel, accesses, everything ? 0 : count),
-                                      .everything = everything};
+    const work_usage usage{.accesses = accesses_of(kernel, accesses, everything ? 0 : count), .everything = everything};
     auto& it = runtime::instance();
     const unsigned on = hpe::core::device_or_current(it, device);
     if (kernel->ptx != nullptr) {

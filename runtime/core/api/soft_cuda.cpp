@@ -28,10 +28,11 @@ void enqueue(unsigned device, hpeEnqueueFunction function, void* argument) {
   const char* const failed = find()(device, function, argument, &result);
   HPE_REQUIRE(result == 0, HPE_ERROR_LAUNCH_FAILED,
               "the function that was to queue work on device {} returned {} instead of 0", device, result);
-  HPE_REQUIRE(failed == nullptr, HPE_ERROR_LAUNCH_FAILED,
-              "the function that was to queue work on device {} made a call that CUDA cannot capture ({}), for example it "
-              "waited for its stream; hpeAcquire allows such calls",
-              device, failed);
+  HPE_REQUIRE(
+      failed == nullptr, HPE_ERROR_LAUNCH_FAILED,
+      "the function that was to queue work on device {} made a call that CUDA cannot capture ({}), for example it "
+      "waited for its stream; hpeAcquire allows such calls",
+      device, failed);
 }
 
 }  // namespace hpe::core::soft_cuda

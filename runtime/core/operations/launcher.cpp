@@ -299,7 +299,8 @@ void launcher::record(unsigned device, const std::function<int(void*)>& function
   }
   const std::unique_ptr<device::recorded_work> recorded = with_.devices.at(device).record(function);
   queue(
-      device, usage, [&](submission&, device::stream&, const point_set&) { return recorded->queue(); }, &recorded->on());
+      device, usage, [&](submission&, device::stream&, const point_set&) { return recorded->queue(); },
+      &recorded->on());
 }
 
 void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {

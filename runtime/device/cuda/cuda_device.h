@@ -8,7 +8,7 @@
 #include "runtime/base/options.h"
 #include "runtime/device/capacity.h"
 #include "runtime/device/cuda/driver.h"
-#include "runtime/device/cuda/recorder.h"
+#include "runtime/device/cuda/work_recorder.h"
 #include "runtime/device/device.h"
 #include "runtime/os/numa.h"
 
@@ -71,7 +71,7 @@ class cuda_device final : public device {
   std::optional<capacity> memory_;  // set by the constructor
   CUcontext context_ = nullptr;
   CUstream clearing_ = nullptr;
-  recorder recorder_;
+  work_recorder recorder_;
   properties properties_;
   std::vector<bool> peers_;    // by index
   std::vector<bool> atomics_;  // by index

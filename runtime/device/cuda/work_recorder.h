@@ -1,7 +1,7 @@
 #pragma once
 
-/// Records work that functions of the program queue, by CUDA's stream capture. So the functions run under no lock of hpe:
-/// no work runs before hpe has the locks and launches the graph.
+/// Records work that functions of the program queue, by CUDA's stream capture. So the functions run under no lock of
+/// hpe: no work runs before hpe has the locks and launches the graph.
 
 #include <functional>
 #include <memory>
@@ -16,11 +16,11 @@ namespace hpe::device::cuda {
 class cuda_device;
 class cuda_stream;
 
-/// The streams of one GPU that record. Each stream belongs to one recording at a time, and runs what it has recorded, so
-/// that libraries may order the reuse of their memory by this stream. Thread-safe.
-class recorder {
+/// The streams of one GPU that record. Each stream belongs to one recording at a time, and runs what it has recorded,
+/// so that libraries may order the reuse of their memory by this stream. Thread-safe.
+class work_recorder {
  public:
-  explicit recorder(cuda_device& device, const driver& cu) : device_(device), cu_(cu) {}
+  explicit work_recorder(cuda_device& device, const driver& cu) : device_(device), cu_(cu) {}
 
   /// See device::record.
   [[nodiscard]] std::unique_ptr<recorded_work> record(const std::function<int(void*)>& function);

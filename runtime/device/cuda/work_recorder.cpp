@@ -1,4 +1,4 @@
-#include "runtime/device/cuda/recorder.h"
+#include "runtime/device/cuda/work_recorder.h"
 
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/cuda_device.h"
@@ -8,10 +8,11 @@ namespace hpe::device::cuda {
 
 namespace {
 
-// Holds a stream of the recorder, and the graph that the stream will run.
+// Holds a stream of the work_recorder, and the graph that the stream will run.
 class recorded_graph final : public recorded_work {
  public:
-  recorded_graph(recorder& owner, const driver& cu, cuda_stream& stream) : owner_(owner), cu_(cu), stream_(stream) {}
+  recorded_graph(work_recorder& owner, const driver& cu, cuda_stream& stream)
+      : owner_(owner), cu_(cu), stream_(stream) {}
   // The driver keeps an instance that still runs until the instance has ended.
   ~recorded_graph() override {
     if (instance_ != nullptr) cu_.cuGraphExecDestroy(instance_);
@@ -28,7 +29,7 @@ class recorded_graph final : public recorded_work {
   }
 
  private:
-  recorder& owner_;
+  work_recorder& owner_;
   const driver& cu_;
   cuda_stream& stream_;
   CUgraphExec instance_ = nullptr;
@@ -36,11 +37,12 @@ class recorded_graph final : public recorded_work {
 
 }  // namespace
 
-std::unique_ptr<recorded_work> recorder::record(const std::function<int(void*)>& function) {
-  HPE_REQUIRE(cu_.cuStreamBeginCapture != nullptr && cu_.cuStreamEndCapture != nullptr && cu_.cuGraphInstantiate != nullptr &&
-                  cu_.cuGraphLaunch != nullptr && cu_.cuGraphDestroy != nullptr && cu_.cuGraphExecDestroy != nullptr,
-              HPE_ERROR_NOT_SUPPORTED,
-              "hpeEnqueue needs CUDA graphs, which the CUDA driver of this machine lacks; hpeEnqueueLocked works without");
+std::unique_ptr<recorded_work> work_recorder::record(const std::function<int(void*)>& function) {
+  HPE_REQUIRE(
+      cu_.cuStreamBeginCapture != nullptr && cu_.cuStreamEndCapture != nullptr && cu_.cuGraphInstantiate != nullptr &&
+          cu_.cuGraphLaunch != nullptr && cu_.cuGraphDestroy != nullptr && cu_.cuGraphExecDestroy != nullptr,
+      HPE_ERROR_NOT_SUPPORTED,
+      "hpeEnqueue needs CUDA graphs, which the CUDA driver of this machine lacks; hpeEnqueueLocked works without");
   device_.require_alive();
   auto recorded = std::make_unique<recorded_graph>(*this, cu_, take());
   const entered here(cu_, device_.context());
@@ -48,7 +50,7 @@ std::unique_ptr<recorded_work> recorder::record(const std::function<int(void*)>&
   return recorded;
 }
 
-CUgraph recorder::capture(CUstream stream, const std::function<int(void*)>& function) {
+CUgraph work_recorder::capture(CUstream stream, const std::function<int(void*)>& function) {
   // Calls that CUDA forbids during captures of other modes are allowed, such as allocations and the loading of modules.
   cu_.check(cu_.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
   CUgraph graph = nullptr;
@@ -65,14 +67,15 @@ CUgraph recorder::capture(CUstream stream, const std::function<int(void*)>& func
   if (result != 0 && graph != nullptr) cu_.cuGraphDestroy(graph);
   HPE_REQUIRE(result == 0, HPE_ERROR_LAUNCH_FAILED,
               "the function that was to queue work on device {} returned {} instead of 0", device_.index(), result);
-  HPE_REQUIRE(ended == CUDA_SUCCESS, HPE_ERROR_LAUNCH_FAILED,
-              "the function that was to queue work on device {} made a call that CUDA cannot capture ({}), for example it "
-              "waited for its stream; hpeEnqueueLocked and hpeAcquire allow such calls",
-              device_.index(), cu_.words_for(ended));
+  HPE_REQUIRE(
+      ended == CUDA_SUCCESS, HPE_ERROR_LAUNCH_FAILED,
+      "the function that was to queue work on device {} made a call that CUDA cannot capture ({}), for example it "
+      "waited for its stream; hpeEnqueueLocked and hpeAcquire allow such calls",
+      device_.index(), cu_.words_for(ended));
   return graph;
 }
 
-cuda_stream& recorder::take() {
+cuda_stream& work_recorder::take() {
   {
     const std::lock_guard lock(mutex_);
     if (!unused_.empty()) {
@@ -84,7 +87,7 @@ cuda_stream& recorder::take() {
   return static_cast<cuda_stream&>(device_.create_stream(priority::launch));
 }
 
-void recorder::give_back(cuda_stream& unused) {
+void work_recorder::give_back(cuda_stream& unused) {
   const std::lock_guard lock(mutex_);
   unused_.push_back(&unused);
 }
