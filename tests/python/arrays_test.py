@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 import unittest.mock
+import warnings
 
 import numpy
 
@@ -390,6 +391,19 @@ class Kernels(unittest.TestCase):
         self.assertGreaterEqual(profile.counts["bytes_to_host"], y.nbytes)
         self.assertIn("launches 1\n", f"{profile}\n")
         self.assertGreater(profile.seconds, 0)
+
+    def test_follow_changes_of_the_memory_of_an_array(self):
+        clear = hpe.Kernel(AXPY, "clear_even")
+        a, b = hpe.full(512, 2, "uint32"), hpe.full(512, 3, "uint32")
+        clear(1, 256, (a, 256))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer versions of NumPy discourage it
+            a.data = b.data
+        clear(1, 256, (a, 256))
+        self.assertEqual((a[:2].tolist(), b[:2].tolist()), ([0, 3], [0, 3]))
+        a.__setstate__((1, (512,), numpy.dtype("uint32"), False, bytes(2048)))
+        with self.assertRaisesRegex(ValueError, "array in ordinary memory"):
+            clear(1, 256, (a, 256))
 
     def test_follow_changes_of_an_array(self):
         clear = hpe.Kernel(AXPY, "clear_even")

@@ -21,6 +21,7 @@ from .devices import device_number
 from .locations import ADDRESS, known, locate
 
 Extents = Union[int, Sequence[int]]
+IN, OUT, INOUT = library.IN, library.OUT, library.INOUT
 NONE: tuple[Array, ...] = ()  # the default of reads and overwrites
 
 
@@ -113,6 +114,7 @@ class _Parameter:
 
     def __init__(self, size, padding):
         self.size, self.padding = size, bytes(padding)
+        self.is_pointer = size == 8 and not padding  # an array's address is all bytes
 
         def packer(letter):
             return struct.Struct(f"={letter}{padding}x").pack
@@ -176,15 +178,17 @@ class Kernel:
         if len(args) != len(self._parameters):
             raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
         modes = None  # by the array's id
-        if reads is not NONE or overwrites is not NONE:
+        if reads is not NONE:
             modes = {}
-            for array in _several(reads):
-                modes[id(array)] = library.IN
+            for array in reads if type(reads) is list else _several(reads):
+                modes[id(array)] = IN
+        if overwrites is not NONE:
+            modes = modes or {}
             for array in _several(overwrites):
-                modes[id(array)] = library.OUT
-        is_lent = bool(lent.ranges)
+                modes[id(array)] = OUT
+        is_lent = lent.ranges
         parts: list[Any] = [None]  # bytes of hpePackedLaunch
-        accesses, mode = [], library.INOUT
+        accesses, mode = [], INOUT
         for parameter, argument in zip(self._parameters, args):
             if (packer := parameter.packers.get(type(argument))) is not None:
                 try:
@@ -192,22 +196,24 @@ class Kernel:
                 except (struct.error, OverflowError):
                     parts.append(self._scalar(parameter, argument))
                 continue
-            location = known.get(id(argument))
-            if location is None or location() is not argument or location.strides != argument.strides:
+            key = id(argument)
+            location = known.get(key)
+            if location is None or not (location() is argument and location.owner is argument.base and location.strides == argument.strides):
                 is_array = isinstance(argument, numpy.ndarray)
                 location = locate(argument) if is_array else None
                 if location is None and not (is_array and argument.ndim > 0):
                     parts.append(self._scalar(parameter, argument))
                     continue
             if modes is not None:
-                mode = modes.pop(id(argument), library.INOUT)
-            if parameter.size != 8 or is_lent or location is None or (mode != library.IN and not argument.flags.writeable):
+                mode = modes.pop(key, INOUT)
+            if location is None or is_lent or not parameter.is_pointer or (mode != IN and not argument.flags.writeable):
                 self._check(parameter, argument, location, mode)
-            parts.append(location.pointer if location is not None else ADDRESS.pack(argument.ctypes.data))
-            if parameter.padding:
-                parts.append(parameter.padding)
-            if location is not None:
-                accesses.append(location.accesses[mode])
+                parts.append((ADDRESS.pack(argument.ctypes.data) if location is None else location.pointer) + parameter.padding)
+                if location is not None:
+                    accesses.append(location.accesses[mode])
+                continue
+            parts.append(location.pointer)
+            accesses.append(location.accesses[mode])
         if modes:
             raise ValueError(f"{self.name}: reads and overwrites may name only arrays that args contains")
         try:
@@ -239,10 +245,10 @@ class Kernel:
         if location is None and array.size:
             raise ValueError(f"{self._place(parameter)} is an array in ordinary memory, which kernels cannot use; hpe.array "
                              "and hpe.asarray copy it to hpe memory")
-        if mode != library.IN and not array.flags.writeable:
+        if mode != IN and not array.flags.writeable:
             raise ValueError(f"{self._place(parameter)} is a read-only array, so reads must name it")
         if location is not None:
-            refuse_lent(location.first, location.size, mode != library.IN, self._place(parameter))
+            refuse_lent(location.first, location.size, mode != IN, self._place(parameter))
 
     def _scalar(self, parameter, value):
         """Returns the bytes of a parameter and its padding, for all values."""

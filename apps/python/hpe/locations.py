@@ -31,15 +31,16 @@ def bounds(array: numpy.ndarray) -> tuple[int, int]:
 
 
 class Location(weakref.ref):
-    """The bytes of an array in hpe memory, which stay the same as long as the array lives and has the same strides.
+    """The bytes of an array in hpe memory, which stay the same as long as the array has the same owner of its memory and the same
+    strides.
 
     pointer: the address of the first element, as the bytes of a kernel's parameter; first, size: all bytes from the first one to
     the last one; base: the allocation that contains them; accesses: bytes of hpeAccess, by mode."""
 
-    __slots__ = ("key", "strides", "pointer", "first", "size", "base", "accesses")
+    __slots__ = ("key", "owner", "strides", "pointer", "first", "size", "base", "accesses")
 
 
-# By the array's id. The array of an entry may have been replaced by another object, or have other strides now.
+# By the array's id. The array of an entry may have been replaced by another object, or have other memory or other strides now.
 known: dict[int, Location] = {}
 
 
@@ -51,7 +52,7 @@ def locate(array: numpy.ndarray) -> Location | None:
     """Returns where an array in hpe memory lies; None for arrays without elements, and for other memory. Later calls for the same
     array need no call of hpe."""
     before = known.get(id(array))
-    if before is not None and before() is array and before.strides == array.strides:
+    if before is not None and before() is array and before.owner is array.base and before.strides == array.strides:
         return before
     if array.size == 0:
         return None
@@ -60,7 +61,8 @@ def locate(array: numpy.ndarray) -> Location | None:
     if found.base is None:
         return None
     made = Location(array, _forget)
-    made.key, made.strides, made.pointer, made.base = id(array), array.strides, ADDRESS.pack(array.ctypes.data), found.base
+    made.key, made.owner, made.strides, made.pointer, made.base = (
+        id(array), array.base, array.strides, ADDRESS.pack(array.ctypes.data), found.base)
     made.first, made.size = first, size
     overwrites = library.OUT if size == array.nbytes else library.INOUT  # the bytes between the elements stay
     modes = {library.IN: library.IN, library.OUT: overwrites, library.INOUT: library.INOUT}
