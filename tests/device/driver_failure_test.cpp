@@ -81,7 +81,6 @@ std::vector<scenario> scenarios() {
           {"fill", [](auto& m) { return m.stream().fill(m.address(), 0x77, 2 * granule); }},
           {"launch", [](auto& m) { return m.launch(); }},
           {"enqueue", [](auto& m) { return m.stream().enqueue([](void*) { return 0; }); }},
-          {"record", [](auto& m) { return m.device().record([](void*) { return 0; })->queue(); }},
           {"wait", [](auto& m) { return nothing([&] { m.stream().wait(m.elsewhere()); }); }},
           {"stream", [](auto& m) { return nothing([&] { m.device().create_stream(priority::launch); }); }}};
 }
