@@ -212,6 +212,15 @@ class DeviceViews(unittest.TestCase):
             reader.join()
         self.assertEqual(seen, [1, 1])
 
+    def test_other_arrays_stay_usable_if_a_small_one_is_alone(self):
+        arrays = [hpe.zeros(8, "uint32", alone=n == 1) for n in range(3)]
+        with hpe.device_view(arrays[1]) as view:
+            cuda.increment(data_of(view), 8)
+            for n in (0, 2):  # this thread would wait for itself if the arrays shared a block
+                arrays[n] += 1
+            self.assertEqual(int(hpe.full(8, 7, "uint32").sum()), 56)
+        self.assertEqual([a.tolist() for a in arrays], 3 * [8 * [1]])
+
     def test_exceptions_end_a_block(self):
         a = hpe.zeros(1000, "uint32")
         with self.assertRaises(KeyError):
