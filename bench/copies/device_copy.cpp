@@ -31,7 +31,7 @@ void copy_on_device(void* to, const void* from, std::size_t bytes) {
   if (!on_gpus()) return copy(to, from, bytes);
   driver_copy what{to, from, bytes};
   const hpeAccess accesses[] = {{to, bytes, HPE_OUT}, {from, bytes, HPE_IN}};
-  check(hpeEnqueue(0, driver_copy::queue, &what, accesses, std::size(accesses)));
+  check(hpeEnqueueLocked(0, driver_copy::queue, &what, accesses, std::size(accesses)));
 }
 
 }  // namespace hpe::bench

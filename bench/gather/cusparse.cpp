@@ -72,7 +72,7 @@ bool cusparse_product::installed() { return open_library() != nullptr; }
 template <class Function>
 void cusparse_product::queue(Function function) const {
   const auto call = [](void* stream, void* self) noexcept { return (*static_cast<Function*>(self))(stream); };
-  check(hpeEnqueue(device_, call, &function, uses_.data(), uses_.size()));
+  check(hpeEnqueueLocked(device_, call, &function, uses_.data(), uses_.size()));
 }
 
 template <class T>

@@ -48,8 +48,9 @@ struct cuda_shape {
 
 namespace detail {
 
-/// The callback for hpeEnqueue, which calls `function`. If `function` throws, the callback stores the exception for the
-/// caller to rethrow. The callback also detects an error that the CUDA runtime recorded but `function` did not return.
+/// The callback for hpeEnqueueLocked, which calls `function`. If `function` throws, the callback stores the exception
+/// for the caller to rethrow. The callback also detects an error that the CUDA runtime recorded but `function` did not
+/// return.
 template <class Function>
 struct enqueued {
   Function& function;
@@ -85,7 +86,7 @@ struct enqueued {
 template <class Function>
 void enqueue(int device, Function& function, const hpeAccess* accesses, std::size_t count) {
   enqueued<Function> work{function};
-  const hpeStatus status = hpeEnqueue(device, &enqueued<Function>::call, &work, accesses, count);
+  const hpeStatus status = hpeEnqueueLocked(device, &enqueued<Function>::call, &work, accesses, count);
   if (work.thrown) std::rethrow_exception(work.thrown);
   if (status == HPE_ERROR_LAUNCH_FAILED && work.failure != cudaSuccess)
     throw error(status, std::string(hpeGetLastErrorMessage()) + ": " + cudaGetErrorName(work.failure) + ", " +
@@ -148,8 +149,8 @@ void launch(int device, void (*kernel)(Parameters...), const cuda_shape& shape, 
 }  // namespace detail
 
 /// Calls function(stream) in the calling thread, before enqueue returns. The device is current during the call. The
-/// function may queue work on that stream and on no other stream; hpeEnqueue lists what the function must not do. The
-/// function returns nothing, or a number that is 0 for success (cudaError_t, cufftResult). If the function throws,
+/// function may queue work on that stream and on no other stream; hpeEnqueueLocked lists what the function must not do.
+/// The function returns nothing, or a number that is 0 for success (cudaError_t, cufftResult). If the function throws,
 /// enqueue rethrows the exception.
 template <class Function, std::same_as<hpeAccess>... Accesses>
 requires std::invocable<Function&, cudaStream_t>

@@ -318,21 +318,31 @@ HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_coun
                                 size_t parameter_size, const hpeAccess* accesses, size_t count);
 
 /* Queues work through the program's own code: kernels compiled with it, or calls of libraries such as cuFFT and CUB.
- * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a
- * CUDA device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may
- * queue work on the stream. This work may use no hpe memory except the bytes that accesses names. The call returns
- * when function has returned; later work on these bytes runs after the work that function queued. hpe::enqueue
- * (<hpe/cuda.hpp>) is the C++ form of this function.
- * function returns 0, or the number of an error. hpe holds locks while function runs. Therefore function must not
- * access hpe memory in CPU code, and must not wait for threads that access hpe memory. Inside function, calls of hpe
- * functions that return a status fail with HPE_ERROR_INVALID_ARGUMENT. function must not throw an exception.
- * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function does not return 0. In this case, hpeEnqueue waits
- * until the work that function queued has run. Bytes named with HPE_OUT and HPE_INOUT then have their old values
- * where the host had a valid copy; the other bytes have the values that this work left. HPE_ERROR_NOT_SUPPORTED on
- * soft devices, which run kernels of modules only. */
+ * Calls function(stream, argument) in the calling thread, and returns when function has returned. stream is a CUstream
+ * (a cudaStream_t), and the primary context of the device is current. function queues work on the stream. hpe records
+ * this work by CUDA's stream capture, and queues it, as one launch with these accesses, when function has returned. The
+ * work may use no hpe memory except the bytes that accesses names.
+ * hpe holds no lock while function runs. So function may access hpe memory in CPU code, may call hpe, and may wait for
+ * other threads, for example for a lock of an interpreter. function must not wait for its work, and must not make other
+ * calls that CUDA cannot capture. function returns 0, or the number of an error, and must not throw an exception.
+ * Soft devices need a program that `hpe run --cuda soft` has started.
+ * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function does not return 0, or if CUDA cannot capture the work;
+ * then nothing runs. HPE_ERROR_NOT_SUPPORTED on soft devices in other programs. */
 typedef int (*hpeEnqueueFunction)(void* stream, void* argument);
 HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
                              size_t count);
+
+/* Like hpeEnqueue, but the work may begin at once: function may wait for its work, and may make calls that CUDA cannot
+ * capture. A call costs less time than a call of hpeEnqueue. hpe::enqueue (<hpe/cuda.hpp>) is the C++ form.
+ * hpe holds locks while function runs. Therefore function must not access hpe memory in CPU code, and must not wait for
+ * threads that access hpe memory. Inside function, calls of hpe functions that return a status fail with
+ * HPE_ERROR_INVALID_ARGUMENT.
+ * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function does not return 0. In this case, the call waits until
+ * the work that function queued has run. Bytes named with HPE_OUT and HPE_INOUT then have their old values where the
+ * host had a valid copy; the other bytes have the values that this work left. HPE_ERROR_NOT_SUPPORTED on soft devices,
+ * which run kernels of modules only. */
+HPE_API hpeStatus hpeEnqueueLocked(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
+                                   size_t count);
 
 /* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
  * the first failure of a kernel or a copy since the last such call. Programs need these calls to measure times and to

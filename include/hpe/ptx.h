@@ -81,6 +81,20 @@ typedef struct hpeGrid {
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
 
+/* The arguments of hpeLaunchGrid in one block of memory, for languages in which each argument of a call takes time:
+ * parameter_size bytes of parameters follow this struct and then, at the next multiple of 8 bytes, access_count structs
+ * hpeAccess. */
+typedef struct hpePackedLaunch {
+  hpeKernel kernel;
+  size_t parameter_size;
+  int32_t device;
+  uint32_t access_count;
+  hpeGrid shape;
+} hpePackedLaunch;
+
+/* Like hpeLaunchGrid. */
+HPE_API hpeStatus hpeLaunchPacked(const hpePackedLaunch* launch);
+
 /* Like hpeLaunchGrid with HPE_ALL, for programs that order their work themselves, as CUDA programs do with streams. The
  * launch waits for the work in `after` (work of any kind, on any device; zeros are ignored), and may run at the same
  * time as all other launches by hpeLaunchGridAfter. hpe orders the launch with work of other kinds: the launch sees the

@@ -147,6 +147,17 @@ class stream {
   [[nodiscard]] virtual timepoint last() const = 0;
 };
 
+/// Work that a function of the program has queued, and that the device has not begun (device::record).
+class recorded_work {
+ public:
+  virtual ~recorded_work() = default;
+
+  /// The stream on which the work will run. Until this object is destroyed, no other recorded work uses the stream.
+  [[nodiscard]] virtual stream& on() noexcept = 0;
+  /// Queues the work on the stream. To be called at most once; without a call, the work never runs.
+  virtual timepoint queue() = 0;
+};
+
 /// A thread sleeps on a gate until work finishes or another thread rings the gate. Each gate has one sleeper.
 class gate {
  public:
@@ -194,6 +205,12 @@ class device {
 
   /// Creates a stream. Callers should create few streams and keep them. The priority affects only copies.
   virtual stream& create_stream(priority level) = 0;
+
+  /// Calls `function`, which is code of the program, and records the work that it queues on the given CUstream, whose
+  /// context is current. The work does not run before recorded_work::queue(). `function` may call anything that does
+  /// not wait for its work. Throws HPE_ERROR_LAUNCH_FAILED if `function` returns a number other than 0, or if the work
+  /// cannot be recorded. Soft devices throw HPE_ERROR_NOT_SUPPORTED.
+  virtual std::unique_ptr<recorded_work> record(const std::function<int(void*)>& function) = 0;
 
   /// Waits while a stream of this device contains very many unfinished commands, because further commands would use
   /// host memory, or block in the driver. Code that may queue any number of commands must call this before each

@@ -140,16 +140,36 @@ void populate_whole_pages(void* address, std::size_t size) noexcept {
     populate_for_writing(first, bytes);
 }
 
-bool lacks_pages(const void* address, std::size_t size) noexcept {
+namespace {
+
+// Whether is_missing(page) holds for most of a few pages of the range.
+template <class Missing>
+bool most_are(const void* address, std::size_t size, const Missing& is_missing) noexcept {
   constexpr std::size_t examined = 8;
   const auto [first, bytes] = whole_units(const_cast<void*>(address), size, page_size());
   std::size_t missing = 0;
-  for (std::size_t n = 0; n < examined && bytes != 0; ++n) {
-    unsigned char there = 1;
-    std::byte* const page = first + bytes / page_size() * n / examined * page_size();
-    if (::mincore(page, page_size(), &there) == 0 && (there & 1) == 0) ++missing;
-  }
+  for (std::size_t n = 0; n < examined && bytes != 0; ++n)
+    if (is_missing(first + bytes / page_size() * n / examined * page_size())) ++missing;
   return missing > examined / 2;
+}
+
+}  // namespace
+
+bool lacks_pages(const void* address, std::size_t size) noexcept {
+  return most_are(address, size, [](std::byte* page) {
+    unsigned char there = 1;
+    return ::mincore(page, page_size(), &there) == 0 && (there & 1) == 0;
+  });
+}
+
+bool lacks_table_entries(const void* address, std::size_t size) noexcept {
+  const file_descriptor tables(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  return most_are(address, size, [&](const std::byte* page) {
+    constexpr std::uint64_t present = std::uint64_t{1} << 63;
+    std::uint64_t entry = present;
+    const auto at = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(page) / page_size() * sizeof entry);
+    return ::pread(tables.get(), &entry, sizeof entry, at) == sizeof entry && (entry & present) == 0;
+  });
 }
 
 void allow_huge_pages(void* address, std::size_t size) noexcept {

@@ -71,6 +71,10 @@ void populate_whole_pages(void* address, std::size_t size) noexcept;
 /// Whether most of a range has no pages yet, as memory that the program has mapped and not used. Examines a few pages.
 [[nodiscard]] bool lacks_pages(const void* address, std::size_t size) noexcept;
 
+/// Whether the page tables lack most of a readable range, so that first accesses fault: memory without pages, and a
+/// mapped file, also one that is in memory. Examines a few pages.
+[[nodiscard]] bool lacks_table_entries(const void* address, std::size_t size) noexcept;
+
 /// Lets the system make huge pages in the range, where pages are missing, if the system's setting allows programs to
 /// ask for them ("always" or "madvise" in /sys/kernel/mm/transparent_hugepage/enabled). A hint; failures are ignored.
 void allow_huge_pages(void* address, std::size_t size) noexcept;

@@ -291,21 +291,24 @@ TEST(api, EnqueuingIsChecked) {
   const hpeAccess whole = out(numbers_of_host.array);
   const auto nothing = [](void* /*stream*/, void* calls) { return ++*static_cast<int*>(calls) * 0; };
   int calls = 0;
-  EXPECT_TRUE(fails(hpeEnqueue(0, nullptr, &calls, &whole, 1), HPE_ERROR_INVALID_ARGUMENT, {"function"}));
-  EXPECT_TRUE(fails(hpeEnqueue(9, nothing, &calls, &whole, 1), HPE_ERROR_INVALID_DEVICE, {"9"}));
-  EXPECT_TRUE(fails(hpeEnqueue(0, nothing, &calls, nullptr, 1), HPE_ERROR_INVALID_ARGUMENT, {"null"}));
-  const hpeAccess elsewhere{&calls, 4, HPE_IN};
-  EXPECT_TRUE(fails(hpeEnqueue(0, nothing, &calls, &elsewhere, 1), HPE_ERROR_NOT_A_REGION));
-  EXPECT_EQ(calls, 0);
-  if (hpe::device_info(0).kind == HPE_DEVICE_SOFT) {
-    EXPECT_TRUE(fails(hpeEnqueue(0, nothing, &calls, &whole, 1), HPE_ERROR_NOT_SUPPORTED, {"soft", "hpeLaunch"}));
-    EXPECT_TRUE(fails(hpeEnqueue(0, nothing, &calls, nullptr, HPE_ALL), HPE_ERROR_NOT_SUPPORTED, {"device 0"}));
-    EXPECT_EQ(calls, 0);
-  } else {
-    const auto refusing = [](void* /*stream*/, void* /*argument*/) { return 77; };
-    EXPECT_TRUE(fails(hpeEnqueue(0, refusing, nullptr, &whole, 1), HPE_ERROR_LAUNCH_FAILED, {"77"}));
-    EXPECT_EQ(hpeEnqueue(0, nothing, &calls, nullptr, HPE_ALL), HPE_SUCCESS);
-    EXPECT_EQ(calls, 1);
+  int expected = 0;
+  for (const auto enqueue : {hpeEnqueue, hpeEnqueueLocked}) {
+    EXPECT_TRUE(fails(enqueue(0, nullptr, &calls, &whole, 1), HPE_ERROR_INVALID_ARGUMENT, {"function"}));
+    EXPECT_TRUE(fails(enqueue(9, nothing, &calls, &whole, 1), HPE_ERROR_INVALID_DEVICE, {"9"}));
+    EXPECT_TRUE(fails(enqueue(0, nothing, &calls, nullptr, 1), HPE_ERROR_INVALID_ARGUMENT, {"null"}));
+    const hpeAccess elsewhere{&calls, 4, HPE_IN};
+    EXPECT_TRUE(fails(enqueue(0, nothing, &calls, &elsewhere, 1), HPE_ERROR_NOT_A_REGION));
+    EXPECT_EQ(calls, expected);
+    if (hpe::device_info(0).kind == HPE_DEVICE_SOFT) {
+      EXPECT_TRUE(fails(enqueue(0, nothing, &calls, &whole, 1), HPE_ERROR_NOT_SUPPORTED, {"soft", "hpeLaunch"}));
+      EXPECT_TRUE(fails(enqueue(0, nothing, &calls, nullptr, HPE_ALL), HPE_ERROR_NOT_SUPPORTED, {"device 0"}));
+    } else {
+      const auto refusing = [](void* /*stream*/, void* /*argument*/) { return 77; };
+      EXPECT_TRUE(fails(enqueue(0, refusing, nullptr, &whole, 1), HPE_ERROR_LAUNCH_FAILED, {"77"}));
+      EXPECT_EQ(enqueue(0, nothing, &calls, nullptr, HPE_ALL), HPE_SUCCESS);
+      ++expected;
+    }
+    EXPECT_EQ(calls, expected);
   }
   EXPECT_TRUE(numbers_of_host.untouched());
   EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS);

@@ -224,6 +224,19 @@ TEST(Populate, TellsWhetherMemoryLacksPagesAndMakesOnlyWholePages) {
   EXPECT_EQ(r.data()[48 * page - 1], std::byte{7});
 }
 
+TEST(Populate, TellsWhetherPagesOfAFileNeedPageFaults) {
+  const std::size_t size = 64 * os::page_size();
+  const auto file = os::create_memory_file("hpe-test", size);
+  const std::vector<char> content(size, 'a');
+  ASSERT_EQ(::pwrite(file.get(), content.data(), size, 0), static_cast<ssize_t>(size));
+  const os::reservation r(hint, size, os::page_size());
+  os::map_file(r.data(), size, page_protection::read_write, file.get(), 0);
+  EXPECT_FALSE(os::lacks_pages(r.data(), size));
+  EXPECT_TRUE(os::lacks_table_entries(r.data(), size));
+  os::populate_for_reading(r.data(), size);
+  EXPECT_FALSE(os::lacks_table_entries(r.data(), size));
+}
+
 TEST(MemoryFileErrors, NameTheFile) {
   try {
     const auto file = os::create_memory_file("hpe-huge", std::uint64_t{1} << 63);

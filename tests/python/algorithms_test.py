@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""hpe.sort, hpe.cumsum and hpe.fft, compared with NumPy."""
+"""hpe.sort, hpe.cumsum and hpe.fft, compared with NumPy, and hpe.rtm."""
 
+import os
 import threading
 import unittest
 
@@ -131,6 +132,23 @@ class Mistakes(unittest.TestCase):
         ):
             with self.subTest(message), self.assertRaisesRegex(wrong, message):
                 call()
+
+
+class Migration(unittest.TestCase):
+    def test_shows_an_interface(self):
+        if "HPE_TEST_COMMAND" in os.environ:
+            os.environ["PATH"] += ":" + os.path.dirname(os.environ["HPE_TEST_COMMAND"])
+        velocities = numpy.full((40, 30), 2000, "float32")
+        velocities[:, 20:] = 3000
+        done = []
+        image = hpe.rtm.migrate(velocities, 20, shots=1, progress=done.append, smooth=60)
+        self.assertEqual((image.shape, image.dtype, hpe.is_hpe(image)), ((40, 30), numpy.float32, True))
+        self.assertLess(abs(int(numpy.abs(image[20, 8:]).argmax()) + 8 - 20), 4)
+        self.assertEqual((done, done[-1]), (sorted(done), 1))
+        with self.assertRaisesRegex(ValueError, "shape"):
+            hpe.rtm.migrate(velocities[0], 20)
+        with self.assertRaisesRegex(RuntimeError, "no-such-option"):
+            hpe.rtm.migrate(velocities, 20, no_such_option=True)
 
 
 if __name__ == "__main__":

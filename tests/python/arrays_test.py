@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 import unittest.mock
+import warnings
 
 import numpy
 
@@ -366,17 +367,43 @@ class Kernels(unittest.TestCase):
         mix = hpe.Kernel(AXPY, "mix")
         result = hpe.empty(1, "uint64")
         uses = (
-            (["hpeLaunchGrid"], lambda: axpy(1, 32, (y, x, numpy.float32(1), 4), reads=[x])),
-            (["hpeLaunchGrid"], lambda: mix((1, 1), (1,), (result, 1), overwrites=result)),
+            (["hpeLaunchPacked"], lambda: axpy(1, 32, (y, x, numpy.float32(1), 4), reads=[x])),
+            (["hpeLaunchPacked"], lambda: mix((1, 1), (1,), (result, 1), overwrites=result)),
             (["hpeGetDevice", "hpeGetPointerInfo"], lambda: hpe.empty(100, "uint8")),
             (["hpeWait"], lambda: hpe.wait(y)),
         )
         for expected, use in uses:
             use()
-            with unittest.mock.patch.object(hpe.library, "call", wraps=hpe.library.call) as calls:
+            names = []
+            call, launch = hpe.library.call, hpe.library.launch
+            with unittest.mock.patch.object(hpe.library, "call", lambda *all: names.append(all[0]) or call(*all)), \
+                    unittest.mock.patch.object(hpe.library, "launch", lambda all: names.append("hpeLaunchPacked") or launch(all)):
                 use()
-            self.assertEqual([call.args[0] for call in calls.call_args_list], expected)
+            self.assertEqual(names, expected)
         self.assertEqual((y[0], result[0]), (4, 128 ^ 1))
+
+    def test_are_counted_by_a_profile(self):
+        y, x = hpe.zeros(1 << 20, "float32"), hpe.full(1 << 20, 1, "float32")
+        with hpe.profile() as profile:
+            add_scaled(y, x, 1.0)
+            y.sum()
+        self.assertEqual(profile.counts["launches"], 1)
+        self.assertGreaterEqual(profile.counts["bytes_to_host"], y.nbytes)
+        self.assertIn("launches 1\n", f"{profile}\n")
+        self.assertGreater(profile.seconds, 0)
+
+    def test_follow_changes_of_the_memory_of_an_array(self):
+        clear = hpe.Kernel(AXPY, "clear_even")
+        a, b = hpe.full(512, 2, "uint32"), hpe.full(512, 3, "uint32")
+        clear(1, 256, (a, 256))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer versions of NumPy discourage it
+            a.data = b.data
+        clear(1, 256, (a, 256))
+        self.assertEqual((a[:2].tolist(), b[:2].tolist()), ([0, 3], [0, 3]))
+        a.__setstate__((1, (512,), numpy.dtype("uint32"), False, bytes(2048)))
+        with self.assertRaisesRegex(ValueError, "array in ordinary memory"):
+            clear(1, 256, (a, 256))
 
     def test_follow_changes_of_an_array(self):
         clear = hpe.Kernel(AXPY, "clear_even")

@@ -212,6 +212,15 @@ class DeviceViews(unittest.TestCase):
             reader.join()
         self.assertEqual(seen, [1, 1])
 
+    def test_other_arrays_stay_usable_if_a_small_one_is_alone(self):
+        arrays = [hpe.zeros(8, "uint32", alone=n == 1) for n in range(3)]
+        with hpe.device_view(arrays[1]) as view:
+            cuda.increment(data_of(view), 8)
+            for n in (0, 2):  # this thread would wait for itself if the arrays shared a block
+                arrays[n] += 1
+            self.assertEqual(int(hpe.full(8, 7, "uint32").sum()), 56)
+        self.assertEqual([a.tolist() for a in arrays], 3 * [8 * [1]])
+
     def test_exceptions_end_a_block(self):
         a = hpe.zeros(1000, "uint32")
         with self.assertRaises(KeyError):
@@ -272,7 +281,7 @@ class DeviceViews(unittest.TestCase):
         a = hpe.zeros(1 << 17, "uint32")
         with hpe.device_view(a) as view:
             tensor = consume(view.__dlpack__())
-            for _ in range(1000):
+            for _ in range(100_000):
                 view.__dlpack__()  # nobody consumes these capsules
             try:
                 [view.__dlpack__(), 1 / 0]  # a capsule ends while an exception is on its way

@@ -54,6 +54,20 @@ class Views(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "start the program by `hpe run"):
             hpe.view(Tensor(address))
 
+    def test_share_pinned_and_registered_memory(self):
+        pinned, registered = c_void_p(), numpy.zeros(COUNT, "uint32")
+        self.call("cuMemHostAlloc", byref(pinned), c_size_t(4 * COUNT), c_uint(0))
+        self.call("cuMemHostRegister_v2", c_void_p(registered.ctypes.data), c_size_t(4 * COUNT), c_uint(0))
+        device = self.allocate()
+        for address in (pinned.value, registered.ctypes.data):
+            for value in (3, 4):
+                self.call("cuMemsetD32Async", c_void_p(device), c_uint(value), c_size_t(COUNT), None)
+                self.call("cuMemcpyDtoHAsync_v2", c_void_p(address), c_void_p(device), c_size_t(4 * COUNT), None)
+                a = hpe.view(Tensor(address))
+                self.assertEqual((a.ctypes.data, int(a.min()), int(a.max())), (address, value, value))
+            with self.assertRaisesRegex(ValueError, "inside one allocation"):
+                hpe.view(Tensor(address, COUNT + (1 << 20)))
+
     def test_refuse_other_memory(self):
         address = self.allocate()
         last = hpe.view(Tensor(address + 4 * (COUNT - 1), 1))

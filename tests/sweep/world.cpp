@@ -343,12 +343,12 @@ void world::enqueue(int device, const part& p) {
   begin_operation();
   {
     const runtime_call counted;
-    status_ = hpeEnqueue(
+    status_ = hpeEnqueueLocked(
         device, [](void* /*stream*/, void* /*argument*/) { return 0; }, nullptr, &access, 1);
   }
   message_ = hpeGetLastErrorMessage();
   if (status_ == HPE_ERROR_NOT_SUPPORTED) status_ = HPE_SUCCESS;  // soft devices cannot enqueue functions
-  end_operation("hpeEnqueue", {{p, model_of(p)}});
+  end_operation("hpeEnqueueLocked", {{p, model_of(p)}});
 }
 
 void world::synchronize() {

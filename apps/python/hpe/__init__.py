@@ -11,7 +11,7 @@ The environment variable HPE_DEVICES chooses the devices, for example soft:2 for
 `python -m hpe run` start unchanged CUDA programs, which need not import hpe.
 """
 
-from . import fft
+from . import fft, rtm
 from .algorithms import cumsum, sort
 from .arrays import Info, advise, array, asarray, describe, empty, full, info, is_hpe, migrate, prefetch, wait, zeros
 from .devices import Device, current_device, device, device_count, devices, synchronize
@@ -19,9 +19,10 @@ from .exchange import DeviceView, device_view, view
 from .kernels import CompileError, Kernel
 from .library import Error, OutOfMemoryError
 from .library import version as __version__
+from .profiles import Profile, profile
 
 __all__ = [
-    "CompileError", "Device", "DeviceView", "Error", "Info", "Kernel", "OutOfMemoryError", "advise", "array", "asarray", "cumsum",
+    "CompileError", "Device", "DeviceView", "Error", "Info", "Kernel", "OutOfMemoryError", "Profile", "advise", "array", "asarray", "cumsum",
     "current_device", "describe", "device", "device_count", "device_view", "devices", "empty", "fft", "full", "info", "is_hpe", "migrate",
-    "prefetch", "sort", "synchronize", "view", "wait", "zeros", "__version__",
+    "prefetch", "profile", "rtm", "sort", "synchronize", "view", "wait", "zeros", "__version__",
 ]

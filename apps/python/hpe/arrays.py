@@ -26,6 +26,7 @@ from .locations import bounds, locate, pointer_info
 # that still use it. The memory that was given back first is used first, because its kernels have probably finished.
 LEAST_KEPT = 256
 LARGEST_KEPT = 1 << 20
+BLOCK = 64 << 10  # the unit of coherence of small arrays
 GRANULE = 2 << 20  # arrays of up to 256 KiB share granules
 MOST_KEPT = 4 << 20  # bytes of each size, by place
 
@@ -177,16 +178,13 @@ def _place(device, distribution):
     raise ValueError(f'distribution must be "block", "cyclic" or ("cyclic", bytes), not {distribution!r}')
 
 
-def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
-          distribution: Distribution = None) -> Array:
-    """Returns a numpy.ndarray in hpe memory: the same array in Python code, and in kernels on every device.
+_forms: dict[Any, tuple[tuple[int, ...], numpy.dtype[Any], int]] = {}  # results of _form, by its arguments
+_MOST_FORMS = 1024
 
-    shape, dtype: as for numpy.empty. order: "C" or "F". The elements have arbitrary values.
-    device: the device whose memory holds the array (default: the thread's current device), or "host": memory that kernels access
-    over the link, for small arrays that Python code and kernels change often.
-    distribution: the array lies on all devices: "block" (a contiguous part on each device), "cyclic" (granules in turn) or
-    ("cyclic", bytes) (chunks of so many bytes in turn).
-    The memory is freed with the last array or view that uses it. Raises OutOfMemoryError, and Error for an unknown device."""
+
+def _form(shape, dtype, order):
+    """Checks the arguments of empty. Returns the shape, the dtype and the number of bytes."""
+    arguments = shape, dtype, order
     dtype = numpy.dtype(dtype)
     if dtype.hasobject:
         raise TypeError(f"{dtype} contains Python objects, which kernels cannot use")
@@ -194,41 +192,64 @@ def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
         raise ValueError(f"{dtype!r} has no size; name the size, as in 'S8'")
     if order not in ("C", "F"):
         raise ValueError(f'order must be "C" or "F", not {order!r}')
-    place = _place(device, distribution)
     extents = shape if isinstance(shape, (tuple, list)) else (shape,)
     shape = tuple([library.whole_number(extent, "an extent", 0, sys.maxsize) for extent in extents])
     size = math.prod(shape) * dtype.itemsize
     if size > sys.maxsize:
         raise library.OutOfMemoryError("HPE_ERROR_OUT_OF_MEMORY", f"an array of {size} bytes is larger than the address space")
+    if isinstance(arguments[0], (int, tuple)) and isinstance(arguments[1], (str, type)):
+        if len(_forms) >= _MOST_FORMS:
+            _forms.clear()
+        _forms[arguments] = shape, dtype, size
+    return shape, dtype, size
+
+
+def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
+          distribution: Distribution = None, alone: bool = False) -> Array:
+    """Returns a numpy.ndarray in hpe memory: the same array in Python code, and in kernels on every device.
+
+    shape, dtype: as for numpy.empty. order: "C" or "F". The elements have arbitrary values.
+    device: the device whose memory holds the array (default: the thread's current device), or "host": memory that kernels access
+    over the link, for small arrays that Python code and kernels change often.
+    distribution: the array lies on all devices: "block" (a contiguous part on each device), "cyclic" (granules in turn) or
+    ("cyclic", bytes) (chunks of so many bytes in turn).
+    alone: a small array shares no block of memory (64 KiB) with other arrays, so that Python code may use those while a device view
+    uses this one.
+    The memory is freed with the last array or view that uses it. Raises OutOfMemoryError, and Error for an unknown device."""
+    try:
+        shape, dtype, size = _forms[shape, dtype, order]
+    except (KeyError, TypeError):
+        shape, dtype, size = _form(shape, dtype, order)
+    place = _place(device, distribution)
     if size == 0:
         return numpy.empty(shape, dtype, order)
-    address, key = _take(size, place)
+    address, key = _take(max(size, BLOCK) if alone else size, place)
     return numpy.ndarray(shape, dtype, _memory(address, size, key), order=order)  # type: ignore[arg-type]
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C", *, device: Place = None,
-          distribution: Distribution = None) -> Array:
+          distribution: Distribution = None, alone: bool = False) -> Array:
     """Like empty, but all elements are 0."""
-    result = empty(shape, dtype, order, device=device, distribution=distribution)
+    result = empty(shape, dtype, order, device=device, distribution=distribution, alone=alone)
     if result.size:
         library.call("hpeMemset", result.ctypes.data, 0, result.nbytes)
     return result
 
 
 def full(shape: Shape, value: ArrayLike, dtype: DTypeLike | None = None, order: Literal["C", "F"] = "C", *, device: Place = None,
-         distribution: Distribution = None) -> Array:
+         distribution: Distribution = None, alone: bool = False) -> Array:
     """Like empty, but all elements have the given value. dtype: default is the type of the value."""
     value = numpy.asarray(value)
-    result = empty(shape, value.dtype if dtype is None else dtype, order, device=device, distribution=distribution)
+    result = empty(shape, value.dtype if dtype is None else dtype, order, device=device, distribution=distribution, alone=alone)
     result[...] = value
     return result
 
 
 def array(source: ArrayLike, dtype: DTypeLike | None = None, order: Literal["C", "F"] = "C", *, device: Place = None,
-          distribution: Distribution = None) -> Array:
+          distribution: Distribution = None, alone: bool = False) -> Array:
     """Returns a copy of an array, or of anything that numpy.asarray accepts, in hpe memory. Parameters: see empty."""
     source = numpy.asarray(source, dtype)
-    result = empty(source.shape, source.dtype, order, device=device, distribution=distribution)
+    result = empty(source.shape, source.dtype, order, device=device, distribution=distribution, alone=alone)
     both_c = source.flags.c_contiguous and result.flags.c_contiguous
     if source.size and (both_c or (source.flags.f_contiguous and result.flags.f_contiguous)):
         library.call("hpeMemcpy", result.ctypes.data, source.ctypes.data, result.nbytes)

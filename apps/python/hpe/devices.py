@@ -57,6 +57,8 @@ def device_number(value: int) -> int:
 
 def current_device() -> int:
     """Returns the number of the device that arrays and kernels of this thread use if they name no device."""
+    if is_only_device():
+        return 0
     number = c_int()
     library.call("hpeGetDevice", byref(number))
     return number.value

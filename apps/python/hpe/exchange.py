@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from ctypes import byref, c_char_p, c_int, c_int32, c_size_t, c_void_p, py_object, pythonapi
+from ctypes import byref, c_char_p, c_int, c_int32, c_size_t, c_uint, c_void_p, py_object, pythonapi
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,8 @@ _pointer = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPoint
 class _Driver:
     """The CUDA driver of this process. Raises RuntimeError if there is none, or if a call fails."""
 
-    DEVICE_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    MEMORY_TYPE, IS_MANAGED, DEVICE_ORDINAL = 2, 8, 9  # of CUpointer_attribute
+    HOST_MEMORY = 1  # CU_MEMORYTYPE_HOST
     HELP = "for soft devices, start the program by `hpe run --cuda soft -- python ...`"
 
     def __init__(self):
@@ -47,6 +48,13 @@ class _Driver:
         except RuntimeError as e:
             raise RuntimeError(f"the CUDA driver of this process does not know the memory of hpe's devices; {self.HELP}") from e
         return number.value
+
+    def is_host_memory(self, address):
+        """Whether CPU code itself can use the byte at an address: pinned, registered or managed memory."""
+        kind, is_managed = c_uint(), c_uint()
+        for attribute, value in ((self.MEMORY_TYPE, kind), (self.IS_MANAGED, is_managed)):
+            self._library.cuPointerGetAttribute(byref(value), attribute, c_void_p(address))  # other memory has neither
+        return kind.value == self.HOST_MEMORY or is_managed.value == 1
 
     @contextlib.contextmanager
     def context(self, device):
@@ -221,13 +229,26 @@ def _dlpack_view(source):
     return interface, array, kind in (CUDA, CUDA_MANAGED)
 
 
+def _waited_for_host_memory(address, size):
+    """If memory is pinned, registered or managed, waits for the program's work in the current context. Returns whether it is."""
+    try:
+        driver = _driver()
+    except RuntimeError:
+        return False
+    if not (driver.is_host_memory(address) and driver.is_host_memory(address + size - 1)):
+        return False
+    driver.call("cuCtxSynchronize")
+    return True
+
+
 def view(source: Any) -> Array:
     """Returns a numpy.ndarray that shares the memory of an array of another library (CuPy, Numba), which must have
     __cuda_array_interface__ or __dlpack__, without a copy.
 
     Python code that uses the result waits for all earlier work of the program on the device, and hpe moves the data. This is possible
     for all memory of CUDA in a program that `hpe run` has started, with --cuda soft or on GPUs, and for memory of hpe's own arrays.
-    Raises ValueError for other memory: copy the array to the host by its library. On GPUs, hpe.Kernel and hpe.device_view refuse
+    For CUDA's pinned, registered and managed memory, only this function waits for the earlier work in the current context, and the
+    program itself must wait for later work. Raises ValueError for other memory: copy the array to the host by its library. On GPUs, hpe.Kernel and hpe.device_view refuse
     the result, unless the memory is that of hpe's own arrays."""
     if hasattr(source, "__cuda_array_interface__"):
         interface, owner, is_on_device = dict(source.__cuda_array_interface__), source, True
@@ -244,7 +265,7 @@ def view(source: Any) -> Array:
         address, size = bounds(array)
         accessible = c_size_t()
         library.call("hpeGetAccessibleBytes", address, byref(accessible))
-        if accessible.value < size:
+        if accessible.value < size and not _waited_for_host_memory(address, size):
             raise ValueError("the array does not lie inside one allocation that Python code can use, so NumPy cannot view it: start the "
                              "program by `hpe run -- python ...`, which makes CUDA's memory usable, or copy the array to the host by its "
                              "library")

@@ -18,9 +18,10 @@ import numpy
 from . import library, releasing
 from .arrays import Array, lent, refuse_lent
 from .devices import device_number
-from .locations import ADDRESS, locate
+from .locations import ADDRESS, known, locate
 
 Extents = Union[int, Sequence[int]]
+IN, OUT, INOUT = library.IN, library.OUT, library.INOUT
 NONE: tuple[Array, ...] = ()  # the default of reads and overwrites
 
 
@@ -87,15 +88,16 @@ class _Module:
         return self
 
 
-# The bytes of hpeGrid: blocks, threads of a block, bytes of shared memory, and zeros.
-_GRID = struct.Struct("=3I3II16x")
+# hpePackedLaunch: kernel, bytes of parameters, device, number of accesses; and of hpeGrid: blocks, threads of a block, bytes of
+# shared memory, and zeros.
+_HEAD = struct.Struct("=QQiI3I3II20x")
+_MOST_HEADS = 256
 
 # Python numbers as bytes of a parameter, by the parameter's size.
-_NUMBERS: dict[type, dict[int, struct.Struct]] = {
-    int: {size: struct.Struct("=" + letter) for size, letter in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))},
-    float: {size: struct.Struct("=" + letter) for size, letter in ((2, "e"), (4, "f"), (8, "d"))},
-}
-_UNSIGNED = {size: struct.Struct("=" + letter) for size, letter in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))}
+_NUMBERS: dict[type, dict[int, str]] = {int: {1: "b", 2: "h", 4: "i", 8: "q"}, float: {2: "e", 4: "f", 8: "d"}}
+_UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_SCALARS = {numpy.dtype(name).type: letter for name, letter in (
+    ("i1", "b"), ("i2", "h"), ("i4", "i"), ("i8", "q"), ("u1", "B"), ("u2", "H"), ("u4", "I"), ("u8", "Q"), ("f2", "e"), ("f4", "f"), ("f8", "d"))}
 
 
 def _extents(value, what):
@@ -107,29 +109,23 @@ def _extents(value, what):
     return (*(library.whole_number(extent, f"each number of {what}", 1, 0xFFFFFFFF) for extent in extents), 1, 1)[:3]
 
 
-def _shape(grid, block, shared_mem):
-    """Returns the bytes of hpeGrid."""
-    return _GRID.pack(*_extents(grid, "grid"), *_extents(block, "block"), library.whole_number(shared_mem, "shared_mem", 0, 0xFFFFFFFF))
+class _Parameter:
+    """A parameter of a kernel. packers: functions that make its bytes, and those up to the next parameter, by the type of the value."""
 
+    def __init__(self, size, padding):
+        self.size, self.padding = size, bytes(padding)
+        self.is_pointer = size == 8 and not padding  # an array's address is all bytes
 
-class _Layout(struct.Struct):
-    """A struct of parameters. Copies of a kernel share it."""
+        def packer(letter):
+            return struct.Struct(f"={letter}{padding}x").pack
 
-    def __deepcopy__(self, _):
-        return self
-
-
-def _layout(offsets, sizes, size):
-    """Returns the struct that joins the bytes of the parameters."""
-    end, members = 0, []
-    for offset, each in zip(offsets, sizes):
-        members.append(f"{offset - end}x{each}s")
-        end = offset + each
-    return _Layout("=" + "".join(members) + f"{size - end}x")
+        self.packers = {kind: packer(letters[size]) for kind, letters in _NUMBERS.items() if size in letters}
+        self.packers.update((kind, packer(letter)) for kind, letter in _SCALARS.items() if struct.calcsize(f"={letter}") == size)
+        self.unsigned = packer(_UNSIGNED[size]) if size in _UNSIGNED else None
 
 
 def _several(arrays):
-    return (arrays,) if isinstance(arrays, numpy.ndarray) else tuple(arrays)
+    return (arrays,) if isinstance(arrays, numpy.ndarray) else arrays
 
 
 class Kernel:
@@ -166,65 +162,107 @@ class Kernel:
         self._kernel = kernel.value
         facts = library.KernelInfo()
         library.call("hpeKernelGetInfo", self._kernel, byref(facts))
-        count = facts.parameter_count
-        self._sizes = facts.parameter_sizes[:count]
-        self._layout = _layout(facts.parameter_offsets[:count], self._sizes, facts.parameter_bytes)
+        count, size = facts.parameter_count, facts.parameter_bytes
+        offsets = [*facts.parameter_offsets[:count], size + -size % 8]  # the first one is 0
+        self._parameters = [_Parameter(each, end - begin - each)
+                            for begin, end, each in zip(offsets, offsets[1:], facts.parameter_sizes[:count])]
+        self._size = size
+        self._heads: dict[Any, bytes] = {}  # hpePackedLaunch, by the arguments of a launch
         self.name = name
 
     def __repr__(self) -> str:
-        return f"<hpe.Kernel {self.name}, {len(self._sizes)} parameters>"
+        return f"<hpe.Kernel {self.name}, {len(self._parameters)} parameters>"
 
     def __call__(self, grid: Extents, block: Extents, args: Sequence[Any], *, shared_mem: int = 0, reads: Array | Iterable[Array] = NONE,
                  overwrites: Array | Iterable[Array] = NONE, device: int | None = None) -> None:
-        sizes = self._sizes
-        if len(args) != len(sizes):
-            raise TypeError(f"{self.name} has {len(sizes)} parameters, and the launch has {len(args)} arguments")
-        modes = {}  # by the array's id
-        for arrays, mode in ((reads, library.IN), (overwrites, library.OUT)):
-            if arrays is not NONE:
-                modes.update([(id(array), mode) for array in _several(arrays)])
-        parameters, accesses = [], []
-        for number, argument in enumerate(args):
-            if isinstance(argument, numpy.ndarray) and ((location := locate(argument)) is not None or argument.ndim > 0):
-                mode = modes.pop(id(argument), library.INOUT)
-                if sizes[number] != 8 or location is None or lent.ranges or not argument.flags.writeable:
-                    self._check(number, argument, location, mode)
-                parameters.append(location.pointer if location is not None else ADDRESS.pack(argument.ctypes.data))
+        if len(args) != len(self._parameters):
+            raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
+        modes = None  # by the array's id
+        if reads is not NONE:
+            modes = {}
+            for array in reads if type(reads) is list else _several(reads):
+                modes[id(array)] = IN
+        if overwrites is not NONE:
+            modes = modes or {}
+            for array in _several(overwrites):
+                modes[id(array)] = OUT
+        is_lent = lent.ranges
+        parts: list[Any] = [None]  # bytes of hpePackedLaunch
+        accesses, mode = [], INOUT
+        for parameter, argument in zip(self._parameters, args):
+            if (packer := parameter.packers.get(type(argument))) is not None:
+                try:
+                    parts.append(packer(argument))
+                except (struct.error, OverflowError):
+                    parts.append(self._scalar(parameter, argument))
+                continue
+            key = id(argument)
+            location = known.get(key)
+            if location is None or not (location() is argument and location.owner is argument.base and location.strides == argument.strides):
+                is_array = isinstance(argument, numpy.ndarray)
+                location = locate(argument) if is_array else None
+                if location is None and not (is_array and argument.ndim > 0):
+                    parts.append(self._scalar(parameter, argument))
+                    continue
+            if modes is not None:
+                mode = modes.pop(key, INOUT)
+            if location is None or is_lent or not parameter.is_pointer or (mode != IN and not argument.flags.writeable):
+                self._check(parameter, argument, location, mode)
+                parts.append((ADDRESS.pack(argument.ctypes.data) if location is None else location.pointer) + parameter.padding)
                 if location is not None:
                     accesses.append(location.accesses[mode])
-            else:
-                parameters.append(self._scalar(number, argument, sizes[number]))
+                continue
+            parts.append(location.pointer)
+            accesses.append(location.accesses[mode])
         if modes:
             raise ValueError(f"{self.name}: reads and overwrites may name only arrays that args contains")
-        library.call("hpeLaunchGrid", library.CURRENT_DEVICE if device is None else device_number(device), self._kernel,
-                     _shape(grid, block, shared_mem), self._layout.pack(*parameters), self._layout.size, b"".join(accesses),
-                     len(accesses), None)
+        try:
+            parts[0] = self._heads[grid, block, shared_mem, device, len(accesses)]
+        except (KeyError, TypeError):
+            parts[0] = self._head(grid, block, shared_mem, device, len(accesses))
+        parts += accesses
+        library.launch(b"".join(parts))
 
-    def _check(self, number, array, location, mode):
+    def _head(self, grid, block, shared_mem, device, count):
+        """Returns the bytes of hpePackedLaunch, which follow from arguments of a launch."""
+        on = library.CURRENT_DEVICE if device is None else device_number(device)
+        shared = library.whole_number(shared_mem, "shared_mem", 0, 0xFFFFFFFF)
+        head = _HEAD.pack(self._kernel, self._size, on, count, *_extents(grid, "grid"), *_extents(block, "block"), shared)
+        if len(self._heads) >= _MOST_HEADS:
+            self._heads.clear()
+        if all(isinstance(value, (int, tuple)) for value in (grid, block)):
+            self._heads[grid, block, shared_mem, device, count] = head
+        return head
+
+    def _place(self, parameter):
+        """Returns the words that name an argument in messages."""
+        return f"argument {self._parameters.index(parameter)} of {self.name}"
+
+    def _check(self, parameter, array, location, mode):
         """Raises an exception if a launch cannot use an array in this way."""
-        if self._sizes[number] != 8:
-            raise TypeError(f"argument {number} of {self.name} is an array, but the parameter has {self._sizes[number]} bytes, so it is "
-                            "no pointer")
+        if parameter.size != 8:
+            raise TypeError(f"{self._place(parameter)} is an array, but the parameter has {parameter.size} bytes, so it is no pointer")
         if location is None and array.size:
-            raise ValueError(f"argument {number} of {self.name} is an array in ordinary memory, which kernels cannot use; hpe.array "
+            raise ValueError(f"{self._place(parameter)} is an array in ordinary memory, which kernels cannot use; hpe.array "
                              "and hpe.asarray copy it to hpe memory")
-        if mode != library.IN and not array.flags.writeable:
-            raise ValueError(f"argument {number} of {self.name} is a read-only array, so reads must name it")
+        if mode != IN and not array.flags.writeable:
+            raise ValueError(f"{self._place(parameter)} is a read-only array, so reads must name it")
         if location is not None:
-            refuse_lent(location.first, location.size, mode != library.IN, f"argument {number} of {self.name}")
+            refuse_lent(location.first, location.size, mode != IN, self._place(parameter))
 
-    def _scalar(self, number, value, size):
+    def _scalar(self, parameter, value):
+        """Returns the bytes of a parameter and its padding, for all values."""
+        size = parameter.size
         if isinstance(value, (numpy.generic, numpy.ndarray)):
             if value.nbytes != size:
-                raise TypeError(f"argument {number} of {self.name} is {value.dtype}, which has {value.nbytes} bytes, but the parameter "
-                                f"has {size}")
-            return value.tobytes() if value.dtype.isnative else value.astype(value.dtype.newbyteorder("=")).tobytes()
+                raise TypeError(f"{self._place(parameter)} is {value.dtype}, which has {value.nbytes} bytes, but the parameter has {size}")
+            native = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+            return native.tobytes() + parameter.padding
         kind = int if isinstance(value, int) else float
-        if not isinstance(value, (int, float)) or size not in _NUMBERS[kind]:
-            raise TypeError(f"argument {number} of {self.name}, {value!r}, does not fit a parameter of {size} bytes; pass a NumPy scalar "
-                            "or array")
+        if not isinstance(value, (int, float)) or kind not in parameter.packers:
+            raise TypeError(f"{self._place(parameter)}, {value!r}, does not fit a parameter of {size} bytes; pass a NumPy scalar or array")
         is_large = kind is int and value >= 1 << (8 * size - 1)
         try:
-            return (_UNSIGNED if is_large else _NUMBERS[kind])[size].pack(value)
+            return (parameter.unsigned if is_large else parameter.packers[kind])(value)
         except (struct.error, OverflowError) as e:
-            raise OverflowError(f"argument {number} of {self.name}, {value}, does not fit a parameter of {size} bytes") from e
+            raise OverflowError(f"{self._place(parameter)}, {value}, does not fit a parameter of {size} bytes") from e

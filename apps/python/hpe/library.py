@@ -75,13 +75,14 @@ ARGUMENTS = {
     "hpeWait": [c_void_p, c_size_t],
     "hpeAcquire": [POINTER(c_void_p), c_void_p, c_size_t],
     "hpeAnnouncedEnd": [c_void_p],
+    "hpeGetStatistics": [c_void_p],
     "hpeSynchronize": [],
     "hpeSynchronizeDevice": [c_int],
     "hpeModuleLoadPtx": [POINTER(c_void_p), POINTER(c_char_p), c_size_t],
     "hpeModuleUnload": [c_void_p],
     "hpeModuleGetKernel": [POINTER(c_void_p), c_void_p, c_char_p],
     "hpeKernelGetInfo": [c_void_p, POINTER(KernelInfo)],
-    "hpeLaunchGrid": [c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p],
+    "hpeLaunchPacked": [c_char_p],
 }
 
 
@@ -122,6 +123,15 @@ def error_of(status, message):
     """Returns the exception for the status of a failed call."""
     kind = _library.hpeStatusName(status).decode()
     return (OutOfMemoryError if kind == "HPE_ERROR_OUT_OF_MEMORY" else Error)(kind, message)
+
+
+_launch = _library.hpeLaunchPacked
+
+
+def launch(packed):
+    """Calls hpeLaunchPacked with bytes. Raises Error if the call fails."""
+    if (status := _launch(packed)) != 0:
+        raise error_of(status, _library.hpeGetLastErrorMessage().decode())
 
 
 def call(name, *arguments):

@@ -31,38 +31,41 @@ def bounds(array: numpy.ndarray) -> tuple[int, int]:
 
 
 class Location(weakref.ref):
-    """The bytes of an array in hpe memory, which stay the same as long as the array lives and has the same strides.
+    """The bytes of an array in hpe memory, which stay the same as long as the array has the same owner of its memory and the same
+    strides.
 
     pointer: the address of the first element, as the bytes of a kernel's parameter; first, size: all bytes from the first one to
     the last one; base: the allocation that contains them; accesses: bytes of hpeAccess, by mode."""
 
-    __slots__ = ("key", "strides", "pointer", "first", "size", "base", "accesses")
+    __slots__ = ("key", "owner", "strides", "pointer", "first", "size", "base", "accesses")
 
 
-_known: dict[int, Location] = {}  # by the array's id
+# By the array's id. The array of an entry may have been replaced by another object, or have other memory or other strides now.
+known: dict[int, Location] = {}
 
 
 def _forget(location):
-    _known.pop(location.key, None)
+    known.pop(location.key, None)
 
 
 def locate(array: numpy.ndarray) -> Location | None:
     """Returns where an array in hpe memory lies; None for arrays without elements, and for other memory. Later calls for the same
     array need no call of hpe."""
-    known = _known.get(id(array))
-    if known is not None and known() is array and known.strides == array.strides:
-        return known
+    before = known.get(id(array))
+    if before is not None and before() is array and before.owner is array.base and before.strides == array.strides:
+        return before
     if array.size == 0:
         return None
     first, size = bounds(array)
     found = pointer_info(first)
     if found.base is None:
         return None
-    known = Location(array, _forget)
-    known.key, known.strides, known.pointer, known.base = id(array), array.strides, ADDRESS.pack(array.ctypes.data), found.base
-    known.first, known.size = first, size
+    made = Location(array, _forget)
+    made.key, made.owner, made.strides, made.pointer, made.base = (
+        id(array), array.base, array.strides, ADDRESS.pack(array.ctypes.data), found.base)
+    made.first, made.size = first, size
     overwrites = library.OUT if size == array.nbytes else library.INOUT  # the bytes between the elements stay
     modes = {library.IN: library.IN, library.OUT: overwrites, library.INOUT: library.INOUT}
-    known.accesses = {asked: _ACCESS.pack(first, size, mode) for asked, mode in modes.items()}
-    _known[known.key] = known
-    return known
+    made.accesses = {asked: _ACCESS.pack(first, size, mode) for asked, mode in modes.items()}
+    known[made.key] = made
+    return made

@@ -91,7 +91,8 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
 // Starts to copy bytes [at, at + bytes) of the data between the buffer `through` and the program's memory. `at` and
 // `bytes` do not count gaps between rows.
 transfer::copy_crew::pending pageable_copy::begin_chunk(const sides& what, std::size_t at, std::size_t bytes,
-                                                        std::byte* through, bool up, writing how) {
+                                                        std::byte* through, bool up, transfer::copy_crew& crew,
+                                                        writing how) {
   const std::size_t width = what.extent().width;
   box_copy shape{{bytes}};
   std::byte* host = what.host + at;
@@ -100,7 +101,7 @@ transfer::copy_crew::pending pageable_copy::begin_chunk(const sides& what, std::
     (up ? shape.to : shape.from) = {.row = width};
     host = what.host + at / width * what.in_host.strides.row;
   }
-  return up ? crew_for(how).begin(through, host, shape, how) : crew_for(how).begin(host, through, shape, how);
+  return up ? crew.begin(through, host, shape, how) : crew.begin(host, through, shape, how);
 }
 
 writing pageable_copy::writing_to(void* host, std::size_t bytes) {
@@ -111,7 +112,8 @@ writing pageable_copy::writing_to(void* host, std::size_t bytes) {
 
 bool pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {
   if (!crew_.started() || (is_pageable(to, bytes) && is_pageable(from, bytes))) return false;
-  crew_.copy(to, from, bytes, writing::past_caches);
+  const bool more_threads = crew_for_new_pages_.started() && os::lacks_table_entries(from, bytes);
+  (more_threads ? crew_for_new_pages_ : crew_).copy(to, from, bytes, writing::past_caches);
   return true;
 }
 
@@ -149,6 +151,9 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
     std::size_t bytes;
     transfer::copy_crew::pending copy;  // finished before the buffer returns to the ring
   };
+  // Page faults take about as much time as the copy itself, so a source that still needs them keeps more threads busy.
+  const bool faults = bytes >= worth_new_pages && what.extent().rows == 1 && os::lacks_table_entries(from, bytes);
+  transfer::copy_crew& crew = faults ? crew_for_new_pages_ : crew_;
   std::optional<upload_chunk> last;
   CUresult result = CUDA_SUCCESS;
   const auto queue_last = [&] {
@@ -175,7 +180,7 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
       break;
     }
     // The threads of crew_ fill this buffer while this thread queues the copy of the previous buffer.
-    auto copy = begin_chunk(what, at, part, through.data(), true, transfer::copy_crew::to_stage(bytes));
+    auto copy = begin_chunk(what, at, part, through.data(), true, crew, transfer::copy_crew::to_stage(bytes));
     queue_last();
     last.emplace(upload_chunk{std::move(through), at, part, std::move(copy)});
   }
@@ -229,7 +234,7 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
       flying.pop_front();
       result = next.through.wait();
       if (result != CUDA_SUCCESS) break;
-      auto copy = begin_chunk(what, next.offset, next.bytes, next.through.data(), false, how);
+      auto copy = begin_chunk(what, next.offset, next.bytes, next.through.data(), false, crew_for(how), how);
       arriving.push_back({std::move(next.through), std::move(copy)});
     }
     if (arriving.size() < most_arriving && !flying.empty()) continue;

@@ -61,7 +61,7 @@ class pageable_copy {
   CUresult queue_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through, CUstream stream,
                        bool up) const;
   transfer::copy_crew::pending begin_chunk(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
-                                           bool up, transfer::copy_crew::writing how);
+                                           bool up, transfer::copy_crew& crew, transfer::copy_crew::writing how);
   /// How a large copy writes its bytes to the program's memory. Prepares new memory for huge pages.
   static transfer::copy_crew::writing writing_to(void* host, std::size_t bytes);
   transfer::copy_crew& crew_for(transfer::copy_crew::writing how) noexcept {
@@ -74,8 +74,9 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
-  transfer::copy_crew crew_for_new_pages_{transfer::copy_crew::threads_for_new_pages() - 1};
-  std::atomic<std::uint64_t> seen_{0};  // the number of bytes in all earlier copies that hpe could have staged
+  transfer::copy_crew crew_for_new_pages_{transfer::copy_crew::threads_for_new_pages() -
+                                          1};  // also for sources that need page faults
+  std::atomic<std::uint64_t> seen_{0};         // the number of bytes in all earlier copies that hpe could have staged
 };
 
 }  // namespace hpe::cuda_hooks

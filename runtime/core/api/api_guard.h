@@ -5,6 +5,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/error.h"
 #include "runtime/core/runtime.h"
@@ -22,7 +23,7 @@ namespace hpe::core {
 /// Checks the accesses that the program passed to a function of the C interface, and returns them as a span. work: the
 /// beginning of the error message. Throws HPE_ERROR_INVALID_ARGUMENT for a null pointer and for more than
 /// HPE_MAX_ACCESSES accesses.
-[[nodiscard]] std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses,
+[[nodiscard]] std::span<const hpeAccess> require_accesses(std::string_view work, const hpeAccess* accesses,
                                                           std::size_t count);
 
 /// Converts the shape of a launch from the C interface to the device layer's type.

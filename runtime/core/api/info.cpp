@@ -40,9 +40,9 @@ inside_callback::inside_callback() noexcept { in_callback = true; }
 inside_callback::~inside_callback() { in_callback = false; }
 
 void require_no_callback() {
-  HPE_REQUIRE(
-      !in_callback, HPE_ERROR_INVALID_ARGUMENT,
-      "the function that hpeEnqueue calls may only queue work on its stream, but it has called a function of hpe");
+  HPE_REQUIRE(!in_callback, HPE_ERROR_INVALID_ARGUMENT,
+              "the function that hpeEnqueueLocked calls may only queue work on its stream, but it has called a "
+              "function of hpe");
 }
 
 int current_device() noexcept { return chosen_device; }
@@ -53,7 +53,7 @@ unsigned device_or_current(const runtime& it, int device) {
   return static_cast<unsigned>(device);
 }
 
-std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses, std::size_t count) {
+std::span<const hpeAccess> require_accesses(std::string_view work, const hpeAccess* accesses, std::size_t count) {
   HPE_REQUIRE(accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
               "{} with {} accesses, but their list is a null pointer", work, count);
   HPE_REQUIRE(count <= HPE_MAX_ACCESSES, HPE_ERROR_INVALID_ARGUMENT, "{} with {} accesses; at most {} are possible",

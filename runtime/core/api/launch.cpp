@@ -9,10 +9,12 @@
 
 #include "runtime/base/own_process.h"
 #include "runtime/core/api/api_guard.h"
+#include "runtime/core/api/soft_cuda.h"
 #include "runtime/core/runtime.h"
 
 using hpe::core::guarded;
 using hpe::core::runtime;
+using hpe::core::work_usage;
 
 namespace {
 
@@ -31,6 +33,11 @@ std::span<const std::byte> parameters_of(hpeKernel kernel, const void* parameter
 
 std::span<const hpeAccess> accesses_of(hpeKernel kernel, const hpeAccess* accesses, size_t count) {
   return hpe::core::require_accesses("kernel " + std::string(kernel->name) + " is launched", accesses, count);
+}
+
+work_usage usage_of(const char* work, const hpeAccess* accesses, size_t count) {
+  const bool everything = count == HPE_ALL;
+  return {.accesses = hpe::core::require_accesses(work, accesses, everything ? 0 : count), .everything = everything};
 }
 
 hpe::device::shape tiles_of(const hpeShape* shape) {
@@ -76,14 +83,30 @@ hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* na
 hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses, size_t count) {
   return guarded([&] {
     HPE_REQUIRE(function != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeEnqueue: the function is null");
-    const bool everything = count == HPE_ALL;
-    const auto named = hpe::core::require_accesses("hpeEnqueue was called", accesses, everything ? 0 : count);
+    auto& it = runtime::instance();
+    const work_usage usage = usage_of("hpeEnqueue was called", accesses, count);
+    const unsigned on = hpe::core::device_or_current(it, device);
+    if (it.devices().at(on).info().kind == HPE_DEVICE_SOFT && hpe::core::soft_cuda::is_loaded()) {
+      it.kernels().require_valid(on, usage);
+      hpe::core::soft_cuda::enqueue(on, function, argument);  // soft devices' CUDA itself orders the work
+    } else {
+      it.kernels().record(
+          on, [&](void* stream) { return function(stream, argument); }, usage);
+    }
+  });
+}
+
+hpeStatus hpeEnqueueLocked(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
+                           size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(function != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeEnqueueLocked: the function is null");
     auto& it = runtime::instance();
     const auto call = [&](void* stream) {
       const hpe::core::inside_callback here;
       return function(stream, argument);
     };
-    it.kernels().enqueue(hpe::core::device_or_current(it, device), call, {.accesses = named, .everything = everything});
+    it.kernels().enqueue(hpe::core::device_or_current(it, device), call,
+                         usage_of("hpeEnqueueLocked was called", accesses, count));
   });
 }
 
@@ -93,8 +116,7 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
     check_kernel(kernel, parameter_size);
     const std::span bytes = parameters_of(kernel, parameters, parameter_size);
     const bool everything = count == HPE_ALL;
-    const hpe::core::work_usage usage{.accesses = accesses_of(kernel, accesses, everything ? 0 : count),
-                                      .everything = everything};
+    const work_usage usage{.accesses = accesses_of(kernel, accesses, everything ? 0 : count), .everything = everything};
     auto& it = runtime::instance();
     const unsigned on = hpe::core::device_or_current(it, device);
     if (kernel->ptx != nullptr) {

@@ -90,6 +90,20 @@ hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, cons
   });
 }
 
+hpeStatus hpeLaunchPacked(const hpePackedLaunch* packed) {
+  return guarded([&] {
+    HPE_REQUIRE(packed != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeLaunchPacked: the launch is null");
+    HPE_REQUIRE(packed->parameter_size <= hpe::device::most_parameters, HPE_ERROR_INVALID_ARGUMENT,
+                "a kernel is launched with {} bytes of parameters; at most {} are possible", packed->parameter_size,
+                hpe::device::most_parameters);
+    const auto* const parameters = reinterpret_cast<const std::byte*>(packed + 1);
+    const std::size_t units = (packed->parameter_size + alignof(hpeAccess) - 1) / alignof(hpeAccess);
+    const auto* const accesses = reinterpret_cast<const hpeAccess*>(parameters + units * alignof(hpeAccess));
+    const auto named = hpe::core::require_accesses("a kernel is launched", accesses, packed->access_count);
+    launch(packed->device, packed->kernel, &packed->shape, parameters, packed->parameter_size, {.accesses = named});
+  });
+}
+
 hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                              size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work) {
   return guarded([&] {

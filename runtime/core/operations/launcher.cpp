@@ -195,7 +195,11 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
 timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
                            std::span<const std::byte> parameters, const work_usage& usage) {
   // The caller's parameters may lie in an hpe allocation, so they are read before any lock is taken.
-  const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
+  std::array<std::byte, 512> few;
+  std::vector<std::byte> many;
+  if (parameters.size() > few.size()) many.resize(parameters.size());
+  const std::span own_parameters(many.empty() ? few.data() : many.data(), parameters.size());
+  std::copy(parameters.begin(), parameters.end(), own_parameters.begin());
   return queue(device, usage, [&](submission& /*work*/, device::stream& stream, const point_set& /*after*/) {
     return stream.launch(kernel->id, shape, own_parameters);
   });
@@ -257,6 +261,46 @@ std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, 
   };
   queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), queue_parts);
   return queued;
+}
+
+void launcher::require_valid(unsigned device, const work_usage& usage) const {
+  require_there(device);
+  if (!usage.everything) static_cast<void>(resolve(usage.accesses));
+}
+
+void launcher::record(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {
+  require_there(device);
+  // CUDA inspects the memory of copies when it captures them, so the data must be on the device before the function is
+  // called, and must stay there.
+  class stay {
+   public:
+    stay() = default;
+    stay(const stay&) = delete;
+    stay& operator=(const stay&) = delete;
+    ~stay() {
+      for (region* r : there_) --r->acquired;
+    }
+    void add(region& r) {
+      if (std::find(there_.begin(), there_.end(), &r) != there_.end()) return;
+      there_.push_back(&r);
+      ++r.acquired;
+    }
+
+   private:
+    std::vector<region*> there_;
+  } held;
+  with_.devices.at(device).await_room();
+  {
+    const submission bring(with_, accesses_of(device, usage), [&](const device_access& access) {
+      access.region->mutex.assert_held();
+      if (!reaches(device, access)) memory_.move(*access.region, device);
+      held.add(*access.region);
+    });
+  }
+  const std::unique_ptr<device::recorded_work> recorded = with_.devices.at(device).record(function);
+  queue(
+      device, usage, [&](submission&, device::stream&, const point_set&) { return recorded->queue(); },
+      &recorded->on());
 }
 
 void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {

@@ -93,7 +93,13 @@ class launcher {
   /// must not be empty. Returns one timepoint for each part.
   std::vector<timepoint> launch_parts(std::span<const team_part> parts, hpeKernel kernel, const work_usage& usage);
 
-  /// See hpeEnqueue. `function` is called with the locks of the regions held.
+  /// Throws the errors of a launch with a wrong device or wrong accesses.
+  void require_valid(unsigned device, const work_usage& usage) const;
+
+  /// See hpeEnqueue. `function` is called under no lock.
+  void record(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
+
+  /// See hpeEnqueueLocked. `function` is called with the locks of the regions held.
   void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
 
   /// Like enqueue, for work that the program queues on its own stream. `beside`, a stream of the device that is used

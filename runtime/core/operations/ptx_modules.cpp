@@ -210,9 +210,13 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
   const device::ptx_kernel& k = require_ptx(kernel);
   check(k, shape, parameters.size());
 
-  std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
-  add_accesses(kernel->module, device, accesses);
-  usage.accesses = accesses;
+  std::vector<hpeAccess> accesses;
+  const loaded_ptx::variables& placed = kernel->module->ptx->placed[device];
+  if (std::any_of(placed.begin(), placed.end(), [](const std::byte* part) { return part != nullptr; })) {
+    accesses.assign(usage.accesses.begin(), usage.accesses.end());
+    add_accesses(kernel->module, device, accesses);
+    usage.accesses = accesses;
+  }
 
   const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
   record(kernel->module, std::span(&point, 1));

@@ -10,7 +10,7 @@
 namespace hpe::device::cuda {
 
 cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted)
-    : set_(set), cu_(set.driver_table()), index_(index), ordinal_(ordinal) {
+    : set_(set), cu_(set.driver_table()), index_(index), ordinal_(ordinal), recorder_(*this, cu_) {
   char name[256] = "";
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
   properties_.kind = HPE_DEVICE_CUDA;

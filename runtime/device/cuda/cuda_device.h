@@ -8,6 +8,7 @@
 #include "runtime/base/options.h"
 #include "runtime/device/capacity.h"
 #include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/work_recorder.h"
 #include "runtime/device/device.h"
 #include "runtime/os/numa.h"
 
@@ -35,6 +36,9 @@ class cuda_device final : public device {
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   [[nodiscard]] bool has_atomics(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
+  std::unique_ptr<recorded_work> record(const std::function<int(void*)>& function) override {
+    return recorder_.record(function);
+  }
   void await_room() override;
 
   // For the GPU's cuda_set and cuda_streams:
@@ -67,6 +71,7 @@ class cuda_device final : public device {
   std::optional<capacity> memory_;  // set by the constructor
   CUcontext context_ = nullptr;
   CUstream clearing_ = nullptr;
+  work_recorder recorder_;
   properties properties_;
   std::vector<bool> peers_;    // by index
   std::vector<bool> atomics_;  // by index

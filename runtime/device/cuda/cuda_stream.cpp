@@ -311,6 +311,11 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   });
 }
 
+timepoint cuda_stream::launch(CUgraphExec graph) {
+  return submit({observed_command::kind::enqueue},
+                [&](std::size_t& /*commands*/) { check(cu_.cuGraphLaunch(graph, stream_), "launching a graph"); });
+}
+
 timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
   return submit({observed_command::kind::enqueue}, [&](std::size_t& /*commands*/) {
     int result = 0;

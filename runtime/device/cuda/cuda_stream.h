@@ -39,6 +39,7 @@ class cuda_stream final : public stream {
   timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) override;
   timepoint take_fingerprint(fingerprint* result, const void* source, std::size_t bytes) override;
   timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) override;
+  timepoint launch(CUgraphExec graph);
   timepoint enqueue(const std::function<int(void*)>& function) override;
   void wait(timepoint point) override;
   [[nodiscard]] timepoint last() const override;
@@ -46,6 +47,7 @@ class cuda_stream final : public stream {
   // For the cuda_set and its devices:
 
   [[nodiscard]] cuda_device& device() const noexcept { return device_; }
+  [[nodiscard]] CUstream handle() const noexcept { return stream_; }
   /// Returns whether the command with this number is known to have finished. If not yet known, queries events, at most
   /// once in a microsecond while the command is unfinished, so the result may be false for about this time after the
   /// end.

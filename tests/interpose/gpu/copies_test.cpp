@@ -140,6 +140,49 @@ TEST_F(Copies, OfHostMemoryAreMadeByThreads) {
   std::signal(SIGBUS, SIG_DFL);
 }
 
+// Files with a hole, of which the page tables have no pages, and private mappings with changed pages.
+TEST_F(Copies, OfMappedFiles) {
+  const int file = ::memfd_create("weights", MFD_CLOEXEC);
+  const std::size_t hole = 7 * MiB + 4096;
+  auto content = fresh(bytes);
+  std::fill_n(content.begin() + 3 * MiB, hole, std::uint8_t{0});
+  ASSERT_EQ(::ftruncate(file, bytes), 0);
+  ASSERT_EQ(::pwrite(file, content.data(), 3 * MiB, 0), 3 * MiB);
+  ASSERT_EQ(::pwrite(file, content.data() + 3 * MiB + hole, bytes - 3 * MiB - hole, 3 * MiB + hole),
+            static_cast<ssize_t>(bytes - 3 * MiB - hole));
+  for (const int kind : {MAP_SHARED, MAP_PRIVATE}) {
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, file, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    auto* const mapped = static_cast<std::uint8_t*>(memory);
+    for (int n = 0; n < 2; ++n) {
+      ASSERT_EQ(cuMemcpyHtoD(device, mapped, bytes), CUDA_SUCCESS);
+      EXPECT_TRUE(holds(content)) << "seed " << seed();
+      if (kind == MAP_SHARED) continue;
+      for (const std::size_t at : {std::size_t{5}, 4 * MiB, bytes - 1}) mapped[at] = content[at] ^= 1;
+    }
+    ::munmap(memory, bytes);
+  }
+  ::close(file);
+}
+
+// As without hpe.
+TEST_F(Copies, OfAFileThatIsShorterThanItsMappingEndTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const int file = ::memfd_create("weights", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(file, 8 * MiB), 0);
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_EQ(cuMemcpyHtoD(device, memory, 8 * MiB), CUDA_SUCCESS);
+  EXPECT_EXIT(
+      {
+        std::signal(SIGBUS, SIG_DFL);
+        (void)cuMemcpyHtoD(device, memory, bytes);
+      },
+      testing::KilledBySignal(SIGBUS), "");
+  ::munmap(memory, bytes);
+  ::close(file);
+}
+
 TEST_F(Copies, TheSourceMayBeOverwrittenAtOnce) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);

@@ -96,6 +96,13 @@ stream& soft_device::create_stream(priority level) {
   return made;
 }
 
+void soft_device::refuse_work_of_program() const {
+  HPE_THROW(HPE_ERROR_NOT_SUPPORTED,
+            "device {} is a soft device, which runs kernels of modules only (hpeLaunch, <hpe/kernel.h>); work that a "
+            "program queues itself needs a CUDA device, or a program that `hpe run --cuda soft` has started",
+            index_);
+}
+
 void soft_device::await_room() {
   if (crowds_ == 0) return;
   std::vector<timepoint> awaited;

@@ -34,6 +34,9 @@ class soft_device final : public device {
   void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
+  std::unique_ptr<recorded_work> record(const std::function<int(void*)>& /*function*/) override {
+    refuse_work_of_program();
+  }
   void await_room() override;
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
@@ -44,6 +47,8 @@ class soft_device final : public device {
 
   /// Throws HPE_ERROR_DEVICE_LOST if the device is lost.
   void require_alive() const;
+  /// Throws HPE_ERROR_NOT_SUPPORTED because the program itself cannot queue work on soft devices.
+  [[noreturn]] void refuse_work_of_program() const;
   /// Returns the error that every use of a lost device throws.
   [[nodiscard]] error loss() const;
 

@@ -210,12 +210,7 @@ timepoint soft_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   return submit(what, parameters);
 }
 
-timepoint soft_stream::enqueue(const std::function<int(void*)>& /*function*/) {
-  HPE_THROW(HPE_ERROR_NOT_SUPPORTED,
-            "device {} is a soft device, which runs kernels of modules only (hpeLaunch, <hpe/kernel.h>); work that a "
-            "program queues itself needs a CUDA device",
-            device_.index());
-}
+timepoint soft_stream::enqueue(const std::function<int(void*)>& /*function*/) { device_.refuse_work_of_program(); }
 
 void soft_stream::wait(timepoint point) {
   if (point.timeline == number_ || set_.reached(point)) return;

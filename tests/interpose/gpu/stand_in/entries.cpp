@@ -332,27 +332,16 @@ STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* sta
   if (result == CUDA_SUCCESS) *status = static_cast<CUstreamCaptureStatus>(s->capture.load());
   return result;
 }
-// The stand-in imitates only the status of a capture (active, invalidated, ended): captured work runs at once, and the
-// graph is null.
-STAND_IN CUresult cuStreamBeginCapture(CUstream given, CUstreamCaptureMode) {
-  stream* s = nullptr;
-  const CUresult result = find(given, s);
-  if (result == CUDA_SUCCESS) s->capture = capture_state::active;
-  return result;
-}
-STAND_IN CUresult cuStreamEndCapture(CUstream given, CUgraph* graph) {
-  stream* s = nullptr;
-  if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
-  *graph = nullptr;
-  return s->capture.exchange(capture_state::none) == capture_state::active ? CUDA_SUCCESS
-                                                                           : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-}
 STAND_IN CUresult cuStreamSynchronize(CUstream given) {
   COUNT();
   stream* s = nullptr;
-  const CUresult result = find(given, s);
-  if (result == CUDA_SUCCESS) s->work.wait(s->work.last());
-  return result;
+  if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
+  if (s->records && s->capture == capture_state::active) {
+    s->capture = capture_state::invalidated;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  s->work.wait(s->work.last());
+  return CUDA_SUCCESS;
 }
 STAND_IN CUresult cuStreamQuery(CUstream given) {
   stream* s = nullptr;

@@ -2,10 +2,12 @@
 // the memory of copies and fills when their nodes are added and when the graph is instantiated. Tests may also use any
 // other address as the handle of a graph or instance. A launch of such an instance only frees memory.
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "tests/interpose/gpu/stand_in/machine.h"
 
@@ -23,6 +25,7 @@ struct node {
   std::vector<std::vector<std::byte>> values;  // the values of the kernel's parameters
   std::vector<void*> places;
   std::vector<std::shared_ptr<node>> child;
+  std::vector<std::function<void()>> captured;
 };
 
 struct graph {
@@ -92,7 +95,11 @@ CUresult replace(CUgraphExec in, CUgraphNode which, std::shared_ptr<node> by) {
 
 CUresult run(const node& n, CUstream in) {
   CUresult result = CUDA_SUCCESS;
+  stream* s = nullptr;
+  if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
+  for (const auto& work : n.captured) add(*s, work);
   switch (n.type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY: return result;
     case CU_GRAPH_NODE_TYPE_MEMCPY: return cuMemcpy3DAsync(&n.copy, in);
     case CU_GRAPH_NODE_TYPE_MEMSET: return cuMemsetD32Async(n.fill.dst, n.fill.value, n.fill.width, in);
     case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -236,4 +243,28 @@ STAND_IN CUresult cuGraphLaunch(CUgraphExec which, CUstream in) {
   for (const CUdeviceptr each : freed)
     if (const CUresult wrong = cuMemFree(each); wrong != CUDA_SUCCESS) return wrong;
   return CUDA_SUCCESS;
+}
+
+// A capture of mode relaxed is recorded as one node. For other modes, the stand-in imitates only the status of the
+// capture (active, invalidated, ended): captured work runs at once, and the graph is null.
+STAND_IN CUresult cuStreamBeginCapture(CUstream given, CUstreamCaptureMode mode) {
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result != CUDA_SUCCESS) return result;
+  s->records = mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+  s->capture = capture_state::active;
+  return result;
+}
+STAND_IN CUresult cuStreamEndCapture(CUstream given, CUgraph* made) {
+  stream* s = nullptr;
+  if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
+  *made = nullptr;
+  const bool is_whole = s->capture.exchange(capture_state::none) == capture_state::active;
+  auto fresh = std::make_shared<node>();
+  fresh->captured = std::exchange(s->recorded, {});
+  if (!is_whole) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!std::exchange(s->records, false)) return CUDA_SUCCESS;
+  cuGraphCreate(made, 0);
+  CUgraphNode handle = nullptr;
+  return add(&handle, *made, std::move(fresh));
 }

@@ -97,6 +97,8 @@ struct stream {
   bool destroyed = false;
   queue work;
   std::atomic<capture_state> capture{capture_state::none};
+  bool records = false;                              ///< whether the capture is of mode relaxed
+  std::vector<std::function<void()>> recorded = {};  ///< the captured work; guarded like the queues
 };
 
 struct event {

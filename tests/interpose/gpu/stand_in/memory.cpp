@@ -53,7 +53,10 @@ T& immortal() {
 }
 std::map<CUdeviceptr, memory_block>& blocks() { return immortal<std::map<CUdeviceptr, memory_block>>(); }
 std::map<CUdeviceptr, owned>& objects() { return immortal<std::map<CUdeviceptr, owned>>(); }
-std::map<CUdeviceptr, owned>& pinned() { return immortal<std::map<CUdeviceptr, owned>>(); }
+std::map<CUdeviceptr, owned>& pinned() {
+  static auto* const it = new std::map<CUdeviceptr, owned>;  // immortal() has only one object of a type
+  return *it;
+}
 
 constexpr std::size_t block_bytes = std::size_t{2} << 20;
 constexpr std::size_t alignment = 512;

@@ -140,7 +140,7 @@ STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
   return CUDA_SUCCESS;
 }
 
-// In the stand-in, module variables are in host memory, which copies treat as pinned memory.
+// In the stand-in, module variables are in host memory, which counts as mapped memory of device 0.
 STAND_IN CUresult cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
   COUNT();
   const auto* const code = reinterpret_cast<module_code*>(module);
@@ -149,7 +149,7 @@ STAND_IN CUresult cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CU
     if (symbols[n].name != name || symbols[n].where == ptx::symbol::space::shared) continue;
     *address = code->image.address_of(n);
     *bytes = symbols[n].size;
-    (void)register_pinned(*primary(0), reinterpret_cast<void*>(*address), *bytes);  // NOLINT(performance-no-int-to-ptr)
+    if (!is_device(*address, *bytes)) add_mapping(*address, *bytes, 0);
     return CUDA_SUCCESS;
   }
   return CUDA_ERROR_NOT_FOUND;
