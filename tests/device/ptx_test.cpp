@@ -99,9 +99,10 @@ TEST_P(ptx, kernels_are_kept_where_the_options_say) {
   if (HPE_PTX_COMPILER == 0) GTEST_SKIP() << "built without LLVM";
   std::string folder = (std::filesystem::temp_directory_path() / "hpe-kept-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const auto run_with = [&](const char* place, const char* size) {
+  const auto run_with = [&](const char* place, const char* size, const char* engine = "compiler") {
     const environment chosen(
-        {{"HPE_KERNEL_CACHE", place}, {"HPE_KERNEL_CACHE_SIZE", size}, {"XDG_CACHE_HOME", folder.c_str()}});
+        {{"HPE_KERNEL_CACHE", place}, {"HPE_KERNEL_CACHE_SIZE", size}, {"XDG_CACHE_HOME", folder.c_str()},
+         {"HPE_PTX_ENGINE", engine}});
     machine other(GetParam());
     const auto loaded = other.set().ptx()->load({head + ".visible .entry nothing() { ret; }\n"});
     for (unsigned d = 0; d < other.size(); ++d) loaded->place(d, {});
@@ -115,6 +116,8 @@ TEST_P(ptx, kernels_are_kept_where_the_options_say) {
   EXPECT_FALSE(std::filesystem::is_empty(folder + "/hpe/kernels"));
   run_with((folder + "/chosen").c_str(), "1M");
   EXPECT_FALSE(std::filesystem::is_empty(folder + "/chosen"));
+  run_with((folder + "/short").c_str(), "1M", "auto");
+  EXPECT_TRUE(std::filesystem::is_empty(folder + "/short")) << "the interpreter runs a short kernel";
   std::filesystem::remove_all(folder);
 }
 
