@@ -59,6 +59,7 @@ struct sum_parameters {
 
 class ptx : public testing::TestWithParam<const char*> {
  protected:
+  const environment engine_{{{"HPE_PTX_ENGINE", "compiler"}}};  // the interpreter checks accesses more exactly
   machine m{GetParam()};
   std::unique_ptr<hpe::device::device_ptx_module> module = m.set().ptx()->load({text});
 
