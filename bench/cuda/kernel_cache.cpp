@@ -1,5 +1,5 @@
 // The time, from start to end, of a CUDA program with fifty kernels on one soft device: without the kernel cache, in
-// the first run with the cache, and in later runs. This benchmark is also that program: it starts itself with the
+// the first run with the cache, in later runs, and if the kernels begin in the interpreter. This benchmark is also that program: it starts itself with the
 // option --program under hpe run.
 
 #include <fcntl.h>
@@ -29,8 +29,9 @@ void clear(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry);
 }
 
-void run_program(const std::string& cache) {
+void run_program(const std::string& cache, const char* engine = "compiler") {
   ::setenv("HPE_KERNEL_CACHE", cache.c_str(), 1);
+  ::setenv("HPE_PTX_ENGINE", engine, 1);
   const std::string program = fs::read_symlink("/proc/self/exe");
   const std::string hpe = fs::path(program).replace_filename("hpe");
   std::vector<std::string> words{hpe, "run", "--cuda", "soft", "--devices", "soft:1", "--", program, "--program"};
@@ -77,6 +78,8 @@ int main(int argc, char** argv) {
            arguments.repeats, [&] { clear(folder.path()); }, [&] { run_program(folder.path()); }));
   tell(results, "fifty kernels, later runs", timed(arguments.repeats, nothing, [&] { run_program(folder.path()); }),
        later_bar);
+  tell(results, "fifty kernels, first run, kernels begin in the interpreter",
+       timed(arguments.repeats, [&] { folder.clear(); }, [&] { run_program(folder.path(), "auto"); }));
   return hpe::bench::report("The kernel cache of soft devices, one device, " + hpe::bench::load_of_machine(), results,
                             arguments);
 }

@@ -60,6 +60,7 @@ struct sum_parameters {
 
 class ptx : public testing::TestWithParam<const char*> {
  protected:
+  const environment engine_{{{"HPE_PTX_ENGINE", "compiler"}}};  // the interpreter checks accesses more exactly
   machine m{GetParam()};
   std::unique_ptr<hpe::device::device_ptx_module> module = m.set().ptx()->load({text});
 
@@ -99,9 +100,11 @@ TEST_P(ptx, devices_close_the_text_of_a_module_that_they_have_read) {
 TEST_P(ptx, kernels_are_kept_where_the_options_say) {
   if (HPE_PTX_COMPILER == 0) GTEST_SKIP() << "built without LLVM";
   const temporary_folder folder;
-  const auto run_with = [&](const char* place, const char* size) {
-    const environment chosen(
-        {{"HPE_KERNEL_CACHE", place}, {"HPE_KERNEL_CACHE_SIZE", size}, {"XDG_CACHE_HOME", folder.path().c_str()}});
+  const auto run_with = [&](const char* place, const char* size, const char* engine = "compiler") {
+    const environment chosen({{"HPE_KERNEL_CACHE", place},
+                              {"HPE_KERNEL_CACHE_SIZE", size},
+                              {"XDG_CACHE_HOME", folder.path().c_str()},
+                              {"HPE_PTX_ENGINE", engine}});
     machine other(GetParam());
     const auto loaded = other.set().ptx()->load({head + ".visible .entry nothing() { ret; }\n"});
     for (unsigned d = 0; d < other.size(); ++d) loaded->place(d, {});
@@ -115,6 +118,8 @@ TEST_P(ptx, kernels_are_kept_where_the_options_say) {
   EXPECT_FALSE(std::filesystem::is_empty(folder / "hpe/kernels"));
   run_with((folder / "chosen").c_str(), "1M");
   EXPECT_FALSE(std::filesystem::is_empty(folder / "chosen"));
+  run_with((folder / "short").c_str(), "1M", "auto");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "short")) << "the interpreter runs a short kernel";
 }
 
 TEST_P(ptx, modules_are_described) {

@@ -18,10 +18,10 @@ std::string read_file(const std::string& path) {
 
 kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order,
                              const kernel_store& kept)
-    : program_(parse(std::move(texts), order)) {
+    : program_(parse(std::move(texts), order)), hands_over_(kind == engine_kind::handed_over) {
   image_ = std::make_unique<image>(
       program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
-  const bool compiles = kind == engine_kind::compiler || kind == engine_kind::compiler_in_parts;
+  const bool compiles = kind == engine_kind::compiler || hands_over_ || kind == engine_kind::compiler_in_parts;
   if (compiles) compiled_ = compile(*image_, kept);
   if (kind == engine_kind::interpreter_in_parts || kind == engine_kind::compiler_in_parts) make_parts(compiles, order);
   surroundings_.print = [this](std::string_view text) { printed_ += text; };
@@ -91,6 +91,10 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
     next = found.end;
     return found.begin == found.end ? std::nullopt : std::optional(found);
   };
+  if (hands_over_ && !s.together && !s.cluster && can_hand_over(*program_, f)) {
+    const std::uint64_t most = random_() % 8 << random_() % 12;
+    return trial(*image_, f, *compiled_, most).run(c, {0, 0}, more);
+  }
   auto stopped =
       s.together ? run_together([&] { return make_engine(c); }, c) : run_blocks(*make_engine(c), c, {0, 0}, more);
   if (compiled_ == nullptr && !allows_races_)

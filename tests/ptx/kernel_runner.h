@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/ptx/compiler/compiler.h"
+#include "runtime/ptx/compiler/trial.h"
 #include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/patch/patch.h"
@@ -21,9 +21,10 @@
 
 namespace hpe::ptx::test {
 
-/// The last two kinds patch the kernels that may be spread (runtime/ptx/patch), and run each grid of these kernels in
-/// several parts.
-enum class engine_kind { interpreter, compiler, interpreter_in_parts, compiler_in_parts };
+/// handed_over: blocks begin in the interpreter, and after a random number of instructions, all blocks continue in
+/// native code (runtime/ptx/compiler/trial.h). The last two kinds patch the kernels that may be spread
+/// (runtime/ptx/patch), and run each grid of these kernels in several parts.
+enum class engine_kind { interpreter, compiler, handed_over, interpreter_in_parts, compiler_in_parts };
 
 /// Whether this build has LLVM. The build system defines it, so that tests fail, and are not skipped, if the compiler
 /// cannot be loaded.
@@ -108,6 +109,8 @@ class kernel_runner {
   std::shared_ptr<const ptx::program> program_;
   std::unique_ptr<image> image_;
   std::unique_ptr<compiled_image> compiled_;
+  bool hands_over_;
+  std::mt19937 random_{11};
   std::unique_ptr<program_of_parts> parts_;
   surroundings surroundings_;
   std::map<const function*, std::unique_ptr<race_report>> races_;

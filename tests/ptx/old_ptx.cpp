@@ -167,7 +167,7 @@ TEST_P(OldPtx, VotesInLockstepCountOnlyTheNamedLanes) {
   }
 }
 
-INSTANTIATE_FOR_ENGINES(OldPtx);
+INSTANTIATE_FOR_ENGINES_AND_HANDOVER(OldPtx);
 
 }  // namespace
 }  // namespace hpe::ptx::test

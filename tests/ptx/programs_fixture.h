@@ -16,7 +16,7 @@ namespace hpe::ptx::test {
 class programs_fixture : public ::testing::TestWithParam<engine_kind> {
  protected:
   void SetUp() override {
-    const bool compiles = GetParam() == engine_kind::compiler || GetParam() == engine_kind::compiler_in_parts;
+    const bool compiles = GetParam() != engine_kind::interpreter && GetParam() != engine_kind::interpreter_in_parts;
     if (compiles && !has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   }
   kernel_runner load(const std::string& name, warp_order order = warp_order::independent) {
@@ -48,6 +48,7 @@ inline const char* name_of(engine_kind kind) {
   switch (kind) {
     case engine_kind::interpreter: return "Interpreted";
     case engine_kind::compiler: return "Compiled";
+    case engine_kind::handed_over: return "HandedOver";
     case engine_kind::interpreter_in_parts: return "InterpretedInParts";
     case engine_kind::compiler_in_parts: return "CompiledInParts";
   }
@@ -58,11 +59,18 @@ inline const char* name_of(engine_kind kind) {
   INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values(engine_kind::interpreter, engine_kind::compiler), \
                            [](const auto& info) { return name_of(info.param); })
 
-/// Like INSTANTIATE_FOR_ENGINES, and also runs the tests with each grid in several parts.
-#define INSTANTIATE_FOR_ENGINES_AND_PARTS(suite)                                                                 \
-  INSTANTIATE_TEST_SUITE_P(, suite,                                                                              \
-                           ::testing::Values(engine_kind::interpreter, engine_kind::compiler,                    \
-                                             engine_kind::interpreter_in_parts, engine_kind::compiler_in_parts), \
-                           [](const auto& info) { return name_of(info.param); })
+/// Like INSTANTIATE_FOR_ENGINES, and also runs the tests with blocks that leave the interpreter.
+#define INSTANTIATE_FOR_ENGINES_AND_HANDOVER(suite)                                                          \
+  INSTANTIATE_TEST_SUITE_P(                                                                                  \
+      , suite, ::testing::Values(engine_kind::interpreter, engine_kind::compiler, engine_kind::handed_over), \
+      [](const auto& info) { return name_of(info.param); })
+
+/// Like INSTANTIATE_FOR_ENGINES_AND_HANDOVER, and also runs the tests with each grid in several parts.
+#define INSTANTIATE_FOR_ENGINES_AND_PARTS(suite)                                                   \
+  INSTANTIATE_TEST_SUITE_P(                                                                        \
+      , suite,                                                                                     \
+      ::testing::Values(engine_kind::interpreter, engine_kind::compiler, engine_kind::handed_over, \
+                        engine_kind::interpreter_in_parts, engine_kind::compiler_in_parts),        \
+      [](const auto& info) { return name_of(info.param); })
 
 }  // namespace hpe::ptx::test

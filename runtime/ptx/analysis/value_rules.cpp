@@ -247,7 +247,7 @@ value value_rules::node(const instruction& i, std::uint32_t position, const std:
   q.values = values;
   q.made_by = &i;
   q.function = i.scalar;
-  q.extra = i.sources.size() < 4 ? describe(i).pack() : 0;
+  q.extra = i.sources.size() < 4 ? i.description : 0;
   for (std::size_t n = 0; n < operands.size() && n < q.widths.size(); ++n)
     q.widths[n] = static_cast<std::uint8_t>(bits_of_operand(i, n));
   for (const value& v : operands) q.varies = q.varies.with(expressions_.varies(v.of));

@@ -195,6 +195,7 @@ void builder::add_implied(instruction& i) const {
 void builder::append(instruction i) {
   if (i.kind == kind::pure) {
     i.scalar = find_scalar(i);
+    i.description = describe(i).pack();
     if (i.scalar == nullptr) unsupported("this combination of types and modifiers");
   }
   context_.function.code.push_back(std::move(i));

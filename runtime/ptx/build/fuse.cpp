@@ -79,6 +79,7 @@ void fuse_products(function& f) {
         i.sources = {product->sources[0], product->sources[1], i.sources[1 - which]};
         i.modifiers.add(modifier::rn);
         i.scalar = find_scalar(i);
+        i.description = describe(i).pack();
         break;
       }
     }

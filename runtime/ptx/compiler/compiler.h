@@ -26,6 +26,17 @@ class compiled_image {
   /// function contains a barrier or a warp instruction.
   [[nodiscard]] virtual std::shared_ptr<execution_engine> engine_for(const function& kernel,
                                                                      const dimensions& block) = 0;
+  /// Like engine_for, but returns null if the code would have to be compiled, because neither this process nor an
+  /// earlier one has compiled it.
+  [[nodiscard]] virtual std::shared_ptr<execution_engine> find_engine(const function& kernel,
+                                                                      const dimensions& block) = 0;
+  /// Returns a new engine that can continue blocks which an interpreter has begun (flow/handover.h). The first call for
+  /// a kernel compiles the engine's code.
+  [[nodiscard]] virtual std::shared_ptr<execution_engine> successor_for(const function& kernel) = 0;
+  /// The number of instructions that interpreters have executed for the kernel (work_meter), from the store of kernels;
+  /// 0 if the store has no number. keep_work() replaces the number.
+  [[nodiscard]] virtual std::uint64_t kept_work(const function& kernel) = 0;
+  virtual void keep_work(const function& kernel, std::uint64_t instructions) = 0;
   /// Returns whether engine_for returns compiled code. Compiles the kernel for blocks that consist of whole warps. For
   /// tests and messages.
   [[nodiscard]] virtual bool is_compiled(const function& kernel) = 0;

@@ -31,7 +31,7 @@ void emitter::emit_pure(const instruction& i) {
 Value* emitter::call_scalar(const instruction& i) {
   Value* arguments[4];
   for (std::size_t n = 0; n < 4; ++n) arguments[n] = n < i.sources.size() ? get(i.sources[n], 64) : number(64, 0);
-  if (i.sources.size() < 4) arguments[3] = number(64, describe(i).pack());
+  if (i.sources.size() < 4) arguments[3] = number(64, i.description);
   const void* const function = reinterpret_cast<const void*>(i.scalar);
   if (!is_wide()) return call(function, at.getInt64Ty(), arguments, true);
   Value* results = llvm::PoisonValue::get(ints(64));

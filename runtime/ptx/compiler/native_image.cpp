@@ -11,8 +11,10 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -27,6 +29,7 @@
 #include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/scheduler.h"
+#include "runtime/ptx/flow/handover.h"
 
 namespace hpe::ptx {
 
@@ -118,6 +121,22 @@ class native_engine final : public execution_engine {
       run(block, 0, row, row + width);
     }
     block.strip = 1;
+  }
+  void take_over(block_context& block, std::span<const waiting_thread> threads) override {
+    const std::vector<std::uint32_t>& positions = kernel_.table.positions;
+    for (std::uint32_t t = 0; t < threads.size(); ++t) {
+      const waiting_thread& from = threads[t];
+      if (from.registers == nullptr) {
+        block.next[t] = from.position == waiting_thread::ended ? block_context::ended : 0;
+        continue;
+      }
+      const auto point = std::lower_bound(positions.begin() + 1, positions.end(), from.position);
+      HPE_INVARIANT(point != positions.end() && *point == from.position);
+      block.next[t] = static_cast<std::uint32_t>(point - positions.begin());
+      for (std::size_t r = 0; r < kernel_.table.slot_of.size(); ++r)
+        if (const std::uint32_t slot = kernel_.table.slot_of[r]; slot != meeting_table::no_slot)
+          block.frame[std::size_t{slot} * block.thread_count + t] = from.registers[r];
+    }
   }
   [[nodiscard]] std::shared_ptr<execution_engine> another() const override {
     return std::make_shared<native_engine>(kernel_);
@@ -270,6 +289,30 @@ class native_image final : public compiled_image {
     return std::make_shared<interpreter>(image_.program());
   }
 
+  std::shared_ptr<execution_engine> find_engine(const function& kernel, const dimensions& block) override {
+    const native_kernel* const k = find(kernel, lanes_for(kernel, block), false);
+    return k == nullptr ? nullptr : std::make_shared<native_engine>(*k);
+  }
+
+  std::shared_ptr<execution_engine> successor_for(const function& kernel) override {
+    const native_kernel* const k = find(kernel, lanes_of_successor);
+    HPE_INVARIANT(k != nullptr);
+    return std::make_shared<native_engine>(*k);
+  }
+
+  std::uint64_t kept_work(const function& kernel) override {
+    std::uint64_t result = 0;
+    const auto kept = find_kept(name_of_work(kernel));
+    if (kept && kept->getBufferSize() == sizeof result) std::memcpy(&result, kept->getBufferStart(), sizeof result);
+    return result;
+  }
+
+  void keep_work(const function& kernel, std::uint64_t instructions) override {
+    const std::scoped_lock lock(mutex_);
+    cache_->store(name_of_work(kernel),
+                  {llvm::StringRef(reinterpret_cast<const char*>(&instructions), sizeof instructions), ""});
+  }
+
   bool is_compiled(const function& kernel) override { return find(kernel, lanes_for(kernel, {warp_size})) != nullptr; }
 
   /// Returns the code for one lane of a kernel that was compiled for several lanes.
@@ -281,6 +324,11 @@ class native_image final : public compiled_image {
   }
 
  private:
+  // Stands for the code for one lane that successor_for returns.
+  static constexpr unsigned lanes_of_successor = 0;
+
+  static std::string name_of_work(const function& kernel) { return kernel.name + ", interpreted"; }
+
   // Returns the number of lanes for blocks of a shape; 1 if their threads run one by one. hpe compiles a kernel only
   // for the numbers of lanes that its launches need, because each number takes a separate compilation.
   unsigned lanes_for(const function& kernel, const dimensions& block) {
@@ -304,18 +352,26 @@ class native_image final : public compiled_image {
   }
 
   struct lazy_kernel {
-    std::once_flag made;
-    std::unique_ptr<native_kernel> code;  // null if the kernel must be interpreted
+    std::mutex making;
+    std::atomic<bool> is_made = false;
+    std::unique_ptr<native_kernel> code;  // null if the kernel must be interpreted, or is not made
   };
 
-  // Several CPU threads may compile different kernels at the same time.
-  const native_kernel* find(const function& kernel, unsigned lanes) {
+  // Several CPU threads may compile different kernels at the same time. Returns null if the kernel must be interpreted,
+  // or if it would have to be compiled and `compiles` is false.
+  const native_kernel* find(const function& kernel, unsigned lanes, bool compiles = true) {
     lazy_kernel* place = nullptr;
     {
       const std::scoped_lock lock(mutex_);
       place = &kernels_[{&kernel, lanes}];
     }
-    std::call_once(place->made, [&] { place->code = build(kernel, lanes); });
+    if (!place->is_made.load(std::memory_order_acquire)) {
+      const std::scoped_lock lock(place->making);
+      if (!place->is_made.load(std::memory_order_relaxed)) {
+        place->code = build(kernel, lanes, compiles);
+        place->is_made.store(compiles || place->code != nullptr, std::memory_order_release);
+      }
+    }
     return place->code.get();
   }
 
@@ -345,10 +401,17 @@ class native_image final : public compiled_image {
     return all;
   }
 
-  std::unique_ptr<native_kernel> build(const function& kernel, unsigned lanes) {
+  // Returns null like find().
+  std::unique_ptr<native_kernel> build(const function& kernel, unsigned lanes, bool compiles) {
     auto flat = flatten(image_.program(), graph_, kernel);
     if (!flat || (flat->scratch_is_local && flat->local_size + flat->scratch_size > kernel.local_size + (8U << 10)))
       return nullptr;
+    const bool is_successor = lanes == lanes_of_successor;
+    if (is_successor) {
+      HPE_INVARIANT(flat->code.size() == kernel.code.size() && can_hand_over(image_.program(), kernel));
+      flat->code = with_stops(flat->code);
+      lanes = 1;
+    }
     auto result = std::make_unique<native_kernel>();
     result->image = this;
     result->origin = &kernel;
@@ -364,13 +427,15 @@ class native_image final : public compiled_image {
     result->table = regions.table();
     result->passes = lanes == warp_size;
     for (const instruction& i : result->table.points) result->is_block_barrier.push_back(is_block_barrier(i));
-    const std::string name = fmt::format("{}, {} lanes", kernel.name, lanes);
+    const std::string name =
+        is_successor ? kernel.name + ", after the interpreter" : fmt::format("{}, {} lanes", kernel.name, lanes);
     if (auto kept = find_kept(name)) {
       llvm::Error failure = link(*result, names, std::move(kept));
       if (!failure) return result;
       log(log_level::info, "hpe compiles kernel {} again, because its stored code cannot be linked: {}", kernel.name,
           take_message(std::move(failure)));
     }
+    if (!compiles) return nullptr;
     shared.targets_of_pointers = graph_.targets_of_pointers();
     shared.has_half_conversions = has("+f16c");
     shared.has_fast_gathers = has("+fast-gather,-prefer-no-gather");
@@ -384,7 +449,7 @@ class native_image final : public compiled_image {
                 "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
     // a separate target machine, because CPU threads must not share one
     const std::unique_ptr<llvm::TargetMachine> target = checked(host_->createTargetMachine());
-    optimise(module, *target);
+    optimise(module, *target, is_successor ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O2);
     auto object = checked(llvm::orc::SimpleCompiler(*target)(module));
     {
       const std::scoped_lock lock(mutex_);
@@ -439,7 +504,7 @@ class native_image final : public compiled_image {
 
   // Runs LLVM's usual passes, except two that follow constants through calls. They take up to a tenth of the time, and
   // the emitted code, which has few calls, stays the same.
-  static void optimise(llvm::Module& module, llvm::TargetMachine& target) {
+  static void optimise(llvm::Module& module, llvm::TargetMachine& target, llvm::OptimizationLevel level) {
     for (llvm::Function& f : module) {
       f.addFnAttr("target-cpu", target.getTargetCPU());
       f.addFnAttr("target-features", target.getTargetFeatureString());
@@ -458,7 +523,7 @@ class native_image final : public compiled_image {
     passes.registerFunctionAnalyses(functions);
     passes.registerLoopAnalyses(loops);
     passes.crossRegisterProxies(loops, functions, sccs, modules);
-    passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+    passes.buildPerModuleDefaultPipeline(level).run(module, modules);
   }
 
   const image& image_;

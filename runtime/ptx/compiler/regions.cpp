@@ -12,12 +12,6 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-namespace {
-
-constexpr std::uint32_t no_slot = ~0U;
-
-}  // namespace
-
 region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel)
     : shared_(shared),
       kernel_(kernel),
@@ -128,12 +122,13 @@ void region_emitter::emit_repeated(emitter& e, const std::vector<std::uint32_t>&
 
 // Assigns a slot to each register that is live after a meeting, or that a meeting reads or writes.
 void region_emitter::assign_slots() {
-  slot_of_.assign(kernel_.registers.size(), no_slot);
+  table_.slot_of.assign(kernel_.registers.size(), meeting_table::no_slot);
   const auto need = [&](std::uint32_t r) {
-    if (slot_of_[r] == no_slot) slot_of_[r] = table_.slots++;
+    if (table_.slot_of[r] == meeting_table::no_slot) table_.slot_of[r] = table_.slots++;
   };
   table_.points.emplace_back();
   table_.is_passable.push_back(false);
+  table_.positions = points_;
   for (std::size_t p = 1; p < points_.size(); ++p) {
     instruction what = kernel_.code[points_[p]];
     for (const std::uint32_t r : flow_.alive_at(flow_.block_at(points_[p] + 1)).members())
@@ -141,12 +136,12 @@ void region_emitter::assign_slots() {
     for (operand& o : what.sources) {
       if (!o.is_register()) continue;
       need(o.index);
-      o.index = slot_of_[o.index];
+      o.index = table_.slot_of[o.index];
     }
     for (operand& o : what.results) {
       if (!o.is_register()) continue;
       need(o.index);
-      o.index = slot_of_[o.index];
+      o.index = table_.slot_of[o.index];
     }
     table_.is_passable.push_back(is_passable(what));
     what.guard = {};
@@ -157,7 +152,7 @@ void region_emitter::assign_slots() {
 Value* region_emitter::frame_place(emitter& e, std::uint32_t r) {
   Value* const frame = e.member(offsetof(block_context, frame), e.at.getPtrTy());
   Value* const threads = e.member(offsetof(block_context, thread_count), e.at.getInt32Ty());
-  Value* const before = e.at.CreateMul(e.at.CreateZExt(threads, e.at.getInt64Ty()), e.at.getInt64(slot_of_[r]));
+  Value* const before = e.at.CreateMul(e.at.CreateZExt(threads, e.at.getInt64Ty()), e.at.getInt64(table_.slot_of[r]));
   Value* const here = e.at.CreateGEP(e.at.getInt64Ty(), frame, before);
   return e.at.CreateGEP(e.at.getInt64Ty(), here, e.at.CreateZExt(e.thread, e.at.getInt64Ty()));
 }
@@ -244,6 +239,8 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
     e.set_member(offsetof(block_context, current), e.thread);
     e.fail(static_cast<std::uint32_t>(trap::reason::trap), e.at.getInt64(0), i);
     e.at.CreateUnreachable();
+  } else if (i.op == opcode::handover && has_after) {
+    e.at.CreateBr(target(e, after));
   } else if (i.op == opcode::pause && has_after) {
     // At a pause, a thread leaves the region only if the block's budget is used up.
     Value* const left =
@@ -281,7 +278,8 @@ void region_emitter::find_written(const lane_region& region, bool everything) {
         if (o.is_register() && (point_of_[n] == 0 || region.has_passage(kernel_.code[n]))) written_.add(o.index);
     const std::uint32_t meeting = point_of_[b.last - 1];
     const instruction& end = kernel_.code[b.last - 1];
-    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause || region.has_passage(end))
+    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause || end.op == opcode::handover ||
+        region.has_passage(end))
       open.insert(open.end(), b.successors.begin(), b.successors.end());
   }
 }

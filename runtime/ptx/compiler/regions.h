@@ -21,8 +21,11 @@ namespace hpe::ptx {
 struct meeting_table {
   std::vector<instruction>
       points;  // the meetings, with frame slots in place of registers, and without guards; [0] is empty
-  std::vector<bool> is_passable;  // by point: whether the meeting, with its guard, is_passable (lanes.h)
+  std::vector<bool> is_passable;         // by point: whether the meeting, with its guard, is_passable (lanes.h)
+  std::vector<std::uint32_t> positions;  // by point: the position of the meeting in the kernel's code; [0] is unused
   std::uint32_t slots = 0;
+  std::vector<std::uint32_t> slot_of;  // by register; no_slot if the frame does not contain the register
+  static constexpr std::uint32_t no_slot = ~0U;
   bool runs_strips = false;  // execution_engine::runs_strips
 };
 
@@ -91,7 +94,6 @@ class region_emitter {
   std::vector<std::uint32_t> points_;  // by point: the position of the meeting in the code; [0] is unused
   std::vector<std::uint32_t>
       point_of_;  // by position in the code: the point of the meeting there; 0 if there is no meeting
-  std::vector<std::uint32_t> slot_of_;        // by register
   std::vector<const instruction*> repeated_;  // by register: the instruction that recomputes it; null if there is none
   std::optional<lane_analysis> lanes_;        // empty if threads run one by one
   std::vector<bool> has_block_value_;         // by register (find_block_values)

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -226,6 +227,15 @@ class execution_engine {
   /// bit n of `lanes` is lane n.
   [[nodiscard]] virtual std::uint32_t earliest(const block_context& block, std::uint32_t first,
                                                std::uint32_t lanes) const;
+  /// Where a thread of a block waits.
+  struct waiting_thread {
+    std::uint32_t position = 0;  // of the meeting in the kernel's code; `ended` or `entry` if there is none
+    const std::uint64_t* registers = nullptr;
+    static constexpr std::uint32_t ended = ~0U, entry = ~0U - 1;
+  };
+  /// Continues a block that an interpreter has begun: stores the registers of each thread in the block's frame, and the
+  /// point after which the thread continues in block.next. Only for engines that compiled_image::successor_for returns.
+  virtual void take_over(block_context& /*block*/, std::span<const waiting_thread> /*threads*/) {}
   /// Returns a new engine for another block of the same kernel. The two engines run their blocks in turns.
   [[nodiscard]] virtual std::shared_ptr<execution_engine> another() const = 0;
 };

@@ -23,13 +23,15 @@ using steady = std::chrono::steady_clock;
 class gang {
  public:
   /// `in_strips`: whether adjacent blocks may run as strips (execution_engine::run_strip).
+  /// `leave`: null unless the engines are interpreters that blocks may leave.
   gang(const launch_configuration& c, std::function<std::shared_ptr<execution_engine>()> engines, block_room room = {},
-       bool in_strips = false)
+       bool in_strips = false, const handover* leave = nullptr)
       : configuration_(c),
         engines_(std::move(engines)),
         room_(std::move(room)),
         size_(cluster_size(c)),
-        in_strips_(in_strips && is_single()) {
+        in_strips_(in_strips && is_single()),
+        leave_(leave) {
     const dimensions& g = c.grid;
     if (g.x % size_.x != 0 || g.y % size_.y != 0 || g.z % size_.z != 0 || size_.count() > most_blocks_of_cluster) {
       trap wrong;
@@ -45,6 +47,8 @@ class gang {
   // The value for "no cluster". std::optional would be slower, because the compiler would pass it through memory.
   static constexpr std::uint64_t none = ~std::uint64_t{0};
 
+  /// Whether no cluster is resident.
+  [[nodiscard]] bool is_empty() const { return taken_ == 0; }
   [[nodiscard]] std::uint64_t cluster_count() const { return configuration_.grid.count() / size_.count(); }
   /// Returns the number of the cluster whose first block is `block`; `none` if there is no such cluster. Blocks are
   /// numbered in grid order.
@@ -133,6 +137,7 @@ class gang {
     std::shared_ptr<execution_engine> runs;
     std::unique_ptr<scheduler> block;
     bool has_ended = true;
+    bool has_left = false;  // whether the block has left its interpreter
   };
   // The memory of a resident cluster: its blocks with their engines.
   struct seat {
@@ -203,6 +208,7 @@ class gang {
       if (r.has_ended) continue;
       const scheduler::state now = r.block->advance();
       r.has_ended = now == scheduler::state::ended;
+      if (!r.has_ended && leave_ != nullptr && leave_->meter.is_exceeded()) move(r);
       is_progress |= r.has_ended;
       all_have_ended &= r.has_ended;
       all_wait &= now == scheduler::state::waiting;
@@ -225,12 +231,22 @@ class gang {
     return is_progress;
   }
 
+  // Lets a block leave its interpreter, if it has not left it before.
+  void move(resident& r) {
+    if (r.has_left) return;
+    auto next = leave_->successor();
+    r.block->move_to(*next, *configuration_.kernel);
+    r.runs = std::move(next);
+    r.has_left = true;
+  }
+
   const launch_configuration& configuration_;
   const std::function<std::shared_ptr<execution_engine>()> engines_;
   const block_room room_;
   const dimensions size_;
   const std::uint64_t blocks_of_cluster_ = size_.count();
   const bool in_strips_;
+  const handover* const leave_;
   dimensions clusters_;             // the size of the grid in clusters
   dimensions place_;                // the position of the last cluster that became resident
   std::uint64_t following_ = none;  // the number of the last cluster that became resident, plus 1
@@ -238,10 +254,10 @@ class gang {
   std::size_t taken_ = 0;
 };
 
-}  // namespace
-
-std::optional<trap> run_blocks(execution_engine& runs, const launch_configuration& configuration, block_range blocks,
-                               const std::function<std::optional<block_range>()>& more, const block_room& room) {
+// Runs blocks like run_blocks or, if `leave` is not null, like run_until_handover.
+std::optional<trap> run_range(execution_engine& runs, const launch_configuration& configuration, block_range& blocks,
+                              const std::function<std::optional<block_range>()>& more, const block_room& room,
+                              const handover* leave) {
   // The caller owns this engine, so the pointer does not delete it.
   std::shared_ptr<execution_engine> first(&runs, [](execution_engine*) {});
   try {
@@ -250,8 +266,9 @@ std::optional<trap> run_blocks(execution_engine& runs, const launch_configuratio
                            configuration.races == nullptr && runs.runs_strips();
     gang residents(
         configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); }, room,
-        in_strips);
+        in_strips, leave);
     const auto next = [&] {
+      if (leave != nullptr && residents.is_empty() && leave->meter.is_used_up()) return gang::none;
       for (;;) {
         while (blocks.begin < blocks.end) {
           const std::uint64_t cluster = residents.cluster_that_begins(blocks.begin++);
@@ -272,6 +289,19 @@ std::optional<trap> run_blocks(execution_engine& runs, const launch_configuratio
     return stopped.trap;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<trap> run_blocks(execution_engine& runs, const launch_configuration& configuration, block_range blocks,
+                               const std::function<std::optional<block_range>()>& more, const block_room& room) {
+  return run_range(runs, configuration, blocks, more, room, nullptr);
+}
+
+std::optional<trap> run_until_handover(interpreter& runs, const launch_configuration& configuration,
+                                       block_range& blocks, const std::function<std::optional<block_range>()>& more,
+                                       const block_room& room, const handover& leave) {
+  return run_range(runs, configuration, blocks, more, room, &leave);
 }
 
 std::optional<trap> run_together(const std::function<std::shared_ptr<execution_engine>()>& engines,

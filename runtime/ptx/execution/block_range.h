@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/execution/interpreter.h"
 
 namespace hpe::ptx {
 
@@ -20,6 +21,13 @@ struct block_room {
   std::function<void(std::uint64_t resident)> crowded = {};
 };
 
+/// Lets blocks leave an interpreter (runtime/ptx/flow/handover.h).
+struct handover {
+  const work_meter& meter;
+  /// Returns a new engine that continues blocks which the interpreter has begun.
+  std::function<std::shared_ptr<execution_engine>()> successor;
+};
+
 /// Runs `blocks` one after the other. In a grid of clusters, runs the clusters whose first block is in the range; the
 /// blocks of a cluster take turns. Blocks that do not end for some time may be waiting for other blocks of the grid.
 /// Then further blocks take turns with them: first the next blocks of the range, then the blocks that `more` returns.
@@ -30,6 +38,13 @@ struct block_room {
                                              block_range blocks,
                                              const std::function<std::optional<block_range>()>& more = {},
                                              const block_room& room = {});
+
+/// Like run_blocks, with an interpreter, until the meter is used up. Then blocks that have begun continue with other
+/// engines, and run_until_handover removes from `blocks` the blocks that have begun.
+[[nodiscard]] std::optional<trap> run_until_handover(interpreter& runs, const launch_configuration& configuration,
+                                                     block_range& blocks,
+                                                     const std::function<std::optional<block_range>()>& more,
+                                                     const block_room& room, const handover& leave);
 
 /// Runs all blocks of the grid in turns, for kernels whose blocks wait for each other. Calls engines() once for each
 /// block; each call must return a new engine. Returns like run_blocks.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <compare>
 #include <cstring>
+#include <utility>
 
 #include "runtime/ptx/arithmetic/matrix.h"
 #include "runtime/ptx/arithmetic/scalar.h"
@@ -16,14 +17,21 @@ namespace hpe::ptx {
 
 interpreter::interpreter(const program& p, ptx::instruction_observer* observer)
     : program_(p), observer_(observer), points_(1, nullptr) {
-  for (const auto& f : p.functions) {
-    std::vector<std::uint32_t>& numbers = numbers_[f.get()];
-    for (const instruction& i : f->code) {
-      const bool meets =
-          i.kind == kind::warp || i.kind == kind::barrier || i.kind == kind::matrix || i.kind == kind::pause;
-      numbers.push_back(meets ? static_cast<std::uint32_t>(points_.size()) : 0);
-      if (meets) points_.push_back(&i);
-    }
+  for (const auto& f : p.functions) number(*f);
+}
+
+interpreter::interpreter(const program& p, const function& kernel, work_meter& meter)
+    : program_(p), observer_(nullptr), own_kernel_(&kernel), meter_(&meter), points_(1, nullptr) {
+  number(kernel);
+}
+
+void interpreter::number(const function& f) {
+  std::vector<std::uint32_t>& numbers = numbers_[&f];
+  for (const instruction& i : f.code) {
+    const bool meets =
+        i.kind == kind::warp || i.kind == kind::barrier || i.kind == kind::matrix || i.kind == kind::pause;
+    numbers.push_back(meets ? static_cast<std::uint32_t>(points_.size()) : 0);
+    if (meets) points_.push_back(&i);
   }
 }
 
@@ -85,7 +93,12 @@ void interpreted_thread::enter(const function& f) {
 void interpreted_thread::run(bool from_entry) {
   if (from_entry) enter(*block_.configuration->kernel);
   top_ = stack_.back().get();
+  std::uint64_t executed = 0;  // since the last report to the meter
+  const auto report = [&] {
+    if (interpreter_.meter_ != nullptr) interpreter_.meter_->add(std::exchange(executed, 0));
+  };
   while (top_ != nullptr) {
+    ++executed;
     const std::uint32_t position = top_->position++;
     const instruction& i = top_->what->code[position];
     const bool runs = !i.guard.is_register() || value(i.guard) != 0;
@@ -93,13 +106,16 @@ void interpreted_thread::run(bool from_entry) {
       interpreter_.observer_->comes_to(block_, number_, *top_->what, position, top_->registers.data(), runs);
     if (!runs) continue;
     if (const std::uint32_t point = top_->numbers[position]; point != 0) {
-      if (i.kind == kind::pause && i.op == opcode::pause && --block_.budget > 0) continue;
+      if (i.op == opcode::pause && --block_.budget > 0) continue;
+      report();
+      if (i.op == opcode::handover && !interpreter_.meter_->is_exceeded()) continue;
       block_.bases[number_] = top_->registers.data();
       block_.next[number_] = point;
       return;
     }
     execute(i);
   }
+  report();
   block_.next[number_] = block_context::ended;
 }
 
@@ -147,8 +163,7 @@ void interpreted_thread::set(const operand& o, std::uint64_t value) {
 void interpreted_thread::compute(const instruction& i) {
   std::uint64_t operands[4] = {0, 0, 0, 0};
   for (std::size_t n = 0; n < i.sources.size(); ++n) operands[n] = value(i.sources[n]);
-  if (i.sources.size() < 4) operands[3] = describe(i).pack();
-  // prmt and lop3 need no descriptor, and ignore the fourth argument
+  if (i.sources.size() < 4) operands[3] = i.description;
   set(i.results[0], i.scalar(operands[0], operands[1], operands[2], operands[3]));
 }
 

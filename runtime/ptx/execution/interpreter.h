@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/flow/handover.h"
 
 namespace hpe::ptx {
 
@@ -29,6 +30,9 @@ class interpreter final : public execution_engine {
   /// An interpreter runs blocks of one size of one image. `p` and `observer` (if not null) must outlive the
   /// interpreter. Only one CPU thread at a time may use an interpreter.
   explicit interpreter(const program& p, ptx::instruction_observer* observer = nullptr);
+  /// An interpreter for a kernel that is not in the program, with stops at which blocks leave the interpreter
+  /// (with_stops). Adds the executed instructions to `meter`. All arguments must outlive the interpreter.
+  interpreter(const program& p, const function& kernel, work_meter& meter);
   ~interpreter() override;
 
   [[nodiscard]] std::uint32_t frame_slots() const override { return 0; }
@@ -38,7 +42,8 @@ class interpreter final : public execution_engine {
   [[nodiscard]] std::uint32_t earliest(const block_context& block, std::uint32_t first,
                                        std::uint32_t lanes) const override;
   [[nodiscard]] std::shared_ptr<execution_engine> another() const override {
-    return std::make_shared<interpreter>(program_, observer_);
+    return meter_ == nullptr ? std::make_shared<interpreter>(program_, observer_)
+                             : std::make_shared<interpreter>(program_, *own_kernel_, *meter_);
   }
 
  private:
@@ -46,9 +51,13 @@ class interpreter final : public execution_engine {
   struct frame;
   struct thread;
 
+  void number(const function& f);
+
   const program& program_;
   ptx::instruction_observer* const observer_;
-  std::vector<const instruction*> points_;  // all meeting points of the program
+  const function* const own_kernel_ = nullptr;  // a kernel that is not in the program
+  work_meter* const meter_ = nullptr;           // null: instructions are not counted
+  std::vector<const instruction*> points_;      // all meeting points of the program
   // By position: the meeting point of an instruction; 0 if the instruction is no meeting point.
   std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;
   std::vector<std::unique_ptr<thread>> threads_;

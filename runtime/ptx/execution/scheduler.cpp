@@ -42,7 +42,7 @@ bool calls(const function& kernel) {
 block_context* scheduler::running() { return in_this_thread; }
 
 scheduler::scheduler(execution_engine& runs, const launch_configuration& configuration)
-    : engine_(runs),
+    : engine_(&runs),
       configuration_(configuration),
       shared_(round_up(configuration.kernel->shared_size, 16) + std::size_t{configuration.dynamic_shared}) {
   const auto threads = static_cast<std::uint32_t>(configuration.block.count());
@@ -64,15 +64,9 @@ scheduler::scheduler(execution_engine& runs, const launch_configuration& configu
   local_.resize(block_.local_stride * threads + cache_line);
   block_.local = on_cache_line(local_.data());
 
-  const std::size_t slots = engine_.frame_slots();
-  frame_.resize(slots * threads + cache_line / sizeof frame_[0]);
-  block_.frame = on_cache_line(frame_.data());
   bases_.resize(threads);
-  if (slots != 0) {
-    for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = block_.frame + t;
-    block_.register_stride = threads;
-  }
   block_.bases = bases_.data();
+  make_frame();
   next_.resize(threads);
   block_.next = next_.data();
   warps_.resize((threads + warp_size - 1) / warp_size);
@@ -91,6 +85,37 @@ scheduler::scheduler(execution_engine& runs, const launch_configuration& configu
 }
 
 scheduler::~scheduler() = default;
+
+void scheduler::make_frame() {
+  const std::size_t slots = engine_->frame_slots();
+  frame_.resize(slots * block_.thread_count + cache_line / sizeof frame_[0]);
+  block_.frame = on_cache_line(frame_.data());
+  if (slots == 0) return;
+  for (std::uint32_t t = 0; t < block_.thread_count; ++t) bases_[t] = block_.frame + t;
+  block_.register_stride = block_.thread_count;
+}
+
+void scheduler::move_to(execution_engine& engine, const function& kernel) {
+  if (together_ != block_context::mixed) std::fill(next_.begin(), next_.end(), together_);
+  std::vector<execution_engine::waiting_thread> threads(block_.thread_count);
+  for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
+    if (next_[t] == block_context::ended) {
+      threads[t].position = execution_engine::waiting_thread::ended;
+    } else if (next_[t] == 0) {
+      threads[t].position = execution_engine::waiting_thread::entry;
+    } else {
+      threads[t] = {static_cast<std::uint32_t>(&engine_->at(next_[t]) - kernel.code.data()), bases_[t]};
+    }
+  }
+  engine_ = &engine;
+  make_frame();
+  engine_->take_over(block_, threads);
+  if (together_ != block_context::mixed) {
+    together_ = next_[0];
+  } else {
+    for (std::uint32_t w = 0; w < warps_.size(); ++w) look_at(w);
+  }
+}
 
 std::size_t scheduler::bytes() const {
   return sizeof *this + local_.size() + frame_.size() * sizeof frame_[0] + block_.dynamic_shared_offset +
@@ -111,7 +136,7 @@ void scheduler::begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster
   arrivals_.clear();
   together_ = 0;
   arrived_.fill(0);
-  engine_.begin(block_);
+  engine_->begin(block_);
 }
 
 namespace {
@@ -129,7 +154,7 @@ struct registration {
 
 void scheduler::run_strip(std::uint32_t count) {
   const registration registered(&block_);
-  engine_.run_strip(block_, count);
+  engine_->run_strip(block_, count);
 }
 
 scheduler::state scheduler::advance() {
@@ -150,7 +175,7 @@ scheduler::state scheduler::advance() {
     const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) {
       return w.point == warps_[0].point && w.point != block_context::mixed;
     });
-    if (alike && is_block_barrier(engine_.at(warps_[0].point))) {
+    if (alike && is_block_barrier(engine_->at(warps_[0].point))) {
       together_ = warps_[0].point;
       if (block_.races != nullptr) block_.races->meet_all(block_);
       if (const auto now = run_together()) return *now;
@@ -169,15 +194,15 @@ std::optional<scheduler::state> scheduler::run_together() {
   const std::uint32_t threads = block_.thread_count;
   for (std::uint32_t rounds = 0; rounds < rounds_before_pause; ++rounds) {
     const bool finds_races = block_.races != nullptr;
-    const std::uint32_t point = finds_races ? engine_.run(block_, together_, 0, threads)
-                                            : engine_.run_block(block_, together_, rounds_before_pause);
+    const std::uint32_t point = finds_races ? engine_->run(block_, together_, 0, threads)
+                                            : engine_->run_block(block_, together_, rounds_before_pause);
     if (point == block_context::ended) return state::ended;
     together_ = point;
     if (point == block_context::mixed) {
       part();
       return std::nullopt;
     }
-    const instruction& what = engine_.at(point);
+    const instruction& what = engine_->at(point);
     if (is_block_barrier(what)) {
       if (!finds_races) return state::paused;
       block_.races->meet_all(block_);
@@ -192,7 +217,7 @@ std::optional<scheduler::state> scheduler::run_together() {
       part();
       return std::nullopt;
     }
-    for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, engine_, what, first);
+    for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, *engine_, what, first);
   }
   return state::paused;
 }
@@ -201,7 +226,7 @@ std::optional<scheduler::state> scheduler::run_together() {
 // calls.
 bool scheduler::stand_together() const {
   for (std::uint32_t w = 0; w < warps_.size(); ++w)
-    if (engine_.earliest(block_, w * warp_size, warps_[w].lanes) != warps_[w].lanes) return false;
+    if (engine_->earliest(block_, w * warp_size, warps_[w].lanes) != warps_[w].lanes) return false;
   return true;
 }
 
@@ -244,7 +269,7 @@ void scheduler::run_ready() {
         warps_[end].ready &= ~(1U << (last % warp_size));
         ++last;
       }
-      const std::uint32_t next = engine_.run(block_, point, first, last);
+      const std::uint32_t next = engine_->run(block_, point, first, last);
       if (next != block_context::mixed) std::fill(next_.begin() + first, next_.begin() + last, next);
       for (std::uint32_t done = w; done <= end; ++done) look_at(done);
     }
@@ -286,16 +311,16 @@ bool scheduler::meet_warps() {
     const std::uint32_t first = w * warp_size;
     if (here.alive == 0) continue;
     if (here.point != block_context::mixed && here.ready == 0) {
-      const instruction& what = engine_.at(here.point);
+      const instruction& what = engine_->at(here.point);
       if (what.kind != kind::warp && what.kind != kind::matrix) continue;
       if (here.lanes == ~0U && is_whole(what)) {
-        meet_together(block_, engine_, what, first);
+        meet_together(block_, *engine_, what, first);
         here.ready = here.lanes;
         any = true;
         continue;
       }
       if (what.op == opcode::converge) {
-        here.ready = engine_.earliest(block_, first, here.alive);
+        here.ready = engine_->earliest(block_, first, here.alive);
         note_lockstep(w);
         any = true;
         continue;
@@ -305,25 +330,25 @@ bool scheduler::meet_warps() {
     bool pauses = false;
     for (std::uint32_t rest = here.alive & ~here.ready; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-      const instruction& what = engine_.at(next_[first + lane]);
+      const instruction& what = engine_->at(next_[first + lane]);
       pauses |= what.kind == kind::pause;
       if (what.kind != kind::warp && what.kind != kind::matrix) continue;
       (is_maskless(what) ? asking : named) |= 1U << lane;
       strays |= (is_stray(lane, first + lane, what) ? 1U : 0U) << lane;
     }
-    if (const std::uint32_t group = strays != 0 ? engine_.earliest(block_, first, named) & named : 0;
+    if (const std::uint32_t group = strays != 0 ? engine_->earliest(block_, first, named) & named : 0;
         (group & strays) != 0) {
-      meet(block_, engine_, first, group);
+      meet(block_, *engine_, first, group);
       here.ready |= group;
       any = true;
     } else if (meet_named(w, named)) {
       any = true;
     } else if (asking != 0) {
-      const std::uint32_t group = engine_.earliest(block_, first, asking);
+      const std::uint32_t group = engine_->earliest(block_, first, asking);
       const std::uint32_t point = next_[first + static_cast<std::uint32_t>(std::countr_zero(group))];
-      if (pauses && engine_.at(point).op == opcode::converge) continue;
-      meet(block_, engine_, first, group);
-      if (engine_.at(point).op == opcode::converge) note_lockstep(w);
+      if (pauses && engine_->at(point).op == opcode::converge) continue;
+      meet(block_, *engine_, first, group);
+      if (engine_->at(point).op == opcode::converge) note_lockstep(w);
       here.ready |= group;
       any = true;
     }
@@ -336,7 +361,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
   bool any = false;
   for (std::uint32_t open = waiting; open != 0;) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(open));
-    const instruction& what = engine_.at(next_[first + lane]);
+    const instruction& what = engine_->at(next_[first + lane]);
     const std::uint32_t wanted = mask_of(first + lane, what);
     if ((wanted >> lane & 1) == 0) {
       block_.current = first + lane;
@@ -346,7 +371,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
     std::uint32_t group = 0;
     for (std::uint32_t other = lane; other < warp_size; ++other) {
       if ((open >> other & 1) == 0 || (wanted >> other & 1) == 0) continue;
-      const instruction& its = engine_.at(next_[first + other]);
+      const instruction& its = engine_->at(next_[first + other]);
       if (its.op == what.op && its.kind == what.kind && mask_of(first + other, its) == wanted) group |= 1U << other;
     }
     open &= ~group;
@@ -354,7 +379,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
     if (what.kind == kind::matrix) {
       meet_matrices(block_, what, first);
     } else {
-      meet(block_, engine_, first, group);
+      meet(block_, *engine_, first, group);
     }
     warps_[w].ready |= group;
     any = true;
@@ -400,7 +425,7 @@ bool scheduler::meet_barriers() {
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
     if (has_ended(t)) continue;
     ++alive;
-    const instruction& what = engine_.at(next_[t]);
+    const instruction& what = engine_->at(next_[t]);
     if (!waits(t) || what.kind != kind::barrier || what.has(modifier::cluster)) continue;
     const std::uint64_t number = number_of(t, what);
     if (what.has(modifier::arrive)) {
@@ -423,7 +448,7 @@ bool scheduler::meet_barriers() {
   std::array<std::vector<std::uint32_t>, 16> met;
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
     if (has_ended(t) || !waits(t)) continue;
-    const instruction& what = engine_.at(next_[t]);
+    const instruction& what = engine_->at(next_[t]);
     if (what.kind != kind::barrier || what.has(modifier::cluster)) continue;
     const std::uint64_t number = number_of(t, what);
     gathering& b = barriers[number];
@@ -467,7 +492,7 @@ bool scheduler::meet_cluster() {
   bool any = false;
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
     if (has_ended(t) || !waits(t)) continue;
-    const instruction& what = engine_.at(next_[t]);
+    const instruction& what = engine_->at(next_[t]);
     if (what.kind != kind::barrier || !what.has(modifier::cluster)) continue;
     if (arrivals_.empty()) arrivals_.resize(block_.thread_count);
     // The race finder's flag alternates between 0 and 1, so two successive phases have different flags.
@@ -487,14 +512,14 @@ bool scheduler::meet_cluster() {
 
 bool scheduler::waits_for_cluster() const {
   for (std::uint32_t t = 0; t < block_.thread_count; ++t)
-    if (!has_ended(t) && waits(t) && engine_.at(next_[t]).has(modifier::cluster)) return true;
+    if (!has_ended(t) && waits(t) && engine_->at(next_[t]).has(modifier::cluster)) return true;
   return false;
 }
 
 bool scheduler::release_pauses() {
   bool any = false;
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
-    if (!waits(t) || has_ended(t) || engine_.at(next_[t]).kind != kind::pause) continue;
+    if (!waits(t) || has_ended(t) || engine_->at(next_[t]).kind != kind::pause) continue;
     release(t);
     any = true;
   }
@@ -505,7 +530,7 @@ void scheduler::report_deadlock() {
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
     if (has_ended(t)) continue;
     block_.current = t;
-    const instruction& what = engine_.at(next_[t]);
+    const instruction& what = engine_->at(next_[t]);
     block_.fail(trap::reason::deadlock, 0, text_of(what));
   }
   HPE_INVARIANT(!"a deadlock without threads");

@@ -28,6 +28,9 @@ class scheduler {
   state advance();
   /// Runs the block that has begun, and the next `count` - 1 blocks in x (execution_engine::run_strip).
   void run_strip(std::uint32_t count);
+  /// Continues the block, which the interpreter of `kernel` has begun, with another engine
+  /// (execution_engine::take_over). The engine must outlive the scheduler.
+  void move_to(execution_engine& engine, const function& kernel);
   /// Returns whether each thread that has not ended has arrived at the cluster's barrier at least `times` times.
   [[nodiscard]] bool has_arrived(std::uint64_t times) const;
   /// Stops the kernel with a trap, because its threads are in a deadlock.
@@ -68,8 +71,9 @@ class scheduler {
   [[nodiscard]] bool waits(std::uint32_t t) const { return (warps_[t / 32].ready >> (t % 32) & 1) == 0; }
   [[nodiscard]] bool has_ended(std::uint32_t t) const { return next_[t] == block_context::ended; }
   void release(std::uint32_t t) { warps_[t / 32].ready |= 1U << (t % 32); }
+  void make_frame();
 
-  execution_engine& engine_;
+  execution_engine* engine_;
   const launch_configuration& configuration_;
   block_context block_;
   shared_memory shared_;

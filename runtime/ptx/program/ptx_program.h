@@ -68,6 +68,7 @@ struct instruction {
   std::vector<operand> results;
   std::vector<operand> sources;  // in a memory access, the address comes first
   scalar_function scalar = nullptr;
+  std::uint64_t description = 0;  // the fourth argument of `scalar`, if there are fewer than four sources (scalar.h)
   atomic_function atomic = nullptr;
   std::vector<std::uint32_t> targets;  // branches: positions in the function's code
   std::uint32_t callee = 0;            // direct calls: the number of the called function

@@ -173,7 +173,7 @@ TEST_P(Faults, DoNotRunCodeThatNeverRan) {
   }
 }
 
-INSTANTIATE_FOR_ENGINES(Faults);
+INSTANTIATE_FOR_ENGINES_AND_HANDOVER(Faults);
 
 }  // namespace
 }  // namespace hpe::ptx::test

@@ -89,7 +89,7 @@ TEST_P(Strips, NameTheBlockOfAWrongAddress) {
   sigaction(SIGSEGV, &before, nullptr);
 }
 
-INSTANTIATE_FOR_ENGINES(Strips);
+INSTANTIATE_FOR_ENGINES_AND_HANDOVER(Strips);
 
 TEST(RandomStrips, GiveTheResultsOfSingleBlocks) {
   if (!has_compiler) GTEST_SKIP() << "built without LLVM: no native code";

@@ -230,8 +230,8 @@ TEST_P(WaitingBlocks, ReadAndVote) {
       "selp.u32 %r3, 5, 0, %p1;");
 }
 
-INSTANTIATE_FOR_ENGINES(WaitingWarps);
-INSTANTIATE_FOR_ENGINES(WaitingBlocks);
+INSTANTIATE_FOR_ENGINES_AND_HANDOVER(WaitingWarps);
+INSTANTIATE_FOR_ENGINES_AND_HANDOVER(WaitingBlocks);
 
 }  // namespace
 }  // namespace hpe::ptx::test

@@ -350,7 +350,7 @@ TEST_P(Warps, TellWhichThreadTouchedAWrongAddress) {
   EXPECT_EQ(stopped->thread.x, 43);
 }
 
-INSTANTIATE_FOR_ENGINES(Warps);
+INSTANTIATE_FOR_ENGINES_AND_HANDOVER(Warps);
 
 }  // namespace
 }  // namespace hpe::ptx::test

@@ -80,12 +80,15 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.threads = threads_of_each(state.shape, wanted.soft_threads);
   state.core_shares = core_shares(state.shape, wanted);
   const bool finds_races = wanted.races == race_search::report;
-  state.ptx = {.interprets = wanted.ptx_engine == kernel_engine::interpreter || finds_races,
-               .in_lockstep = wanted.warps == warp_scheduling::lockstep,
-               .finds_races = finds_races};
   state.prepared_memory = wanted.prepared_memory;
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
+  // Interpreted kernels would take longer than a simulated link.
+  const bool has_links = state.host_limit.bytes_per_second != 0 || state.peer_limit.bytes_per_second != 0;
+  state.ptx = {.interprets = wanted.ptx_engine == kernel_engine::interpreter || finds_races,
+               .begins_interpreted = wanted.ptx_engine == kernel_engine::automatic && !has_links,
+               .in_lockstep = wanted.warps == warp_scheduling::lockstep,
+               .finds_races = finds_races};
 }
 
 void soft_set::start(const options& wanted) {

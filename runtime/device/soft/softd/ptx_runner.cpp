@@ -49,6 +49,19 @@ std::shared_ptr<ptx::execution_engine> loaded_ptx_module::engine_for(const ptx::
   return std::make_shared<ptx::interpreter>(image_->program());
 }
 
+ptx::trial* loaded_ptx_module::find_trial(const ptx::function& kernel, const ptx::dimensions& block) {
+  if (!execution_.begins_interpreted || compiled_ == nullptr) return nullptr;
+  ptx::trial* found = nullptr;
+  {
+    const lock_guard lock(mutex_);
+    auto& trial = trials_[&kernel];
+    if (trial == nullptr)
+      trial = std::make_unique<ptx::trial>(*image_, kernel, *compiled_, ptx::work_of_compilation(kernel));
+    found = trial.get();
+  }
+  return found->is_open(block) ? found : nullptr;
+}
+
 void kernel_maker::make(std::shared_ptr<loaded_ptx_module> module, const std::string& kernel,
                         const ptx::dimensions& block) {
   const lock_guard lock(mutex_);
@@ -75,7 +88,9 @@ void kernel_maker::work() {
       tasks_.pop_front();
     }
     try {
-      static_cast<void>(next.module->engine_for(next.module->find(next.kernel), next.block));
+      const ptx::function& kernel = next.module->find(next.kernel);
+      if (next.module->find_trial(kernel, next.block) == nullptr)
+        static_cast<void>(next.module->engine_for(kernel, next.block));
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the launch reports the error
     }
   }
@@ -100,6 +115,7 @@ struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
+  ptx::trial* trial = nullptr;               // null: the launch begins in the usual engine
   std::unique_ptr<traffic_count> traffic{};  // null: the traffic of the launch is not counted
   ptx::block_room room{};
   hpe::mutex mutex{};
@@ -112,13 +128,18 @@ struct running_launch {
   }
 
   void run(ptx::block_range blocks) {
-    auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
-                             : ptx::run_blocks(
-                                   *make_engine(), configuration, blocks, [this] { return more(); }, room);
+    auto found = run_with_engine(blocks);
     if (!found) return;
     const lock_guard lock(mutex);
     if (!trap) trap = std::move(found);
     throw stopped{};
+  }
+
+  std::optional<ptx::trap> run_with_engine(ptx::block_range blocks) {
+    if (cooperative) return ptx::run_together([this] { return make_engine(); }, configuration);
+    const auto next = [this] { return more(); };
+    if (trial != nullptr) return trial->run(configuration, blocks, next, room);
+    return ptx::run_blocks(*make_engine(), configuration, blocks, next, room);
   }
 
   // Returns further blocks of the launch. Throws if a trap has stopped another thread, so that blocks of this thread do
@@ -233,12 +254,13 @@ std::optional<ptx_runner::trouble> ptx_runner::run_queued(loaded_ptx_module& mod
 std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& module,
                                                         const ptx::launch_configuration& grid, bool cooperative,
                                                         ptx::descendants& order) {
+  ptx::trial* const trial = cooperative || grid.cluster ? nullptr : module.find_trial(*grid.kernel, grid.block);
   // Compile the kernel before the launch, so that an error of the compiler is not reported as a fault of a block.
-  static_cast<void>(module.engine_for(*grid.kernel, grid.block));
+  if (trial == nullptr) static_cast<void>(module.engine_for(*grid.kernel, grid.block));
 
   ptx::device_queue queue([this](void* memory) { heap_.release(memory); });
   ptx::surroundings around;
-  running_launch launch{module, grid, cooperative};
+  running_launch launch{module, grid, cooperative, trial};
   around.print = [&launch](std::string_view text) {
     const lock_guard lock(launch.mutex);
     launch.printed += text;
@@ -267,6 +289,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& modul
   const running_launch* const argument = &launch;
   const auto trouble = pool_.run(run_share, &argument, cooperative ? all_at_once : tiles);
   crowd = 0;
+  if (trial != nullptr) trial->keep_work();
   order.enter(queue.take());
   links_.end(launch.configuration, launch.traffic.get(), start);
 
