@@ -195,6 +195,10 @@ class device {
   /// Creates a stream. Callers should create few streams and keep them. The priority affects only copies.
   virtual stream& create_stream(priority level) = 0;
 
+  /// Prepares the device for its first work. A device that has not been prepared prepares itself at its first use: when
+  /// memory is mapped, a command is queued, or the free memory is asked for. Throws if the device cannot be used.
+  virtual void start() {}
+
   /// Waits while a stream of this device contains very many unfinished commands, because further commands would use
   /// host memory, or block in the driver. Code that may queue any number of commands must call this before each
   /// command, without holding a lock that other threads need.

@@ -124,6 +124,7 @@ void part_launches::share_memory() {
   if (gpus_.count() > 1)
     std::call_once(shares_, [&] {
       try {
+        memory_.start_gpus();
         gpus_.share_driver_memory();
       } catch (const error& e) {
         no_sharing_ = e.what();
