@@ -19,9 +19,9 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <unordered_set>
 #include <utility>
+
+#include "runtime/spread/planner_tables.h"
 
 namespace hpe::spread {
 
@@ -48,66 +48,6 @@ constexpr double moves_of_a_try = 3;
 bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
 
 }  // namespace
-
-/// The move that would make a launch faster.
-struct planner::wish {
-  outlook::move* what = nullptr;  // null if no move makes the launch faster
-  double loss = 0;                // seconds that the launch loses without the move
-  bool is_try = false;            // whether the move is a trial of the slower way
-};
-
-struct planner::account {
-  std::vector<std::uint64_t> addresses;  // the addresses of the allocations that may move, in ascending order
-  double lost = 0;                       // seconds that launches have lost since the last move of the arrays
-  double gain = 0;                       // seconds that the last launch lost because its kernel was not ready
-  std::uint64_t launches = 0;            // the number of launches since the last move of the arrays
-  bool is_try = false;                   // whether the arrays have moved for a trial whose launch is not measured yet
-  // For an account in residents_: the version of the array when stays() last returned a move.
-  std::uint64_t asked_version = 0;
-  const known_case* asked = nullptr;  // the case whose last decision was to move arrays to other homes
-  bool has_copies = false;  // whether the launches use replicas of their own, which were valid at the last launch
-  double uses = 0;          // the number of launches since the copies to these replicas
-  double uses_expected = std::numeric_limits<double>::infinity();  // uses of a replica before it is outdated
-  std::shared_ptr<way_record> record = std::make_shared<way_record>();
-  /// The shape, cut and reason of the latest planned launch; `block` is zero if the plan does not spread it.
-  dimension grid{}, block{};
-  std::array<std::uint32_t, 3> parts_along{};
-  std::string reason;
-};
-
-/// The shape of earlier launches and their arrays, with the versions of the arrays.
-struct planner::known_case {
-  struct array {
-    std::uint64_t address = 0, version = 0, offset = 0;
-    bool is_null = false;
-    bool operator==(const array&) const = default;
-  };
-  static array array_of(const query& q, std::size_t n) {
-    if (q.arrays[n] == nullptr) return {.is_null = q.pointer(n) == 0};
-    return {q.arrays[n]->address, q.arrays[n]->version, q.offset_of(n)};
-  }
-  dimension grid{}, block{};
-  std::vector<array> arrays;  // by pointer; for a pointer without an allocation, only is_null is set
-  account* of = nullptr;
-  outlook* now = nullptr;  // null if there was no time to compute a plan
-  bool stays = false;      // true if a move has failed, so that hpe asks for no more moves
-  std::uint32_t pause = 1, until_look = 1;
-  std::uint64_t added = 0;  // without a plan: known_kernel::added when the plan was last searched
-};
-
-struct planner::known_kernel {
-  std::vector<std::unique_ptr<known_case>> cases;  // at most most_cases
-  std::size_t oldest = 0;
-  known_case* latest = nullptr;
-  std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
-  std::unordered_map<std::string, std::shared_ptr<const sampled_traffic>> samples;
-  std::unordered_set<std::string> asked;  // the keys of the outlooks for which there is a request
-  std::uint64_t added = 0;                // the number of outlooks that add() has added
-  std::uint64_t number = 0;               // unique for each object
-  std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
-  double plan_seconds = 0.002;  // seconds that the latest plan took; initially a guess
-  double waited = 0;            // seconds that launches have lost because the kernel was not ready for several devices
-};
 
 double planner::seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -178,11 +118,19 @@ bool planner::may_plan(const known_kernel& kernel, double beyond) const {
   return budget_.allows(2 * kernel.plan_seconds, now_(), beyond);
 }
 
-std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses) {
+machine planner::machine_for(const account& a) const {
+  machine result = machine_;
+  if (when_ == when_planned::elsewhere) result.scale = a.record->scale();
+  return result;
+}
+
+std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses,
+                            double scale) {
   std::string key = key_of_traffic;
   for (const std::uint32_t layout : layouts) append(key, layout);
   // The key contains only the order of magnitude of the number of launches that use a replica.
   append(key, std::isfinite(uses) ? std::ilogb(std::max(uses, 1.0)) : -1);
+  append(key, std::ilogb(scale));
   return key;
 }
 
@@ -191,14 +139,19 @@ outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q
   std::vector<std::uint32_t> layouts;
   for (const kernel_array* const a : q.arrays) layouts.push_back(layouts_.of(a));
   const double uses = c.of->uses_expected;
-  std::string lying = key_of(key, layouts, uses);
+  const machine m = machine_for(*c.of);
+  c.wanted_scale = m.scale;
+  c.added = kernel.added;
+  std::string lying = key_of(key, layouts, uses, m.scale);
   if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) {
     remember(*c.of, q, *found->second);
+    c.scale = m.scale;
     return found->second.get();
   }
-  if (when_ != when_planned::at_once && !may_plan(kernel, allowance)) return nullptr;
+  const double beyond = when_ == when_planned::elsewhere ? allowance_elsewhere : allowance;
+  if (when_ != when_planned::at_once && !may_plan(kernel, beyond)) return nullptr;
   if (when_ == when_planned::elsewhere) {
-    ask(kernel, q, key, lying, uses);
+    ask(kernel, q, m, key, lying, uses);
     return nullptr;
   }
   make_room_for_outlook(kernel);
@@ -207,9 +160,10 @@ outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q
   const bool is_sampled = traffic != nullptr;
   if (!is_sampled) traffic = sampled_traffic::of(q, machine_, size_);
   outlook* const made =
-      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(outlook::of(q, *traffic, machine_, uses)))
+      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(outlook::of(q, *traffic, m, uses)))
           .first->second.get();
   remember(*c.of, q, *made);
+  c.scale = m.scale;
   const double took = watch.seconds();
   if (!is_sampled) kernel.plan_seconds = took;
   budget_.spend(took);
@@ -223,11 +177,11 @@ void planner::make_room_for_outlook(known_kernel& kernel) {
   kernel.samples.clear();
 }
 
-void planner::ask(known_kernel& kernel, const query& q, const std::string& traffic_key, const std::string& key,
-                  double uses) {
+void planner::ask(known_kernel& kernel, const query& q, const machine& m, const std::string& traffic_key,
+                  const std::string& key, double uses) {
   if (kernel.asked.contains(key)) return;
   const auto known = kernel.samples.find(traffic_key);
-  requests_.push_back(std::make_shared<outlook_request>(q, machine_, size_, uses,
+  requests_.push_back(std::make_shared<outlook_request>(q, m, size_, uses,
                                                         outlook_request::keys{traffic_key, key, kernel.number},
                                                         known != kernel.samples.end() ? known->second : nullptr));
   kernel.asked.insert(key);
@@ -269,7 +223,7 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
   std::shared_ptr<const sampled_traffic>& traffic = kernel.samples[q.key_of_traffic()];
   traffic = sampled_traffic::of(q, machine_, size_);
   const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
-  *c.now = outlook::of(q, *traffic, machine_, c.of->uses_expected);
+  *c.now = outlook::of(q, *traffic, machine_for(*c.of), c.of->uses_expected);
   remember(*c.of, q, *c.now);
   c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
   c.until_look = c.pause;
@@ -277,7 +231,7 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
   budget_.spend(kernel.plan_seconds);
 }
 
-void planner::expect(known_kernel& kernel, const query& q, const decision& move, double uses) {
+void planner::expect(known_kernel& kernel, const query& q, const decision& move, const account& a) {
   const auto traffic = kernel.samples.find(q.key_of_traffic());
   if (traffic == kernel.samples.end()) return;
   std::vector<kernel_array> after(q.arrays.size());
@@ -294,11 +248,12 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
     }
     layouts.push_back(arrays[n] == nullptr ? layouts_.of(nullptr) : layouts_.of_homes(after[n]));
   }
-  std::string key = key_of(traffic->first, layouts, uses);
+  const machine m = machine_for(a);
+  std::string key = key_of(traffic->first, layouts, a.uses_expected, m.scale);
   if (kernel.outlooks.contains(key)) return;
   const stopwatch watch(now_);
-  kernel.outlooks.emplace(std::move(key), std::make_unique<outlook>(
-                                              outlook::of({q.kernel, q.l, arrays}, *traffic->second, machine_, uses)));
+  kernel.outlooks.emplace(std::move(key), std::make_unique<outlook>(outlook::of({q.kernel, q.l, arrays},
+                                                                                *traffic->second, m, a.uses_expected)));
   budget_.spend(watch.seconds());
 }
 
@@ -343,13 +298,26 @@ planner::wish planner::wish_of(account& a, outlook& now, launch_way chosen) {
 
 // Asks the caller to measure this launch, if the result may change later decisions.
 void planner::measure(account& a, outlook& now, launch_way how, double spread) {
-  if (how == launch_way::alone && !now.stay.is_spread() && !now.may_be_spread()) return;
+  if (how == launch_way::alone && !now.stay.is_spread() && !now.may_be_spread()) return probe(a, now);
   const bool is_try = std::exchange(a.is_try, false);
   if (!is_try && !a.record->is_due(how)) return;
   if (measurement_.record != a.record) measurement_.record = a.record;
   measurement_.how = how;
   measurement_.predicted = {now.alone.seconds, spread, now.alone.seconds_on_one};
   measurement_.is_on_trial = is_try || a.record->is_on_trial(how);
+  is_measured_ = true;
+}
+
+// A kernel may be predicted to be too short for several devices because the planner does not know how often its loops
+// repeat. So the caller measures pairs of its launches, until two have been measured, without waiting for their ends.
+void planner::probe(account& a, const outlook& now) {
+  constexpr std::uint32_t pair = 2, pause = 4;
+  if (when_ != when_planned::elsewhere || !a.record->is_on_trial(launch_way::alone) ||
+      now.alone.alternatives.size() < 2)
+    return;
+  is_early_ = true;
+  if (a.probes++ % pause >= pair) return;
+  measurement_ = {a.record, launch_way::alone, {now.alone.seconds, now.alone.seconds, now.alone.seconds_on_one}, false};
   is_measured_ = true;
 }
 
@@ -404,15 +372,17 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   }
   account& a = *c->of;
   a.asked = nullptr;
-  is_measured_ = wants_start_ = false;
+  is_measured_ = wants_start_ = is_early_ = false;
+  unplanned_uses_.next_launch();
   const auto unplanned = [&]() -> const decision& {
+    for (const std::uint64_t address : a.addresses) unplanned_uses_.add(address);
+    is_early_ = !k.asked.empty();
     return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
   };
   if (c->now == nullptr) {
     if (--c->until_look > 0 && c->added == k.added) return unplanned();
     c->now = outlook_of(k, *c, q);
     c->until_look = c->now != nullptr ? 1 : pause_without_time;
-    c->added = k.added;
     if (c->now == nullptr) return unplanned();
   }
   if (--c->until_look == 0) refresh(k, *c, q);
@@ -420,6 +390,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     c->now = outlook_of(k, *c, q);
     if (c->now == nullptr) return unplanned();
   }
+  if (when_ == when_planned::elsewhere && c->scale != a.record->scale()) rescale(k, *c, q);
   outlook& now = *c->now;
   const launch_way chosen = choose(a, now);
   ++a.launches;
@@ -431,6 +402,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     a.gain = gain + wished.loss;
     // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
     if (a.record->count(launch_way::alone) != 1) count_wait(k, a.gain, *start);
+    is_early_ = a.gain > 0;
     measure(a, now, launch_way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;
   }
@@ -446,7 +418,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     // The caller does not measure a launch that moves arrays to other homes, because later launches do not repeat the
     // move. The caller measures a launch that only copies arrays, because the copies recur.
     if (a.asked == nullptr) measure(a, now, launch_way::spread, move.how.seconds + move.price(machine_.moves));
-    expect(k, q, move.how, a.uses_expected);
+    expect(k, q, move.how, a);
     return move.how;
   }
   if (chosen == launch_way::alone) {
@@ -471,7 +443,7 @@ bool planner::is_due(account& a, const wish& wished) {
   if (a.lost == 0)
     for (const std::uint64_t address : a.addresses) unhappy_[address].push_back(&a);
   a.lost += wished.loss * static_cast<double>(a.launches == first ? first : 1);
-  return a.lost >= price;
+  return a.lost >= price && !(how.gives_homes() && how.is_spread() && unplanned_uses_.concern(a.addresses));
 }
 
 const array_placement* planner::stays(const kernel_array& array) {
@@ -505,6 +477,12 @@ bool planner::count_uses(account& a, const outlook& now) {
   if (now.stay.uses_copies()) return ++a.uses, false;
   a.has_copies = false;
   return std::exchange(a.uses_expected, a.uses) != a.uses;
+}
+
+// Plans the launch for the measured scale of the kernel. Until this plan is computed, the launch has its old plan.
+void planner::rescale(known_kernel& kernel, known_case& c, const query& q) {
+  if (c.wanted_scale == c.of->record->scale() && c.added == kernel.added) return;
+  if (outlook* const found = outlook_of(kernel, c, q); found != nullptr) c.now = found;
 }
 
 // Called for a launch whose arrays have the best placement. Reduces the losses of the accounts that would move these
@@ -548,6 +526,7 @@ void planner::forget(std::uint64_t address) {
     residents_.erase(found);
   }
   layouts_.forget(address);
+  unplanned_uses_.forget(address);
 }
 
 void planner::forget(const kernel_model& kernel) {
@@ -564,6 +543,7 @@ void planner::forget_all() {
   residents_.clear();
   unhappy_.clear();
   layouts_ = {};
+  unplanned_uses_.forget_all();
 }
 
 }  // namespace hpe::spread

@@ -230,9 +230,9 @@ class oversubscribed {
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
   const bool zero_copy_ = options::from_environment().zero_copy;
-  std::vector<CUdevice> ordinals_;    // the driver's ordinals of all devices
+  std::vector<CUdevice> ordinals_;                     // the driver's ordinals of all devices
   std::vector<const device::cuda::cuda_device*> all_;  // all devices
-  std::vector<unsigned> gpus_;        // the GPUs that the program sees as one device; empty if it is not spread
+  std::vector<unsigned> gpus_;  // the GPUs that the program sees as one device; empty if it is not spread
   std::unique_ptr<core::launch_planner> planner_;
   movable_objects objects_;
   freed_memory freed_;

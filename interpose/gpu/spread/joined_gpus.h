@@ -30,9 +30,9 @@ class joined_gpus {
   /// Lets the other GPUs access the memory of a pool of GPU 0, also memory that is allocated later. Throws hpe::error
   /// if the driver refuses.
   void share_pool(CUmemoryPool pool) const;
-  /// Returns the primary context of a GPU. To be called after enter(). The first call for a GPU other than GPU 0 retains
-  /// the context until the process ends, and throws hpe::error if the driver refuses; making a context takes about
-  /// 0.1 s.
+  /// Returns the primary context of a GPU. To be called after enter(). The first call for a GPU other than GPU 0
+  /// retains the context until the process ends, and throws hpe::error if the driver refuses; making a context takes
+  /// about 0.1 s.
   [[nodiscard]] CUcontext context(unsigned n) const { return n == 0 ? first_ : other_context(n); }
 
   /// Whether the GPUs support atomic operations on each other's memory.

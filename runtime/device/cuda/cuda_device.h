@@ -21,8 +21,8 @@ class cuda_stream;
 class cuda_device final : public device {
  public:
   /// `ordinal`: the driver's number of the GPU. `wanted` limits the device memory that hpe uses, and says whether
-  /// processes share the GPU. If `starts_later` is true, the first use of the GPU makes its context. Throws HPE_ERROR_INITIALIZATION if the GPU cannot be used or lacks a feature that hpe
-  /// needs.
+  /// processes share the GPU. If `starts_later` is true, the first use of the GPU makes its context. Throws
+  /// HPE_ERROR_INITIALIZATION if the GPU cannot be used or lacks a feature that hpe needs.
   cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted, bool starts_later);
   ~cuda_device() override;
 

@@ -53,7 +53,8 @@ cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const 
       cuda_host_memory::environment{[this](timepoint p) { return reached(p); },
                                     [this, forever](timepoint p) { wait(p, forever); },
                                     [this] { return live_context(); }});
-  kernels_ = std::make_unique<kernel_table>(cu_, devices_.size(), [this](std::size_t d) { return devices_[d]->context(); });
+  kernels_ =
+      std::make_unique<kernel_table>(cu_, devices_.size(), [this](std::size_t d) { return devices_[d]->context(); });
 }
 
 cuda_set::~cuda_set() {

@@ -170,8 +170,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& 
   std::vector<CUmemAccessDesc> access;
   const lock_guard lock(mutex_);
   for (const user& each : users)
-    if (admitted_[each.device])
-      access.push_back({location_of(each.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+    if (admitted_[each.device]) access.push_back({location_of(each.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
   require_free(address, bytes);
   reserve_around(address, bytes);
   const auto memory = at.where == backing_kind::device ? create(bytes, at) : create_zero_copy(bytes, at);

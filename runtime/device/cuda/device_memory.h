@@ -46,9 +46,9 @@ class device_memory {
     unsigned device = 0;
     CUdevice ordinal = 0;
   };
-  /// Creates memory and maps it at `address` for those of the `users` that have been admitted. Throws the same errors as
-  /// device::map. The caller must hold an object of class entered with the device's context, and must clear or overwrite
-  /// the memory, which may contain old bytes.
+  /// Creates memory and maps it at `address` for those of the `users` that have been admitted. Throws the same errors
+  /// as device::map. The caller must hold an object of class entered with the device's context, and must clear or
+  /// overwrite the memory, which may contain old bytes.
   void map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const user> users);
   /// To be called before a device is first used. Lets the device access the memory of each device d for which
   /// `reached[d]` is true. map() gives the device access to memory that is mapped later.
