@@ -37,8 +37,8 @@ constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook rem
 /// been added, because the search takes some microseconds.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
-/// With when_planned::in_time: the number, counted from the last move of the arrays, of the first launch of a kernel
-/// over these arrays at which hpe may distribute the arrays, or move them back to one device.
+/// For an unmodified program (not when_planned::at_once): the number, counted from the last move of the arrays, of the
+/// first launch of a kernel over these arrays at which hpe may distribute the arrays, or move them back to one device.
 constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2;
 /// The price of a trial of the slower way, as a number of moves: the arrays move, launches lose as much time as a move
 /// takes, and the arrays move back.
@@ -429,7 +429,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   return now.stay;
 }
 
-// With when_planned::in_time, the planner decides about moves after measured launches. The first launch is slower than
+// In an unmodified program, the planner decides about moves after measured launches. The first launch is slower than
 // later launches, because it loads code, so the gain of spreading is known only from the third launch on. The loss of
 // the third launch counts three times. After a move, the caller measures one launch before arrays may move back.
 bool planner::is_due(account& a, const wish& wished) {
@@ -437,7 +437,7 @@ bool planner::is_due(account& a, const wish& wished) {
   if (wished.is_try || price == 0) return true;
   const decision& how = wished.what->how;
   std::uint64_t first = 1;
-  if (when_ == when_planned::in_time && how.gives_homes())
+  if (when_ != when_planned::at_once && how.gives_homes())
     first = how.is_spread() ? launches_before_a_move : launches_before_a_return;
   if (a.launches < first) return false;
   if (a.lost == 0)
