@@ -44,6 +44,9 @@ constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2
 /// takes, and the arrays move back.
 constexpr double moves_of_a_try = 3;
 
+/// The gain, in seconds, from which on it matters that a launch is queued before its kernel is ready.
+constexpr double gain_of_early_launch = 2e-5;
+
 // Faster than operator==, which calls memcmp.
 bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
 
@@ -88,6 +91,8 @@ planner::known_case& planner::add_case(known_kernel& kernel, const query& q) {
   made->grid = q.l.grid;
   made->block = q.l.block;
   for (std::size_t n = 0; n < q.arrays.size(); ++n) made->arrays.push_back(known_case::array_of(q, n));
+  for (const kernel_array* const a : q.arrays)
+    made->described.push_back(a != nullptr ? std::optional(*a) : std::nullopt);
   made->of = &account_of(kernel, q);
   if (kernel.cases.size() < most_cases) {
     kernel.latest = kernel.cases.emplace_back(std::move(made)).get();
@@ -146,6 +151,7 @@ outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q
   if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) {
     remember(*c.of, q, *found->second);
     c.scale = m.scale;
+    if (const auto sampled = kernel.samples.find(key); sampled != kernel.samples.end()) c.traffic = sampled->second;
     return found->second.get();
   }
   const double beyond = when_ == when_planned::elsewhere ? allowance_elsewhere : allowance;
@@ -164,6 +170,7 @@ outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q
           .first->second.get();
   remember(*c.of, q, *made);
   c.scale = m.scale;
+  c.traffic = traffic;
   const double took = watch.seconds();
   if (!is_sampled) kernel.plan_seconds = took;
   budget_.spend(took);
@@ -224,6 +231,7 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
   traffic = sampled_traffic::of(q, machine_, size_);
   const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
   *c.now = outlook::of(q, *traffic, machine_for(*c.of), c.of->uses_expected);
+  c.traffic = traffic;
   remember(*c.of, q, *c.now);
   c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
   c.until_look = c.pause;
@@ -394,6 +402,8 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   outlook& now = *c->now;
   const launch_way chosen = choose(a, now);
   ++a.launches;
+  ++a.all_launches;
+  a.last_launch = c->last_launch = unplanned_uses_.launches();
   const wish wished = c->stays ? wish{} : wish_of(a, now, chosen);
   if (start != nullptr && (chosen == launch_way::spread || (wished.what != nullptr && wished.what->how.is_spread()))) {
     const double gain = chosen == launch_way::spread ? a.record->expected(launch_way::alone, now.alone.seconds) -
@@ -402,13 +412,13 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     a.gain = gain + wished.loss;
     // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
     if (a.record->count(launch_way::alone) != 1) count_wait(k, a.gain, *start);
-    is_early_ = a.gain > 0;
+    is_early_ = a.gain > gain_of_early_launch;
     measure(a, now, launch_way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;
   }
   if (wished.what == nullptr) {
     settle(a.addresses, a.record->expected(chosen, now.stake));
-  } else if (is_due(a, wished)) {
+  } else if (is_due(a, q, wished)) {
     const outlook::move& move = *wished.what;
     forget(a);
     a.asked = move.how.gives_homes() ? c : nullptr;
@@ -432,7 +442,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
 // In an unmodified program, the planner decides about moves after measured launches. The first launch is slower than
 // later launches, because it loads code, so the gain of spreading is known only from the third launch on. The loss of
 // the third launch counts three times. After a move, the caller measures one launch before arrays may move back.
-bool planner::is_due(account& a, const wish& wished) {
+bool planner::is_due(account& a, const query& q, const wish& wished) {
   const double price = wished.what->price(machine_.moves);
   if (wished.is_try || price == 0) return true;
   const decision& how = wished.what->how;
@@ -443,7 +453,15 @@ bool planner::is_due(account& a, const wish& wished) {
   if (a.lost == 0)
     for (const std::uint64_t address : a.addresses) unhappy_[address].push_back(&a);
   a.lost += wished.loss * static_cast<double>(a.launches == first ? first : 1);
-  return a.lost >= price && !(how.gives_homes() && how.is_spread() && unplanned_uses_.concern(a.addresses));
+  if (when_ == when_planned::at_once || !how.gives_homes()) return a.lost >= price;
+  constexpr double share_of_one = 1.0 / 32;  // other kernels that lose as well may pay the rest of the price
+  const double patient = std::ldexp(price, static_cast<int>(std::min(a.refusals, 10U)));
+  if (a.lost < share_of_one * patient || (a.lost < patient && lost_by_all(a) < patient)) return false;
+  if (how.is_spread() && unplanned_uses_.concern(a.addresses)) return false;
+  if (wished.loss + gain_of_others(a, q, how) > 0) return true;
+  ++a.refusals;
+  a.lost = std::numeric_limits<double>::min();
+  return false;
 }
 
 const array_placement* planner::stays(const kernel_array& array) {
@@ -452,13 +470,15 @@ const array_placement* planner::stays(const kernel_array& array) {
   const move_work back = work_of_move(array, home);
   const double rate = 1 / machine_.read_rate - 1 / machine_.local_rate;  // additional seconds for a remote byte
   if (back.none()) {
-    settle({&array.address, 1}, static_cast<double>(array.bytes) * (machine_.devices - 1) / machine_.devices * rate);
+    settle({&array.address, 1}, static_cast<double>(array.bytes) * (machine_.devices - 1) / machine_.devices * rate,
+           true);
     return nullptr;
   }
   std::unique_ptr<account>& entry = residents_[array.address];
   if (entry == nullptr) {
     entry = std::make_unique<account>();
     entry->addresses = {array.address};
+    entry->is_resident = true;
   }
   if (entry->asked_version == array.version) return nullptr;  // the last move that stays() returned has failed
   if (entry->lost == 0) unhappy_[array.address].push_back(entry.get());
@@ -486,14 +506,15 @@ void planner::rescale(known_kernel& kernel, known_case& c, const query& q) {
 }
 
 // Called for a launch whose arrays have the best placement. Reduces the losses of the accounts that would move these
-// arrays.
-void planner::settle(std::span<const std::uint64_t> addresses, double stake) {
+// arrays. In an unmodified program, is_due() itself compares the kernels that the planner has planned.
+void planner::settle(std::span<const std::uint64_t> addresses, double stake, bool from_resident) {
   if (stake <= 0 || unhappy_.empty()) return;
   for (const std::uint64_t address : addresses) {
     const auto others = unhappy_.find(address);
     if (others == unhappy_.end()) continue;
     for (account* const other : others->second)
-      other->lost = std::max(std::numeric_limits<double>::min(), other->lost - stake);
+      if (when_ == when_planned::at_once || other->is_resident || from_resident)
+        other->lost = std::max(std::numeric_limits<double>::min(), other->lost - stake);
   }
 }
 

@@ -160,15 +160,22 @@ class planner {
   [[nodiscard]] static launch_way choose(account& a, outlook& now);
   /// Returns the move that would make the launch faster, judged by predictions and measured launches.
   [[nodiscard]] wish wish_of(account& a, outlook& now, launch_way chosen);
-  /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes.
-  [[nodiscard]] bool is_due(account& a, const wish& wished);
+  /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes,
+  /// and the move makes all kernels together faster.
+  [[nodiscard]] bool is_due(account& a, const query& q, const wish& wished);
+  /// Returns the seconds that launches of all kernels have lost because of the placement of some of the account's
+  /// arrays.
+  [[nodiscard]] double lost_by_all(const account& a) const;
+  /// Returns how many seconds the launches of other kernels gain by a move for each launch `q`; negative if they lose.
+  /// Assumes that other arrays of these kernels move to the places that then are best.
+  [[nodiscard]] double gain_of_others(const account& of, const query& q, const decision& move) const;
   /// `spread`: the predicted seconds of a spread launch.
   void measure(account& a, outlook& now, launch_way how, double spread);
   void probe(account& a, const outlook& now);
   void rescale(known_kernel& kernel, known_case& c, const query& q);
   [[nodiscard]] machine machine_for(const account& a) const;
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
-  void settle(std::span<const std::uint64_t> addresses, double stake);
+  void settle(std::span<const std::uint64_t> addresses, double stake, bool from_resident = false);
   void count_wait(known_kernel& kernel, double loss, const start_cost& start);
   const decision& wait_without_plan(known_kernel& kernel, account& a, const query& q, const start_cost& start);
   account& account_of(known_kernel& kernel, const query& q);

@@ -1,11 +1,12 @@
 #pragma once
 
-/// What a planner knows about the launches of each kernel. Only planner.cpp uses these types.
+/// What a planner knows about the launches of each kernel. Only the planner's own files use these types.
 
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,7 +28,11 @@ struct planner::account {
   double lost = 0;                       // seconds that launches have lost since the last move of the arrays
   double gain = 0;                       // seconds that the last launch lost because its kernel was not ready
   std::uint64_t launches = 0;            // the number of launches since the last move of the arrays
+  std::uint64_t all_launches = 0;        // the number of all planned launches
+  std::uint64_t last_launch = 0;         // the number of the last of them among the launches of all kernels
+  unsigned refusals = 0;                 // how often other kernels have prevented the move of the arrays
   bool is_try = false;                   // whether the arrays have moved for a trial whose launch is not measured yet
+  bool is_resident = false;              // whether the account is in residents_
   // For an account in residents_: the version of the array when stays() last returned a move.
   std::uint64_t asked_version = 0;
   const known_case* asked = nullptr;  // the case whose last decision was to move arrays to other homes
@@ -55,11 +60,14 @@ struct planner::known_case {
   }
   dimension grid{}, block{};
   std::vector<array> arrays;  // by pointer; for a pointer without an allocation, only is_null is set
+  std::vector<std::optional<kernel_array>> described;  // by pointer
+  std::shared_ptr<const sampled_traffic> traffic;      // of `now`
   account* of = nullptr;
-  outlook* now = nullptr;   // null if there was no time to compute a plan
-  double scale = 1;         // the scale (machine::scale) of `now`
-  double wanted_scale = 1;  // the scale for which a plan was last searched
-  bool stays = false;       // true if a move has failed, so that hpe asks for no more moves
+  outlook* now = nullptr;         // null if there was no time to compute a plan
+  double scale = 1;               // the scale (machine::scale) of `now`
+  double wanted_scale = 1;        // the scale for which a plan was last searched
+  std::uint64_t last_launch = 0;  // see account::last_launch
+  bool stays = false;             // true if a move has failed, so that hpe asks for no more moves
   std::uint32_t pause = 1, until_look = 1;
   std::uint64_t added = 0;  // known_kernel::added when a plan was last searched
 };

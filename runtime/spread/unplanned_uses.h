@@ -22,6 +22,8 @@ class unplanned_uses {
         return true;
     return false;
   }
+  /// The number of calls of next_launch().
+  [[nodiscard]] std::uint64_t launches() const { return launches_; }
   void forget(std::uint64_t address) { last_.erase(address); }
   void forget_all() { last_.clear(); }
 
