@@ -212,6 +212,10 @@ class device {
   /// cannot be recorded. Soft devices throw HPE_ERROR_NOT_SUPPORTED.
   virtual std::unique_ptr<recorded_work> record(const std::function<int(void*)>& function) = 0;
 
+  /// Prepares the device for its first work. A device that has not been prepared prepares itself at its first use: when
+  /// memory is mapped, a command is queued, or the free memory is asked for. Throws if the device cannot be used.
+  virtual void start() {}
+
   /// Waits while a stream of this device contains very many unfinished commands, because further commands would use
   /// host memory, or block in the driver. Code that may queue any number of commands must call this before each
   /// command, without holding a lock that other threads need.

@@ -51,7 +51,7 @@ class sum_of_traffic {
     }
     slowest = std::max(slowest, r.host_bytes / machine_.host_memory_rate);
     r.imbalance = used == 0 ? 0 : most * static_cast<double>(used) / all - 1;
-    r.seconds = slowest + machine_.launch_seconds * static_cast<double>(used > 1 ? used : 0);
+    r.seconds = slowest + machine_.launch_seconds / machine_.scale * static_cast<double>(used > 1 ? used : 0);
     return r;
   }
 

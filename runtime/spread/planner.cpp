@@ -19,9 +19,9 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <unordered_set>
 #include <utility>
+
+#include "runtime/spread/planner_tables.h"
 
 namespace hpe::spread {
 
@@ -37,77 +37,20 @@ constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook rem
 /// been added, because the search takes some microseconds.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
-/// With when_planned::in_time: the number, counted from the last move of the arrays, of the first launch of a kernel
-/// over these arrays at which hpe may distribute the arrays, or move them back to one device.
+/// For an unmodified program (not when_planned::at_once): the number, counted from the last move of the arrays, of the
+/// first launch of a kernel over these arrays at which hpe may distribute the arrays, or move them back to one device.
 constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2;
 /// The price of a trial of the slower way, as a number of moves: the arrays move, launches lose as much time as a move
 /// takes, and the arrays move back.
 constexpr double moves_of_a_try = 3;
 
+/// The gain, in seconds, from which on it matters that a launch is queued before its kernel is ready.
+constexpr double gain_of_early_launch = 2e-5;
+
 // Faster than operator==, which calls memcmp.
 bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
 
 }  // namespace
-
-/// The move that would make a launch faster.
-struct planner::wish {
-  outlook::move* what = nullptr;  // null if no move makes the launch faster
-  double loss = 0;                // seconds that the launch loses without the move
-  bool is_try = false;            // whether the move is a trial of the slower way
-};
-
-struct planner::account {
-  std::vector<std::uint64_t> addresses;  // the addresses of the allocations that may move, in ascending order
-  double lost = 0;                       // seconds that launches have lost since the last move of the arrays
-  double gain = 0;                       // seconds that the last launch lost because its kernel was not ready
-  std::uint64_t launches = 0;            // the number of launches since the last move of the arrays
-  bool is_try = false;                   // whether the arrays have moved for a trial whose launch is not measured yet
-  // For an account in residents_: the version of the array when stays() last returned a move.
-  std::uint64_t asked_version = 0;
-  const known_case* asked = nullptr;  // the case whose last decision was to move arrays to other homes
-  bool has_copies = false;  // whether the launches use replicas of their own, which were valid at the last launch
-  double uses = 0;          // the number of launches since the copies to these replicas
-  double uses_expected = std::numeric_limits<double>::infinity();  // uses of a replica before it is outdated
-  std::shared_ptr<way_record> record = std::make_shared<way_record>();
-  /// The shape, cut and reason of the latest planned launch; `block` is zero if the plan does not spread it.
-  dimension grid{}, block{};
-  std::array<std::uint32_t, 3> parts_along{};
-  std::string reason;
-};
-
-/// The shape of earlier launches and their arrays, with the versions of the arrays.
-struct planner::known_case {
-  struct array {
-    std::uint64_t address = 0, version = 0, offset = 0;
-    bool is_null = false;
-    bool operator==(const array&) const = default;
-  };
-  static array array_of(const query& q, std::size_t n) {
-    if (q.arrays[n] == nullptr) return {.is_null = q.pointer(n) == 0};
-    return {q.arrays[n]->address, q.arrays[n]->version, q.offset_of(n)};
-  }
-  dimension grid{}, block{};
-  std::vector<array> arrays;  // by pointer; for a pointer without an allocation, only is_null is set
-  account* of = nullptr;
-  outlook* now = nullptr;  // null if there was no time to compute a plan
-  bool stays = false;      // true if a move has failed, so that hpe asks for no more moves
-  std::uint32_t pause = 1, until_look = 1;
-  std::uint64_t added = 0;  // without a plan: known_kernel::added when the plan was last searched
-};
-
-struct planner::known_kernel {
-  std::vector<std::unique_ptr<known_case>> cases;  // at most most_cases
-  std::size_t oldest = 0;
-  known_case* latest = nullptr;
-  std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
-  std::unordered_map<std::string, std::shared_ptr<const sampled_traffic>> samples;
-  std::unordered_set<std::string> asked;  // the keys of the outlooks for which there is a request
-  std::uint64_t added = 0;                // the number of outlooks that add() has added
-  std::uint64_t number = 0;               // unique for each object
-  std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
-  double plan_seconds = 0.002;  // seconds that the latest plan took; initially a guess
-  double waited = 0;            // seconds that launches have lost because the kernel was not ready for several devices
-};
 
 double planner::seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -148,6 +91,8 @@ planner::known_case& planner::add_case(known_kernel& kernel, const query& q) {
   made->grid = q.l.grid;
   made->block = q.l.block;
   for (std::size_t n = 0; n < q.arrays.size(); ++n) made->arrays.push_back(known_case::array_of(q, n));
+  for (const kernel_array* const a : q.arrays)
+    made->described.push_back(a != nullptr ? std::optional(*a) : std::nullopt);
   made->of = &account_of(kernel, q);
   if (kernel.cases.size() < most_cases) {
     kernel.latest = kernel.cases.emplace_back(std::move(made)).get();
@@ -178,11 +123,19 @@ bool planner::may_plan(const known_kernel& kernel, double beyond) const {
   return budget_.allows(2 * kernel.plan_seconds, now_(), beyond);
 }
 
-std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses) {
+machine planner::machine_for(const account& a) const {
+  machine result = machine_;
+  if (when_ == when_planned::elsewhere) result.scale = a.record->scale();
+  return result;
+}
+
+std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses,
+                            double scale) {
   std::string key = key_of_traffic;
   for (const std::uint32_t layout : layouts) append(key, layout);
   // The key contains only the order of magnitude of the number of launches that use a replica.
   append(key, std::isfinite(uses) ? std::ilogb(std::max(uses, 1.0)) : -1);
+  append(key, std::ilogb(scale));
   return key;
 }
 
@@ -191,14 +144,20 @@ outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q
   std::vector<std::uint32_t> layouts;
   for (const kernel_array* const a : q.arrays) layouts.push_back(layouts_.of(a));
   const double uses = c.of->uses_expected;
-  std::string lying = key_of(key, layouts, uses);
+  const machine m = machine_for(*c.of);
+  c.wanted_scale = m.scale;
+  c.added = kernel.added;
+  std::string lying = key_of(key, layouts, uses, m.scale);
   if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) {
     remember(*c.of, q, *found->second);
+    c.scale = m.scale;
+    if (const auto sampled = kernel.samples.find(key); sampled != kernel.samples.end()) c.traffic = sampled->second;
     return found->second.get();
   }
-  if (when_ != when_planned::at_once && !may_plan(kernel, allowance)) return nullptr;
+  const double beyond = when_ == when_planned::elsewhere ? allowance_elsewhere : allowance;
+  if (when_ != when_planned::at_once && !may_plan(kernel, beyond)) return nullptr;
   if (when_ == when_planned::elsewhere) {
-    ask(kernel, q, key, lying, uses);
+    ask(kernel, q, m, key, lying, uses);
     return nullptr;
   }
   make_room_for_outlook(kernel);
@@ -207,9 +166,11 @@ outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q
   const bool is_sampled = traffic != nullptr;
   if (!is_sampled) traffic = sampled_traffic::of(q, machine_, size_);
   outlook* const made =
-      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(outlook::of(q, *traffic, machine_, uses)))
+      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(outlook::of(q, *traffic, m, uses)))
           .first->second.get();
   remember(*c.of, q, *made);
+  c.scale = m.scale;
+  c.traffic = traffic;
   const double took = watch.seconds();
   if (!is_sampled) kernel.plan_seconds = took;
   budget_.spend(took);
@@ -223,11 +184,11 @@ void planner::make_room_for_outlook(known_kernel& kernel) {
   kernel.samples.clear();
 }
 
-void planner::ask(known_kernel& kernel, const query& q, const std::string& traffic_key, const std::string& key,
-                  double uses) {
+void planner::ask(known_kernel& kernel, const query& q, const machine& m, const std::string& traffic_key,
+                  const std::string& key, double uses) {
   if (kernel.asked.contains(key)) return;
   const auto known = kernel.samples.find(traffic_key);
-  requests_.push_back(std::make_shared<outlook_request>(q, machine_, size_, uses,
+  requests_.push_back(std::make_shared<outlook_request>(q, m, size_, uses,
                                                         outlook_request::keys{traffic_key, key, kernel.number},
                                                         known != kernel.samples.end() ? known->second : nullptr));
   kernel.asked.insert(key);
@@ -269,7 +230,8 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
   std::shared_ptr<const sampled_traffic>& traffic = kernel.samples[q.key_of_traffic()];
   traffic = sampled_traffic::of(q, machine_, size_);
   const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
-  *c.now = outlook::of(q, *traffic, machine_, c.of->uses_expected);
+  *c.now = outlook::of(q, *traffic, machine_for(*c.of), c.of->uses_expected);
+  c.traffic = traffic;
   remember(*c.of, q, *c.now);
   c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
   c.until_look = c.pause;
@@ -277,7 +239,7 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
   budget_.spend(kernel.plan_seconds);
 }
 
-void planner::expect(known_kernel& kernel, const query& q, const decision& move, double uses) {
+void planner::expect(known_kernel& kernel, const query& q, const decision& move, const account& a) {
   const auto traffic = kernel.samples.find(q.key_of_traffic());
   if (traffic == kernel.samples.end()) return;
   std::vector<kernel_array> after(q.arrays.size());
@@ -294,11 +256,12 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
     }
     layouts.push_back(arrays[n] == nullptr ? layouts_.of(nullptr) : layouts_.of_homes(after[n]));
   }
-  std::string key = key_of(traffic->first, layouts, uses);
+  const machine m = machine_for(a);
+  std::string key = key_of(traffic->first, layouts, a.uses_expected, m.scale);
   if (kernel.outlooks.contains(key)) return;
   const stopwatch watch(now_);
-  kernel.outlooks.emplace(std::move(key), std::make_unique<outlook>(
-                                              outlook::of({q.kernel, q.l, arrays}, *traffic->second, machine_, uses)));
+  kernel.outlooks.emplace(std::move(key), std::make_unique<outlook>(outlook::of({q.kernel, q.l, arrays},
+                                                                                *traffic->second, m, a.uses_expected)));
   budget_.spend(watch.seconds());
 }
 
@@ -343,13 +306,26 @@ planner::wish planner::wish_of(account& a, outlook& now, launch_way chosen) {
 
 // Asks the caller to measure this launch, if the result may change later decisions.
 void planner::measure(account& a, outlook& now, launch_way how, double spread) {
-  if (how == launch_way::alone && !now.stay.is_spread() && !now.may_be_spread()) return;
+  if (how == launch_way::alone && !now.stay.is_spread() && !now.may_be_spread()) return probe(a, now);
   const bool is_try = std::exchange(a.is_try, false);
   if (!is_try && !a.record->is_due(how)) return;
   if (measurement_.record != a.record) measurement_.record = a.record;
   measurement_.how = how;
   measurement_.predicted = {now.alone.seconds, spread, now.alone.seconds_on_one};
   measurement_.is_on_trial = is_try || a.record->is_on_trial(how);
+  is_measured_ = true;
+}
+
+// A kernel may be predicted to be too short for several devices because the planner does not know how often its loops
+// repeat. So the caller measures pairs of its launches, until two have been measured, without waiting for their ends.
+void planner::probe(account& a, const outlook& now) {
+  constexpr std::uint32_t pair = 2, pause = 4;
+  if (when_ != when_planned::elsewhere || !a.record->is_on_trial(launch_way::alone) ||
+      now.alone.alternatives.size() < 2)
+    return;
+  is_early_ = true;
+  if (a.probes++ % pause >= pair) return;
+  measurement_ = {a.record, launch_way::alone, {now.alone.seconds, now.alone.seconds, now.alone.seconds_on_one}, false};
   is_measured_ = true;
 }
 
@@ -404,15 +380,17 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   }
   account& a = *c->of;
   a.asked = nullptr;
-  is_measured_ = wants_start_ = false;
+  is_measured_ = wants_start_ = is_early_ = false;
+  unplanned_uses_.next_launch();
   const auto unplanned = [&]() -> const decision& {
+    for (const std::uint64_t address : a.addresses) unplanned_uses_.add(address);
+    is_early_ = !k.asked.empty();
     return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
   };
   if (c->now == nullptr) {
     if (--c->until_look > 0 && c->added == k.added) return unplanned();
     c->now = outlook_of(k, *c, q);
     c->until_look = c->now != nullptr ? 1 : pause_without_time;
-    c->added = k.added;
     if (c->now == nullptr) return unplanned();
   }
   if (--c->until_look == 0) refresh(k, *c, q);
@@ -420,9 +398,12 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     c->now = outlook_of(k, *c, q);
     if (c->now == nullptr) return unplanned();
   }
+  if (when_ == when_planned::elsewhere && c->scale != a.record->scale()) rescale(k, *c, q);
   outlook& now = *c->now;
   const launch_way chosen = choose(a, now);
   ++a.launches;
+  ++a.all_launches;
+  a.last_launch = c->last_launch = unplanned_uses_.launches();
   const wish wished = c->stays ? wish{} : wish_of(a, now, chosen);
   if (start != nullptr && (chosen == launch_way::spread || (wished.what != nullptr && wished.what->how.is_spread()))) {
     const double gain = chosen == launch_way::spread ? a.record->expected(launch_way::alone, now.alone.seconds) -
@@ -431,12 +412,13 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     a.gain = gain + wished.loss;
     // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
     if (a.record->count(launch_way::alone) != 1) count_wait(k, a.gain, *start);
+    is_early_ = a.gain > gain_of_early_launch;
     measure(a, now, launch_way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;
   }
   if (wished.what == nullptr) {
     settle(a.addresses, a.record->expected(chosen, now.stake));
-  } else if (is_due(a, wished)) {
+  } else if (is_due(a, q, wished)) {
     const outlook::move& move = *wished.what;
     forget(a);
     a.asked = move.how.gives_homes() ? c : nullptr;
@@ -446,7 +428,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     // The caller does not measure a launch that moves arrays to other homes, because later launches do not repeat the
     // move. The caller measures a launch that only copies arrays, because the copies recur.
     if (a.asked == nullptr) measure(a, now, launch_way::spread, move.how.seconds + move.price(machine_.moves));
-    expect(k, q, move.how, a.uses_expected);
+    expect(k, q, move.how, a);
     return move.how;
   }
   if (chosen == launch_way::alone) {
@@ -457,21 +439,29 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   return now.stay;
 }
 
-// With when_planned::in_time, the planner decides about moves after measured launches. The first launch is slower than
+// In an unmodified program, the planner decides about moves after measured launches. The first launch is slower than
 // later launches, because it loads code, so the gain of spreading is known only from the third launch on. The loss of
 // the third launch counts three times. After a move, the caller measures one launch before arrays may move back.
-bool planner::is_due(account& a, const wish& wished) {
+bool planner::is_due(account& a, const query& q, const wish& wished) {
   const double price = wished.what->price(machine_.moves);
   if (wished.is_try || price == 0) return true;
   const decision& how = wished.what->how;
   std::uint64_t first = 1;
-  if (when_ == when_planned::in_time && how.gives_homes())
+  if (when_ != when_planned::at_once && how.gives_homes())
     first = how.is_spread() ? launches_before_a_move : launches_before_a_return;
   if (a.launches < first) return false;
   if (a.lost == 0)
     for (const std::uint64_t address : a.addresses) unhappy_[address].push_back(&a);
   a.lost += wished.loss * static_cast<double>(a.launches == first ? first : 1);
-  return a.lost >= price;
+  if (when_ == when_planned::at_once || !how.gives_homes()) return a.lost >= price;
+  constexpr double share_of_one = 1.0 / 32;  // other kernels that lose as well may pay the rest of the price
+  const double patient = std::ldexp(price, static_cast<int>(std::min(a.refusals, 10U)));
+  if (a.lost < share_of_one * patient || (a.lost < patient && lost_by_all(a) < patient)) return false;
+  if (how.is_spread() && unplanned_uses_.concern(a.addresses)) return false;
+  if (wished.loss + gain_of_others(a, q, how) > 0) return true;
+  ++a.refusals;
+  a.lost = std::numeric_limits<double>::min();
+  return false;
 }
 
 const array_placement* planner::stays(const kernel_array& array) {
@@ -480,13 +470,15 @@ const array_placement* planner::stays(const kernel_array& array) {
   const move_work back = work_of_move(array, home);
   const double rate = 1 / machine_.read_rate - 1 / machine_.local_rate;  // additional seconds for a remote byte
   if (back.none()) {
-    settle({&array.address, 1}, static_cast<double>(array.bytes) * (machine_.devices - 1) / machine_.devices * rate);
+    settle({&array.address, 1}, static_cast<double>(array.bytes) * (machine_.devices - 1) / machine_.devices * rate,
+           true);
     return nullptr;
   }
   std::unique_ptr<account>& entry = residents_[array.address];
   if (entry == nullptr) {
     entry = std::make_unique<account>();
     entry->addresses = {array.address};
+    entry->is_resident = true;
   }
   if (entry->asked_version == array.version) return nullptr;  // the last move that stays() returned has failed
   if (entry->lost == 0) unhappy_[array.address].push_back(entry.get());
@@ -507,15 +499,22 @@ bool planner::count_uses(account& a, const outlook& now) {
   return std::exchange(a.uses_expected, a.uses) != a.uses;
 }
 
+// Plans the launch for the measured scale of the kernel. Until this plan is computed, the launch has its old plan.
+void planner::rescale(known_kernel& kernel, known_case& c, const query& q) {
+  if (c.wanted_scale == c.of->record->scale() && c.added == kernel.added) return;
+  if (outlook* const found = outlook_of(kernel, c, q); found != nullptr) c.now = found;
+}
+
 // Called for a launch whose arrays have the best placement. Reduces the losses of the accounts that would move these
-// arrays.
-void planner::settle(std::span<const std::uint64_t> addresses, double stake) {
+// arrays. In an unmodified program, is_due() itself compares the kernels that the planner has planned.
+void planner::settle(std::span<const std::uint64_t> addresses, double stake, bool from_resident) {
   if (stake <= 0 || unhappy_.empty()) return;
   for (const std::uint64_t address : addresses) {
     const auto others = unhappy_.find(address);
     if (others == unhappy_.end()) continue;
     for (account* const other : others->second)
-      other->lost = std::max(std::numeric_limits<double>::min(), other->lost - stake);
+      if (when_ == when_planned::at_once || other->is_resident || from_resident)
+        other->lost = std::max(std::numeric_limits<double>::min(), other->lost - stake);
   }
 }
 
@@ -548,6 +547,7 @@ void planner::forget(std::uint64_t address) {
     residents_.erase(found);
   }
   layouts_.forget(address);
+  unplanned_uses_.forget(address);
 }
 
 void planner::forget(const kernel_model& kernel) {
@@ -564,6 +564,7 @@ void planner::forget_all() {
   residents_.clear();
   unhappy_.clear();
   layouts_ = {};
+  unplanned_uses_.forget_all();
 }
 
 }  // namespace hpe::spread

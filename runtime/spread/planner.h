@@ -15,7 +15,7 @@
 /// the arrays use one plan, even if the addresses differ. If parameters other than pointers change, hpe plans again
 /// after some launches, but only if planning has taken at most planner::share of the time since the first launch. With
 /// when_planned::in_time and when_planned::elsewhere, first plans have a limit too: this fraction of the time plus
-/// planner::allowance.
+/// planner::allowance or planner::allowance_elsewhere.
 
 #include <functional>
 #include <memory>
@@ -30,6 +30,7 @@
 #include "runtime/spread/placing.h"
 #include "runtime/spread/plans.h"
 #include "runtime/spread/traffic.h"
+#include "runtime/spread/unplanned_uses.h"
 #include "runtime/spread/way_record.h"
 
 namespace hpe::spread {
@@ -55,6 +56,8 @@ class planner {
   /// The seconds that first plans may take in addition to `share`. A first plan takes 2 to 10 ms, so 0.1 s is enough
   /// for the first kernels of a program. CUDA needs about as long to start on a second GPU.
   static constexpr double allowance = 0.1;
+  /// The same for when_planned::elsewhere, where planning delays no launch.
+  static constexpr double allowance_elsewhere = 0.5;
   /// Returns the time in seconds.
   using clock = std::function<double()>;
 
@@ -74,6 +77,10 @@ class planner {
   /// Returns whether the caller should make the kernel of the last decision ready for several devices, because its
   /// launches on one device have lost as much time as the start costs.
   [[nodiscard]] bool wants_start() const { return wants_start_; }
+
+  /// Returns whether a later launch like the last one may run in another way, because its plan, its measurement or the
+  /// start is still missing. The caller should not queue many of these launches ahead of the device.
+  [[nodiscard]] bool is_early() const { return is_early_; }
 
   /// How the caller records the time of the last decision's launch. If `record` is null, the caller need not measure
   /// the launch.
@@ -137,14 +144,15 @@ class planner {
   /// Returns the outlook (the plans) for the case; null if no time is left to compute one.
   outlook* outlook_of(known_kernel& kernel, known_case& c, const query& q);
   /// Adds a request for a plan, unless there is one. The keys are those of the traffic and of the outlook.
-  void ask(known_kernel& kernel, const query& q, const std::string& traffic_key, const std::string& key, double uses);
+  void ask(known_kernel& kernel, const query& q, const machine& m, const std::string& traffic_key,
+           const std::string& key, double uses);
   /// Computes the plan again if parameters other than pointers have changed and planning time is left.
   void refresh(known_kernel& kernel, known_case& c, const query& q);
   /// Returns whether planning time is left for the kernel. `beyond`: the seconds by which planning may exceed `share`.
   [[nodiscard]] bool may_plan(const known_kernel& kernel, double beyond) const;
   void make_room_for_outlook(known_kernel& kernel);
   /// Computes and stores the outlook for the layouts that the arrays will have after a move.
-  void expect(known_kernel& kernel, const query& q, const decision& move, double uses);
+  void expect(known_kernel& kernel, const query& q, const decision& move, const account& a);
   static void remember(account& a, const query& q, const outlook& made);
   const decision& without_plan(const account& of, const query& q);
   /// Returns how a launch runs if its arrays do not move: spread as planned, or on one device if measurements show that
@@ -152,19 +160,29 @@ class planner {
   [[nodiscard]] static launch_way choose(account& a, outlook& now);
   /// Returns the move that would make the launch faster, judged by predictions and measured launches.
   [[nodiscard]] wish wish_of(account& a, outlook& now, launch_way chosen);
-  /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes.
-  [[nodiscard]] bool is_due(account& a, const wish& wished);
+  /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes,
+  /// and the move makes all kernels together faster.
+  [[nodiscard]] bool is_due(account& a, const query& q, const wish& wished);
+  /// Returns the seconds that launches of all kernels have lost because of the placement of some of the account's
+  /// arrays.
+  [[nodiscard]] double lost_by_all(const account& a) const;
+  /// Returns how many seconds the launches of other kernels gain by a move for each launch `q`; negative if they lose.
+  /// Assumes that other arrays of these kernels move to the places that then are best.
+  [[nodiscard]] double gain_of_others(const account& of, const query& q, const decision& move) const;
   /// `spread`: the predicted seconds of a spread launch.
   void measure(account& a, outlook& now, launch_way how, double spread);
+  void probe(account& a, const outlook& now);
+  void rescale(known_kernel& kernel, known_case& c, const query& q);
+  [[nodiscard]] machine machine_for(const account& a) const;
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
-  void settle(std::span<const std::uint64_t> addresses, double stake);
+  void settle(std::span<const std::uint64_t> addresses, double stake, bool from_resident = false);
   void count_wait(known_kernel& kernel, double loss, const start_cost& start);
   const decision& wait_without_plan(known_kernel& kernel, account& a, const query& q, const start_cost& start);
   account& account_of(known_kernel& kernel, const query& q);
   void forget(account& a);
   void forget_all();
   [[nodiscard]] static std::string key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts,
-                                          double uses);
+                                          double uses, double scale);
 
   machine machine_;
   sample_size size_;
@@ -185,6 +203,8 @@ class planner {
   bool is_measured_ = false;  // whether the caller must measure the last decision's launch
   double waited_ = 0;         // seconds that launches of all kernels have lost because the kernels were not ready
   bool wants_start_ = false;
+  bool is_early_ = false;
+  unplanned_uses unplanned_uses_;
   requests requests_;
   std::uint64_t kernels_made_ = 0;  // the number of known kernels that were made so far
 };

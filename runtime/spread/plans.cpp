@@ -129,7 +129,7 @@ void comparison_of_plans::add(const cut& c, const std::string& name) {
   all_.push_back(std::move(now));
   if (!moves) return;
   moved.predicted = cost_of(moved);
-  moved.seconds = moved.predicted.seconds + moved.copy_seconds / launches_of_a_copy_;
+  moved.seconds = moved.predicted.seconds + moved.copy_seconds / machine_.scale / launches_of_a_copy_;
   all_.push_back(std::move(moved));
 }
 
@@ -153,17 +153,30 @@ const plan& comparison_of_plans::with_copies(const plan& best) const {
   return best;
 }
 
-double comparison_of_plans::seconds_elsewhere(const cut& c) const {
+double comparison_of_plans::seconds_elsewhere(const plan& best) const {
   plan p;
-  p.how = c;
   for (const placed_allocation& a : allocations_) {
     array_placement dealt;
-    dealt.how = a.what->granule == 0 ? array_placement::kind::stay : array_placement::kind::cyclic;
-    dealt.run = a.what->granule;
+    if (a.what->granule == 0) {
+      dealt.how = array_placement::kind::stay;
+    } else if (best.how.is_spread()) {
+      dealt.how = array_placement::kind::cyclic;
+      dealt.run = a.what->granule;
+    } else {
+      dealt = first_place(a.what->bytes, a.what->granule, machine_);
+    }
     p.homes.push_back(homes_under(dealt, *a.what, machine_.devices));
     p.replicated.push_back(false);
   }
-  return cost_of(p).seconds;
+  p.how = best.how;
+  double fastest = cost_of(p).seconds;
+  if (best.how.is_spread()) return fastest;
+  for (const plan& other : all_) {
+    if (other.moves_arrays()) continue;
+    p.how = other.how;
+    fastest = std::min(fastest, cost_of(p).seconds);
+  }
+  return fastest;
 }
 
 decision comparison_of_plans::decision_for(const plan& chosen, const kernel_model& kernel) const {
@@ -192,7 +205,7 @@ decision comparison_of_plans::decision_for(const plan& chosen, const kernel_mode
                     words_of(d.how), 100 * chosen.predicted.remote_share(), factor, replicas_in_words(d, kernel));
   } else if (other == nullptr) {
     d.reason = "too few blocks for all devices";
-  } else if (d.seconds < 4 * machine_.launch_seconds * machine_.devices) {
+  } else if (d.seconds < 4 * machine_.launch_seconds / machine_.scale * machine_.devices) {
     d.reason = fmt::format("short: predicted {:.1f} us", d.seconds * 1e6);
   } else {
     d.reason = fmt::format("{}: {:.0f} % of its bytes would be remote, predicted {:.2f} times as fast as one device",
@@ -232,7 +245,7 @@ outlook outlook::of(const asked_launch& q, const sampled_traffic& t, const machi
   if (best == &now && &copied != &now)
     result.to(launch_way::spread) = {plans.decision_for(copied, q.kernel), copied.seconds, copied.work,
                                      copied.copy_seconds, (1 - worth_while) * now.seconds};
-  result.stake = std::max(0.0, plans.seconds_elsewhere(best->how) - best->predicted.seconds);
+  result.stake = std::max(0.0, plans.seconds_elsewhere(*best) - best->predicted.seconds);
   return result;
 }
 

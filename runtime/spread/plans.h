@@ -60,9 +60,10 @@ class comparison_of_plans {
   /// remote, returns `best`.
   [[nodiscard]] const plan& with_copies(const plan& best) const;
   [[nodiscard]] decision decision_for(const plan& chosen, const kernel_model& kernel) const;
-  /// Returns the predicted time if the granules of all movable arrays are in the memories of the devices in turn. This
-  /// is an estimate for a launch whose arrays are placed for another kernel.
-  [[nodiscard]] double seconds_elsewhere(const cut& c) const;
+  /// Estimates the time of a launch whose arrays are placed for another kernel; `best` is the fastest plan. If `best`
+  /// is spread, the granules of all movable arrays are in the memories of the devices in turn. Otherwise, each array is
+  /// in one part on each device, and the launch has the best cut for these homes.
+  [[nodiscard]] double seconds_elsewhere(const plan& best) const;
 
  private:
   [[nodiscard]] device_number most_common_home() const;

@@ -1,6 +1,7 @@
 #include "runtime/spread/way_record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/spread/plans.h"
@@ -14,6 +15,8 @@ constexpr std::uint64_t measured_one_in = 16;
 constexpr double much_slower =
     3;  // if a spread launch is slower than one device by this factor, one launch is enough for a judgement
 constexpr double weight_of_latest = 0.5;
+constexpr double long_launch = 3e-5;  // the shortest launch, in seconds, whose time shows the work of its kernel
+constexpr double largest_scale = 1 << 20U;
 
 }  // namespace
 
@@ -27,6 +30,8 @@ double way_record::took(launch_way w, const prediction& p, double seconds) {
   // The first launch of a way is slower than later ones, so the second launch replaces its factor.
   m.factor = m.count < launches_that_tell ? factor : m.factor + weight_of_latest * (factor - m.factor);
   ++m.count;
+  if (w == launch_way::alone && !is_on_trial(w) && seconds >= long_launch)
+    scale_ = std::exp2(2 * std::floor(std::log2(std::clamp(m.factor, 1.0, largest_scale)) / 2));
   return w == launch_way::alone || count(launch_way::alone) == 0
              ? 0
              : launches * (expected(launch_way::alone, p.alone_at_home) - seconds);

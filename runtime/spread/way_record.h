@@ -49,6 +49,9 @@ class way_record {
   /// counts these seconds as spent.
   [[nodiscard]] bool may_try(double seconds);
   [[nodiscard]] std::uint64_t count(launch_way w) const { return of(w).count; }
+  /// How many times as long as predicted launches on one device take: a power of four, at least 1. 1 until enough
+  /// launches have been measured, and for launches so short that most of the time is the start of the kernel.
+  [[nodiscard]] double scale() const { return scale_; }
 
  private:
   // The first launch of a way is slower than later launches, because it loads code and copies arrays.
@@ -61,6 +64,7 @@ class way_record {
   [[nodiscard]] const measured& of(launch_way w) const { return ways_[static_cast<std::size_t>(w)]; }
 
   std::array<measured, 2> ways_;
+  double scale_ = 1;
   double total_ = 0;  // seconds of all launches
   time_budget tries_{0.01};
 };

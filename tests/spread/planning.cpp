@@ -158,6 +158,20 @@ END: ret;
 }
 )";
 
+/// walks(a): the threads of a block count from a[block] to 0.
+constexpr const char* text_of_loops = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry walks(.param .u64 a) {
+  .reg .b32 %r<3>; .reg .b64 %d<3>; .reg .pred %p;
+  ld.param.u64 %d0, [a]; cvta.to.global.u64 %d0, %d0;
+  mov.u32 %r0, %ctaid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1; ld.global.u32 %r1, [%d2];
+LOOP: mad.lo.u32 %r1, %r1, 1664525, 1013904223; setp.ne.u32 %p, %r1, 0; @%p bra LOOP;
+  st.global.u32 [%d2], %r1;
+  ret;
+}
+)";
+
 class Planning : public testing::Test {
  protected:
   static constexpr int count = 1 << 28;
@@ -184,6 +198,25 @@ class Planning : public testing::Test {
     return p.decide(rows_, l, arrays, start);
   }
   const decision& decide(planner& p, const program_on::arguments& a) { return decide(p, a, grid_); }
+  /// Computes the plans that the planner has asked for. Returns how many.
+  static std::size_t compute(planner& p) {
+    const planner::requests missing = p.take_requests();
+    for (const auto& each : missing) {
+      each->compute();
+      p.add(*each);
+    }
+    return missing.size();
+  }
+
+  std::shared_ptr<const ptx::program> loops_ = ptx::parse({text_of_loops});
+  const kernel_model walks_{loops_, "walks"};
+  const decision& walk(planner& p, const kernel_array& a) {
+    program_on::arguments all(*loops_->find_kernel("walks"));
+    all << a;
+    const launch l{{1024, 1, 1}, block_, all.data(), walks_.analysis().kernel->formals_size};
+    const std::vector<const kernel_array*> arrays = program_on::arrays_of(walks_, all);
+    return p.decide(walks_, l, arrays);
+  }
 };
 
 TEST_F(Planning, TheFirstPlansAreMadeAtOnce) {
@@ -214,6 +247,79 @@ TEST_F(Planning, AnotherThreadMayComputeThePlans) {
   EXPECT_EQ(now.how.parts, same.how.parts);
   EXPECT_EQ(now.reason, same.reason);
   EXPECT_TRUE(p.take_requests().empty());
+}
+
+// The planner does not know how often the kernel's loop repeats.
+TEST_F(Planning, AKernelThatTakesLongerThanPredictedIsSpread) {
+  planner p = made(when_planned::elsewhere);
+  kernel_array& a = on_.allocate(granule, true);
+  walk(p, a);
+  EXPECT_TRUE(p.is_early()) << "its plan is not computed yet";
+  ASSERT_EQ(compute(p), 1U);
+  for (int n = 0; n < 2; ++n) {
+    const decision& d = walk(p, a);
+    EXPECT_FALSE(d.is_spread());
+    EXPECT_NE(d.reason.find("short: predicted"), std::string::npos) << d.reason;
+    ASSERT_NE(p.measured().record, nullptr);
+    EXPECT_TRUE(p.is_early()) << "its time is not measured yet";
+    EXPECT_FALSE(p.measured().is_on_trial) << "the caller need not wait for a launch that may be short";
+    p.measured().took(0.01);
+  }
+  EXPECT_FALSE(walk(p, a).is_spread());
+  ASSERT_EQ(compute(p), 1U) << "it is planned again with the measured time";
+  EXPECT_TRUE(walk(p, a).is_spread());
+  EXPECT_EQ(compute(p), 0U);
+}
+
+TEST_F(Planning, ShortLaunchesAreMeasuredTwiceAndStay) {
+  planner p = made(when_planned::elsewhere);
+  kernel_array& a = on_.allocate(granule, true);
+  walk(p, a);
+  ASSERT_EQ(compute(p), 1U);
+  int measured = 0;
+  for (int n = 0; n < 100; ++n) {
+    EXPECT_FALSE(walk(p, a).is_spread());
+    if (p.measured().record == nullptr) continue;
+    ++measured;
+    p.measured().took(2e-5);
+  }
+  EXPECT_EQ(measured, 2);
+  EXPECT_EQ(compute(p), 0U);
+  EXPECT_FALSE(p.is_early());
+}
+
+// As long as the planner cannot tell how much another kernel would lose, it does not distribute the arrays.
+TEST_F(Planning, ArraysOfALaunchWithoutAPlanStay) {
+  machine m = program_on::machine_of(2);
+  m.alone = 0;
+  m.moves_empty_arrays_free = false;
+  planner p(m, {}, when_planned::elsewhere);
+  kernel_array &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
+  decide(p, with(a, b));
+  ASSERT_EQ(compute(p), 1U);
+  const auto moves = [&] { return decide(p, with(a, b)).gives_homes(); };
+  for (int n = 0; n < 1000; ++n) {
+    walk(p, b);  // nobody computes its plan
+    ASSERT_FALSE(moves());
+  }
+  ASSERT_EQ(compute(p), 1U);
+  walk(p, b);
+  int launches = 1;
+  for (; !moves(); ++launches) ASSERT_LT(launches, 1000);
+  EXPECT_GT(launches, 100) << "the last launch without a plan was a short time ago";
+}
+
+TEST_F(Planning, ArraysMoveAfterMeasuredLaunches) {
+  machine m = program_on::machine_of(2);
+  m.alone = 0;
+  m.moves_empty_arrays_free = false;
+  m.moves = {1e-9, 1e-15};
+  planner p(m, {}, when_planned::elsewhere);
+  kernel_array &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
+  decide(p, with(a, b));
+  ASSERT_EQ(compute(p), 1U);
+  on_.allocate(granule);
+  for (int n = 0; n < 2; ++n) EXPECT_FALSE(decide(p, with(a, b)).gives_homes());
 }
 
 // The kernel's memory may then belong to another kernel.

@@ -54,10 +54,7 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
     CUdevice ordinal = 0;
     cu.check(cu.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
     ordinals_.push_back(ordinal);
-    CUcontext primary = nullptr;
-    cu.check(cu.cuDevicePrimaryCtxRetain(&primary, ordinal), "finding the context of a GPU");
-    cu.cuDevicePrimaryCtxRelease(ordinal);  // the context continues to exist, because hpe's runtime also retains it
-    primaries_.push_back(primary);
+    all_.push_back(&dynamic_cast<const device::cuda::cuda_device&>(hpe.devices().at(d)));
     sequences_.emplace_back();
   }
   for (const CUdevice gpu : gpus)
@@ -97,6 +94,10 @@ oversubscribed* oversubscribed::spread_over(const device::cuda::driver& cu, cons
   return nullptr;
 }
 
+void oversubscribed::start_gpus() {
+  for (const unsigned gpu : gpus_) hpe_.devices().at(gpu).start();
+}
+
 // ---- memory ------------------------------------------------------------------------------------------------------
 
 std::optional<unsigned> oversubscribed::number_of(CUdevice device) const {
@@ -105,8 +106,10 @@ std::optional<unsigned> oversubscribed::number_of(CUdevice device) const {
 }
 
 CUresult oversubscribed::device_of(CUcontext context, std::optional<unsigned>& found) const {
-  if (const auto primary = std::ranges::find(primaries_, context); primary != primaries_.end()) {
-    found = static_cast<unsigned>(primary - primaries_.begin());
+  const auto primary =
+      std::ranges::find(all_, context, [](const auto* device) { return device->context_if_started(); });
+  if (primary != all_.end()) {
+    found = static_cast<unsigned>(primary - all_.begin());
     return CUDA_SUCCESS;
   }
   if (cu_.cuCtxGetDevice == nullptr) return CUDA_SUCCESS;
@@ -303,7 +306,8 @@ CUresult oversubscribed::find_place(CUstream stream, std::optional<stream_place>
 // cases, an hpe stream cannot represent exactly one stream of the program.
 beside_streams::stand_in oversubscribed::beside_of(const stream_place& where, CUstream stream) {
   if (where.captured) return beside_.of(where.device, nullptr, false);
-  const bool is_own = stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == primaries_[where.device];
+  const bool is_own =
+      stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == all_[where.device]->context_if_started();
   return beside_.of(where.device, stream, is_own);
 }
 

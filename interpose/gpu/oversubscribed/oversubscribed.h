@@ -21,6 +21,7 @@
 #include "runtime/base/function_ref.h"
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
+#include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::spread {
@@ -88,8 +89,11 @@ class oversubscribed {
     std::size_t total = 0;
   };
   [[nodiscard]] std::optional<amounts> memory() const;
+  /// Makes all GPUs ready that a program sees as one device. Takes about 0.1 s for each GPU, and has no effect later.
+  /// Throws hpe::error if the driver refuses.
+  void start_gpus();
   /// Returns the primary context of an object's device.
-  [[nodiscard]] CUcontext context_of(const movable_object& object) const { return primaries_.at(object.device); }
+  [[nodiscard]] CUcontext context_of(const movable_object& object) const { return all_.at(object.device)->context(); }
 
   /// Returns the memory that a kernel may use: the objects that contain one of `parameters` and the objects that every
   /// launch may use, or everything if the parameters are not known.
@@ -226,9 +230,9 @@ class oversubscribed {
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
   const bool zero_copy_ = options::from_environment().zero_copy;
-  std::vector<CUdevice> ordinals_;    // the driver's ordinals of all devices
-  std::vector<CUcontext> primaries_;  // the primary contexts of all devices
-  std::vector<unsigned> gpus_;        // the GPUs that the program sees as one device; empty if it is not spread
+  std::vector<CUdevice> ordinals_;                     // the driver's ordinals of all devices
+  std::vector<const device::cuda::cuda_device*> all_;  // all devices
+  std::vector<unsigned> gpus_;  // the GPUs that the program sees as one device; empty if it is not spread
   std::unique_ptr<core::launch_planner> planner_;
   movable_objects objects_;
   freed_memory freed_;

@@ -41,22 +41,33 @@ bool joined_gpus::reach_each_other(CUdevice a, CUdevice b) const {
          cu_.cuDeviceCanAccessPeer(&back, b, a) == CUDA_SUCCESS && back != 0;
 }
 
+CUcontext joined_gpus::retain(unsigned n) const {
+  CUcontext made = nullptr;
+  cu_.check(cu_.cuDevicePrimaryCtxRetain(&made, devices_[n]), "retaining the context of a GPU");
+  return made;
+}
+
 void joined_gpus::enter() {
-  std::vector<CUcontext> made(devices_.size());
-  for (unsigned n = 0; n < count(); ++n)
-    cu_.check(cu_.cuDevicePrimaryCtxRetain(&made[n], devices_[n]), "retaining the context of a GPU");
   HPE_REQUIRE(count() == 1 || cu_.cuCtxEnablePeerAccess != nullptr, HPE_ERROR_INITIALIZATION,
               "this CUDA driver has no cuCtxEnablePeerAccess");
-  contexts_ = std::move(made);
+  first_ = retain(0);
+}
+
+CUcontext joined_gpus::other_context(unsigned n) const {
+  const lock_guard lock(others_->guard);
+  others_->contexts.resize(devices_.size());
+  CUcontext& its = others_->contexts[n];
+  if (its == nullptr) its = retain(n);
+  return its;
 }
 
 void joined_gpus::share_driver_memory() const {
   const device::cuda::uncaptured of_no_stream(cu_);
   for (unsigned n = 0; n < count(); ++n) {
-    const entered here(cu_, contexts_[n]);
+    const entered here(cu_, context(n));
     for (unsigned other = 0; other < count(); ++other) {
       if (other == n) continue;
-      const CUresult result = cu_.cuCtxEnablePeerAccess(contexts_[other], 0);
+      const CUresult result = cu_.cuCtxEnablePeerAccess(context(other), 0);
       if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cu_.check(result, "letting GPUs use each other's memory");
     }
   }

@@ -132,6 +132,7 @@ std::shared_ptr<const part_kernel> part_kernels::of_if_analysed(CUfunction handl
     if (!image->claim_analysis() || lets_analyse(by, image)) {
       found.image = nullptr;
       found.obstacle = "hpe has not analysed it yet";
+      found.is_awaited = true;
       return std::make_shared<const part_kernel>(std::move(found));
     }
   }

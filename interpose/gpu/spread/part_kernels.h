@@ -21,6 +21,7 @@ struct part_kernel {
   std::shared_ptr<program_image> image;
   const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of the kernel; owned by `image`
   std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
+  bool is_awaited = false;                             // whether a thread is analysing the kernel
 
   /// Whether the kernel's pointers (spread::kernel_model::pointers) lead to all memory that a launch with these
   /// parameters uses, except textures.

@@ -45,22 +45,25 @@ class part_launches {
       : cu_(cu), gpus_(gpus), memory_(memory), kernels_(cu, gpus) {}
 
   [[nodiscard]] part_kernels& kernels() noexcept { return kernels_; }
-  /// See part_kernels::of_if_analysed. The thread of start() analyses kernels.
+  /// See part_kernels::of_if_analysed. A thread of this object analyses kernels.
   [[nodiscard]] std::shared_ptr<const part_kernel> kernel_if_analysed(CUfunction handle) {
-    return kernels_.of_if_analysed(handle, code_thread_);
+    return kernels_.of_if_analysed(handle, analyses_);
   }
   /// Loads the code for a launch in parts on all GPUs, and returns one function for each GPU. The first call lets the
   /// GPUs access each other's memory. Throws hpe::error if the driver refuses.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
                                              const spread_launch& what);
-  /// Returns the predicted time for which the first launch of a kernel in parts waits for code; null if start() has no
-  /// use, because the code is loaded or refused, or no thread can be started.
-  [[nodiscard]] const spread::start_cost* start_of(const part_kernel& kernel);
+  /// Returns the price of making a kernel ready for launches in parts; nullopt if start() has no use, because the code
+  /// is loaded or refused, or no thread can be started.
+  [[nodiscard]] std::optional<spread::start_cost> start_of(const part_kernel& kernel);
   /// Lets a thread load the code for launches of a kernel in parts. Does nothing if the thread is already loading code.
   void start(const std::shared_ptr<const part_kernel>& kernel);
-  /// Waits until the thread of start() has ended; later calls of start() do nothing. To be called before the process
-  /// ends.
-  void finish_starts() noexcept { code_thread_.finish(); }
+  /// Waits until the threads of this object have ended; later calls of start() do nothing. To be called before the
+  /// process ends.
+  void finish_starts() noexcept {
+    analyses_.finish();
+    code_thread_.finish();
+  }
   /// Returns the reason why no launch can run on several GPUs; empty if launches can.
   [[nodiscard]] std::string_view obstacle() const {
     return cannot_share_.load(std::memory_order_acquire) ? std::string_view(no_sharing_) : std::string_view();
@@ -112,6 +115,7 @@ class part_launches {
   std::string no_sharing_;  // why the GPUs cannot use each other's memory; set before cannot_share_
   std::atomic<bool> cannot_share_{false};
   std::atomic<bool> is_starting_{false}, cannot_start_{false};
+  os::worker analyses_{"hpe analysis"};
   os::worker code_thread_{"hpe code"};
 };
 

@@ -19,6 +19,12 @@ class program_image {
   explicit program_image(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
   [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
+  /// Returns the number of bytes of the texts.
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const std::string& text : texts_) sum += text.size();
+    return sum;
+  }
   [[nodiscard]] bool has_kernel(const std::string& name) const;
   /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
   /// reason. Throws std::bad_alloc for lack of host memory; the next call repeats the analysis.

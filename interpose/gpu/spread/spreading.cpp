@@ -43,7 +43,8 @@ spreading::spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversub
       memory_(memory),
       others_(cu, gpus_),
       launches_(cu, gpus_, memory),
-      clock_(cu, memory.planner()) {}
+      clock_(cu, memory.planner()),
+      pace_(cu) {}
 
 bool spreading::wanted() noexcept {
   static const bool wanted = [] {
@@ -85,6 +86,7 @@ void spreading::note_machine_code() noexcept {
 void spreading::tell_gain() noexcept {
   constexpr double little = 0.02;
   const core::launch_planner::gain all = memory_.planner()->gained();
+  log(log_level::info, "hpe run --spread: planning took {:.3f} s", all.planning);
   if (std::abs(all.saved) <= little * all.seconds) return;
   log(log_level::warn,
       "hpe run --spread: launches and moves of arrays took {:.2f} s {} than launches on one GPU, in {:.2f} s since the "
@@ -235,9 +237,9 @@ spreading::decided spreading::decide(const spread_launch& what) {
   // If loads_ahead is false, the first launch in parts loads the code itself, so that a measurement does not depend on
   // another thread.
   const bool loads_ahead = may_spread && options_.calibration == calibration_use::on;
-  const spread::start_cost* const start = loads_ahead ? launches_.start_of(kernel) : nullptr;
+  const std::optional<spread::start_cost> start = loads_ahead ? launches_.start_of(kernel) : std::nullopt;
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
-                                       foreign, start);
+                                       foreign, start ? &*start : nullptr);
   if (how.plan.wants_start) launches_.start(how.kernel);
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
@@ -293,6 +295,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     if (!where) return alone();
     const bool is_own = where->context == gpus_.context(0) && !where->captured;
     decided how;
+    if (is_own) pace_.wait(what.stream);
     if (is_own)
       how = decide(what);
     else
@@ -305,8 +308,10 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     launch_clock::launch told;
     if (is_timed || !is_own) told.kernel = how.kernel->name;
     if (!is_own) told.reason = "its launch is captured, or runs in another context";
+    const bool is_early = is_own && (how.plan.is_early || how.kernel->is_awaited);
     CUevent const begun = is_timed ? clock_.begins(what.stream) : nullptr;
     const CUresult result = launch_decided(what, *where, how, alone);
+    if (is_early) pace_.queued(what.stream);
     if (how.writes_anything && !where->captured) driver_writes::count();
     if (is_timed) {
       const auto devices = static_cast<unsigned>(std::max<std::ptrdiff_t>(devices_of(how.plan), 1));

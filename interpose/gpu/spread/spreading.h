@@ -11,6 +11,7 @@
 #include "interpose/gpu/oversubscribed/oversubscribed.h"
 #include "interpose/gpu/spread/driver_memory.h"
 #include "interpose/gpu/spread/launch_clock.h"
+#include "interpose/gpu/spread/launch_pace.h"
 #include "interpose/gpu/spread/part_launches.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/options.h"
@@ -109,6 +110,7 @@ class spreading {
   driver_memory others_;
   part_launches launches_;
   launch_clock clock_;
+  launch_pace pace_;
   std::atomic<bool> looked_for_texts_{false};
 };
 

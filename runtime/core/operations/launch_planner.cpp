@@ -246,7 +246,7 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   if (begun_ == decltype(begun_){}) begun_ = std::chrono::steady_clock::now();
   const spread::decision& decided = planner_.decide(kernel, launch, arrays, start);
   for (const auto& missing : planner_.take_requests()) worker_.post([this, missing] { compute(*missing); });
-  plan result{{}, {}, {}, {}, planner_.measured(), planner_.wants_start()};
+  plan result{{}, {}, {}, {}, planner_.measured(), planner_.wants_start(), planner_.is_early()};
   result.reason = decided.reason;
   // The program's own launch needs no parts.
   if (decided.is_spread() || planner_.rates().alone < 0) {
@@ -318,7 +318,8 @@ void launch_planner::took(const spread::planner::measurement& launch, double sec
 launch_planner::gain launch_planner::gained() {
   const lock_guard lock(mutex_);
   if (begun_ == decltype(begun_){}) return {};
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(), saved_};
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(), saved_,
+          planner_.planning_seconds()};
 }
 
 void launch_planner::forget(const spread::kernel_model& kernel) {

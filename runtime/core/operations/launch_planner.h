@@ -56,6 +56,7 @@ class launch_planner {
     std::string reason;
     spread::planner::measurement measured;  // the argument for took(); without a record, no measurement is needed
     bool wants_start = false;               // see spread::planner::wants_start
+    bool is_early = false;                  // see spread::planner::is_early
   };
   /// Moves and copies arrays if that makes the launch faster, and decides which blocks each device runs. `start`: see
   /// spread::planner::decide.
@@ -73,9 +74,9 @@ class launch_planner {
   void took(const spread::planner::measurement& launch, double seconds);
   /// The seconds since the first decision, and the seconds that spreading has saved in this time, compared with
   /// launches on one device; negative if spreading cost time. `saved` includes only launches of kernels whose time on
-  /// one device is known; the time of moves is subtracted from it.
+  /// one device is known; the time of moves is subtracted from it. `planning`: the seconds that planning has taken.
   struct gain {
-    double seconds = 0, saved = 0;
+    double seconds = 0, saved = 0, planning = 0;
   };
   [[nodiscard]] gain gained();
   /// Must be called before a kernel ends. Waits until no thread computes a plan for the kernel.

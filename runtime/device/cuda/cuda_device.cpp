@@ -9,7 +9,7 @@
 
 namespace hpe::device::cuda {
 
-cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted)
+cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted, bool starts_later)
     : set_(set), cu_(set.driver_table()), index_(index), ordinal_(ordinal), recorder_(*this, cu_) {
   char name[256] = "";
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
@@ -22,13 +22,9 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   properties_.has_host_atomics = attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED) != 0;
   properties_.compute_units = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   require_abilities();
-  const CUresult retained = cu_.cuDevicePrimaryCtxRetain(&context_, ordinal_);
-  HPE_REQUIRE(retained == CUDA_SUCCESS, HPE_ERROR_INITIALIZATION, "GPU {} ({}) cannot be used: {}", index_, name,
-              cu_.words_for(retained));
-  const entered here(cu_, context_);
-  std::size_t free = 0;
+  if (!starts_later) start();
   std::size_t total = 0;
-  cu_.check(cu_.cuMemGetInfo(&free, &total), "querying the memory size of a GPU");
+  cu_.check(cu_.cuDeviceTotalMem(&total, ordinal_), "querying the memory size of a GPU");
   const std::size_t most = capacity::limited(total, wanted.device_memory);
   memory_.emplace(most, node::device_share::join(wanted.share, wanted.share.empty() ? "" : identity(), most,
                                                  std::chrono::seconds(wanted.share_timeout)));
@@ -36,12 +32,35 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   // The device memory that hpe does not use for the program's data. The driver needs this memory for modules and for
   // local memory of kernels, and libraries need it for work areas.
   if (wanted.device_memory == 0) properties_.spare_bytes = std::size_t{256} << 20;
-  cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+}
+
+// Memory of other GPUs that was mapped before this GPU had a context becomes accessible here, before any code can use
+// the GPU.
+CUcontext cuda_device::make_context() const {
+  const std::lock_guard lock(starting_);
+  if (CUcontext const made = context_if_started(); made != nullptr) return made;
+  CUcontext made = nullptr;
+  const CUresult retained = cu_.cuDevicePrimaryCtxRetain(&made, ordinal_);
+  HPE_REQUIRE(retained == CUDA_SUCCESS, HPE_ERROR_INITIALIZATION, "GPU {} ({}) cannot be used: {}", index_,
+              properties_.name, cu_.words_for(retained));
+  try {
+    const entered here(cu_, made);
+    if (clearing_ == nullptr)
+      cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+    set_.memory().admit(index_, ordinal_, peers_);
+  } catch (...) {
+    cu_.cuDevicePrimaryCtxRelease(ordinal_);
+    throw;
+  }
+  context_.store(made, std::memory_order_release);
+  return made;
 }
 
 cuda_device::~cuda_device() {
+  CUcontext const made = context_if_started();
+  if (made == nullptr) return;
   {
-    const entered here(cu_, context_);
+    const entered here(cu_, made);
     cu_.cuStreamDestroy(clearing_);
   }
   cu_.cuDevicePrimaryCtxRelease(ordinal_);
@@ -102,7 +121,7 @@ bool cuda_device::has_atomics(unsigned peer) const noexcept { return peer < atom
 memory_usage cuda_device::memory() const {
   memory_usage result{memory_->total(), 0};
   if (lost()) return result;
-  const entered here(cu_, context_);
+  const entered here(cu_, context());
   std::size_t total = 0;
   cu_.cuMemGetInfo(&result.free, &total);
   result.free = std::min(result.free + set_.memory().kept(index_), memory_->free());
@@ -120,11 +139,11 @@ void cuda_device::check(CUresult result, const char* what) {
 void cuda_device::map(void* address, std::size_t bytes, contents first, backing_kind where) {
   require_granules(set_.layout(), address, bytes);
   require_alive();
-  std::vector<CUdevice> users;
+  std::vector<device_memory::user> users;
   for (unsigned d = 0; d < set_.size(); ++d)
-    if (set_.gpu(d).can_access(index_) && !set_.gpu(d).lost()) users.push_back(set_.gpu(d).ordinal());
+    if (set_.gpu(d).can_access(index_) && !set_.gpu(d).lost()) users.push_back({d, set_.gpu(d).ordinal()});
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  const entered here(cu_, context_);
+  const entered here(cu_, context());
   set_.memory().reserve(begin, bytes);
   const std::size_t taken = where == backing_kind::device ? bytes : 0;
   memory_->take(index_, taken);
@@ -150,7 +169,7 @@ void cuda_device::map(void* address, std::size_t bytes, contents first, backing_
 void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping device memory", [&] {
     require_granules(set_.layout(), address, bytes);
-    const entered here(cu_, context_);
+    const entered here(cu_, context());
     // If other processes share the device, the memory returns to the driver, so that those processes can allocate it.
     // Otherwise hpe may keep the memory for its next mapping.
     using after = device_memory::after;
@@ -208,8 +227,9 @@ void cuda_device::lose(CUresult why) noexcept {
 }
 
 void cuda_device::look() noexcept {
-  if (lost()) return;
-  const entered here(cu_, context_);
+  CUcontext const made = context_if_started();
+  if (lost() || made == nullptr) return;
+  const entered here(cu_, made);
   if (const CUresult result = cu_.cuStreamQuery(clearing_); kills_context(result)) lose(result);
 }
 

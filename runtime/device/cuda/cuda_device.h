@@ -17,17 +17,19 @@ namespace hpe::device::cuda {
 class cuda_set;
 class cuda_stream;
 
-/// One GPU, used through its primary context, which the program's own CUDA runtime uses as well.
+/// One GPU, used through its primary context, which the program's own CUDA runtime uses as well. hpe makes the context
+/// at the first use of the GPU, because the driver needs about 0.1 s for each context.
 class cuda_device final : public device {
  public:
   /// `ordinal`: the driver's number of the GPU. `wanted` limits the device memory that hpe uses, and says whether
-  /// processes share the GPU. Throws HPE_ERROR_INITIALIZATION if the GPU cannot be used or lacks a feature that hpe
-  /// needs.
-  cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted);
+  /// processes share the GPU. If `starts_later` is true, the first use of the GPU makes its context. Throws
+  /// HPE_ERROR_INITIALIZATION if the GPU cannot be used or lacks a feature that hpe needs.
+  cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted, bool starts_later);
   ~cuda_device() override;
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
+  void start() override { static_cast<void>(context()); }
   [[nodiscard]] node::device_share* share() const noexcept override { return memory_->share(); }
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
   using device::map;
@@ -45,7 +47,13 @@ class cuda_device final : public device {
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
   [[nodiscard]] CUdevice ordinal() const noexcept { return ordinal_; }
-  [[nodiscard]] CUcontext context() const noexcept { return context_; }
+  /// Returns the context, which the first call makes.
+  [[nodiscard]] CUcontext context() const {
+    CUcontext const made = context_if_started();
+    return made != nullptr ? made : make_context();
+  }
+  /// Returns the context; null before the first use of the GPU.
+  [[nodiscard]] CUcontext context_if_started() const noexcept { return context_.load(std::memory_order_acquire); }
   void find_peers();
   void find_node(const os::numa& machine);
 
@@ -59,6 +67,7 @@ class cuda_device final : public device {
 
  private:
   void require_abilities() const;
+  CUcontext make_context() const;
   /// Returns a name of the GPU that is the same in all processes.
   [[nodiscard]] std::string identity() const;
   [[nodiscard]] int attribute(CUdevice_attribute which) const;
@@ -69,8 +78,9 @@ class cuda_device final : public device {
   const unsigned index_;
   const CUdevice ordinal_;
   std::optional<capacity> memory_;  // set by the constructor
-  CUcontext context_ = nullptr;
-  CUstream clearing_ = nullptr;
+  mutable std::mutex starting_;
+  mutable std::atomic<CUcontext> context_{nullptr};
+  mutable CUstream clearing_ = nullptr;  // set before context_
   work_recorder recorder_;
   properties properties_;
   std::vector<bool> peers_;    // by index

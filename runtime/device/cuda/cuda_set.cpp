@@ -38,23 +38,23 @@ cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const 
               "HPE_DEVICES=\"cuda:{}\": there are {} GPUs that can be used", wished.value_or(0), most);
 
   const os::numa machine;
-  std::vector<CUcontext> contexts;
+  memory_ = std::make_unique<device_memory>(cu_, layout_);
   for (unsigned d = 0; d < wished.value_or(most); ++d) {
     CUdevice ordinal = 0;
     cu_.check(cu_.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
-    devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal, wanted));
+    // A program that is spread uses its own device at first, and the other devices only if launches gain by them.
+    devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal, wanted, wanted.spread && d > 0));
     devices_.back()->find_node(machine);
-    contexts.push_back(devices_.back()->context());
   }
   for (const auto& device : devices_) device->find_peers();
   const auto forever = std::chrono::steady_clock::time_point::max();
-  memory_ = std::make_unique<device_memory>(cu_, layout_);
   host_ = std::make_unique<cuda_host_memory>(
       cu_, layout_, budgets_of(wanted),
       cuda_host_memory::environment{[this](timepoint p) { return reached(p); },
                                     [this, forever](timepoint p) { wait(p, forever); },
                                     [this] { return live_context(); }});
-  kernels_ = std::make_unique<kernel_table>(cu_, std::move(contexts));
+  kernels_ =
+      std::make_unique<kernel_table>(cu_, devices_.size(), [this](std::size_t d) { return devices_[d]->context(); });
 }
 
 cuda_set::~cuda_set() {
@@ -114,6 +114,7 @@ std::vector<shared_part> cuda_set::share(void* address, std::size_t bytes) {
 
 std::uint32_t cuda_set::import_memory(void* address, std::span<const shared_part> parts) {
   std::vector<std::optional<CUdevice>> users;
+  for (const auto& device : devices_) device->start();  // import_memory() finds out which devices reach the memory
   for (const auto& device : devices_)
     users.push_back(device->lost() ? std::nullopt : std::optional<CUdevice>(device->ordinal()));
   const entered here(cu_, live_context());
@@ -168,8 +169,9 @@ std::unique_ptr<device_ptx_module> cuda_set::load(std::vector<std::string> texts
 std::vector<printed> cuda_set::take_output() {
   if (!prints_) return {};
   for (const auto& device : devices_) {
-    if (device->lost()) continue;
-    const entered here(cu_, device->context());
+    CUcontext const used = device->context_if_started();
+    if (device->lost() || used == nullptr) continue;
+    const entered here(cu_, used);
     cu_.cuCtxSynchronize();  // a failure is ignored here, because the stream of the failed command reports it
   }
   return {};

@@ -64,19 +64,27 @@ const error& no_memory() {
 }  // namespace
 
 cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level)
-    : set_(set), device_(device), cu_(set.driver_table()), number_(number) {
-  const entered here(cu_, device_.context());
-  int least = 0;
-  int greatest = 0;
-  cu_.check(cu_.cuCtxGetStreamPriorityRange(&least, &greatest), "querying the priorities of streams");
-  // In CUDA, a lower number means a higher priority.
-  const int wished = std::clamp(greatest + static_cast<int>(level), greatest, least);
-  cu_.check(cu_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, wished), "creating a stream");
+    : set_(set), device_(device), cu_(set.driver_table()), number_(number), level_(level) {
+  if (device_.context_if_started() != nullptr) {
+    const entered here(cu_, device_.context());
+    make();
+  }
   failures_.reserve(kept_failures);
   static_cast<void>(no_memory());
 }
 
+void cuda_stream::make() {
+  if (stream_ != nullptr) return;
+  int least = 0;
+  int greatest = 0;
+  cu_.check(cu_.cuCtxGetStreamPriorityRange(&least, &greatest), "querying the priorities of streams");
+  // In CUDA, a lower number means a higher priority.
+  const int wished = std::clamp(greatest + static_cast<int>(level_), greatest, least);
+  cu_.check(cu_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, wished), "creating a stream");
+}
+
 cuda_stream::~cuda_stream() {
+  if (stream_ == nullptr) return;
   const entered here(cu_, device_.context());
   cu_.cuStreamSynchronize(stream_);
   for (const command& c : pending_) cu_.cuEventDestroy(c.done);
@@ -152,6 +160,7 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   device_.require_alive();
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
+  make();
   const CUevent done = announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
   std::size_t commands = 0;
   std::optional<error> failure;
@@ -344,6 +353,7 @@ void cuda_stream::wait(timepoint point) {
   device_.require_alive();
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
+  make();
   other->hold(stream_, point.value);
   if (set_.observer() != nullptr) set_.observer()->waits(number_, point);
 }

@@ -36,7 +36,7 @@ void* pointer(std::uintptr_t address) {
 }  // namespace
 
 device_memory::device_memory(const driver& cu, const uvas_layout& layout)
-    : cu_(cu), layout_(layout), reserved_(layout.segments) {
+    : cu_(cu), layout_(layout), reserved_(layout.segments), admitted_(layout.segments) {
   kept_.reserve(most_kept / granule_size);
 }
 
@@ -168,14 +168,26 @@ void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped
   cu_.fail(result, "mapping device memory");
 }
 
-void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const CUdevice> users) {
+void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const user> users) {
   std::vector<CUmemAccessDesc> access;
-  for (const CUdevice user : users) access.push_back({location_of(user), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
   const lock_guard lock(mutex_);
+  for (const user& each : users)
+    if (admitted_[each.device]) access.push_back({location_of(each.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
   require_free(address, bytes);
   reserve_around(address, bytes);
   const auto memory = at.where == backing_kind::device ? create(bytes, at) : create_zero_copy(bytes, at);
   map_memory(address, bytes, {at.device, memory, at.where}, access);
+}
+
+void device_memory::admit(unsigned device, CUdevice ordinal, const std::vector<bool>& reached) {
+  const CUmemAccessDesc access{location_of(ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const lock_guard lock(mutex_);
+  for (const auto& [begin, mapped] : mappings_) {
+    const unsigned home = mapped.value.device;
+    if (home < reached.size() && reached[home])
+      cu_.check(cu_.cuMemSetAccess(begin, mapped.end - begin, &access, 1), "letting a GPU access memory");
+  }
+  admitted_[device] = true;
 }
 
 std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what) {

@@ -41,10 +41,18 @@ class device_memory {
     backing_kind where = backing_kind::device;
     int numa_node = 0;  // the node of zero-copy memory
   };
-  /// Creates memory and maps it at `address` for all `users`, which are the driver's numbers of the devices that can
-  /// access the memory. Throws the same errors as device::map. The caller must hold an object of class entered with the
-  /// device's context, and must clear or overwrite the memory, which may contain old bytes.
-  void map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const CUdevice> users);
+  /// A device that can access memory, and the driver's number of this device.
+  struct user {
+    unsigned device = 0;
+    CUdevice ordinal = 0;
+  };
+  /// Creates memory and maps it at `address` for those of the `users` that have been admitted. Throws the same errors
+  /// as device::map. The caller must hold an object of class entered with the device's context, and must clear or
+  /// overwrite the memory, which may contain old bytes.
+  void map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const user> users);
+  /// To be called before a device is first used. Lets the device access the memory of each device d for which
+  /// `reached[d]` is true. map() gives the device access to memory that is mapped later.
+  void admit(unsigned device, CUdevice ordinal, const std::vector<bool>& reached);
 
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
   /// HPE_ERROR_INVALID_ARGUMENT for any other range. `released` returns the memory to the driver; `kept` may keep
@@ -103,6 +111,7 @@ class device_memory {
   const uvas_layout layout_;
   mutable shared_mutex mutex_;
   std::vector<bool> reserved_ HPE_GUARDED_BY(mutex_);  // by segment
+  std::vector<bool> admitted_ HPE_GUARDED_BY(mutex_);  // by device
   interval_map<std::uintptr_t, mapped_allocation> mappings_ HPE_GUARDED_BY(mutex_);
   std::vector<kept_allocation> kept_ HPE_GUARDED_BY(mutex_);
 };

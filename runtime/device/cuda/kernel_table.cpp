@@ -61,7 +61,7 @@ void kernel_table::unload(std::uint32_t number) {
   module& m = modules_[number];
   for (std::size_t d = 0; d < m.on.size(); ++d) {
     if (m.on[d] == nullptr) continue;
-    const entered here(cu_, contexts_[d]);
+    const entered here(cu_, context_of_(d));
     cu_.cuModuleUnload(std::exchange(m.on[d], nullptr));
   }
 }
@@ -79,10 +79,10 @@ std::uint32_t kernel_table::load_ptx(std::span<const std::string> texts, const s
 
 template <class Load>
 std::uint32_t kernel_table::load(const std::string& name, const Load& load_one, const std::vector<bool>& wanted) {
-  module made{name, std::vector<CUmodule>(contexts_.size())};
-  for (std::size_t d = 0; d < contexts_.size(); ++d) {
+  module made{name, std::vector<CUmodule>(devices_)};
+  for (std::size_t d = 0; d < devices_; ++d) {
     if (!wanted[d]) continue;
-    const entered here(cu_, contexts_[d]);
+    const entered here(cu_, context_of_(d));
     const CUresult result = load_one(&made.on[d]);
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "the CUDA code of {} cannot be loaded on device {}: {}",
                 name, d, cu_.words_for(result));
@@ -109,10 +109,10 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
   const lock_guard lock(mutex_);
   HPE_REQUIRE(number < modules_.size(), HPE_ERROR_NOT_FOUND, "kernel \"{}\": there is no module {}", name, number);
   const module& from = modules_[number];
-  kernel made{name, std::vector<kernel_on_device>(contexts_.size())};
-  for (std::size_t d = 0; d < contexts_.size(); ++d) {
+  kernel made{name, std::vector<kernel_on_device>(devices_)};
+  for (std::size_t d = 0; d < devices_; ++d) {
     if (from.on[d] == nullptr || !wanted[d]) continue;
-    const entered here(cu_, contexts_[d]);
+    const entered here(cu_, context_of_(d));
     const CUresult result = cu_.cuModuleGetFunction(&made.on[d].function, from.on[d], name.c_str());
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "{} has no CUDA kernel \"{}\": {}", from.path, name,
                 cu_.words_for(result));
@@ -125,10 +125,10 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
 std::vector<CUdeviceptr> kernel_table::find_variable(std::uint32_t number, const char* name) const {
   const shared_lock_guard lock(mutex_);
   const module& from = modules_.at(number);
-  std::vector<CUdeviceptr> result(contexts_.size());
-  for (std::size_t d = 0; d < contexts_.size(); ++d) {
+  std::vector<CUdeviceptr> result(devices_);
+  for (std::size_t d = 0; d < devices_; ++d) {
     if (from.on[d] == nullptr) continue;
-    const entered here(cu_, contexts_[d]);
+    const entered here(cu_, context_of_(d));
     std::size_t size = 0;
     cu_.check(cu_.cuModuleGetGlobal(&result[d], &size, from.on[d], name), "finding a variable of a module");
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -17,8 +18,9 @@ namespace hpe::device::cuda {
 /// (.fatbin, .cubin, .ptx). Thread-safe.
 class kernel_table {
  public:
-  /// `contexts`: the context of each device. The contexts must outlive the table.
-  kernel_table(const driver& cu, std::vector<CUcontext> contexts) : cu_(cu), contexts_(std::move(contexts)) {}
+  /// `context_of` returns the context of a device. The contexts must outlive the table.
+  kernel_table(const driver& cu, std::size_t devices, std::function<CUcontext(std::size_t)> context_of)
+      : cu_(cu), devices_(devices), context_of_(std::move(context_of)) {}
   ~kernel_table();
   kernel_table(const kernel_table&) = delete;
   kernel_table& operator=(const kernel_table&) = delete;
@@ -66,7 +68,8 @@ class kernel_table {
   };
 
   const driver& cu_;
-  const std::vector<CUcontext> contexts_;
+  const std::size_t devices_;
+  const std::function<CUcontext(std::size_t)> context_of_;
   mutable shared_mutex mutex_;
   std::deque<module> modules_ HPE_GUARDED_BY(mutex_);
   std::deque<kernel> kernels_ HPE_GUARDED_BY(mutex_);

@@ -1,15 +1,20 @@
 // Tests how hpe identifies and analyses the kernels of a program that it spreads over devices, if the driver reuses
-// handles, if modules are unloaded, and if an analysis fails.
+// handles, if modules are unloaded, and if an analysis fails; and how far the program's launches may run ahead while hpe
+// prepares these kernels.
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <future>
 #include <iterator>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 
+#include "interpose/gpu/spread/launch_pace.h"
 #include "interpose/gpu/spread/part_kernels.h"
 #include "runtime/os/worker.h"
 #include "tests/interpose/gpu/driver_under_test.h"
@@ -45,6 +50,60 @@ TEST(SpreadCode, HandlesAreThoseOfTheLastCodeThatHadThem) {
   code.is_kernel_of(&function, &module, "count");
   EXPECT_EQ(code.origin_of(&function).name, "count");
   EXPECT_EQ(code.origin_of(&function).from, &module);
+}
+
+class LaunchPace : public testing::Test {
+ protected:
+  void SetUp() override {
+    stand_in::enter_device_0();
+    ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&other_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    stand_in::pause(false);
+    for (CUstream each : {stream_, other_}) EXPECT_EQ(cuStreamDestroy(each), CUDA_SUCCESS);
+  }
+  // Queues early launches until the GPU is four launches behind. The stand-in runs no work while it is paused.
+  void queue_four() {
+    stand_in::pause(true);
+    ASSERT_EQ(cuMemAlloc(&memory_, 4), CUDA_SUCCESS);
+    for (int n = 0; n < 4; ++n) {
+      const unsigned queries = stand_in::calls("cuEventQuery");
+      pace_.wait(stream_);
+      EXPECT_EQ(stand_in::calls("cuEventQuery"), queries) << "launch " << n << " need not wait";
+      ASSERT_EQ(cuMemsetD32Async(memory_, 1, 1, stream_), CUDA_SUCCESS);
+      pace_.queued(stream_);
+    }
+  }
+
+  hpe::device::cuda::driver cu_;
+  hpe::cuda_hooks::launch_pace pace_{cu_};
+  CUstream stream_ = nullptr, other_ = nullptr;
+  CUdeviceptr memory_ = 0;
+};
+
+TEST_F(LaunchPace, TheFifthLaunchWaitsForTheFirst) {
+  ASSERT_NO_FATAL_FAILURE(queue_four());
+  pace_.wait(other_);  // returns at once
+  std::atomic<bool> has_waited{false};
+  std::thread fifth([&] {
+    stand_in::enter_device_0();
+    pace_.wait(stream_);
+    has_waited = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(has_waited);
+  stand_in::pause(false);
+  fifth.join();
+}
+
+TEST_F(LaunchPace, EndsIfAKernelWaitsForTheProgram) {
+  ASSERT_NO_FATAL_FAILURE(queue_four());
+  pace_.wait(stream_);
+  for (int n = 0; n < 4; ++n) pace_.queued(stream_);
+  const unsigned queries = stand_in::calls("cuEventQuery");
+  pace_.wait(stream_);
+  EXPECT_EQ(stand_in::calls("cuEventQuery"), queries);
 }
 
 TEST(SpreadCode, EndsWithItsModule) {

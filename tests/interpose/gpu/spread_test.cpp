@@ -354,15 +354,22 @@ TEST(SpreadOfMachineCode, IsToldAtTheFirstLaunch) {
       "no PTX\n");
 }
 
+// Before launches have earned the other device, the program has used its own device only.
 class SpreadPeers : public Spread {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+    CUdeviceptr early = 0;
+    ASSERT_EQ(cuMemAlloc(&early, bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32(early, 0, words), CUDA_SUCCESS);
     static const stand_in::kernel nothing{[](const std::uint64_t*) {}, 0};
     auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&nothing));
     ASSERT_EQ(cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
     EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 0U) << "peer access makes the driver's allocations slower";
+    EXPECT_EQ(stand_in::calls("contexts of 1"), 0U) << "a context takes 0.1 s";
+    EXPECT_EQ(cuMemFree(early), CUDA_SUCCESS);
     Spread::SetUp();
+    EXPECT_EQ(stand_in::calls("contexts of 1"), 1U);
   }
 };
 

@@ -50,7 +50,7 @@ STAND_IN CUresult cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice device) {
   COUNT();
   context* const c = primary(device);
   if (c == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  ++c->users;
+  if (++c->users == 1 && device == 1) count("contexts of 1");
   return *result = handle_of(c), CUDA_SUCCESS;
 }
 STAND_IN CUresult cuDevicePrimaryCtxRelease(CUdevice device) {

@@ -177,6 +177,8 @@ void add_range(CUdeviceptr base, std::size_t bytes, std::byte* alias);
 bool remove_range(CUdeviceptr base);
 void add_mapping(CUdeviceptr address, std::size_t bytes, int device);
 bool remove_mapping(CUdeviceptr address);
+/// Whether cuMemSetAccess has let a device access the mapping that contains an address; true outside of mappings.
+bool can_access(int device, CUdeviceptr address);
 /// Each device's capacity for allocations that can be mapped, in bytes.
 inline constexpr std::size_t memory_of_device = std::size_t{192} << 20;
 

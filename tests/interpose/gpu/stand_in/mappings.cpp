@@ -17,6 +17,7 @@ struct allocation {
   int file = -1;
   std::size_t bytes = 0;
   bool is_on_host = false;
+  unsigned users = 0;  // bit d: device d can access the mapping
 };
 
 std::mutex state;
@@ -42,6 +43,14 @@ void* reserve(std::size_t bytes, CUdeviceptr wanted = 0) {
 std::size_t mapped_bytes(int device) {
   const std::lock_guard lock(state);
   return used_bytes[device];
+}
+
+bool can_access(int device, CUdeviceptr address) {
+  const std::lock_guard lock(state);
+  const auto next = mapped().upper_bound(address);
+  if (next == mapped().begin()) return true;
+  const auto& [begin, mapping] = *std::prev(next);
+  return address >= begin + mapping.bytes || (mapping.users >> static_cast<unsigned>(device) & 1U) != 0;
 }
 
 }  // namespace stand_in
@@ -80,7 +89,7 @@ STAND_IN CUresult cuMemCreate(CUmemGenericAllocationHandle* made, std::size_t by
   if (::ftruncate(file, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!is_on_host) used_bytes[device] += bytes;
   *made = ++next_handle;
-  allocations()[*made] = {device, file, bytes, is_on_host};
+  allocations()[*made] = {device, file, bytes, is_on_host, 0};
   return CUDA_SUCCESS;
 }
 
@@ -126,10 +135,16 @@ STAND_IN CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-STAND_IN CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc*, std::size_t count) {
+// A range of memory of another process is no mapping here; every device can access it.
+STAND_IN CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* users,
+                                 std::size_t count) {
   COUNT();
   REFUSE();
-  return is_device(address, bytes) && count == device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!is_device(address, bytes) || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(state);
+  for (auto each = mapped().lower_bound(address); each != mapped().end() && each->first < address + bytes; ++each)
+    for (std::size_t n = 0; n < count; ++n) each->second.users |= 1U << static_cast<unsigned>(users[n].location.id);
+  return CUDA_SUCCESS;
 }
 
 STAND_IN CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {

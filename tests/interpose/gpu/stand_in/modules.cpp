@@ -71,7 +71,12 @@ bool take_fingerprint(const module_code& code, const ptx::function& kernel, cons
 }
 
 void run(const module_code& code, const ptx::function& kernel, std::vector<std::uint64_t> parameters,
-         const launch_shape& shape) {
+         const launch_shape& shape, int device) {
+  for (const std::uint64_t word : parameters) {
+    if (can_access(device, word)) continue;
+    std::fprintf(stderr, "stand-in: device %d cannot access %#llx\n", device, static_cast<unsigned long long>(word));
+    std::abort();
+  }
   translate(parameters);
   if (take_fingerprint(code, kernel, parameters)) return;
   const ptx::surroundings outside{};
@@ -120,7 +125,7 @@ bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in
     if (*each == CU_LAUNCH_PARAM_BUFFER_POINTER) std::memcpy(bytes, each[1], kernel.formals_size);
   for (std::size_t n = 0; extra == nullptr && n < kernel.formals.size(); ++n)
     std::memcpy(bytes + kernel.formals[n].offset, parameters[n], kernel.formals[n].size);
-  add(in, [code, &kernel, values, shape] { run(*code, kernel, values, shape); });
+  add(in, [code, &kernel, values, shape, device = in.of->device] { run(*code, kernel, values, shape, device); });
   return true;
 }
 

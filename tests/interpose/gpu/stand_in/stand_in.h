@@ -25,7 +25,8 @@ struct kernel {
 
 /// The types of the stand-in's functions for tests. A test finds these functions by name in the shared object. An entry
 /// is a function of the driver. stand_in_count: returns the number of calls of an entry so far; for the names "launches
-/// on 0" and "launches on 1", the number of kernels that were launched on device 0 or 1.
+/// on 0" and "launches on 1", the number of kernels that were launched on device 0 or 1; for the name "contexts of 1",
+/// how often the primary context of device 1 was made.
 using count_function = unsigned(const char* symbol);
 using memory_function = void*(CUdeviceptr address);  ///< stand_in_memory: returns where the stand-in has a byte
 using pause_function = void(int paused);             ///< stand_in_pause: sets whether queued work has to wait
