@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "hpe/hpe.h"
@@ -53,6 +54,8 @@ struct region_layout {
                                            ///< processes
   memory::small_objects* small = nullptr;  ///< for a slab: the table of the slab's small allocations
   std::uint64_t least_block_size = 0;      ///< the block size if the host's reads are scattered; 0: block_size
+  /// The device whose memory is mapped behind the region's last granule (device::backing_kind::common).
+  std::optional<std::uint16_t> behind{};
 
   /// The home of the byte at offset.
   [[nodiscard]] std::uint16_t home_of(std::uint64_t offset) const {

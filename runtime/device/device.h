@@ -78,8 +78,11 @@ enum class contents : std::uint8_t {
 
 /// Where the memory of a mapping is.
 enum class backing_kind : std::uint8_t {
-  device,    ///< in the device's memory
-  zero_copy  ///< in host memory, which kernels access over the link (CUDA calls such memory zero-copy memory)
+  device,     ///< in the device's memory
+  zero_copy,  ///< in host memory, which kernels access over the link (CUDA calls such memory zero-copy memory)
+  /// One granule of the device's memory, the same for all mappings of this kind. Its bytes have no meaning. For reads
+  /// past the end of an allocation.
+  common
 };
 
 /// The priority of a stream's copies on a link that several streams use. The most urgent priority comes first.
@@ -183,9 +186,9 @@ class device {
   [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
-  /// Backs [address, address + bytes), whole granules of the UVAS, with this device's memory, or with host memory that
-  /// takes none of the device's memory. This device and all devices that can access its memory can then use the range
-  /// as device memory. Throws HPE_ERROR_OUT_OF_MEMORY and maps nothing if too little memory is free, and
+  /// Backs [address, address + bytes), whole granules of the UVAS, with this device's memory, or with memory that takes
+  /// none of memory() (zero_copy, common). This device and all devices that can access its memory can then use the
+  /// range as device memory. Throws HPE_ERROR_OUT_OF_MEMORY and maps nothing if too little memory is free, and
   /// HPE_ERROR_NOT_SUPPORTED if the device cannot access host memory in this way.
   virtual void map(void* address, std::size_t bytes, contents first, backing_kind where) = 0;
   void map(void* address, std::size_t bytes, contents first = contents::zeros) {

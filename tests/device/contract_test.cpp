@@ -126,6 +126,24 @@ TEST_P(contract, memory_is_counted) {
   EXPECT_EQ(device.memory().free, before.free);
 }
 
+// A granule of common memory can be mapped at several addresses, and takes nothing of the device's memory.
+TEST_P(contract, common_memory_takes_no_device_memory) {
+  using hpe::device::backing_kind;
+  using hpe::device::contents;
+  auto& device = m.device(0);
+  const auto before = device.memory().free;
+  for (const std::size_t n : {0, 2, 4}) {
+    device.map(m.address(0, n * hpe::granule_size), hpe::granule_size);
+    device.map(m.address(0, (n + 1) * hpe::granule_size), hpe::granule_size, contents::any, backing_kind::common);
+  }
+  EXPECT_EQ(device.memory().free, before - 3 * hpe::granule_size);
+  host_buffer back(m.set(), hpe::granule_size);
+  for (const std::size_t n : {1, 3, 5})
+    m.finish(m.stream(0).copy(back.data(), m.address(0, n * hpe::granule_size), hpe::granule_size));
+  for (const std::size_t n : {0, 1, 2, 3, 4, 5}) device.unmap(m.address(0, n * hpe::granule_size), hpe::granule_size);
+  EXPECT_EQ(device.memory().free, before);
+}
+
 // Kernels, fills and copies use zero-copy memory as they use device memory, of which it takes nothing.
 TEST_P(contract, zero_copy_memory_is_used_like_device_memory) {
   using hpe::device::backing_kind;

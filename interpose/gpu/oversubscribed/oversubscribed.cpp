@@ -50,6 +50,7 @@ bool oversubscribed::wanted() noexcept {
 
 oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus)
     : cu_(cu), hpe_(hpe), freed_(hpe.devices().at(0).info().memory_bytes / 64), beside_(cu, hpe.devices()) {
+  hpe.memory().make_readable_behind();
   for (unsigned d = 0; d < hpe.devices().size(); ++d) {
     CUdevice ordinal = 0;
     cu.check(cu.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
@@ -139,34 +140,23 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
   }
 }
 
-// Some kernels read a little beyond an array and ignore the value. In memory that the driver allocates, the bytes after
-// an array usually belong to another allocation, so the read does no harm. hpe leaves an unmapped gap after each
-// allocation, so the kernel would fail. Therefore hpe maps additional memory after the end of large allocations. With
-// --oversubscribe, hpe maps no additional memory: no launch names this memory, so hpe could evict it, and the read
-// would fail.
-std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) const noexcept {
-  constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
-  return is_spread(device) && !wanted() && bytes >= large ? saturated_sum(bytes, behind) : bytes;
-}
-
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
   core::allocator& from = hpe_.memory();
   freed_memory::list unnoted(1);  // allocated first, so that hpe can keep or free the memory if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
-  const auto make = [&](std::size_t mapped) {
+  const auto make = [&] {
     // If data may leave the GPUs (--oversubscribe), it is distributed from the start, so that more of it fits in device
     // memory.
     using first_home = core::launch_planner::first_home;
     address = reinterpret_cast<CUdeviceptr>(
-        is_spread(device) ? planner_->allocate(mapped, wanted() ? first_home::parts : first_home::one)
-                          : from.allocate(mapped, device));
+        is_spread(device) ? planner_->allocate(bytes, wanted() ? first_home::parts : first_home::one)
+                          : from.allocate(bytes, device));
   };
-  const std::size_t mapped = mapped_bytes(bytes, device);
   try {
-    if (address == 0) make(mapped);
+    if (address == 0) make();
   } catch (const error& e) {
-    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || (!give_back_freed() && mapped == bytes)) throw;
-    make(bytes);
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !give_back_freed()) throw;
+    make();
   }
   try {
     objects_.add(address, bytes, device);

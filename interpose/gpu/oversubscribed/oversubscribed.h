@@ -193,8 +193,6 @@ class oversubscribed {
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
   static oversubscribed* instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
-  /// Returns the number of bytes to map for an allocation of `bytes` bytes.
-  [[nodiscard]] std::size_t mapped_bytes(std::size_t bytes, unsigned device) const noexcept;
   /// Whether the allocations of a device are distributed over several GPUs.
   [[nodiscard]] bool is_spread(unsigned device) const noexcept {
     return planner_ != nullptr && device == gpus_.front();

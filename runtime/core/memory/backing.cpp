@@ -92,6 +92,24 @@ void backing::take(const region_layout& what, const parts& mapped) noexcept {
   }
 }
 
+void backing::give_behind(region_layout& what) {
+  constexpr std::uint64_t enough = std::uint64_t{1} << 20;
+  const std::uint64_t end = round_up(what.bytes, granule_size);
+  if (end - what.bytes >= enough) return;
+  try {
+    devices_.at(what.homes.back())
+        .map(what.base + end, granule_size, device::contents::any, device::backing_kind::common);
+    what.behind = what.homes.back();
+  } catch (const error& e) {
+    log(log_level::debug, "no memory is mapped behind the {} bytes at {}: {}", what.bytes,
+        static_cast<void*>(what.base), e.what());
+  }
+}
+
+void backing::take_behind(const region_layout& what) noexcept {
+  if (what.behind) devices_.at(*what.behind).unmap(what.base + round_up(what.bytes, granule_size), granule_size);
+}
+
 region_layout opened_memory::new_layout(std::uint64_t first, std::uint64_t bytes, std::uint64_t extent,
                                         std::uint64_t block_size) {
   region_layout what;

@@ -37,6 +37,13 @@ class backing {
   /// Unmaps the memory. All work that uses the memory must have finished.
   void take(const coherence::region_layout& what, const parts& mapped) noexcept;
 
+  /// Maps memory behind the last granule of a region, so that reads a little past the end of the allocation do not
+  /// fail, and sets what.behind. Maps nothing if the memory in the last granule suffices for such reads, or if there is
+  /// no device memory.
+  void give_behind(coherence::region_layout& what);
+  /// Unmaps the memory that give_behind has mapped.
+  void take_behind(const coherence::region_layout& what) noexcept;
+
  private:
   /// Returns the end of the run of granules with one home that begins at `at`; at most `end`.
   [[nodiscard]] static std::uint64_t end_of_home(const coherence::region_layout& what, std::uint64_t at,

@@ -26,9 +26,9 @@ using memory::segment_kind;
 
 namespace {
 
-// The number of unused granules after each region. Because of these granules, accesses past the end of a region reach
-// no other region, and the system never merges the mappings of neighbouring regions. So a change of a whole region's
-// protection never splits a mapping.
+// The number of granules after each region that belong to no region. Because of these granules, accesses past the end
+// of a region reach no other region, and the system never merges the mappings of neighbouring regions. So a change of a
+// whole region's protection never splits a mapping.
 constexpr std::size_t guard = 1;
 
 std::uint64_t memory_of_machine() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size(); }
@@ -115,6 +115,7 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
   try {
     mapped = give_memory(what);
     backed = true;
+    if (readable_behind_ && what.kind != region_kind::host && what.small == nullptr) backing_.give_behind(what);
     // The pages of a freed allocation contain old bytes. They can be used only if the region has device memory: the
     // zeros at the home are then the valid copy.
     const bool old_pages = had && had->pages == kept_memory::contents::old;
@@ -130,6 +131,7 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
     publish(what, mapped, old_pages && !mapped.empty());
   } catch (...) {
     if (backed) backing_.take(what, mapped);
+    backing_.take_behind(what);
     kept_.drop({&segment, what.base, with_guard});
     throw;
   }
@@ -259,6 +261,7 @@ void region_maker::give_back_memory(const region_layout& what, const backing::pa
                                     bool shadow_used) noexcept {
   if (space_.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
   backing_.take(what, mapped);
+  backing_.take_behind(what);
   on_devices_ -= what.kind != region_kind::host ? what.extent : 0;
   kept_memory::space left{&segment_of(what.base), what.base, granules_for(what.bytes) + guard};
   if (what.kind != region_kind::host && shadow_used) return kept_.keep(left, kept_memory::contents::old);

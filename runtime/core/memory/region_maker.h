@@ -63,6 +63,8 @@ class region_maker {
 
   /// See allocator::when_short.
   void when_short(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
+  /// See allocator::make_readable_behind.
+  void make_readable_behind() noexcept { readable_behind_ = true; }
   /// Returns the object that maps the device memory of regions.
   [[nodiscard]] backing& homes() noexcept { return backing_; }
   /// Returns the segment with the addresses that a move of a region may use temporarily.
@@ -94,6 +96,7 @@ class region_maker {
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
   memory::segment_allocator host_segment_;
   memory::segment_allocator striped_segment_;
+  std::atomic<bool> readable_behind_{false};
   std::atomic<std::uint64_t> on_devices_{0};  // the bytes of all regions with homes on devices
 };
 

@@ -43,9 +43,10 @@ device_memory::device_memory(const driver& cu, const uvas_layout& layout)
 device_memory::~device_memory() {
   for (const auto& [begin, mapped] : mappings_) {
     cu_.cuMemUnmap(begin, mapped.end - begin);
-    cu_.cuMemRelease(mapped.value.memory);
+    release(mapped.value);
   }
   for (const kept_allocation& a : kept_) cu_.cuMemRelease(a.memory);
+  for (const auto& [device, memory] : common_) cu_.cuMemRelease(memory);
   for (unsigned s = 0; s < layout_.segments; ++s)
     if (reserved_[s]) cu_.cuMemAddressFree(layout_.base + s * layout_.segment_size, layout_.segment_size);
 }
@@ -133,6 +134,23 @@ CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, 
   return memory;
 }
 
+CUmemGenericAllocationHandle device_memory::common(const place& at) {
+  const auto found = common_.find(at.device);
+  if (found != common_.end()) return found->second;
+  const auto made = common_.emplace(at.device, 0).first;
+  try {
+    made->second = create(granule_size, at);
+  } catch (...) {
+    common_.erase(made);
+    throw;
+  }
+  return made->second;
+}
+
+void device_memory::release(const mapped_allocation& memory) const noexcept {
+  if (memory.where != backing_kind::common) cu_.cuMemRelease(memory.memory);
+}
+
 void device_memory::release_kept(unsigned device) {
   for (const kept_allocation& p : kept_)
     if (p.device == device) cu_.cuMemRelease(p.memory);
@@ -150,21 +168,21 @@ std::size_t device_memory::kept(unsigned device) const {
 // Records the mapping before the driver maps the memory, so that no host memory is needed after the driver's call.
 void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped_allocation of,
                                std::span<const CUmemAccessDesc> access) {
-  const CUmemGenericAllocationHandle memory = of.memory;
+  const mapped_allocation memory{of.device, of.memory, of.where};
   try {
     mappings_.insert(address, address + bytes, std::move(of));
   } catch (...) {
-    cu_.cuMemRelease(memory);
+    release(memory);
     throw;
   }
-  CUresult result = cu_.cuMemMap(address, bytes, 0, memory, 0);
+  CUresult result = cu_.cuMemMap(address, bytes, 0, memory.memory, 0);
   if (result == CUDA_SUCCESS && !access.empty()) {
     result = cu_.cuMemSetAccess(address, bytes, access.data(), access.size());
     if (result != CUDA_SUCCESS) cu_.cuMemUnmap(address, bytes);
   }
   if (result == CUDA_SUCCESS) return;
   mappings_.erase(mappings_.from(address));
-  cu_.cuMemRelease(memory);
+  release(memory);
   cu_.fail(result, "mapping device memory");
 }
 
@@ -175,7 +193,10 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& 
     if (admitted_[each.device]) access.push_back({location_of(each.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
   require_free(address, bytes);
   reserve_around(address, bytes);
-  const auto memory = at.where == backing_kind::device ? create(bytes, at) : create_zero_copy(bytes, at);
+  HPE_INVARIANT(at.where != backing_kind::common || bytes == granule_size);
+  const auto memory = at.where == backing_kind::device   ? create(bytes, at)
+                      : at.where == backing_kind::common ? common(at)
+                                                         : create_zero_copy(bytes, at);
   map_memory(address, bytes, {at.device, memory, at.where}, access);
 }
 
@@ -216,7 +237,7 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
       kept_.push_back({device, size, old.memory});
       all_kept += size;
     } else {
-      cu_.cuMemRelease(old.memory);
+      release(old);
     }
   }
   return of_device;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -97,10 +98,14 @@ class device_memory {
   /// Returns kept memory, or new memory of the driver.
   [[nodiscard]] CUmemGenericAllocationHandle create(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
   [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) const;
+  /// Returns the memory of kind backing_kind::common of a device.
+  [[nodiscard]] CUmemGenericAllocationHandle common(const place& at) HPE_REQUIRES(mutex_);
   /// Returns the kept memory of a device to the driver.
   void release_kept(unsigned device) HPE_REQUIRES(mutex_);
   void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
+  /// Returns the memory of a range that is no longer mapped to the driver, unless other ranges use it too.
+  void release(const mapped_allocation& memory) const noexcept;
   /// Maps `memory` at `address` and takes ownership of it. If `memory` cannot be mapped, releases it and throws. If
   /// `access` is empty, no device can use the memory until cuMemSetAccess is called.
   void map_memory(std::uintptr_t address, std::size_t bytes, mapped_allocation memory,
@@ -114,6 +119,7 @@ class device_memory {
   std::vector<bool> admitted_ HPE_GUARDED_BY(mutex_);  // by device
   interval_map<std::uintptr_t, mapped_allocation> mappings_ HPE_GUARDED_BY(mutex_);
   std::vector<kept_allocation> kept_ HPE_GUARDED_BY(mutex_);
+  std::map<unsigned, CUmemGenericAllocationHandle> common_ HPE_GUARDED_BY(mutex_);  // by device
 };
 
 }  // namespace hpe::device::cuda

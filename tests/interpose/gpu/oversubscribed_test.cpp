@@ -30,6 +30,12 @@ class Oversubscribed : public testing::Test {
     EXPECT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
     return free;
   }
+  // Whether the driver has device memory at an address.
+  static bool is_mapped(CUdeviceptr at) {
+    int device = -1;
+    const auto ask = stand_in::find<CUresult(void*, CUpointer_attribute, CUdeviceptr)>("cuPointerGetAttribute");
+    return ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS && device == 0;
+  }
   void work_on(CUstream stream) const {
     ASSERT_EQ(cuMemsetD32Async(array_, 1, 1024, stream), CUDA_SUCCESS);
     ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
@@ -88,6 +94,20 @@ TEST_F(Oversubscribed, WorkOfStreamsThatHaveEndedIsWaitedFor) {
   ASSERT_EQ(cuMemcpyDtoH(there.data(), array_, bytes), CUDA_SUCCESS);
   EXPECT_EQ(there, std::vector<unsigned>(bytes / 4, 2));
   EXPECT_EQ(cuStreamDestroy(second), CUDA_SUCCESS);
+}
+
+// Some kernels read a little past the end of an array and ignore the value. With the driver's own memory, such a read
+// does not fail. The device memory of hpe (16 MiB) holds eight of the arrays.
+TEST_F(Oversubscribed, ThereIsMemoryBehindEachArrayWhetherItIsInDeviceMemoryOrNot) {
+  std::vector<CUdeviceptr> arrays(12);
+  for (CUdeviceptr& made : arrays) ASSERT_EQ(cuMemAlloc(&made, bytes), CUDA_SUCCESS);
+  for (int round = 0; round < 2; ++round) {
+    for (const CUdeviceptr each : arrays) {
+      ASSERT_EQ(cuMemsetD32(each, 1, bytes / 4), CUDA_SUCCESS);
+      for (const CUdeviceptr at : arrays) EXPECT_TRUE(is_mapped(at + bytes) && is_mapped(at + bytes + mebibyte - 4));
+    }
+  }
+  for (const CUdeviceptr each : arrays) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
 }
 
 TEST_F(Oversubscribed, StreamsBesideTheProgramsAreUsedAgain) {

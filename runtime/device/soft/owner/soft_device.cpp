@@ -40,7 +40,8 @@ bool soft_device::can_access(unsigned peer) const noexcept {
   return peer < set_.size() && set_.configuration().shape.peers(index_, peer);
 }
 
-// `first` is ignored, because new pages of the memory file always contain zeros.
+// `first` is ignored, because new pages of the memory file always contain zeros. The memory of each mapping of kind
+// backing_kind::common is host memory of its own.
 void soft_device::map(void* address, std::size_t bytes, contents /*first*/, backing_kind where) {
   require_granules(set_.configuration().layout, address, bytes);
   require_alive();
@@ -49,7 +50,7 @@ void soft_device::map(void* address, std::size_t bytes, contents /*first*/, back
   what.device = index_;
   what.address = reinterpret_cast<std::uintptr_t>(address);
   what.bytes = bytes;
-  what.zero_copy = where == backing_kind::zero_copy;
+  what.zero_copy = where != backing_kind::device;
   control_request undo = what;
   undo.what = control_request::kind::unmap;
 
