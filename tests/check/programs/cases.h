@@ -29,8 +29,8 @@ struct registered_case {
   registered_case(const char* name, void (*run)(bool), bool alone) { all_cases().push_back({name, run, alone}); }
 };
 
-#define REGISTERED_CASE(name, alone)                                \
-  static void name(bool wrong);                                     \
+#define REGISTERED_CASE(name, alone)                                  \
+  static void name(bool wrong);                                       \
   static const registered_case name##_registered(#name, name, alone); \
   static void name([[maybe_unused]] bool wrong)
 

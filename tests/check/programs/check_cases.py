@@ -46,23 +46,25 @@ class Case:
 
 def cases_of(source):
     """A case's marks are in its function and in what stands between this function and the case before."""
-    cases, begin, first, second, current = [], 1, set(), set(), None
-    for number, line in enumerate(source.read_text().splitlines(), 1):
-        found = re.match(r"(?:CASE(_ALONE)?\((\w+)\) \{  //|@case\((alone)?\)  #) (\S+) (.+)$", line)
-        if found:
-            current = Case(found[2], bool(found[1] or found[3]), found[4], found[5])
-        elif current and current.name is None and line.startswith("def "):
-            current.name = line[4:line.index("(")]
-        mark = re.search(r"(?://|#)(.*\b(?:FIRST|SECOND)\b.*)", line)
-        if mark and "FIRST" in mark[1]:
-            first.add(number)
-        if mark and "SECOND" in mark[1]:
-            second.add(number)
-        ends = line == "}" or (source.suffix == ".py" and line.startswith("    return"))
-        if current and ends:
-            current.first, current.second, current.lines = first, second, (begin, number)
-            cases.append(current)
-            begin, first, second, current = number + 1, set(), set(), None
+    is_python = source.suffix == ".py"
+    begins = re.compile(r"@case  # (?P<kind>\S+) (?P<kernel>.+)" if is_python else
+                        r"CASE(?P<alone>_ALONE)?\((?P<name>\w+)\) \{  // (?P<kind>\S+) (?P<kernel>.+)")
+    cases, case, first, second, begin = [], None, set(), set(), 1
+    lines = source.read_text().splitlines()
+    for number, line in enumerate(lines, 1):
+        if found := begins.fullmatch(line):
+            known = {"name": None, "alone": None, **found.groupdict()}
+            case = Case(known["name"], bool(known["alone"]), found["kind"], found["kernel"])
+        elif is_python and case and not case.name:
+            case.name = re.match(r"def (\w+)", line)[1]
+        if comment := re.search("(?://|#) .*", line):
+            first |= {number} if re.search(r"\bFIRST\b", comment[0]) else set()
+            second |= {number} if re.search(r"\bSECOND\b", comment[0]) else set()
+        ends = lines[number:number + 1] == [""] and lines[number + 1:number + 2] == [""] if is_python else line == "}"
+        if case and ends:
+            case.first, case.second, case.lines = first, second, (begin, number)
+            cases.append(case)
+            case, first, second, begin = None, set(), set(), number + 1
     return cases
 
 
@@ -89,7 +91,7 @@ def matches(case, finding, source):
     if not any(all(line in each for line, each in zip(order, wanted)) for order in orders):
         return False
     whats = [(finding.get(side) or {}).get("what", "") for side in ("now", "earlier")]
-    return case.kernel == "-" or any(re.search(rf"\b{re.escape(case.kernel)}\b", what) for what in whats)
+    return case.kernel == "-" or any(case.kernel in what for what in whats)
 
 
 def concerns(case, finding, source):

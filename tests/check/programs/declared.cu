@@ -1,5 +1,5 @@
-// Launches of hpe's interface whose kernels use other memory than the launches declare. The kernels are PTX in the program
-// itself (hpeKernelOfProgram).
+// Launches of hpe's interface whose kernels use other memory than the launches declare. The kernels are PTX in the
+// program itself (hpeKernelOfProgram).
 #include <cstdlib>
 
 #include "hpe/hpe.h"
@@ -7,12 +7,12 @@
 #include "hpe/spread.h"
 #include "tests/check/programs/cases.h"
 
-#define CHECK(call)                                                                           \
-  do {                                                                                        \
-    if ((call) != HPE_SUCCESS) {                                                              \
+#define CHECK(call)                                                                        \
+  do {                                                                                     \
+    if ((call) != HPE_SUCCESS) {                                                           \
       std::printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, hpeGetLastErrorMessage()); \
-      std::exit(1);                                                                           \
-    }                                                                                         \
+      std::exit(1);                                                                        \
+    }                                                                                      \
   } while (false)
 
 constexpr unsigned count = 1024;
@@ -80,7 +80,8 @@ CASE(source_not_declared) {  // declared-access copy
   ints x, y;
   const two_pointers arguments{y.p, x.p};
   const hpeAccess accesses[] = {{y.p, bytes, HPE_OUT}, {x.p, bytes, HPE_IN}};
-  CHECK(hpeLaunchGrid(0, KERNEL(copy), &grid, &arguments, sizeof arguments, accesses, wrong ? 1 : 2, nullptr));  // FIRST
+  const size_t given = wrong ? 1 : 2;
+  CHECK(hpeLaunchGrid(0, KERNEL(copy), &grid, &arguments, sizeof arguments, accesses, given, nullptr));  // FIRST
 }
 
 extern "C" __global__ void negative(int* to, const int* from) {
@@ -92,7 +93,8 @@ CASE(result_not_declared) {  // declared-access negative
   ints x, y;
   const two_pointers arguments{y.p, x.p};
   const hpeAccess accesses[] = {{x.p, bytes, HPE_IN}, {y.p, bytes, HPE_OUT}};
-  CHECK(hpeLaunchGrid(0, KERNEL(negative), &grid, &arguments, sizeof arguments, accesses, wrong ? 1 : 2, nullptr));  // FIRST
+  const size_t given = wrong ? 1 : 2;
+  CHECK(hpeLaunchGrid(0, KERNEL(negative), &grid, &arguments, sizeof arguments, accesses, given, nullptr));  // FIRST
 }
 
 extern "C" __global__ void square(int* p) {
@@ -135,7 +137,7 @@ CASE(beyond_the_allocation) {  // declared-access|out-of-range beyond
 
 extern "C" __global__ void prefix(int* p) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  p[i] = i == 0 ? 0 : i;  // FIRST
+  p[i] = i == 0 ? 0 : i;                             // FIRST
   if (threadIdx.x == 0 && i != 0) p[i] += p[i - 1];  // SECOND
 }
 

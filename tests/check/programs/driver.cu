@@ -6,12 +6,12 @@
 
 #include "tests/check/programs/cases.h"
 
-#define CHECK(call)                                                              \
-  do {                                                                           \
-    if (const CUresult result = (call); result != CUDA_SUCCESS) {                \
+#define CHECK(call)                                                            \
+  do {                                                                         \
+    if (const CUresult result = (call); result != CUDA_SUCCESS) {              \
       std::printf("%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, result); \
-      std::exit(1);                                                              \
-    }                                                                            \
+      std::exit(1);                                                            \
+    }                                                                          \
   } while (false)
 
 constexpr unsigned count = 1024;

@@ -38,9 +38,10 @@ CASE(edge_to_the_wrong_node) {  // graph-race add
   cudaGraph_t graph;
   cudaGraphNode_t first, second, third;
   CHECK(cudaGraphCreate(&graph, 0));
-  node_of writer((const void*)fill, p.p, n, one), adder((const void*)add, p.p, n, one), reader((const void*)twice, q.p, p.p, n);
+  node_of writer((const void*)fill, p.p, n, one), adder((const void*)add, p.p, n, one),
+      reader((const void*)twice, q.p, p.p, n);
   CHECK(cudaGraphAddKernelNode(&first, graph, nullptr, 0, &writer.parameters));
-  CHECK(cudaGraphAddKernelNode(&second, graph, &first, 1, &adder.parameters));                         // FIRST
+  CHECK(cudaGraphAddKernelNode(&second, graph, &first, 1, &adder.parameters));                    // FIRST
   CHECK(cudaGraphAddKernelNode(&third, graph, wrong ? &first : &second, 1, &reader.parameters));  // SECOND
   run_and_destroy(graph);
 }
@@ -53,8 +54,8 @@ CASE(copy_node_without_edge) {  // graph-race fill
   cudaGraphNode_t first, second;
   CHECK(cudaGraphCreate(&graph, 0));
   node_of writer((const void*)fill, p.p, n, one);
-  CHECK(cudaGraphAddKernelNode(&first, graph, nullptr, 0, &writer.parameters));                                           // FIRST
-  CHECK(cudaGraphAddMemcpyNode1D(&second, graph, &first, wrong ? 0 : 1, to.p, p.p, bytes, cudaMemcpyDeviceToHost));  // SECOND
+  CHECK(cudaGraphAddKernelNode(&first, graph, nullptr, 0, &writer.parameters));                             // FIRST
+  CHECK(cudaGraphAddMemcpyNode1D(&second, graph, &first, wrong ? 0 : 1, to, p, bytes, cudaMemcpyDefault));  // SECOND
   run_and_destroy(graph);
 }
 

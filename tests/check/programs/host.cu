@@ -86,8 +86,8 @@ CASE(beside_on_the_same_page) {  // host-touch -
   pinned_ints to;
   stream a;
   CHECK(cudaMemcpyAsync(to, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
-  to[count / 2] = 1;                                                   // beside the copied bytes
-  seen = to[count / 2 - (wrong ? 1 : 0)];                              // SECOND
+  to[count / 2] = 1;                                                    // beside the copied bytes
+  seen = to[count / 2 - (wrong ? 1 : 0)];                               // SECOND
 }
 
 CASE(managed_read_too_early) {  // host-touch fill
@@ -228,9 +228,7 @@ CASE(host_function_of_another_stream) {  // host-touch fill
 CASE(changed_after_the_host_function_was_queued) {  // source-changed -
   pinned_ints p;
   stream a;
-  const auto look = [](void* p) {
-    seen = static_cast<int*>(p)[100];
-  };
+  const auto look = [](void* p) { seen = static_cast<int*>(p)[100]; };
   ints q;
   CHECK(cudaLaunchHostFunc(a, look, p.p));
   CHECK(cudaMemcpyAsync(q, p, bytes, cudaMemcpyHostToDevice, a));  // FIRST
@@ -267,7 +265,7 @@ CASE(double_buffer_refilled_too_early) {  // source-changed -
   for (int i = 0; i < 4; ++i) {
     const int slot = i % 2;
     if (i >= (wrong ? 3 : 2)) CHECK(cudaEventSynchronize(copied[slot]));
-    for (int k = 0; k < count; ++k) buffers[slot][k] = i;                         // SECOND
+    for (int k = 0; k < count; ++k) buffers[slot][k] = i;                        // SECOND
     CHECK(cudaMemcpyAsync(p, buffers[slot], bytes, cudaMemcpyHostToDevice, a));  // FIRST
     CHECK(cudaEventRecord(copied[slot], a));
   }

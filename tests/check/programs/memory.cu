@@ -1,5 +1,5 @@
-// Memory that was freed, never written, leaked or never waited for, accesses beyond an allocation, and races between the
-// threads of one launch.
+// Memory that was freed, never written, leaked or never waited for, accesses beyond an allocation, and races between
+// the threads of one launch.
 #include <cooperative_groups.h>
 
 #include "tests/check/programs/cuda_cases.h"
@@ -9,7 +9,7 @@ CASE_ALONE(kernel_after_free) {  // use-after-free fill
   stream a;
   CHECK(cudaMalloc(&p, bytes));
   if (!wrong) fill<<<4, 256, 0, a>>>(p, count, 1);
-  CHECK(cudaFree(p));  // FIRST
+  CHECK(cudaFree(p));                              // FIRST
   if (wrong) fill<<<4, 256, 0, a>>>(p, count, 1);  // SECOND
   (void)cudaStreamSynchronize(a);
   std::exit(0);  // errors of a device stay until the process ends
@@ -33,7 +33,7 @@ CASE_ALONE(pool_memory_used_after_free) {  // use-after-free fill
   stream a;
   CHECK(cudaMallocAsync(&p, bytes, a));
   if (!wrong) fill<<<4, 256, 0, a>>>(p, count, 1);
-  CHECK(cudaFreeAsync(p, a));  // FIRST
+  CHECK(cudaFreeAsync(p, a));                      // FIRST
   if (wrong) fill<<<4, 256, 0, a>>>(p, count, 1);  // SECOND
   (void)cudaStreamSynchronize(a);
   std::exit(0);
@@ -91,9 +91,9 @@ CASE(pool_memory_never_written) {  // never-written add
 CASE(grid_is_too_small) {  // never-written twice
   ints q;
   int* p;
-  CHECK(cudaMalloc(&p, bytes));                        // FIRST
+  CHECK(cudaMalloc(&p, bytes));                                 // FIRST
   fill<<<(wrong ? 1000 : 1023 + 1) / 256, 256>>>(p, count, 1);  // rounds down
-  twice<<<4, 256>>>(q, p, count);                      // SECOND
+  twice<<<4, 256>>>(q, p, count);                               // SECOND
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaFree(p));
 }

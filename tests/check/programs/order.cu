@@ -66,7 +66,7 @@ CASE(event_never_recorded) {  // stream-race fill
   event e;
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
   if (!wrong) CHECK(cudaEventRecord(e, a));
-  CHECK(cudaStreamWaitEvent(b, e, 0));  // waits for nothing if the event was never recorded
+  CHECK(cudaStreamWaitEvent(b, e, 0));   // waits for nothing if the event was never recorded
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
@@ -133,9 +133,9 @@ CASE(nonblocking_stream_and_legacy_stream) {  // stream-race fill
 CASE(two_blocking_streams) {  // stream-race fill
   ints p, q, r;
   stream a(cudaStreamDefault), b(cudaStreamDefault);
-  fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
+  fill<<<4, 256, 0, a>>>(p, count, 1);        // FIRST
   if (!wrong) fill<<<4, 256>>>(r, count, 1);  // the legacy default stream waits for a, and b waits for it
-  twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
+  twice<<<4, 256, 0, b>>>(q, p, count);       // SECOND
 }
 
 CASE(per_thread_stream) {  // stream-race fill
@@ -222,7 +222,7 @@ CASE(copies_that_overlap) {  // stream-race -
   stream a, b;
   const int half = count / 2;
   const int first = wrong ? half - 1 : half;
-  CHECK(cudaMemcpyAsync(p, q, half * sizeof(int), cudaMemcpyDeviceToDevice, a));              // FIRST
+  CHECK(cudaMemcpyAsync(p, q, half * sizeof(int), cudaMemcpyDeviceToDevice, a));          // FIRST
   CHECK(cudaMemcpyAsync(p + first, q, half * sizeof(int), cudaMemcpyDeviceToDevice, b));  // SECOND
 }
 
@@ -230,8 +230,8 @@ CASE(columns_that_overlap) {  // stream-race -
   ints p, q;
   stream a, b;
   const size_t row = 32 * sizeof(int), half = row / 2;
-  CHECK(cudaMemcpy2DAsync(p, row, q, row, half, 32, cudaMemcpyDeviceToDevice, a));  // FIRST
-  int* const right = p + (wrong ? 15 : 16);  // the other half of each row
+  CHECK(cudaMemcpy2DAsync(p, row, q, row, half, 32, cudaMemcpyDeviceToDevice, a));      // FIRST
+  int* const right = p + (wrong ? 15 : 16);                                             // the other half of each row
   CHECK(cudaMemcpy2DAsync(right, row, q, row, half, 31, cudaMemcpyDeviceToDevice, b));  // SECOND
 }
 
@@ -243,7 +243,7 @@ __global__ void fill_every_second(int* p, int first, int n) {
 CASE(kernels_that_interleave) {  // stream-race fill_every_second
   ints p;
   stream a, b;
-  fill_every_second<<<2, 256, 0, a>>>(p, 0, count);               // FIRST
+  fill_every_second<<<2, 256, 0, a>>>(p, 0, count);              // FIRST
   fill_every_second<<<2, 256, 0, b>>>(p, wrong ? 0 : 1, count);  // SECOND
 }
 
@@ -366,9 +366,9 @@ CASE(free_waits_for_work) {  // stream-race fill
   int* p;
   stream a, b;
   CHECK(cudaMalloc(&p, bytes));
-  fill<<<4, 256, 0, a>>>(p, count, 1);           // FIRST
+  fill<<<4, 256, 0, a>>>(p, count, 1);             // FIRST
   if (wrong) fill<<<4, 256, 0, b>>>(p, count, 2);  // SECOND
-  CHECK(cudaFree(p));                            // waits for the work of all streams
+  CHECK(cudaFree(p));                              // waits for the work of all streams
 }
 
 CASE(copy_between_devices) {  // stream-race fill
