@@ -45,7 +45,8 @@ class Case:
 
 
 def cases_of(source):
-    """A case's marks are in its function and in what stands between this function and the case before."""
+    """A case's marks are in its function and in what stands between this function and the case before. A missing mark
+    stands for a place that nothing can name."""
     is_python = source.suffix == ".py"
     begins = re.compile(r"@case  # (?P<kind>\S+) (?P<kernel>.+)" if is_python else
                         r"CASE(?P<alone>_ALONE)?\((?P<name>\w+)\) \{  // (?P<kind>\S+) (?P<kernel>.+)")
@@ -88,7 +89,7 @@ def matches(case, finding, source):
     lines = [line_of(finding, path, source) for path in PLACES[finding["kind"]]]
     wanted = [case.first, case.second][:len(lines)]
     orders = [lines, lines[::-1]] if finding["kind"] in SYMMETRIC else [lines]
-    if not any(all(line in each for line, each in zip(order, wanted)) for order in orders):
+    if not any(all(line in each or not each for line, each in zip(order, wanted)) for order in orders):
         return False
     whats = [(finding.get(side) or {}).get("what", "") for side in ("now", "earlier")]
     return case.kernel == "-" or any(case.kernel in what for what in whats)
