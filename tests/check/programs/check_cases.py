@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the programs of this folder by `hpe run --check` and compares what it finds with what their sources say.
 
-    check_cases.py [--each] [--only CASE] [--list] SOURCE -- COMMAND...
+    check_cases.py [--each] [--only CASE] [--without KIND] [--list] SOURCE -- COMMAND...
 
 COMMAND is what stands before `wrong` or `right` (for example `hpe run --check --devices soft:2 -- ./order`). It runs with
 `right`, where nothing may be found, and with `wrong`, where each case of SOURCE (cases.h) must give exactly one finding,
 of the kind, the kernel and the two source lines that the case states. --each runs each case in a process of its own.
+--without names a kind that the check does not look for yet; its cases must give no finding at all.
 """
 
 import argparse
@@ -120,6 +121,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", action="store_true", help="each case in a process of its own")
     parser.add_argument("--only", action="append", help="only this case")
+    parser.add_argument("--without", action="append", default=[], help="the check does not look for this kind")
     parser.add_argument("--list", action="store_true", help="list the cases, run nothing")
     parser.add_argument("source", type=Path)
     parser.add_argument("command", nargs="*")
@@ -132,7 +134,7 @@ def main():
     each = a.each or a.only
     together = [] if each else [c for c in cases if not c.alone]
     groups = ([together] if together else []) + [[c] for c in cases if each or c.alone]
-    found, missed, false = 0, [], []
+    found, without, missed, false = 0, 0, [], []
     for group in groups:
         names = [] if group is together else [group[0].name]
         findings, _ = run(a.command, "right", names)
@@ -143,7 +145,9 @@ def main():
         rest = list(findings)
         for case in group:
             its = [f for f in rest if matches(case, f, a.source)]
-            if its:
+            if not set(case.kinds) - set(a.without):
+                without += 1
+            elif its:
                 found += 1
                 rest = [f for f in rest if f not in its[:1]]
             else:
@@ -152,8 +156,10 @@ def main():
                               f"{sorted(case.second)}" + "".join(f"\n    found instead: {each}" for each in near))
                 rest = [f for f in rest if not concerns(case, f, a.source)]
         false += [f"false, with wrong: {text_of(f)}" for f in rest]
-    print("\n".join(missed + false))
-    print(f"{a.source.name}: {len(cases)} cases, {found} found, {len(missed)} missed, {len(false)} false findings")
+    for line in missed + false:
+        print(line)
+    print(f"{a.source.name}: {len(cases)} cases, {found} found, {len(missed)} missed, {len(false)} false findings, {without} of "
+          "kinds that the check does not look for")
     return 1 if missed or false else 0
 
 

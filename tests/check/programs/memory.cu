@@ -112,12 +112,15 @@ CASE_ALONE(kernel_not_waited_for) {  // never-waited fill_variable
   std::exit(0);
 }
 
+__device__ int kept[count];
+
 CASE_ALONE(copy_not_waited_for) {  // never-waited -
-  static int* to;
   cudaStream_t a;
-  CHECK(cudaMallocHost(&to, bytes));
+  void *to, *from;
   CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
-  CHECK(cudaMemcpyFromSymbolAsync(to, left, bytes, 0, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaGetSymbolAddress(&to, kept));
+  CHECK(cudaGetSymbolAddress(&from, left));
+  CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
   std::exit(0);
 }
