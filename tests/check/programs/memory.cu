@@ -54,7 +54,7 @@ CASE(half_never_written) {  // never-written twice
   int* p;
   CHECK(cudaMalloc(&p, bytes));  // FIRST
   CHECK(cudaMemset(p, 0, bytes / 2));
-  twice<<<2, 256>>>(q, p, wrong ? count / 2 + 1 : count / 2);  // SECOND
+  twice<<<3, 256>>>(q, p, wrong ? count / 2 + 1 : count / 2);  // SECOND
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaFree(p));
 }

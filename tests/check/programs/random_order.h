@@ -51,7 +51,8 @@ enum class act {
   wait,
   allocate,
   release,
-  call,  // a host function, and CPU code that waits for its start
+  call,   // a host function, and CPU code that waits for its start
+  graph,  // a graph of three kernels
   // Work in a legacy stream for which CPU code does not wait:
   fill_now,
   copy_now,
@@ -69,13 +70,19 @@ enum class act {
   acts
 };
 
-struct operation {
+/// What an operation, or a node of a graph, does with memory.
+struct memory_use {
   act what;
-  int stream;  // of legacy streams, for the operations that need one
-  int event;
   int to, from;        // buffers
   int to_at, from_at;  // bytes
   int bytes;
+};
+
+struct operation : memory_use {
+  int stream;
+  int event;
+  std::array<memory_use, 3> nodes;  // of a graph
+  std::array<bool, 3> edges;        // from node 0 to 1, from 0 to 2, from 1 to 2
 };
 
 /// What a program may contain.
@@ -108,21 +115,11 @@ class generator {
     std::vector<operation> made;
     const int length = number(3, most_operations);
     while (static_cast<int>(made.size()) < length) {
-      operation o{};
-      o.stream = chosen[number(0, used - 1)];
-      o.event = number(0, events - 1);
-      o.what = some_act();
-      const bool on_host = o.what == act::read || o.what == act::write;
-      o.to = some_buffer(on_host);
-      o.from = some_buffer(on_host);
-      if (o.what == act::allocate || o.what == act::release) o.to = pool + number(0, blocks_of_pool - 1);
-      if (o.what == act::copy_bytes || o.what == act::copy || o.what == act::copy_now)
-        while (o.from == o.to) o.from = some_buffer(false);
-      if (o.what == act::set_bytes && number(0, 9) == 0) o.what = act::add_words;
-      o.bytes = number(1, 64);
-      o.to_at = some_offset(o.bytes);
-      o.from_at = some_offset(o.bytes);
-      if (o.what == act::add_words) o.to_at &= ~3, o.bytes = (o.bytes + 3) & ~3;
+      operation o{some_use(some_act()), chosen[number(0, used - 1)], number(0, events - 1), {}, {}};
+      for (memory_use& node : o.nodes) do
+          node = some_use(static_cast<act>(number(0, static_cast<int>(act::add_words))));
+        while (uses_pool(node));
+      for (bool& edge : o.edges) edge = number(0, 2) != 0;
       if (o.what >= act::fill_now && o.what <= act::download_now) o.stream = o.to == peer ? 5 : 0;
       if (o.what == act::record && streams[o.stream].device != device_of_event(o.event)) continue;
       if (is_possible(o)) made.push_back(o);
@@ -131,11 +128,24 @@ class generator {
   }
 
  private:
+  memory_use some_use(act what) {
+    const bool on_host = what == act::read || what == act::write;
+    memory_use u{what, some_buffer(on_host), some_buffer(on_host), 0, 0, number(1, 64)};
+    if (what == act::allocate || what == act::release) u.to = pool + number(0, blocks_of_pool - 1);
+    if (what == act::copy_bytes || what == act::copy || what == act::copy_now)
+      while (u.from == u.to) u.from = some_buffer(false);
+    u.to_at = some_offset(u.bytes);
+    u.from_at = some_offset(u.bytes);
+    if (what == act::add_words) u.to_at &= ~3, u.bytes = (u.bytes + 3) & ~3;
+    return u;
+  }
+  static bool uses_pool(const memory_use& u) {
+    return (has_to(u.what) && is_in_pool(u.to)) || (has_from(u.what) && is_in_pool(u.from)) ||
+           u.what == act::allocate || u.what == act::release;
+  }
   // Leaves out what CUDA's documentation leaves open, and what needs more preparation.
   static bool is_possible(const operation& o) {
-    const bool uses_pool = (has_to(o.what) && is_in_pool(o.to)) || (has_from(o.what) && is_in_pool(o.from)) ||
-                           o.what == act::allocate || o.what == act::release;
-    if (uses_pool && streams[o.stream].device != 0) return false;
+    if (uses_pool(o) && streams[o.stream].device != 0) return false;
     const bool waits = o.what == act::wait_for_stream || o.what == act::query_stream;
     if (waits && streams[o.stream].kind == stream_kind::legacy) return false;
     switch (o.what) {
@@ -159,7 +169,9 @@ class generator {
   }
   act some_act() {
     const int chosen = number(0, 99);
-    if (chosen < 40) return static_cast<act>(number(0, static_cast<int>(act::add_bytes)));
+    if (chosen < 34) return static_cast<act>(number(0, static_cast<int>(act::add_bytes)));
+    if (chosen < 36) return act::add_words;
+    if (chosen < 40) return act::graph;
     if (chosen < 55) return number(0, 1) == 0 ? act::fill : act::copy;
     if (chosen < 75) return number(0, 1) == 0 ? act::record : act::wait;
     if (chosen < 82) return number(0, 1) == 0 ? act::allocate : act::release;
@@ -218,6 +230,10 @@ class oracle {
         after.push_back(last_[s]);
     }
     if (o.what == wait) after.push_back(event_[o.event]);
+    if (o.what == graph) {
+      last_[o.stream] = add_graph(after, number, o);
+      return;
+    }
     const int node = add_node(after);
     last_[o.stream] = node;
     if (o.what == record) event_[o.event] = node;
@@ -228,13 +244,13 @@ class oracle {
   /// Whether all uses of a buffer so far end before work that would be queued now in a stream.
   [[nodiscard]] bool are_uses_before(int stream, int buffer) const {
     oracle after = *this;
-    after.add(most_operations, {act::release, stream, 0, buffer, buffer, 0, 0, buffer_bytes}, true);
+    after.add(most_operations, {{act::release, buffer, buffer, 0, 0, buffer_bytes}, stream, 0, {}, {}}, true);
     return after.races_.size() == races_.size();
   }
   [[nodiscard]] const std::set<race>& races() const { return races_; }
 
  private:
-  using nodes = std::bitset<2 * most_operations>;
+  using nodes = std::bitset<5 * most_operations>;
   struct use {
     int node, number, begin, end;
     bool writes, atomic;
@@ -246,6 +262,20 @@ class oracle {
       if (each >= 0) before |= before_[each] | nodes(1) << each;
     before_.push_back(before);
     return static_cast<int>(before_.size()) - 1;
+  }
+  // Returns a node that all nodes of the graph precede.
+  int add_graph(const std::vector<int>& after, int number, const operation& o) {
+    std::vector<int> made;
+    for (int n = 0; n < 3; ++n) {
+      std::vector<int> before = after;
+      if (n == 1 && o.edges[0]) before.push_back(made[0]);
+      if (n == 2 && o.edges[1]) before.push_back(made[0]);
+      if (n == 2 && o.edges[2]) before.push_back(made[1]);
+      made.push_back(add_node(before));
+      touch(made.back(), number, o.nodes[n]);
+    }
+    made.insert(made.end(), after.begin(), after.end());
+    return add_node(made);
   }
   // CPU code that waits for work: everything that it does later comes after the work.
   int host(std::vector<int> after) {
@@ -259,7 +289,7 @@ class oracle {
     return all;
   }
 
-  void touch(int node, int number, const operation& o) {
+  void touch(int node, int number, const memory_use& o) {
     using enum act;
     if (o.what == allocate || o.what == release) touch(o.to, {node, number, 0, buffer_bytes, true, false});
     if (has_from(o.what)) touch(o.from, {node, number, o.from_at, o.from_at + o.bytes, false, false});

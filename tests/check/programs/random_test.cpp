@@ -142,6 +142,49 @@ class machine {
       GOOD(cuCtxSynchronize());
     }
   }
+  struct launch_arguments {
+    CUdeviceptr to, from;
+    unsigned threads;
+    std::array<void*, 3> pointers() { return {&to, &from, &threads}; }
+  };
+  launch_arguments arguments_of(const memory_use& u) const {
+    const unsigned threads = u.what == act::add_words ? u.bytes / 4 : u.bytes;
+    return {buffers_[u.to] + u.to_at, buffers_[u.from] + u.from_at, threads};
+  }
+  CUfunction kernel_of(int device, act what) const { return kernels_[device][static_cast<int>(what)]; }
+
+  struct made_graph {
+    CUgraph graph = nullptr;
+    CUgraphNode nodes[3] = {};
+    CUDA_KERNEL_NODE_PARAMS parameters[3] = {};
+    std::array<launch_arguments, 3> arguments{};
+    std::array<std::array<void*, 3>, 3> pointers{};
+  };
+  void prepare(made_graph& g, int device, const std::array<memory_use, 3>& uses) const {
+    GOOD(cuGraphCreate(&g.graph, 0));
+    for (int k = 0; k < 3; ++k) {
+      g.arguments[k] = arguments_of(uses[k]);
+      g.pointers[k] = g.arguments[k].pointers();
+      CUDA_KERNEL_NODE_PARAMS& p = g.parameters[k];
+      p.func = kernel_of(device, uses[k].what);
+      p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimY = p.blockDimZ = 1;
+      p.blockDimX = 64;
+      p.kernelParams = g.pointers[k].data();
+    }
+  }
+  static CUresult launch(const made_graph& g, const std::array<bool, 3>& edges, CUstream s) {
+    const std::array<std::pair<int, int>, 3> pairs{{{0, 1}, {0, 2}, {1, 2}}};
+    for (int e = 0; e < 3; ++e)
+      if (edges[e])
+        GOOD(cuGraphAddDependencies(g.graph, &g.nodes[pairs[e].first], &g.nodes[pairs[e].second], nullptr, 1));
+    CUgraphExec exec = nullptr;
+    GOOD(cuGraphInstantiate(&exec, g.graph, 0));
+    GOOD(cuGraphLaunch(exec, s));
+    GOOD(cuGraphExecDestroy(exec));
+    GOOD(cuGraphDestroy(g.graph));
+    return CUDA_SUCCESS;
+  }
+
   CUresult perform(int number, const operation& o);
 
   CUcontext contexts_[2]{};
@@ -156,46 +199,54 @@ class machine {
 void start(void* started) { static_cast<std::atomic<bool>*>(started)->store(true); }
 
 // All calls and accesses of an operation, on one line of the source.
-#define PERFORM()                                                                                 \
-  switch (o.what) {                                                                               \
-    case act::fill: return cuMemsetD8Async(to, 1, n, s);                                          \
-    case act::copy: return cuMemcpyAsync(to, from, n, s);                                         \
-    case act::record: return cuEventRecord(event, s);                                             \
-    case act::wait: return cuStreamWaitEvent(s, event, 0);                                        \
-    case act::allocate: {                                                                         \
-      const CUresult r = cuMemAllocAsync(&buffers_[o.to], buffer_bytes, s);                       \
-      return r == CUDA_SUCCESS ? cuMemsetD8Async(buffers_[o.to], 0, buffer_bytes, s) : r;         \
-    }                                                                                             \
-    case act::release: return cuMemFreeAsync(buffers_[o.to], s);                                  \
-    case act::call: {                                                                             \
-      std::atomic<bool> started{false};                                                           \
-      const CUresult r = cuLaunchHostFunc(s, &start, &started);                                   \
-      while (r == CUDA_SUCCESS && !started) usleep(10);                                           \
-      return r;                                                                                   \
-    }                                                                                             \
-    case act::fill_now: return cuMemsetD8(to, 1, n);                                              \
-    case act::copy_now: return cuMemcpyDtoD(to, from, n);                                         \
-    case act::upload_now: return cuMemcpyHtoD(to, pageable, n);                                   \
-    case act::download_now: return cuMemcpyDtoH(pageable, from, n);                               \
-    case act::wait_for_stream: return cuStreamSynchronize(s);                                     \
-    case act::wait_for_event: return cuEventSynchronize(event);                                   \
-    case act::wait_for_device: return cuCtxSynchronize();                                         \
-    case act::query_stream: return cuStreamQuery(s);                                              \
-    case act::query_event: return cuEventQuery(event);                                            \
-    case act::read: return std::memcpy(pageable, reinterpret_cast<void*>(from), n), CUDA_SUCCESS; \
-    case act::write: return std::memcpy(reinterpret_cast<void*>(to), pageable, n), CUDA_SUCCESS;  \
-    default: return cuLaunchKernel(kernel, 1, 1, 1, 64, 1, 1, 0, s, arguments, nullptr);          \
+#define PERFORM()                                                                                                  \
+  switch (o.what) {                                                                                                \
+    case act::fill: return cuMemsetD8Async(to, 1, n, s);                                                           \
+    case act::copy: return cuMemcpyAsync(to, from, n, s);                                                          \
+    case act::record: return cuEventRecord(event, s);                                                              \
+    case act::wait: return cuStreamWaitEvent(s, event, 0);                                                         \
+    case act::allocate: {                                                                                          \
+      const CUresult r = cuMemAllocAsync(&buffers_[o.to], buffer_bytes, s);                                        \
+      return r == CUDA_SUCCESS ? cuMemsetD8Async(buffers_[o.to], 0, buffer_bytes, s) : r;                          \
+    }                                                                                                              \
+    case act::release: return cuMemFreeAsync(buffers_[o.to], s);                                                   \
+    case act::call: {                                                                                              \
+      std::atomic<bool> started{false};                                                                            \
+      const CUresult r = cuLaunchHostFunc(s, &start, &started);                                                    \
+      while (r == CUDA_SUCCESS && !started) usleep(10);                                                            \
+      return r;                                                                                                    \
+    }                                                                                                              \
+    case act::graph: {                                                                                             \
+      for (int k = 0; k < 3; ++k)                                                                                  \
+        if (const CUresult r = cuGraphAddKernelNode(&g.nodes[k], g.graph, nullptr, 0, &g.parameters[k])) return r; \
+      return launch(g, o.edges, s);                                                                                \
+    }                                                                                                              \
+    case act::fill_now: return cuMemsetD8(to, 1, n);                                                               \
+    case act::copy_now: return cuMemcpyDtoD(to, from, n);                                                          \
+    case act::upload_now: return cuMemcpyHtoD(to, pageable, n);                                                    \
+    case act::download_now: return cuMemcpyDtoH(pageable, from, n);                                                \
+    case act::wait_for_stream: return cuStreamSynchronize(s);                                                      \
+    case act::wait_for_event: return cuEventSynchronize(event);                                                    \
+    case act::wait_for_device: return cuCtxSynchronize();                                                          \
+    case act::query_stream: return cuStreamQuery(s);                                                               \
+    case act::query_event: return cuEventQuery(event);                                                             \
+    case act::read: return std::memcpy(pageable, reinterpret_cast<void*>(from), n), CUDA_SUCCESS;                  \
+    case act::write: return std::memcpy(reinterpret_cast<void*>(to), pageable, n), CUDA_SUCCESS;                   \
+    default: return cuLaunchKernel(kernel, 1, 1, 1, 64, 1, 1, 0, s, arguments.data(), nullptr);                    \
   }
 
 CUresult machine::perform(int number, const operation& o) {
   char pageable[buffer_bytes] = {};
   const CUstream s = streams_[o.stream];
   const CUevent event = events_[o.event];
-  CUdeviceptr to = buffers_[o.to] + o.to_at, from = buffers_[o.from] + o.from_at;
+  const int device = streams[o.stream].device;
+  launch_arguments own = arguments_of(o);
+  const CUdeviceptr to = own.to, from = own.from;
   const std::size_t n = o.bytes;
-  unsigned threads = o.what == act::add_words ? n / 4 : n;
-  void* arguments[] = {&to, &from, &threads};
-  const CUfunction kernel = is_kernel(o.what) ? kernels_[streams[o.stream].device][static_cast<int>(o.what)] : nullptr;
+  std::array<void*, 3> arguments = own.pointers();
+  const CUfunction kernel = is_kernel(o.what) ? kernel_of(device, o.what) : nullptr;
+  made_graph g;
+  if (o.what == act::graph) prepare(g, device, o.nodes);
   // clang-format off
   first_line_ = __LINE__ + 2;
   switch (number) {
@@ -231,47 +282,39 @@ CUresult machine::perform(int number, const operation& o) {
 static_assert(most_operations == 24);
 
 const char* name_of(act a) {
-  constexpr const char* names[] = {"get_bytes",
-                                   "set_bytes",
-                                   "copy_bytes",
-                                   "add_bytes",
-                                   "add_words",
-                                   "fill",
-                                   "copy",
-                                   "record",
-                                   "wait",
-                                   "allocate",
-                                   "release",
-                                   "call",
-                                   "fill_now",
-                                   "copy_now",
-                                   "upload_now",
-                                   "download_now",
-                                   "wait_for_stream",
-                                   "wait_for_event",
-                                   "wait_for_device",
-                                   "query_stream",
-                                   "query_event",
-                                   "read",
-                                   "write"};
+  constexpr const char* names[] = {
+      "get_bytes",      "set_bytes",       "copy_bytes",   "add_bytes",   "add_words",    "fill",
+      "copy",           "record",          "wait",         "allocate",    "release",      "call",
+      "graph",          "fill_now",        "copy_now",     "upload_now",  "download_now", "wait_for_stream",
+      "wait_for_event", "wait_for_device", "query_stream", "query_event", "read",         "write"};
   static_assert(std::size(names) == static_cast<std::size_t>(act::acts));
   return names[static_cast<int>(a)];
+}
+
+std::string text_of(const memory_use& u) {
+  constexpr const char* buffer_names[] = {"first", "second", "peer", "pool 0", "pool 1", "pinned", "other pinned"};
+  std::ostringstream out;
+  out << name_of(u.what);
+  const auto range = [&](const char* word, int buffer, int at, int bytes) {
+    out << word << buffer_names[buffer] << '[' << at << ", " << at + bytes << ')';
+  };
+  if (has_to(u.what)) range(" to ", u.to, u.to_at, u.bytes);
+  if (has_from(u.what)) range(" from ", u.from, u.from_at, u.bytes);
+  if (u.what == act::allocate || u.what == act::release) range(" of ", u.to, 0, buffer_bytes);
+  return out.str();
 }
 
 std::string text_of(const std::vector<operation>& program) {
   constexpr const char* stream_names[] = {"legacy", "blocking",    "per-thread",    "a",
                                           "b",      "legacy of 1", "blocking of 1", "a of 1"};
-  constexpr const char* buffer_names[] = {"first", "second", "peer", "pool 0", "pool 1", "pinned", "other pinned"};
   std::ostringstream out;
   for (std::size_t i = 0; i < program.size(); ++i) {
     const operation& o = program[i];
-    out << "  " << i << ": " << name_of(o.what);
-    const auto range = [&](const char* word, int buffer, int at, int bytes) {
-      out << ' ' << word << ' ' << buffer_names[buffer] << '[' << at << ", " << at + bytes << ')';
-    };
-    if (has_to(o.what)) range("to", o.to, o.to_at, o.bytes);
-    if (has_from(o.what)) range("from", o.from, o.from_at, o.bytes);
-    if (o.what == act::allocate || o.what == act::release) range("of", o.to, 0, buffer_bytes);
+    out << "  " << i << ": " << text_of(static_cast<const memory_use&>(o));
+    if (o.what == act::graph) {
+      for (const memory_use& node : o.nodes) out << " {" << text_of(node) << '}';
+      out << (o.edges[0] ? " 0->1" : "") << (o.edges[1] ? " 0->2" : "") << (o.edges[2] ? " 1->2" : "");
+    }
     if (o.what == act::record || o.what == act::wait || o.what == act::wait_for_event || o.what == act::query_event)
       out << " event " << o.event;
     if (o.what < act::wait_for_event || o.what == act::wait_for_device || o.what == act::query_stream)
