@@ -1,5 +1,5 @@
-// A state lists the accesses of bytes that no later access replaces. A write that is ordered after an access replaces it:
-// whatever conflicts with the access also conflicts with the write. An atomic access replaces only atomic accesses,
+// A state lists the accesses of bytes that no later access replaces. A write that is ordered after an access replaces
+// it: whatever conflicts with the access also conflicts with the write. An atomic access replaces only atomic accesses,
 // because later atomic accesses conflict with the others, but not with it. A reported access is replaced too, so that
 // one defect is not reported for all later work.
 
@@ -18,6 +18,7 @@ byte_history::byte_history(std::uintptr_t base, std::size_t bytes, bool is_writt
 
 struct byte_history::change {
   use how;
+  bool expects_written;
   const order_function& is_ordered;
   const conflict_function& found;
   // The last transition, because neighbouring bytes usually have the same history.
@@ -32,7 +33,7 @@ struct byte_history::change {
     before = from;
     by = who;
     conflicts.clear();
-    is_first_read = how == use::read && !from->is_written;
+    is_first_read = expects_written && how == use::read && !from->is_written;
     state next{from->is_written || how != use::read, {}};
     for (const access& each : from->accesses) {
       const bool ordered = is_ordered(*each.by, *who);
@@ -99,9 +100,26 @@ void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const 
   in = std::move(made);
 }
 
-void byte_history::add(std::span<const touched> what, use how, const order_function& is_ordered,
+bool byte_history::is_fresh(std::uintptr_t begin, std::uintptr_t end) const {
+  const std::uintptr_t first = std::max(begin, base_), stop = std::min(end, this->end());
+  for (std::uintptr_t at = first; at < stop;) {
+    const std::size_t number = (at - base_) / page_bytes;
+    const std::uintptr_t page_begin = base_ + number * page_bytes, until = std::min(stop, page_begin + page_bytes);
+    const page& in = pages_[number];
+    if (in.empty() && first_->is_written) return false;
+    for (std::size_t n = 0; n < in.size(); ++n) {
+      const std::uintptr_t run_begin = page_begin + in[n].begin;
+      const std::uintptr_t run_end = page_begin + (n + 1 < in.size() ? in[n + 1].begin : page_bytes);
+      if (run_begin < until && run_end > at && in[n].what->is_written) return false;
+    }
+    at = until;
+  }
+  return true;
+}
+
+void byte_history::add(std::span<const touched> what, use how, bool expects_written, const order_function& is_ordered,
                        const conflict_function& found) {
-  change next{how, is_ordered, found};
+  change next{how, expects_written, is_ordered, found};
   std::vector<touched> in_page;
   std::size_t page_number = 0;
   const auto flush = [&] {
@@ -137,8 +155,7 @@ void byte_history::set_written(std::uintptr_t begin, std::uintptr_t end) {
     const touched part{at, until, nullptr};
     replace(pages_[number], base_ + number * page_bytes, {&part, 1},
             [&](const state_ptr& s, const touched&, std::uintptr_t, std::uintptr_t) -> const state_ptr& {
-              if (last.first != s)
-                last = {s, s->is_written ? s : std::make_shared<state>(state{true, s->accesses})};
+              if (last.first != s) last = {s, s->is_written ? s : std::make_shared<state>(state{true, s->accesses})};
               return last.second;
             });
     at = until;

@@ -42,8 +42,12 @@ class byte_history {
   byte_history(std::uintptr_t base, std::size_t bytes, bool is_written);
 
   /// Adds accesses of one kind by one work, in ascending order and without overlaps. Ignores bytes outside of the
-  /// allocation.
-  void add(std::span<const touched> what, use how, const order_function& is_ordered, const conflict_function& found);
+  /// allocation. `expects_written`: whether a read of bytes that nothing has written is a conflict; if one is found,
+  /// the bytes count as written from then on.
+  void add(std::span<const touched> what, use how, bool expects_written, const order_function& is_ordered,
+           const conflict_function& found);
+  /// Whether nothing has written any byte of the range.
+  [[nodiscard]] bool is_fresh(std::uintptr_t begin, std::uintptr_t end) const;
   /// Marks all bytes of a range as written by work that is ordered with all other work.
   void set_written(std::uintptr_t begin, std::uintptr_t end);
 

@@ -1,5 +1,5 @@
-// Invariant: past::further of work contains no moment that the CPU threads' clock of version past::host contains, except
-// the work itself.
+// Invariant: past::further of work contains no moment that the CPU threads' clock of version past::host contains,
+// except the work itself.
 
 #include "runtime/check/order.h"
 
@@ -25,13 +25,15 @@ std::uint32_t work_order::add_line() {
   return static_cast<std::uint32_t>(lines_.size() - 1);
 }
 
-past_ptr work_order::queue(std::uint32_t line, std::span<const past_ptr> after) {
+past_ptr work_order::queue(std::uint32_t line, std::span<const past_ptr> after, bool after_all) {
   line_state& in = lines_[line];
   auto made = std::make_shared<past>();
   made->host = host_;
   made->self = {line, ++in.queued};
+  made->after_all = after_all;
   const auto take = [&](const past_ptr& from) {
     if (from == nullptr) return;
+    made->after_all = made->after_all || from->after_all;
     for (const moment& each : from->further)
       if (!has_waited(each)) add(made->further, each);
   };
@@ -56,6 +58,7 @@ void work_order::wait(const past_ptr& ended) {
 
 bool work_order::is_ordered(moment earlier, const past& later) const {
   if (earlier.line == later.self.line) return earlier.number < later.self.number;
+  if (later.after_all) return true;
   const auto place = std::lower_bound(later.further.begin(), later.further.end(), earlier.line,
                                       [](const moment& m, std::uint32_t line) { return m.line < line; });
   if (place != later.further.end() && place->line == earlier.line && place->number >= earlier.number) return true;

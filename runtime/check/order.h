@@ -1,10 +1,10 @@
 #pragma once
 
 /// The order of device work: which work has certainly ended before other work begins. Work is appended to lines; a line
-/// (a CUDA stream) runs its work in sequence. Further order comes from events and from waits of CPU code. The class is a
-/// set of vector clocks, but all CPU threads together have one clock: when one thread has waited for work, this work is
-/// ordered before all work that any thread queues later, because hpe does not see how CPU threads synchronise with each
-/// other. So the class may call work ordered that is not, but never the other way round.
+/// (a CUDA stream) runs its work in sequence. Further order comes from events and from waits of CPU code. The class is
+/// a set of vector clocks, but all CPU threads together have one clock: when one thread has waited for work, this work
+/// is ordered before all work that any thread queues later, because hpe does not see how CPU threads synchronise with
+/// each other. So the class may call work ordered that is not, but never the other way round.
 ///
 /// Not thread-safe.
 
@@ -25,8 +25,10 @@ struct moment {
 /// What is ordered before the end of some work, this work included.
 struct past {
   moment self;
-  std::uint64_t host = 0;       ///< the version of the CPU threads' clock when the work was queued
-  std::vector<moment> further;  ///< the last moment of each line that the CPU threads' clock does not contain; ascending
+  std::uint64_t host = 0;  ///< the version of the CPU threads' clock when the work was queued
+  bool after_all = false;  ///< hpe cannot tell for what the work waits, so all earlier work counts as ordered
+  std::vector<moment>
+      further;  ///< the last moment of each line that the CPU threads' clock does not contain; ascending
 };
 using past_ptr = std::shared_ptr<const past>;
 
@@ -37,7 +39,8 @@ class work_order {
 
   /// Appends work to a line. The work begins when the earlier work of the line and all of `after` have ended; null
   /// pointers are ignored.
-  past_ptr queue(std::uint32_t line, std::span<const past_ptr> after = {});
+  /// `after_all`: the work, and all work that is ordered after it, counts as ordered after everything else.
+  past_ptr queue(std::uint32_t line, std::span<const past_ptr> after = {}, bool after_all = false);
 
   /// Returns the past of the last work of a line; null if the line has no work.
   [[nodiscard]] past_ptr last(std::uint32_t line) const { return lines_[line].last; }

@@ -28,7 +28,7 @@ class ByteHistory : public testing::Test {
     for (const auto& [begin, end] : ranges) what.push_back({base + begin, base + end, by});
     std::string found;
     history_.add(
-        what, how,
+        what, how, true,
         [](const actor& a, const actor& b) {
           return a.number == b.number || (a.number < b.number && (a.number % 2 == 0 || b.number % 2 == 0));
         },
@@ -93,7 +93,10 @@ TEST_F(ByteHistory, AStridedAccessLeavesTheBytesBetween) {
 
 TEST_F(ByteHistory, ReadsOfBytesThatNothingWroteAreFoundOnce) {
   history_ = byte_history(base, 100, false);
+  EXPECT_TRUE(history_.is_fresh(base, base + 100));
   EXPECT_EQ(add(work(0), use::write, {{0, 10}}), "");
+  EXPECT_FALSE(history_.is_fresh(base + 9, base + 20));
+  EXPECT_TRUE(history_.is_fresh(base + 10, base + 20));
   history_.set_written(base + 20, base + 30);
   EXPECT_EQ(add(work(2), use::read, {{0, 40}}), "fresh:10-20 fresh:30-40");
   EXPECT_EQ(add(work(4), use::read, {{0, 40}}), "");

@@ -103,7 +103,8 @@ class random_program {
         if (ends_[line]) events_.push_back(*ends_[line]);
         return;
       case 1:  // the host waits for a line or an event
-        if (number(0, 1) == 0 && !events_.empty()) return wait(events_[number(0, static_cast<unsigned>(events_.size()) - 1)]);
+        if (number(0, 1) == 0 && !events_.empty())
+          return wait(events_[number(0, static_cast<unsigned>(events_.size()) - 1)]);
         if (ends_[line]) wait(*ends_[line]);
         return;
       case 2:  // like the legacy default stream: after the ends of all lines
@@ -146,10 +147,8 @@ class random_program {
     kept_.push_back(who);
     const touched what{1 + made.byte, 2 + made.byte, who};
     history_.add(
-        {&what, 1}, made.how,
-        [&](const actor& a, const actor& b) {
-          return a.when == b.when || order_.is_ordered(a.when->self, *b.when);
-        },
+        {&what, 1}, made.how, true,
+        [&](const actor& a, const actor& b) { return a.when == b.when || order_.is_ordered(a.when->self, *b.when); },
         [&](std::uintptr_t, std::uintptr_t, const actor_ptr&, const actor* earlier, use) {
           found_ = true;
           wrong_ = wrong_ || oracle_.is_ordered(nodes_of_.at(earlier), by.node);

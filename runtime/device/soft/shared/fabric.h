@@ -79,9 +79,10 @@ struct device_status {
 
 /// How devices run PTX kernels.
 struct ptx_execution {
-  bool interprets = false;   // devices interpret kernels instead of compiling them
-  bool in_lockstep = false;  // the threads of a warp run in lockstep
-  bool finds_races = false;  // devices look for races in shared memory; requires `interprets`
+  bool interprets = false;        // devices interpret kernels instead of compiling them
+  bool in_lockstep = false;       // the threads of a warp run in lockstep
+  bool finds_races = false;       // devices look for races in shared memory; requires `interprets`
+  bool records_accesses = false;  // devices record which memory kernels access (recorded_accesses.h)
 };
 
 /// Written by the owner.
