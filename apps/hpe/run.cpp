@@ -64,6 +64,10 @@ constexpr std::array run_options{
                "parameters point"},
     run_option{modes, "--strict", nullptr, "HPE_STRICT",
                "end with status 1 if launches or copies of the program were refused or failed"},
+    run_option{records, "--check", nullptr, "HPE_CHECK",
+               "report wrong synchronisation and wrong accesses of a CUDA program, on soft devices"},
+    run_option{records, "--check-json", "FILE", "HPE_CHECK_JSON", "with --check, also write the findings as JSON"},
+    run_option{records, "--check-ignore", "FILE", "HPE_CHECK_IGNORE", "with --check, findings that are not reported"},
     run_option{records, "--explain", nullptr, "HPE_SPREAD_EXPLAIN",
                "with --spread, print at the end which kernels ran on several devices, and why others did not"},
     run_option{records, "--profile", nullptr, "HPE_PROFILE",
@@ -159,7 +163,8 @@ int print_usage() {
                            "  hpe run --cuda soft --devices soft:4 -- ./program\n"
                            "  hpe run --spread --explain -- ./program_for_one_gpu\n"
                            "  hpe run --oversubscribe --scope args -- ./program_that_needs_more_memory\n"
-                           "  hpe run --report page.html -- ./program\n");
+                           "  hpe run --report page.html -- ./program\n"
+                           "  hpe run --check -- ./program\n");
   return 0;
 }
 
@@ -260,13 +265,34 @@ options options_of_program() {
   }
 }
 
+/// For a program that is checked (HPE_CHECK), chooses soft devices. Throws bad_input if the options exclude each other.
+options options_of_checked_program(const options& chosen) {
+  if (!chosen.check) return chosen;
+  if (chosen.spread || chosen.oversubscribe == oversubscription::on)
+    throw command_line::bad_input(
+        "--check works neither with --spread nor with --oversubscribe: hpe runs launches of such programs in parts, "
+        "whose "
+        "accesses it does not record for each launch");
+  if (chosen.cuda == cuda_place::driver || chosen.devices.starts_with("cuda"))
+    throw command_line::bad_input(
+        "--check works only on soft devices, which record the accesses of kernels: leave out --cuda driver and "
+        "--devices cuda");
+  set_variable("HPE_CUDA", "soft");
+  // Accesses are recorded in three copies of the address space, which therefore must be small.
+  if (variable("HPE_SEGMENT_SIZE").empty()) set_variable("HPE_SEGMENT_SIZE", "256G");
+  if (!chosen.check_json.empty()) check_file("--check-json", chosen.check_json);
+  if (!chosen.check_ignore.empty() && ::access(chosen.check_ignore.c_str(), R_OK) != 0)
+    throw command_line::bad_input(fmt::format("--check-ignore: the file {} cannot be read", chosen.check_ignore));
+  return options_of_program();
+}
+
 int run_within(int argc, char** argv) {
   bool help = false;
   std::string report;
   const int at = command_line::read_before_program(rows(help, report), argc, argv);
   if (help) return print_usage();
   if (at >= argc) throw command_line::bad_input("the program is missing; see `hpe run --help`");
-  const options chosen = options_of_program();
+  const options chosen = options_of_checked_program(options_of_program());
   if (!chosen.trace.empty()) check_file("--trace", chosen.trace);
   if (const int status = prepare_cuda(chosen); status != 0) return status;
   if (!report.empty()) return run_with_report(report, argv + at);

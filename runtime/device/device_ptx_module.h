@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "hpe/ptx.h"
+#include "runtime/base/function_ref.h"
 #include "runtime/base/timepoint.h"
 
 namespace hpe::ptx {
 struct program;
-}
+enum class recorded_use : std::uint8_t;
+}  // namespace hpe::ptx
 
 namespace hpe::device {
 
@@ -91,6 +93,15 @@ struct printed {
   bool is_error = false;  // true: print the text to standard error; false: to standard output
 };
 
+/// Bytes [begin, end) that kernels have accessed, with the number of the accessing instruction
+/// (runtime/ptx/build/access_recording.h).
+struct recorded_stretch {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  ptx::recorded_use how{};
+  std::uint8_t number = 0;
+};
+
 /// The interface of device sets that run modules of PTX.
 class ptx_capability {
  public:
@@ -104,6 +115,13 @@ class ptx_capability {
   /// Returns the output of the kernels that have ended since the last call, in the order in which the kernels were
   /// queued. On GPUs, the driver prints the output itself, and the result is empty.
   virtual std::vector<printed> take_output() = 0;
+
+  /// Calls visit for the bytes that kernels on a device have accessed since the last call, first all that they read,
+  /// then all that they wrote, then all that they accessed atomically, each in ascending order. Returns false, and
+  /// visits nothing, if the devices do not record accesses (only soft devices do, with HPE_CHECK).
+  virtual bool take_accesses(unsigned /*device*/, function_ref<void(const recorded_stretch&)> /*visit*/) {
+    return false;
+  }
 
   /// Returns how the kernel whose timepoint is `point` failed, after this point is reached. Returns HPE_FAULT_NONE if
   /// the kernel did not fail, or if its device did not record the kind of the failure. The result is available as long

@@ -50,6 +50,8 @@ struct installed {
 constinit installed<service*> coherent_memory;
 constinit installed<other_faults> other_memory;
 
+constinit std::atomic<fault_watcher> watcher{nullptr};
+
 // If the processor does not report the kind of access, a write is the safe assumption.
 bool is_write(const os::access_violation& f) noexcept { return f.kind != os::fault_access::read; }
 
@@ -60,6 +62,8 @@ fault_verdict offer_to_others(const os::access_violation& f) noexcept {
 }
 
 fault_verdict on_fault(const os::access_violation& f) noexcept {
+  const fault_watcher first = watcher.load(std::memory_order_acquire);
+  if (first != nullptr && first(f.address, is_write(f))) return fault_verdict::retry;
   service* const to = coherent_memory.server.load(std::memory_order_acquire);
   auto* const address = static_cast<std::byte*>(f.address);
   if (to == nullptr || !to->covers(address)) return offer_to_others(f);
@@ -92,6 +96,8 @@ void handle_faults_with(service* to) {
     if (its != nullptr && !coherent_memory.inherited()) its->prepare_core();
   });
 }
+
+void show_faults_to(fault_watcher first) noexcept { watcher.store(first, std::memory_order_release); }
 
 void handle_other_faults_with(other_faults resolve) { other_memory.set(resolve); }
 

@@ -46,9 +46,13 @@ struct dwarf_line {
   const char* file = nullptr;
   int line = 0;
 
-  // Lines of hpe's headers are not lines of the program.
+  // Lines of hpe's headers, of the CUDA runtime's headers, and of the functions that nvcc makes for launches are not
+  // lines of the program.
   [[nodiscard]] bool is_of_the_program() const {
-    return file != nullptr && std::strstr(file, "/include/hpe/") == nullptr;
+    if (file == nullptr) return false;
+    for (const char* const other : {"/include/hpe/", "/cuda_runtime.h", "/include/crt/", ".stub.c"})
+      if (std::strstr(file, other) != nullptr) return false;
+    return true;
   }
 };
 
@@ -69,6 +73,10 @@ dwarf_line call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
   return {dwarf_filesrc(files, file, nullptr, nullptr), static_cast<int>(line)};
 }
 
+// Whether a function is the one that nvcc makes to pass the arguments of a launch. It is called by a function with the
+// kernel's name, at the line of the kernel's definition.
+bool is_stub(const char* name) { return name != nullptr && std::strstr(name, "__device_stub__") == name; }
+
 // Returns the innermost place at which the program calls one of the inline functions that contain the instruction.
 dwarf_line call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
   Dwarf_Addr bias = 0;
@@ -83,7 +91,8 @@ dwarf_line call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
   const int count = dwarf_getscopes_die(innermost, &scopes);  // nested as in the machine code
   dwarf_line result;
   for (int i = 0; i < count && !result.is_of_the_program(); ++i)
-    if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine) result = call_of(&scopes[i], files);
+    if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine && !is_stub(dwarf_diename(&scopes[i])))
+      result = call_of(&scopes[i], files);
   std::free(scopes);
   std::free(innermost);
   return result;

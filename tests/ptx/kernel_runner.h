@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/ptx/build/access_recording.h"
 #include "runtime/ptx/compiler/trial.h"
 #include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
@@ -35,9 +36,10 @@ std::string read_file(const std::string& path);
 
 class kernel_runner {
  public:
-  /// kept: where compiled kernels are stored; by default they are not stored.
+  /// kept: where compiled kernels are stored; by default they are not stored. recorded: where accesses are recorded;
+  /// null: nowhere.
   kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order = warp_order::independent,
-                const kernel_store& kept = {});
+                const kernel_store& kept = {}, const record_places* recorded = nullptr);
 
   struct shape {
     dimensions grid, block;

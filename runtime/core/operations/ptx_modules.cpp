@@ -248,6 +248,26 @@ void ptx_modules::record(hpeModule module, std::span<const timepoint> launches) 
   for (const timepoint p : launches) ptx.launches.add(p);
 }
 
+bool ptx_modules::visit_sites(hpeKernel kernel, site_function visit) const {
+  const device::ptx_kernel& k = require_ptx(kernel);
+  const auto program = kernel->module->ptx->on_devices->program();
+  const ptx::function* const own = program->find_kernel(k.name);
+  const std::vector<ptx::access_site> sites = ptx::find_access_sites(*program);
+  const auto visit_those = [&](const auto& are_wanted) {
+    for (std::size_t n = 0; n < sites.size(); ++n) {
+      const ptx::access_site& s = sites[n];
+      if (!are_wanted(*s.in)) continue;
+      const std::string place = s.what->source_line != 0
+                                    ? fmt::format("{}:{}", program->files[s.what->source_file], s.what->source_line)
+                                    : fmt::format("PTX line {}, '{}'", s.what->line, program->text_of(*s.in, *s.what));
+      visit(static_cast<std::uint8_t>(1 + n % ptx::most_site_numbers), s.use, place);
+    }
+  };
+  visit_those([&](const ptx::function& f) { return &f == own; });
+  visit_those([&](const ptx::function& f) { return !f.is_kernel; });
+  return ptx::writes_unrecorded(*program);
+}
+
 void ptx_modules::write_output() {
   device::ptx_capability* const ptx = devices_.ptx();
   if (ptx == nullptr) return;  // the CUDA driver itself writes the output of kernels

@@ -8,6 +8,7 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/copier.h"
 #include "runtime/core/operations/launcher.h"
+#include "runtime/ptx/build/access_recording.h"
 
 namespace hpe::core {
 
@@ -44,6 +45,12 @@ class ptx_modules {
   /// See hpeLaunchGrid.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    work_usage usage);
+
+  /// Visits the sites (ptx::access_site) at which a launch of the kernel may access memory: those of the kernel, then
+  /// those of the functions that kernels of its module call. `place` is "file:line" or, without line information, the
+  /// line of the PTX. Returns whether the module may write memory without a record.
+  using site_function = function_ref<void(std::uint8_t number, ptx::recorded_use use, const std::string& place)>;
+  bool visit_sites(hpeKernel kernel, site_function visit) const;
 
   /// Writes the new output of launches that have ended to the program's standard output and standard error. Uses stdio,
   /// so that this output and the program's own output keep their order.

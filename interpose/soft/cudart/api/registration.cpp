@@ -47,7 +47,7 @@ void CUDARTAPI __cudaRegisterFatBinaryEnd(void** /*handle*/) {}
 
 void CUDARTAPI __cudaUnregisterFatBinary(void** handle) {
   api_call_always("__cudaUnregisterFatBinary", [&] {
-    process().finish_work();  // work in progress may use the module
+    process().finish_work_untold();  // work in progress may use the module
     process().modules().remove(module_of(handle));
   });
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "interpose/soft/cudart/check/checking.h"
 #include "interpose/soft/cudart/device/announced_uses.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/device/thread_state.h"
@@ -96,7 +97,9 @@ context::~context() = default;
 context::started& context::start() {
   std::call_once(start_, [this] {
     try {
-      set_log_level(options::valid_in_environment().log);
+      const options chosen = options::valid_in_environment();
+      set_log_level(chosen.log);
+      if (chosen.check) start_checking(chosen);
       started_ = std::make_unique<started>(memory_);
       ::pthread_atfork(nullptr, nullptr, [] { is_child = true; });
       is_started_ = true;
@@ -173,6 +176,11 @@ task_memory_uses context::kernel_uses(int device, std::span<const std::byte> arg
 void context::finish_work() {
   if (!is_started_ || is_child) return;
   for (int device = 0; device < devices().count(); ++device) streams().of_device(device).synchronize();
+}
+
+void context::finish_work_untold() {
+  if (!is_started_ || is_child) return;
+  for (int device = 0; device < devices().count(); ++device) streams().of_device(device).finish();
 }
 
 void context::reset(int device) {

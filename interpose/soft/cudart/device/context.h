@@ -89,6 +89,9 @@ class context {
   /// Waits for all work on all streams and ignores errors. Has no effect if hpe has not started.
   void finish_work();
 
+  /// Like finish_work(), but for the checker, the program has not waited.
+  void finish_work_untold();
+
   /// Implements cudaDeviceReset: frees the program's objects on a device and clears the sticky error.
   void reset(int device);
 

@@ -86,21 +86,38 @@ graph_exec::begun_plan graph_exec::begin(const plan& steps, cudart_stream& where
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the program nests conditional nodes
-cudaError_t graph_exec::run(const begun_plan& begun) {
+cudaError_t graph_exec::run(const begun_plan& begun, const std::shared_ptr<const check::step_order>& order) {
   for (std::size_t i = 0; i < begun.steps->size(); ++i) {
     const step& each = (*begun.steps)[i];
     if (!each.enabled) continue;
     const stream_task& task = begun.begun[i] ? begun.begun[i] : each.prepared;
+    if (order) {  // null in the bodies of a conditional node, whose steps belong to the node
+      this_threads_work().steps = order;
+      this_threads_work().step = i;
+    }
     if (const cudaError_t error = task(); error != cudaSuccess) return error;
     const std::vector<begun_plan>& bodies = begun.bodies[i];
     if (bodies.empty()) continue;
     const auto& decision = dynamic_cast<const branch_operation&>(*each.what);
     for (std::size_t body = decision.choose(); body < bodies.size(); body = decision.choose()) {
-      if (const cudaError_t error = run(bodies[body]); error != cudaSuccess) return error;
+      if (const cudaError_t error = run(bodies[body], nullptr); error != cudaSuccess) return error;
       if (!decision.is_loop()) break;
     }
   }
   return cudaSuccess;
+}
+
+// Steps come after the steps on which they depend.
+std::shared_ptr<const check::step_order> graph_exec::order_of(const plan& steps) {
+  auto made = std::make_shared<check::step_order>();
+  made->before.assign(steps.size(), std::vector<bool>(steps.size()));
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    for (const std::size_t each : steps[i].before) {
+      made->before[i][each] = true;
+      for (std::size_t n = 0; n < each; ++n)
+        if (made->before[each][n]) made->before[i][n] = true;
+    }
+  return made;
 }
 
 void graph_exec::begin_conditions(const plan& steps) {
@@ -113,15 +130,21 @@ void graph_exec::begin_conditions(const plan& steps) {
 
 stream_task graph_exec::begin(cudart_stream& where) const {
   std::shared_ptr<const plan> steps;
+  std::shared_ptr<const check::step_order> order;
   {
     const std::scoped_lock lock(mutex_);
     steps = plan_;
+    if (checker() != nullptr && ordered_plan_ != plan_) {
+      ordered_plan_ = plan_;
+      order_ = order_of(*plan_);
+    }
+    order = order_;
   }
   task_memory_uses uses;
   auto begun = std::make_shared<const begun_plan>(begin(*steps, where, uses));
-  auto run_all = [steps, kept = kept_, begun = std::move(begun)] {
+  auto run_all = [steps, kept = kept_, begun = std::move(begun), order = std::move(order)] {
     begin_conditions(*steps);
-    return run(*begun);
+    return run(*begun, order);
   };
   return {std::move(run_all), std::move(uses)};
 }

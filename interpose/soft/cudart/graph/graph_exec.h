@@ -67,7 +67,8 @@ class graph_exec {
   static void append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on);
   static plan make_plan(const graph& from);
   static begun_plan begin(const plan& steps, cudart_stream& where, task_memory_uses& uses);
-  static cudaError_t run(const begun_plan& begun);
+  static cudaError_t run(const begun_plan& begun, const std::shared_ptr<const check::step_order>& order);
+  static std::shared_ptr<const check::step_order> order_of(const plan& steps);
   static void begin_conditions(const plan& steps);
   static cudaGraphExecUpdateResult compare(const plan& steps, const plan& given, graph_node*& differing);
   static void take_names(plan& given, const plan& steps);
@@ -86,6 +87,9 @@ class graph_exec {
   mutable std::mutex mutex_;
   std::shared_ptr<const plan> plan_;  // a plan never changes, because queued launches use it
   point last_;                        // the end of the last launch
+  // For the checker: the order of the steps of a plan.
+  mutable std::shared_ptr<const plan> ordered_plan_;
+  mutable std::shared_ptr<const check::step_order> order_;
 };
 
 class exec_table : public handle_table<cudaGraphExec_t, graph_exec, cudaErrorInvalidValue> {};

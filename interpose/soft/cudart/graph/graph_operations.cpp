@@ -45,10 +45,16 @@ cudaError_t wait_operation::prepare(int /*device*/, stream_task& out) const {
 
 stream_task wait_operation::begin(cudart_stream& /*where*/) const {
   const auto last = event_->last();
-  return [end = last ? last->end() : point{}] {
+  task_memory_uses uses;
+  if (last) {
+    uses.follows.push_back(last->past());
+    uses.waits_for_unknown = last->is_foreign();
+  }
+  auto wait = [end = last ? last->end() : point{}] {
     end.wait();
     return cudaSuccess;
   };
+  return {std::move(wait), std::move(uses)};
 }
 
 }  // namespace hpe::cudart

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/box_copies.h"
 #include "interpose/soft/cudart/stream/capture.h"
@@ -41,6 +42,16 @@ bool is_pageable_side(cudaArray_const_t array, const void* address) {
   return array == nullptr && address != nullptr && is_pageable(address);
 }
 
+bool is_on_device(const void* address) {
+  const auto found = process().memory().find(address);
+  return found && found->is_on_device() && !found->is_managed();
+}
+
+bool is_within_devices(const cudaMemcpy3DParms& what) {
+  return (what.srcArray != nullptr || is_on_device(what.srcPtr.ptr)) &&
+         (what.dstArray != nullptr || is_on_device(what.dstPtr.ptr));
+}
+
 /// Returns the number of bytes of a copy that is one contiguous range; 0 for all other copies.
 std::size_t flat_bytes(const cudaMemcpy3DParms& what) {
   const bool is_flat = what.srcArray == nullptr && what.dstArray == nullptr && what.extent.height == 1 &&
@@ -56,13 +67,25 @@ std::shared_ptr<set_operation> make_set(const cudaMemsetParams& what, std::size_
   return made;
 }
 
+/// Watches the pinned sides of a copy of one contiguous range that the stream has queued last.
+void watch_sides(const cudart_stream& where, const copy_operation& made, std::size_t bytes) {
+  const check::past_ptr last = where.last_past();
+  if (last == nullptr || made.place() == nullptr) return;
+  const auto what =
+      std::make_shared<const check::checked_operation>(check::checked_operation{made.place()->call, made.place()});
+  const auto work = std::make_shared<const check::checked_work>(check::checked_work{last, where.id(), made.place()});
+  watch(made.parameters.srcPtr.ptr, bytes, check::use::read, {what, work});
+  watch(made.parameters.dstPtr.ptr, bytes, check::use::write, {what, work});
+}
+
 /// Queues an operation on a stream; the queued work owns a reference to the operation.
 cudaError_t submit_carried(cudart_stream& where, const std::shared_ptr<const stream_operation>& what) {
   require_not_capturing(where);
   stream_task task;
   check(what->prepare(where.device(), task));
   task_memory_uses uses = task.uses();
-  return where.enqueue({[what, task = std::move(task)] { return task(); }, std::move(uses)});
+  return where.enqueue({[what, task = std::move(task)] { return task(); }, std::move(uses)}, {}, nullptr,
+                       what->place());
 }
 
 }  // namespace
@@ -87,7 +110,8 @@ cudaError_t copy_now(const cudaMemcpy3DParms& what) {
   auto made = std::make_shared<copy_operation>();
   made->parameters = what;
   check(submit(*where, std::move(made)));
-  return where->synchronize();
+  // CUDA does not make the program wait for copies within devices.
+  return is_within_devices(what) ? where->finish() : where->synchronize();
 }
 
 cudaError_t copy_in_stream(const cudaMemcpy3DParms& what, cudaStream_t handle) {
@@ -103,14 +127,15 @@ cudaError_t copy_in_stream(const cudaMemcpy3DParms& what, cudaStream_t handle) {
   }
   auto made = std::make_shared<copy_operation>();
   made->parameters = what;
-  check(submit(*where, std::move(made)));
+  check(submit(*where, made));
+  if (checker() != nullptr && !captures) watch_sides(*where, *made, bytes);
   return !captures && (reads_pageable || writes_pageable) ? where->synchronize() : cudaSuccess;
 }
 
 cudaError_t set_now(const cudaMemsetParams& what, std::size_t planes, std::size_t plane_height) {
   const std::shared_ptr<cudart_stream> where = process().find_stream(nullptr);
   check(submit(*where, make_set(what, planes, plane_height)));
-  return where->synchronize();
+  return is_on_device(what.dst) ? where->finish() : where->synchronize();
 }
 
 cudaError_t set_in_stream(const cudaMemsetParams& what, cudaStream_t handle, std::size_t planes,

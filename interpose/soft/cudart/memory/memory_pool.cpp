@@ -13,6 +13,19 @@ namespace {
 
 constexpr std::size_t granularity = 512;
 
+/// Tells the checker of an allocation in stream order. The stream tells of a reused block when it has run the earlier
+/// work on the block.
+void tell_allocation(void* base, std::size_t bytes, bool is_new, cudart_stream& where) {
+  const auto place = place_of_call();
+  const auto what = std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place});
+  const auto address = reinterpret_cast<std::uintptr_t>(base);
+  if (is_new) return checker()->allocate_in_line(address, bytes, {what, where.queue_without_task()});
+  check(where.enqueue([what, address, bytes] {
+    checker()->allocate_in_line(address, bytes, run_of(what));
+    return cudaSuccess;
+  }));
+}
+
 std::size_t rounded(std::size_t bytes) { return (bytes + granularity - 1) / granularity * granularity; }
 
 }  // namespace
@@ -30,8 +43,10 @@ void* memory_pool::allocate(std::size_t bytes, cudart_stream& where) {
   const std::size_t size = rounded(bytes);
   const std::scoped_lock lock(mutex_);
   void* base = take_free(size, where);
-  if (base == nullptr) base = take_new(size);
+  const bool is_new = base == nullptr;
+  if (is_new) base = take_new(size);
   require(base != nullptr, cudaErrorMemoryAllocation);
+  if (checker() != nullptr) tell_allocation(base, bytes, is_new, where);
   used_ += size;
   used_high_ = std::max(used_high_, used_);
   return base;
@@ -80,13 +95,21 @@ void memory_pool::free(void* block, cudart_stream& where) {
   const std::scoped_lock lock(mutex_);
   require(used_blocks_.count(block) != 0, cudaErrorInvalidValue);
   point since;
-  check(where.enqueue([] { return cudaSuccess; }, {}, &since));
+  const auto place = place_of_call();
+  const auto tell = [block, place] {
+    if (place == nullptr) return cudaSuccess;
+    const auto what = std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place});
+    checker()->release_in_line(reinterpret_cast<std::uintptr_t>(block), run_of(what));
+    return cudaSuccess;
+  };
+  check(where.enqueue(tell, {}, &since));
   put_free(block, std::move(since), where.id());
 }
 
 void memory_pool::free(void* block) {
   const std::scoped_lock lock(mutex_);
   put_free(block, {}, 0);
+  if (checker() != nullptr) checker()->release(reinterpret_cast<std::uintptr_t>(block), place_of_call());
 }
 
 void memory_pool::give_back(std::size_t keep, bool wait) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "interpose/soft/cudart/check/checked_memory.h"
+
 namespace hpe::cudart {
 
 namespace {
@@ -15,25 +17,34 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 }  // namespace
 
 void memory_table::add(const cudart_allocation& made) {
-  const std::lock_guard lock(mutex_);
   cudart_allocation entry = made;
   if (entry.device_base == nullptr) entry.device_base = entry.base;
-  // The entry may exist, because the flags of pool memory can change.
-  cudart_allocation& place = allocations_[number(entry.base)];
-  entry.id = place.base != nullptr ? place.id : ++added_;
-  if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
-  if (entry.is_for_other_devices()) ++for_other_devices_;
-  place = entry;
+  bool is_new = false;
+  {
+    const std::lock_guard lock(mutex_);
+    // The entry may exist, because the flags of pool memory can change.
+    cudart_allocation& place = allocations_[number(entry.base)];
+    is_new = place.base == nullptr;
+    entry.id = is_new ? ++added_ : place.id;
+    if (!is_new && place.is_for_other_devices()) --for_other_devices_;
+    if (entry.is_for_other_devices()) ++for_other_devices_;
+    place = entry;
+  }
+  if (is_new) tell_added(entry);
 }
 
 std::optional<cudart_allocation> memory_table::remove(const void* base) {
-  const std::lock_guard nobody_keeps(kept_);
-  const std::lock_guard lock(mutex_);
-  const auto found = allocations_.find(number(base));
-  if (found == allocations_.end()) return std::nullopt;
-  const cudart_allocation entry = found->second;
-  allocations_.erase(found);
-  if (entry.is_for_other_devices()) --for_other_devices_;
+  cudart_allocation entry;
+  {
+    const std::lock_guard nobody_keeps(kept_);
+    const std::lock_guard lock(mutex_);
+    const auto found = allocations_.find(number(base));
+    if (found == allocations_.end()) return std::nullopt;
+    entry = found->second;
+    allocations_.erase(found);
+    if (entry.is_for_other_devices()) --for_other_devices_;
+  }
+  tell_removed(entry);
   return entry;
 }
 
@@ -65,17 +76,20 @@ bool memory_table::is_empty() const {
 }
 
 std::vector<cudart_allocation> memory_table::remove_all(int device) {
-  const std::lock_guard lock(mutex_);
   std::vector<cudart_allocation> removed;
-  for (auto it = allocations_.begin(); it != allocations_.end();) {
-    if (it->second.device == device) {
-      removed.push_back(it->second);
-      if (it->second.is_for_other_devices()) --for_other_devices_;
-      it = allocations_.erase(it);
-    } else {
-      ++it;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = allocations_.begin(); it != allocations_.end();) {
+      if (it->second.device == device) {
+        removed.push_back(it->second);
+        if (it->second.is_for_other_devices()) --for_other_devices_;
+        it = allocations_.erase(it);
+      } else {
+        ++it;
+      }
     }
   }
+  for (const cudart_allocation& each : removed) tell_removed(each);
   return removed;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/graph/graph_operations.h"
@@ -57,8 +58,9 @@ cudaError_t result_of(hpeStatus status, hpeFault fault) {
 
 /// Runs a launch and waits for it. A fault becomes the process's sticky error.
 cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std::vector<std::byte>& arguments,
-                       const task_memory_uses& uses) try {
+                       const task_memory_uses& uses, const std::shared_ptr<const check::call_place>& place) try {
   hpeFault fault = HPE_FAULT_NONE;
+  const checked_launch checked(what, device, arguments, place);
   if (spreads_kernels()) {
     const hpeStatus of_all = run_over({}, what, shape, arguments, &fault);
     return result_of(of_all, fault);
@@ -161,7 +163,9 @@ cudaError_t kernel_operation::prepare(int device, stream_task& out) const {
                       attributes.cooperative() ? 1 : 0,
                       {cluster.x, cluster.y, cluster.z}};
   task_memory_uses uses = process().kernel_uses(device, arguments);
-  auto run = [what, device, shape, bytes = arguments, uses] { return run_launch(*what, device, shape, bytes, uses); };
+  auto run = [what, device, shape, bytes = arguments, uses, place = place()] {
+    return run_launch(*what, device, shape, bytes, uses, place);
+  };
   out = {std::move(run), std::move(uses)};
   return cudaSuccess;
 }
@@ -180,6 +184,7 @@ cudaError_t kernel_operation::take(const cudaKernelNodeParams& launch, int /*dev
     copy_packed(launch.extra, bytes);
   }
   function = launch.func;
+  set_place_of_launch(function);
   grid = launch.gridDim;
   block = launch.blockDim;
   shared_bytes = launch.sharedMemBytes;

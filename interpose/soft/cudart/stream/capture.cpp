@@ -187,7 +187,7 @@ cudaError_t submit(cudart_stream& where, std::shared_ptr<const stream_operation>
     return cudaSuccess;
   }
   require_no_implicit_capture(where);
-  return where.enqueue(std::move(task));
+  return where.enqueue(std::move(task), {}, nullptr, what->place());
 }
 
 void record_event(cudart_stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags) {
@@ -229,7 +229,10 @@ void wait_for_event(cudart_stream& where, cudaEvent_t handle, const std::shared_
   if (!last) return;
   if (active) fail_and_invalidate({active}, cudaErrorStreamCaptureIsolation);
   require_no_implicit_capture(where);
-  check(where.enqueue([] { return cudaSuccess; }, {last->end()}));
+  task_memory_uses uses;
+  uses.follows.push_back(last->past());
+  uses.waits_for_unknown = last->is_foreign();
+  check(where.enqueue({[] { return cudaSuccess; }, std::move(uses)}, {last->end()}));
 }
 
 }  // namespace hpe::cudart

@@ -84,6 +84,19 @@ struct device_order {
   std::atomic<cudaError_t> fault{cudaSuccess};
   std::atomic<int> capturing{0};  // the number of streams that are being captured
 
+  // The lines of the legacy stream and of the blocking streams, for the checker. Lines remain after their streams have
+  // been destroyed, until the program has waited for their work. Requires the mutex.
+  std::vector<std::uint32_t> checked_legacy, checked_blocking;
+
+  // Returns the lines after whose last work new work of such a stream begins. Requires the mutex.
+  const std::vector<std::uint32_t>& checked_lines_before(stream_kind kind) {
+    static const std::vector<std::uint32_t> none;
+    if (kind == stream_kind::non_blocking) return none;
+    if (kind == stream_kind::blocking) return checked_legacy;
+    std::erase_if(checked_blocking, [](std::uint32_t line) { return checker()->is_settled(line); });
+    return checked_blocking;
+  }
+
   std::shared_ptr<announced_work> tell(const task_memory_uses& uses) const {
     return announce ? announce(uses) : nullptr;
   }
@@ -143,31 +156,48 @@ cudart_stream::cudart_stream(std::shared_ptr<device_order> order, stream_kind ki
       device_(device),
       flags_(flags),
       priority_(priority),
-      id_(next_stream_id()) {}
+      id_(next_stream_id()),
+      checked_line_(checker() != nullptr ? checker()->add_line(device) : 0) {}
 
-cudaError_t cudart_stream::push(std::function<void()> run, std::vector<point> after, point* end) {
+cudart_stream::~cudart_stream() {
+  if (checker() != nullptr) checker()->end_line(checked_line_);
+}
+
+cudaError_t cudart_stream::push(std::function<void()> run, std::vector<point> after, point* end,
+                                const task_memory_uses& uses, std::shared_ptr<const check::call_place> place) {
+  if (place == nullptr) place = place_of_call();
   const std::scoped_lock order(order_->mutex);
+  std::shared_ptr<const check::checked_work> checked;
+  if (checker() != nullptr) {
+    std::vector<check::past_ptr> pasts = uses.follows;
+    for (const point& each : after) pasts.push_back(each.past);
+    checked =
+        checker()->queue(checked_line_, id_, pasts, order_->checked_lines_before(kind_),
+                         {uses.kernels_on != 0 || !uses.ranges.empty(), uses.waits_for_unknown}, std::move(place));
+  }
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
   const std::scoped_lock lock(mutex_);
   if (!running_ && !start_thread([self = shared_from_this()] { self->run_queue(); })) return cudaErrorOperatingSystem;
   running_ = true;
-  queue_.push_back({std::move(after), std::move(run)});
+  queue_.push_back({std::move(after), std::move(run), checked});
   ++queued_;
-  if (end != nullptr) *end = {line_, queued_};
+  if (end != nullptr) *end = {line_, queued_, checked != nullptr ? checked->when : nullptr};
   changed_.notify_one();
   return cudaSuccess;
 }
 
-cudaError_t cudart_stream::enqueue(stream_task task, std::vector<point> after, point* end) {
+cudaError_t cudart_stream::enqueue(stream_task task, std::vector<point> after, point* end,
+                                   std::shared_ptr<const check::call_place> place) {
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   if (in_host_function()) return cudaErrorNotPermitted;
   auto told = order_->tell(task.uses());
+  const task_memory_uses uses = checker() != nullptr ? task.uses() : task_memory_uses{};
   auto run = [order = order_, task = std::move(task), told = std::move(told)] {
     if (order->fault != cudaSuccess) return;
     if (told) told->begin();
     if (const cudaError_t error = task(); error != cudaSuccess) order->fail(error);
   };
-  return push(std::move(run), std::move(after), end);
+  return push(std::move(run), std::move(after), end, uses, std::move(place));
 }
 
 cudaError_t cudart_stream::enqueue_always(std::function<void(cudaError_t)> task) {
@@ -177,7 +207,7 @@ cudaError_t cudart_stream::enqueue_always(std::function<void(cudaError_t)> task)
     if (told) told->begin();
     task(order->fault);
   };
-  return push(std::move(run), {}, nullptr);
+  return push(std::move(run), {}, nullptr, {}, nullptr);
 }
 
 void cudart_stream::run_queue() {
@@ -190,7 +220,9 @@ void cudart_stream::run_queue() {
       queue_.pop_front();
       lock.unlock();
       wait_all(task.after);
+      this_threads_work() = {task.checked, nullptr, 0};
       task.run();
+      this_threads_work() = {};
     }  // the end of this block destroys the objects that the task owns, before the work counts as finished
     line_->advance();
     lock.lock();
@@ -205,7 +237,33 @@ std::vector<point> cudart_stream::last_points() {
   });
 }
 
+std::vector<check::past_ptr> cudart_stream::pasts_to_wait_for() {
+  if (checker() == nullptr) return {};
+  const std::scoped_lock order(order_->mutex);
+  std::vector<std::uint32_t> lines{checked_line_};
+  if (kind_ == stream_kind::legacy)
+    for (const std::uint32_t each : order_->checked_lines_before(kind_)) lines.push_back(each);
+  return checker()->last_of(lines);
+}
+
+check::past_ptr cudart_stream::last_past() const {
+  return checker() != nullptr ? checker()->last(checked_line_) : nullptr;
+}
+
+std::shared_ptr<const check::checked_work> cudart_stream::queue_without_task() {
+  const std::scoped_lock order(order_->mutex);
+  return checker()->queue(checked_line_, id_, {}, order_->checked_lines_before(kind_), {}, place_of_call());
+}
+
 cudaError_t cudart_stream::synchronize() {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  const std::vector<check::past_ptr> ending = pasts_to_wait_for();
+  wait_all(last_points());
+  for (const check::past_ptr& each : ending) tell_wait(each);
+  return order_->fault;
+}
+
+cudaError_t cudart_stream::finish() {
   if (in_host_function()) return cudaErrorNotPermitted;
   wait_all(last_points());
   return order_->fault;
@@ -213,7 +271,10 @@ cudaError_t cudart_stream::synchronize() {
 
 cudaError_t cudart_stream::query() {
   if (in_host_function()) return cudaErrorNotPermitted;
+  const std::vector<check::past_ptr> ending = pasts_to_wait_for();
   const bool idle = last_points().empty();
+  if (idle)
+    for (const check::past_ptr& each : ending) tell_wait(each);
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   return idle ? cudaSuccess : cudaErrorNotReady;
 }
@@ -252,6 +313,7 @@ device_streams::device_streams(int device, announce_work announce)
       order_(std::make_shared<device_order>(std::move(announce))),
       legacy_(std::make_shared<cudart_stream>(order_, stream_kind::legacy, device, cudaStreamDefault, 0)) {
   order_->streams.push_back(legacy_);
+  order_->checked_legacy.push_back(legacy_->checked_line_);
 }
 
 device_streams::~device_streams() {
@@ -276,18 +338,26 @@ std::shared_ptr<cudart_stream> device_streams::create(unsigned flags, int priori
   auto made = std::make_shared<cudart_stream>(order_, kind, device_, flags, priority);
   const std::scoped_lock lock(order_->mutex);
   order_->streams.push_back(made);
+  if (checker() != nullptr && kind == stream_kind::blocking) order_->checked_blocking.push_back(made->checked_line_);
   return made;
 }
 
 cudaError_t device_streams::synchronize() {
   if (in_host_function()) return cudaErrorNotPermitted;
+  std::vector<check::past_ptr> ending;
+  if (checker() != nullptr) ending = checker()->last_of_device(device_);
+  finish();
+  for (const check::past_ptr& each : ending) tell_wait(each);
+  return order_->fault;
+}
+
+void device_streams::finish() {
   std::vector<point> ends;
   {
     const std::scoped_lock lock(order_->mutex);
     ends = order_->ends([](const cudart_stream&) { return true; });
   }
   wait_all(ends);
-  return order_->fault;
 }
 
 std::vector<std::shared_ptr<capture>> device_streams::captures() {
@@ -297,7 +367,12 @@ std::vector<std::shared_ptr<capture>> device_streams::captures() {
 cudaError_t device_streams::fault() const { return order_->fault; }
 void device_streams::fail(cudaError_t error) { order_->fail(error); }
 
-host_function_scope::host_function_scope() { host_function = true; }
+// Other threads can learn from the host function that earlier work of the stream has ended, so for the checker, CPU
+// code has waited for it.
+host_function_scope::host_function_scope() {
+  host_function = true;
+  if (const auto& now = this_threads_work().work; now != nullptr) tell_wait(now->when);
+}
 host_function_scope::~host_function_scope() { host_function = false; }
 bool in_host_function() { return host_function; }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "interpose/soft/cudart/stream/checked_work.h"
 #include "interpose/soft/cudart/stream/stream_attributes.h"
 #include "interpose/soft/cudart/stream/stream_task.h"
 #include "interpose/soft/cudart/stream/stream_timeline.h"
@@ -33,13 +34,18 @@ struct device_order;  // shared by the streams of one device; defined in cudart_
 class cudart_stream : public std::enable_shared_from_this<cudart_stream> {
  public:
   cudart_stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
+  ~cudart_stream();
+  cudart_stream(const cudart_stream&) = delete;
+  cudart_stream& operator=(const cudart_stream&) = delete;
 
   /// Announces a task and queues it. The task runs after all earlier work of this stream, after the work on other
   /// streams for which CUDA's rules on default streams require it to wait, and after the points `after` are reached.
   /// Returns the device's sticky error, if it has one, and cudaErrorNotPermitted inside a host function. Returns
   /// cudaErrorOperatingSystem, and writes a line to standard error, if the system cannot start the stream's thread.
   /// Sets *end, unless `end` is null, to the point that is reached when the work has finished.
-  cudaError_t enqueue(stream_task task, std::vector<point> after = {}, point* end = nullptr);
+  /// `place`: the place in the program, for the checker; null: that of the call in progress.
+  cudaError_t enqueue(stream_task task, std::vector<point> after = {}, point* end = nullptr,
+                      std::shared_ptr<const check::call_place> place = nullptr);
 
   /// Queues a function that runs even after a sticky error. The argument of the function is the sticky error, or
   /// cudaSuccess. Returns errors like enqueue(), except the sticky error.
@@ -49,6 +55,9 @@ class cudart_stream : public std::enable_shared_from_this<cudart_stream> {
   /// finished. Both return the device's sticky error if it has one, and cudaErrorNotPermitted inside a host function.
   cudaError_t synchronize();
   cudaError_t query();
+  /// Like synchronize(), for calls that return when their work has ended although CUDA does not promise it: for the
+  /// checker, the program has not waited.
+  cudaError_t finish();
 
   /// Returns points that are reached when all work queued so far has finished; for the legacy stream, this includes the
   /// work of blocking streams.
@@ -63,6 +72,10 @@ class cudart_stream : public std::enable_shared_from_this<cudart_stream> {
   stream_kind kind() const { return kind_; }
   unsigned flags() const { return flags_; }
   int priority() const { return priority_; }  ///< the priority that the program requested; it has no effect
+  /// For the checker: what is ordered before the end of the work queued so far; work without a task.
+  check::past_ptr last_past() const;
+  std::shared_ptr<const check::checked_work> queue_without_task();
+
   stream_attributes& attributes() { return attributes_; }
   std::uint64_t id() const { return id_; }  ///< unique in this process, not reused
 
@@ -80,10 +93,14 @@ class cudart_stream : public std::enable_shared_from_this<cudart_stream> {
   struct queued_task {
     std::vector<point> after;
     std::function<void()> run;
+    std::shared_ptr<const check::checked_work> checked;  // null: the program is not checked
   };
 
-  cudaError_t push(std::function<void()> run, std::vector<point> after, point* end);
+  cudaError_t push(std::function<void()> run, std::vector<point> after, point* end, const task_memory_uses& uses,
+                   std::shared_ptr<const check::call_place> place);
   void run_queue();
+  /// Returns what a program knows to have ended after a call of synchronize(), if the call is made now.
+  std::vector<check::past_ptr> pasts_to_wait_for();
 
   const std::shared_ptr<device_order> order_;
   const stream_kind kind_;
@@ -91,6 +108,7 @@ class cudart_stream : public std::enable_shared_from_this<cudart_stream> {
   const unsigned flags_;
   const int priority_;
   const std::uint64_t id_;
+  const std::uint32_t checked_line_;  // the stream's line in the checker
   const std::shared_ptr<stream_timeline> line_ = std::make_shared<stream_timeline>();
 
   mutable std::mutex mutex_;  // locked after the mutex of order_, never before it
@@ -119,6 +137,8 @@ class device_streams {
   /// Waits for all work queued so far on any stream, including destroyed streams. Returns the sticky error or
   /// cudaSuccess; inside a host function, returns cudaErrorNotPermitted without waiting.
   cudaError_t synchronize();
+  /// Like synchronize(), but for the checker, the program has not waited.
+  void finish();
 
   std::vector<std::shared_ptr<capture>> captures();  ///< the captures that are in progress on streams of this device
 

@@ -97,14 +97,18 @@ cudaError_t event::query() const {
   if (made->fault() != cudaSuccess) return made->fault();
   // For other processes and handles, the recording may be reached before its point is reached. The program may know
   // from them that the recording is reached, so this function must not return cudaErrorNotReady.
+  const auto past = made->past();
   const bool reached = made->end().reached() || (shared_ && made->shared_ != 0 && shared_->reached(made->shared_));
+  if (reached) tell_wait(past);
   return reached ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t event::synchronize() const {
   const auto made = last_outside_capture();
   if (!made) return cudaSuccess;
+  const auto past = made->past();
   made->end().wait();
+  tell_wait(past);
   return made->fault();
 }
 
@@ -116,6 +120,8 @@ float elapsed_milliseconds(const event& from, const event& to) {
   require(begin && end, cudaErrorInvalidResourceHandle);
   check(begin->fault());
   require(begin->end().reached() && end->end().reached(), cudaErrorNotReady);
+  tell_wait(begin->past());
+  tell_wait(end->past());
   return static_cast<float>(static_cast<double>(end->time() - begin->time()) * 1e-6);
 }
 

@@ -25,6 +25,11 @@ class recording {
   recording(point end, std::shared_ptr<cudart_stream> where) : end_(std::move(end)), where_(std::move(where)) {}
 
   const point& end() const { return end_; }
+  /// Returns what is ordered before the recording, for the checker. For a recording in a graph, this is all work that
+  /// the graph's stream has now.
+  check::past_ptr past() const { return end_.past != nullptr || !where_ ? end_.past : where_->last_past(); }
+  /// Whether hpe cannot relate the recording to other work, because another process has made it.
+  bool is_foreign() const { return where_ == nullptr; }
   cudaError_t fault() const { return where_ ? where_->fault() : cudaSuccess; }
   void stamp();               ///< sets the time to now
   std::int64_t time() const;  ///< the time in nanoseconds of the host's steady clock; 0 until the position is reached

@@ -12,7 +12,7 @@ namespace hpe::cudart {
 /// operation owns copies of all arguments of the call, including the kernel's arguments, and does not change.
 class stream_operation {
  public:
-  stream_operation() = default;
+  stream_operation() : place_(place_of_call()) {}
   virtual ~stream_operation() = default;
   stream_operation(const stream_operation&) = delete;
   stream_operation& operator=(const stream_operation&) = delete;
@@ -27,6 +27,18 @@ class stream_operation {
   /// Returns the work for one launch of a graph on a stream, if this work differs from the prepared work; otherwise
   /// empty work. The thread that launches the graph calls begin() for the graph's nodes in order.
   virtual stream_task begin(cudart_stream& where) const;
+
+  /// The place where the program made the operation; null if the program is not checked.
+  const std::shared_ptr<const check::call_place>& place() const { return place_; }
+
+ protected:
+  /// Sets the place to the call of the function that nvcc makes for launches of a kernel.
+  void set_place_of_launch(const void* function) {
+    if (place_) place_ = std::make_shared<const check::call_place>(place_->outside_of(function));
+  }
+
+ private:
+  std::shared_ptr<const check::call_place> place_;
 };
 
 /// Queues an operation on a stream or, if the stream is being captured, adds a graph node. Each stream-ordered function

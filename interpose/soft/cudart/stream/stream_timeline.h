@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/check/order.h"
+
 namespace hpe::cudart {
 
 /// Counts how many tasks of a stream's work have finished. The tasks are numbered from 1, in stream order. Derived
@@ -32,6 +34,7 @@ class stream_timeline {
 struct point {
   std::shared_ptr<const stream_timeline> line;
   std::uint64_t position = 0;
+  check::past_ptr past{};  ///< what is ordered before the point, for the checker; null if that is not known
 
   bool reached() const { return !line || line->finished() >= position; }
   void wait() const {

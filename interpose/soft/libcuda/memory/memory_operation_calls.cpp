@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -106,6 +107,8 @@ class memory_operation final : public hpe::cudart::stream_operation {
     for (const CUstreamBatchMemOpParams& each : list_)
       if (is_write(each.operation))
         uses.ranges.push_back({word_at(each.writeValue.address), bytes_of(each.operation), HPE_OUT});
+    uses.waits_for_unknown =
+        std::any_of(list_.begin(), list_.end(), [](const auto& each) { return is_wait(each.operation); });
     out = {[list = list_] { return run(list); }, std::move(uses)};
     return cudaSuccess;
   }

@@ -80,6 +80,7 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.threads = threads_of_each(state.shape, wanted.soft_threads);
   state.core_shares = core_shares(state.shape, wanted);
   const bool finds_races = wanted.races == race_search::report;
+  if (wanted.check) recorded_ = std::make_unique<recorded_reader>(layout, state.shape.devices());
   state.prepared_memory = wanted.prepared_memory;
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
@@ -88,7 +89,8 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.ptx = {.interprets = wanted.ptx_engine == kernel_engine::interpreter || finds_races,
                .begins_interpreted = wanted.ptx_engine == kernel_engine::automatic && !has_links,
                .in_lockstep = wanted.warps == warp_scheduling::lockstep,
-               .finds_races = finds_races};
+               .finds_races = finds_races,
+               .records_accesses = wanted.check};
 }
 
 void soft_set::start(const options& wanted) {
@@ -100,12 +102,14 @@ void soft_set::start(const options& wanted) {
     memory_files_.push_back(os::create_memory_file("hpe-device", configuration().layout.size()));
     descriptors.push_back(memory_files_.back().get());
   }
+  if (recorded_) descriptors.push_back(-1);
   control_request join;
   join.id = fabric::stamp;
   for (unsigned d = 0; d < count; ++d) {
     processes_.push_back(std::make_unique<softd_process>(program, d, configuration().layout));
     join.device = d;
     descriptors[1] = output_.file(d);
+    if (recorded_) descriptors.back() = recorded_->file(d);
     send_request(processes_[d]->control(), join, descriptors);
   }
   for (unsigned d = 0; d < count; ++d) {
@@ -147,6 +151,14 @@ void soft_set::quit() noexcept {
     monitor_->wait_for_all(patience);
   }
   monitor_.reset();
+}
+
+bool soft_set::take_accesses(unsigned device, function_ref<void(const recorded_stretch&)> visit) {
+  if (!recorded_) return false;
+  HPE_REQUIRE(device < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {} devices", device,
+              devices_.size());
+  recorded_->take(device, visit);
+  return true;
 }
 
 device& soft_set::at(unsigned index) {

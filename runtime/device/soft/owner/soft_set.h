@@ -21,6 +21,7 @@
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/shared/output.h"
+#include "runtime/device/soft/shared/recorded_accesses.h"
 
 namespace hpe::device::soft {
 
@@ -68,6 +69,7 @@ class soft_set final : public device_set, public ptx_capability {
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
   std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) override;
   std::vector<printed> take_output() override { return output_.take(); }
+  bool take_accesses(unsigned device, function_ref<void(const recorded_stretch&)> visit) override;
   [[nodiscard]] hpeFault fault_of(timepoint point) const override;
 
   // For the devices and streams of this set:
@@ -108,6 +110,7 @@ class soft_set final : public device_set, public ptx_capability {
   pid_t owner_;
   fabric fabric_;
   output_reader output_;
+  std::unique_ptr<recorded_reader> recorded_;  // null: the devices do not record accesses
   address_table addresses_;
   std::vector<os::file_descriptor> memory_files_;  // by device; a byte has the same offset in the file and in the UVAS
   std::vector<std::unique_ptr<softd_process>> processes_;

@@ -30,7 +30,7 @@ struct control_request {
   // The comment beside each kind lists the members that requests of this kind use, and the descriptors that they carry.
   enum class kind : std::uint32_t {
     join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of kernels, the memory
-                      // files of all devices
+                      // files of all devices and, if accesses are recorded, the file for them
     map,              // device, address, bytes, zero_copy
     unmap,            // address, bytes
     register_host,    // address, bytes, offset; descriptor: the file

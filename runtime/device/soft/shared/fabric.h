@@ -82,8 +82,9 @@ struct ptx_execution {
   bool interprets = false;  // devices interpret kernels instead of compiling them
   // A kernel begins in the interpreter, until its compilation would have taken as long (ptx/compiler/trial.h).
   bool begins_interpreted = false;
-  bool in_lockstep = false;  // the threads of a warp run in lockstep
-  bool finds_races = false;  // devices look for races in shared memory; requires `interprets`
+  bool in_lockstep = false;       // the threads of a warp run in lockstep
+  bool finds_races = false;       // devices look for races in shared memory; requires `interprets`
+  bool records_accesses = false;  // devices record which memory kernels access (recorded_accesses.h)
 };
 
 /// Written by the owner.

@@ -5,7 +5,7 @@
 
 namespace hpe::device::soft {
 
-kernel_heap::kernel_heap(std::size_t bytes) : space_(0, bytes, os::page_size()) {
+kernel_heap::kernel_heap(std::size_t bytes, std::uintptr_t place) : space_(place, bytes, os::page_size()) {
   const os::file_descriptor file = os::create_memory_file("hpe-heap", bytes);
   os::map_file(space_.data(), bytes, os::page_protection::read_write, file.get(), 0);
   free_.emplace(0, bytes);

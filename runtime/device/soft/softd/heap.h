@@ -17,7 +17,8 @@ class kernel_heap {
  public:
   static constexpr std::size_t default_size = std::size_t{8} << 20;  // the default of CUDA devices
 
-  explicit kernel_heap(std::size_t bytes = default_size);
+  /// `place`: the address of the heap, if it is free.
+  explicit kernel_heap(std::size_t bytes = default_size, std::uintptr_t place = 0);
 
   /// Returns memory that is aligned to 16 bytes; nullptr if no free range of the heap is large enough, or if `bytes` is
   /// 0. Thread-safe.

@@ -38,6 +38,10 @@ class server {
         fabric_(std::move(descriptors.at(0)), device),
         pool_(fabric_.configuration().threads, device, fabric_.configuration().core_shares),
         output_(std::move(descriptors.at(1)), fabric_.status(device).output) {
+    if (fabric_.configuration().ptx.records_accesses) {
+      ptx_.record_accesses(std::move(descriptors.back()));
+      descriptors.pop_back();
+    }
     descriptors.erase(descriptors.begin(), descriptors.begin() + 2);
     memory_.set_files(std::move(descriptors));
     start_watchdog(device_, fabric_, pool_);
@@ -61,7 +65,7 @@ class server {
       case control_request::kind::load_module: return kernels_.load(what.id, what.text);
       case control_request::kind::load_ptx:
         return kernels_.load(what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes,
-                                                                          what.ptx_parts, fabric_.configuration().ptx));
+                                                                          what.ptx_parts, fabric_.configuration()));
       case control_request::kind::unload_ptx: return kernels_.unload(what.id);
       case control_request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case control_request::kind::start_stream: return start_executor(engines_, what.id);

@@ -20,16 +20,21 @@
 namespace hpe::device::soft {
 
 loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
-                                     const ptx_execution& execution)
-    : texts_(std::move(texts)), bytes_(bytes), parts_(parts), execution_(execution) {}
+                                     const fabric_configuration& configuration)
+    : texts_(std::move(texts)),
+      bytes_(bytes),
+      parts_(parts),
+      execution_(configuration.ptx),
+      record_places_(record_places_of(configuration.layout)) {}
 
 void loaded_ptx_module::prepare() {
   // Another thread opens the compiler while this thread parses the texts, because both take about the same time for ten
   // kernels.
   const std::future<void> opened = execution_.interprets ? std::future<void>() : std::async(ptx::open_compiler);
-  const std::shared_ptr<const ptx::program> program =
+  const std::shared_ptr<ptx::program> program =
       ptx::parse(unpack_texts(texts_.get(), bytes_),
                  execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
+  if (execution_.records_accesses) ptx::record_accesses(*program, record_places_);
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
   if (!execution_.interprets) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));
   image_ = std::move(image);
@@ -204,6 +209,10 @@ ptx_runner::trouble describe(ptx::trap what) {
 
 }  // namespace
 
+void ptx_runner::record_accesses(os::file_descriptor file) {
+  recorded_ = std::make_unique<recorded_memory>(shared_.configuration().layout, std::move(file));
+}
+
 std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, const std::string& kernel,
                                                    const command& what, const void* parameters) {
   ptx::launch_configuration c;
@@ -267,7 +276,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& modul
   };
   around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
     return memory_.holds(address, bytes) || heap_.contains(address, bytes) ||
-           ptx::is_text_of_device_runtime(address, bytes);
+           ptx::is_text_of_device_runtime(address, bytes) || (recorded_ != nullptr && recorded_->contains(address));
   };
   around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
   around.release = [this](void* memory) { heap_.release(memory); };

@@ -11,6 +11,7 @@
 #include "runtime/device/device_ptx_module.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/shared/output.h"
+#include "runtime/device/soft/shared/recorded_accesses.h"
 #include "runtime/device/soft/softd/heap.h"
 #include "runtime/device/soft/softd/memory.h"
 #include "runtime/device/soft/softd/meter.h"
@@ -29,7 +30,7 @@ class loaded_ptx_module {
   /// `texts`: a file that pack_texts has created, of `bytes` bytes. `parts`: the addresses of the module's parts
   /// (ptx_part).
   loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
-                    const ptx_execution& execution);
+                    const fabric_configuration& configuration);
 
   /// Returns a kernel of the module. Throws HPE_ERROR_NOT_FOUND if the module has no such kernel.
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
@@ -52,6 +53,7 @@ class loaded_ptx_module {
   std::size_t bytes_;
   ptx_addresses parts_;
   ptx_execution execution_;
+  ptx::record_places record_places_;
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: kernels are interpreted
@@ -91,7 +93,11 @@ class ptx_runner {
         memory_(memory),
         pool_(pool),
         output_(output),
-        links_(device, shared, memory) {}
+        links_(device, shared, memory),
+        heap_(kernel_heap::default_size, heap_place_of(shared.configuration().layout)) {}
+
+  /// Lets kernels record their accesses in a file (recorded_accesses.h). Call this before the first kernel runs.
+  void record_accesses(os::file_descriptor file);
 
   /// How a kernel failed.
   struct trouble {
@@ -121,6 +127,7 @@ class ptx_runner {
   output_writer& output_;
   link_meter links_;
   kernel_heap heap_;
+  std::unique_ptr<recorded_memory> recorded_;  // null: accesses are not recorded
   kernel_maker maker_;
 };
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/array.h"
 #include "interpose/soft/cudart/memory/box_copies.h"
@@ -74,9 +75,10 @@ cudaError_t copy_operation::prepare(int /*device*/, stream_task& out) const {
   check_box(to.begin, shape.written(), kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice);
   task_memory_uses uses{
       .ranges = {use_of(from.begin, shape.read(), HPE_IN), use_of(to.begin, shape.written(), HPE_INOUT)}};
-  out = guarded("copy", std::move(uses), [to = to.begin, from = from.begin, shape] {
+  out = guarded("copy", std::move(uses), [to = to.begin, from = from.begin, shape, place = place()] {
     process().ipc().refresh(from);
     copy_box(to, from, shape);
+    tell_copy(to, from, shape, place);
   });
   return cudaSuccess;
 }
@@ -93,8 +95,10 @@ cudaError_t set_operation::prepare(int /*device*/, stream_task& out) const {
   auto* const to = static_cast<char*>(parameters.dst);
   check_box(to, shape, true);
   task_memory_uses uses{.ranges = {use_of(to, shape, HPE_INOUT)}};
-  out = guarded("memset", std::move(uses),
-                [to, shape, value = parameters.value, element] { set_box(to, shape, value, element); });
+  out = guarded("memset", std::move(uses), [to, shape, value = parameters.value, element, place = place()] {
+    set_box(to, shape, value, element);
+    tell_set(to, shape, place);
+  });
   return cudaSuccess;
 }
 

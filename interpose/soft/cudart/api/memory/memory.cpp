@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/graph/graph_memory_table.h"
@@ -28,14 +29,16 @@ void* allocate(std::size_t bytes, allocation_kind kind, unsigned flags = 0) {
   void* made = nullptr;
   const auto try_to = [&] {
     if (kind == allocation_kind::host) return ::hpeMallocOpen(&made, bytes);
-    return allocate_device_memory(&made, bytes, device);
+    return allocate_device_memory(&made, bytes + bytes_behind_allocations(), device);
   };
   hpeStatus status = try_to();
   if (status == HPE_ERROR_OUT_OF_MEMORY) {
     process().pools().release_all();
+    free_kept_memory();
     status = try_to();
   }
   check(status);
+  if (kind == allocation_kind::device) fill_fresh_memory(made, bytes);
   process().memory().add({.base = made, .size = bytes, .kind = kind, .device = device, .flags = flags});
   return made;
 }
@@ -51,7 +54,7 @@ void release(void* base, const Choice& is_right) {
   process().finish_work();
   require(process().memory().remove(base).has_value(), cudaErrorInvalidValue);
   process().ipc().forget(base);
-  check(::hpeFree(base));
+  check(found->kind == allocation_kind::device ? free_device_memory(base, found->size) : ::hpeFree(base));
 }
 
 template <class T>

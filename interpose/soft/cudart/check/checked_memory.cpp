@@ -1,0 +1,203 @@
+#include "interpose/soft/cudart/check/checked_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <map>
+
+#include "hpe/check.h"
+#include "interpose/soft/cudart/device/context.h"
+#include "interpose/soft/cudart/module/cudart_module.h"
+#include "runtime/base/demangled.h"
+#include "runtime/base/log.h"
+
+namespace hpe::cudart {
+
+namespace {
+
+constexpr unsigned char fresh_value = 0xe5;
+// Memory beyond this size is not filled, because programs may allocate much memory and use little of it.
+constexpr std::size_t most_filled = std::size_t{256} << 20;
+constexpr std::size_t behind = 1024;
+constexpr std::size_t most_kept = std::size_t{64} << 20;
+
+/// Freed memory that is kept, in the order of the frees.
+struct kept_memory {
+  std::mutex mutex;
+  std::deque<std::pair<void*, std::size_t>> blocks;
+  std::size_t bytes = 0;
+
+  // Requires the mutex.
+  hpeStatus free_first() {
+    const auto [base, size] = blocks.front();
+    blocks.pop_front();
+    bytes -= size;
+    return ::hpeFree(base);
+  }
+};
+kept_memory kept;
+
+std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+/// The places at which a kernel accesses memory.
+struct site_places {
+  struct site {
+    std::uint32_t number;
+    std::uint32_t use;
+    std::string place;
+  };
+  std::vector<site> all;
+  bool is_complete = true;  // whether all writes are recorded
+
+  [[nodiscard]] std::string find(std::uint32_t number, std::uint32_t use) const {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const site& s) { return s.number == number && s.use == use; });
+    return found == all.end() ? "" : found->place;
+  }
+};
+
+/// Returns the places of a kernel. They are looked up once.
+std::shared_ptr<const site_places> places_of(kernel& what) {
+  static std::mutex mutex;
+  static auto* const known = new std::map<hpeKernel, std::shared_ptr<const site_places>>;
+  const hpeKernel handle = what.handle();
+  const std::lock_guard lock(mutex);
+  auto& found = (*known)[handle];
+  if (found == nullptr) {
+    auto made = std::make_shared<site_places>();
+    int complete = 1;
+    const auto add = [](std::uint32_t site, std::uint32_t use, const char* place, void* to) {
+      static_cast<site_places*>(to)->all.push_back({site, use, place});
+    };
+    if (::hpeGetRecordedSites(handle, add, made.get(), &complete) != HPE_SUCCESS) return made;
+    made->is_complete = complete != 0;
+    found = std::move(made);
+  }
+  return found;
+}
+
+/// Returns the words of the arguments that can be pointers, with the number of the argument from 1.
+std::vector<std::pair<int, std::uint64_t>> pointers_in(const hpeKernelInfo& info,
+                                                       const std::vector<std::byte>& arguments) {
+  std::vector<std::pair<int, std::uint64_t>> result;
+  for (std::uint32_t n = 0; n < info.parameter_count; ++n) {
+    for (std::uint32_t at = 0; at + sizeof(std::uint64_t) <= info.parameter_sizes[n]; at += sizeof(std::uint64_t)) {
+      std::uint64_t value = 0;
+      if (info.parameter_offsets[n] + at + sizeof value > arguments.size()) break;
+      std::memcpy(&value, arguments.data() + info.parameter_offsets[n] + at, sizeof value);
+      result.emplace_back(static_cast<int>(n) + 1, value);
+    }
+  }
+  return result;
+}
+
+std::mutex& launches_of(int device) {
+  static std::array<std::mutex, 64> all;
+  return all[static_cast<std::size_t>(device) % all.size()];
+}
+
+void add_rows(std::vector<check::access_range>& to, const char* begin, const box& shape, check::use how) {
+  if (!process().memory().find(begin)) return;  // the program's own memory, or an array
+  shape.joined().for_each_row([&](std::size_t at) {
+    const std::uint64_t row = number(begin) + at;
+    to.push_back({row, row + shape.joined().extent.width, how, 0});
+  });
+}
+
+void tell(const std::vector<check::access_range>& ranges, const std::shared_ptr<const check::call_place>& place) {
+  add_accesses(std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place}), ranges);
+}
+
+}  // namespace
+
+std::size_t bytes_behind_allocations() noexcept { return checker() != nullptr ? behind : 0; }
+
+void fill_fresh_memory(void* base, std::size_t bytes) {
+  if (checker() != nullptr && bytes <= most_filled) check(::hpeMemset(base, fresh_value, bytes));
+}
+
+hpeStatus free_device_memory(void* base, std::size_t bytes) {
+  if (checker() == nullptr || bytes > most_kept) return ::hpeFree(base);
+  const std::lock_guard lock(kept.mutex);
+  kept.blocks.emplace_back(base, bytes);
+  kept.bytes += bytes;
+  while (kept.bytes > most_kept)
+    if (const hpeStatus status = kept.free_first(); status != HPE_SUCCESS) return status;
+  return HPE_SUCCESS;
+}
+
+void free_kept_memory() {
+  const std::lock_guard lock(kept.mutex);
+  while (!kept.blocks.empty()) static_cast<void>(kept.free_first());
+}
+
+bool is_fresh_memory(std::uint64_t begin, std::uint64_t end) {
+  std::array<unsigned char, 4096> bytes{};
+  const std::size_t size = std::min<std::size_t>(bytes.size(), end - begin);
+  if (::hpeMemcpy(bytes.data(), reinterpret_cast<const void*>(begin), size) != HPE_SUCCESS) return false;
+  return std::all_of(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size),
+                     [](unsigned char each) { return each == fresh_value; });
+}
+
+void tell_added(const cudart_allocation& made) {
+  if (checker() == nullptr) return;
+  using enum allocation_kind;
+  if (made.kind == registered) return;
+  const bool is_fresh = made.kind == device && made.size <= most_filled;
+  const bool must_be_freed = made.kind == device || made.kind == managed || made.kind == host;
+  checker()->allocate(number(made.base), made.size, is_fresh, must_be_freed, place_of_call());
+}
+
+void tell_removed(const cudart_allocation& gone) {
+  if (checker() != nullptr) checker()->release(number(gone.base), place_of_call());
+}
+
+void tell_copy(const char* to, const char* from, const box_copy& shape,
+               const std::shared_ptr<const check::call_place>& place) {
+  if (checker() == nullptr || place == nullptr) return;
+  std::vector<check::access_range> ranges;
+  add_rows(ranges, from, shape.read(), check::use::read);
+  add_rows(ranges, to, shape.written(), check::use::write);
+  tell(ranges, place);
+}
+
+void tell_set(const char* to, const box& shape, const std::shared_ptr<const check::call_place>& place) {
+  if (checker() == nullptr || place == nullptr) return;
+  std::vector<check::access_range> ranges;
+  add_rows(ranges, to, shape, check::use::write);
+  tell(ranges, place);
+}
+
+checked_launch::checked_launch(kernel& what, int device, const std::vector<std::byte>& arguments,
+                               const std::shared_ptr<const check::call_place>& place)
+    : device_(device) {
+  if (checker() == nullptr || place == nullptr) return;
+  const auto places = places_of(what);
+  check::checked_operation made{fmt::format("kernel {}", demangled(what.name())), place, true,
+                                pointers_in(what.info(), arguments)};
+  made.source_of = [places](std::uint32_t site, check::use how) {
+    return places->find(site, static_cast<std::uint32_t>(how));
+  };
+  what_ = std::make_shared<const check::checked_operation>(std::move(made));
+  writes_unrecorded_ = !places->is_complete;
+  alone_ = std::unique_lock(launches_of(device));
+}
+
+checked_launch::~checked_launch() {
+  if (what_ == nullptr) return;
+  std::vector<check::access_range> ranges;
+  const auto add = [](const hpeRecordedRange* range, void* to) {
+    static_cast<std::vector<check::access_range>*>(to)->push_back(
+        {range->begin, range->end, static_cast<check::use>(range->use), range->site});
+  };
+  if (::hpeTakeRecordedRanges(device_, add, &ranges) != HPE_SUCCESS)
+    log(log_level::warn, "HPE_CHECK: the accesses of a kernel are not known: {}", ::hpeGetLastErrorMessage());
+  if (writes_unrecorded_)
+    for (const auto& [argument, value] : what_->pointers) checker()->set_written(value);
+  add_accesses(what_, ranges);
+}
+
+}  // namespace hpe::cudart

@@ -1,0 +1,48 @@
+#include "interpose/soft/cudart/stream/checked_work.h"
+
+#include <atomic>
+#include <utility>
+
+#include "interpose/soft/cudart/device/thread_state.h"
+#include "runtime/base/per_thread.h"
+
+namespace hpe::cudart {
+
+namespace {
+
+std::atomic<check::checker*> only{nullptr};
+void (*after_waits)() = nullptr;
+
+}  // namespace
+
+check::checker* checker() noexcept { return only.load(std::memory_order_acquire); }
+void set_checker(check::checker* made, void (*after_wait)()) noexcept {
+  after_waits = after_wait;
+  only.store(made, std::memory_order_release);
+}
+
+std::shared_ptr<const check::call_place> place_of_call() {
+  if (checker() == nullptr) return nullptr;
+  return std::make_shared<const check::call_place>(check::call_place::here(this_thread().call));
+}
+
+running_work& this_threads_work() noexcept { return hpe::per_thread<running_work>::get(); }
+
+check::operation_run run_of(check::operation_ptr what) {
+  const running_work& now = this_threads_work();
+  return {std::move(what), now.work, now.steps, now.step};
+}
+
+void add_accesses(const check::operation_ptr& what, std::span<const check::access_range> ranges) {
+  if (check::checker* const to = checker(); to != nullptr && what != nullptr && this_threads_work().work != nullptr)
+    to->add(run_of(what), ranges);
+}
+
+void tell_wait(const check::past_ptr& ended) {
+  if (check::checker* const to = checker(); to != nullptr && ended != nullptr) {
+    to->wait(ended);
+    after_waits();
+  }
+}
+
+}  // namespace hpe::cudart

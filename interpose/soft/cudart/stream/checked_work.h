@@ -1,0 +1,40 @@
+#pragma once
+
+/// The connection of streams, events and graphs with the checker of `hpe run --check` (runtime/check). Without the
+/// option, checker() is null, and nothing is recorded.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "runtime/check/checker.h"
+
+namespace hpe::cudart {
+
+/// Returns the checker of this process; null if the program is not checked.
+[[nodiscard]] check::checker* checker() noexcept;
+/// Call this once, before the first stream is created. The checker must exist until the process ends. `after_wait` is
+/// called when CPU code has waited for work.
+void set_checker(check::checker* made, void (*after_wait)()) noexcept;
+
+/// Returns the place where the program calls the CUDA function in progress; null if the program is not checked.
+[[nodiscard]] std::shared_ptr<const check::call_place> place_of_call();
+
+/// The work that the calling thread of a stream runs. Steps and step are set while a graph runs.
+struct running_work {
+  std::shared_ptr<const check::checked_work> work;
+  std::shared_ptr<const check::step_order> steps;
+  std::size_t step = 0;
+};
+[[nodiscard]] running_work& this_threads_work() noexcept;
+
+/// Adds the accesses of an operation to the work that the calling thread runs. Does nothing if the program is not
+/// checked or the thread runs no work of a stream.
+void add_accesses(const check::operation_ptr& what, std::span<const check::access_range> ranges);
+/// Returns the run of the operation as part of the work that the calling thread runs.
+[[nodiscard]] check::operation_run run_of(check::operation_ptr what);
+
+/// Tells the checker that CPU code has waited for some work.
+void tell_wait(const check::past_ptr& ended);
+
+}  // namespace hpe::cudart

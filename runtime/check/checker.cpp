@@ -1,0 +1,479 @@
+// The accesses of work arrive when the work has run, in an order that the program's own order allows, so an access is
+// compared only with accesses that are not ordered after it. A free in stream order arrives like an access.
+
+#include "runtime/check/checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "runtime/trace/location.h"
+
+namespace hpe::check {
+
+struct actor {
+  operation_run run;
+  std::uint32_t site = 0;
+};
+
+namespace {
+
+std::string text_of(const call_place& place) {
+  return trace::location_of(std::span(place.stack.frames).first(static_cast<std::size_t>(place.stack.count)));
+}
+
+std::uint64_t hash_of(const call_place& place) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (int n = 0; n < place.stack.count; ++n)
+    hash =
+        (hash ^ reinterpret_cast<std::uintptr_t>(place.stack.frames[static_cast<std::size_t>(n)])) * 0x100000001b3ULL;
+  return hash;
+}
+
+/// Equal for all accesses of an operation that the program has queued at the same place.
+std::string key_of(const actor& a) {
+  const checked_operation& what = *a.run.what;
+  return fmt::format("{} {:x} {:x}", what.what, hash_of(*what.place), hash_of(*a.run.work->place));
+}
+
+std::string_view past_of(use how) {
+  switch (how) {
+    case use::read: return "read";
+    case use::write: return "wrote";
+    case use::atomic: return "changed atomically";
+  }
+  return "";
+}
+
+std::string_view present_of(use how) {
+  switch (how) {
+    case use::read: return "reads";
+    case use::write: return "writes";
+    case use::atomic: return "changes atomically";
+  }
+  return "";
+}
+
+constexpr std::string_view name_of(use how) {
+  return how == use::read ? "read" : how == use::write ? "write" : "atomic";
+}
+
+std::string stream_text(const actor& a) { return fmt::format("stream {}", a.run.work->stream); }
+
+bool is_allocation(const actor& a) { return a.run.what->what.find("Alloc") != std::string::npos; }
+bool is_free(const actor& a) { return a.run.what->what.find("Free") != std::string::npos; }
+
+}  // namespace
+
+call_place call_place::here(const char* call) {
+  trace::call_stack::prepare();
+  return {call != nullptr ? call : "", trace::call_stack::here()};
+}
+
+call_place call_place::outside_of(const void* function) const {
+  constexpr std::uintptr_t longest = 256;
+  call_place result = *this;
+  const auto end = stack.frames.begin() + stack.count;
+  const auto found = std::find_if(stack.frames.begin(), end, [&](const void* frame) {
+    return reinterpret_cast<std::uintptr_t>(frame) - reinterpret_cast<std::uintptr_t>(function) - 1 < longest;
+  });
+  if (found == end || found + 1 == end) return result;
+  result.stack.count = static_cast<int>(end - (found + 1));
+  std::copy(found + 1, end, result.stack.frames.begin());
+  return result;
+}
+
+checker::checker(ignored_findings ignored, std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged,
+                 std::function<bool(std::uint64_t)> is_other)
+    : ignored_(std::move(ignored)), is_unchanged_(std::move(is_unchanged)), is_other_(std::move(is_other)) {}
+
+std::uint32_t checker::add_line(int device) {
+  const lock_guard lock(mutex_);
+  const std::uint32_t made = order_.add_line();
+  lines_[device].push_back(made);
+  ended_.push_back(false);
+  return made;
+}
+
+void checker::end_line(std::uint32_t line) {
+  const lock_guard lock(mutex_);
+  ended_[line] = true;
+}
+
+std::shared_ptr<const checked_work> checker::queue(std::uint32_t line, std::uint64_t stream,
+                                                   std::span<const past_ptr> after,
+                                                   std::span<const std::uint32_t> after_lines, const queued_kind& kind,
+                                                   std::shared_ptr<const call_place> place) {
+  const lock_guard lock(mutex_);
+  std::vector<past_ptr> all(after.begin(), after.end());
+  for (const std::uint32_t other : after_lines) all.push_back(order_.last(other));
+  auto made = std::make_shared<const checked_work>(
+      checked_work{order_.queue(line, all, kind.waits_for_unknown), stream, std::move(place)});
+  if (kind.uses_memory) last_use_[line] = made;
+  return made;
+}
+
+past_ptr checker::last(std::uint32_t line) const {
+  const lock_guard lock(mutex_);
+  return order_.last(line);
+}
+
+void checker::wait(const past_ptr& ended) {
+  const lock_guard lock(mutex_);
+  order_.wait(ended);
+}
+
+std::vector<past_ptr> checker::last_of(std::span<const std::uint32_t> lines) const {
+  const lock_guard lock(mutex_);
+  std::vector<past_ptr> result;
+  for (const std::uint32_t line : lines) result.push_back(order_.last(line));
+  return result;
+}
+
+std::vector<past_ptr> checker::last_of_device(int device) {
+  const lock_guard lock(mutex_);
+  std::vector<std::uint32_t>& lines = lines_[device];
+  std::erase_if(lines, [&](std::uint32_t line) HPE_NO_THREAD_SAFETY_ANALYSIS {
+    return ended_[line] && (order_.last(line) == nullptr || order_.has_waited(order_.last(line)->self));
+  });
+  std::vector<past_ptr> result;
+  for (const std::uint32_t line : lines) result.push_back(order_.last(line));
+  return result;
+}
+
+bool checker::has_waited(const past_ptr& work) const {
+  const lock_guard lock(mutex_);
+  return order_.has_waited(work->self);
+}
+
+bool checker::is_settled(std::uint32_t line) const {
+  const lock_guard lock(mutex_);
+  const past_ptr last = order_.last(line);
+  return ended_[line] && (last == nullptr || order_.has_waited(last->self));
+}
+
+void checker::insert(std::uint64_t base, allocation made) {
+  for (auto at = freed_.lower_bound(base); at != freed_.end() && at->first < base + made.bytes;) at = freed_.erase(at);
+  if (auto at = freed_.lower_bound(base); at != freed_.begin()) {
+    --at;
+    if (at->first + at->second.bytes > base) freed_.erase(at);
+  }
+  allocations_.insert_or_assign(base, std::move(made));
+}
+
+void checker::allocate(std::uint64_t base, std::size_t bytes, bool is_fresh, bool must_be_freed,
+                       std::shared_ptr<const call_place> place) {
+  const lock_guard lock(mutex_);
+  insert(base, {bytes, std::move(place), byte_history(base, bytes, !is_fresh), must_be_freed});
+}
+
+void checker::release(std::uint64_t base, std::shared_ptr<const call_place> place) {
+  const lock_guard lock(mutex_);
+  const auto found = allocations_.find(base);
+  if (found == allocations_.end()) return;
+  const auto what = std::make_shared<const checked_operation>(checked_operation{place->call, place});
+  const auto work = std::make_shared<const checked_work>(checked_work{nullptr, 0, place});
+  const auto by = std::make_shared<const actor>(actor{{what, work}, 0});
+  freed_.insert_or_assign(base, freed{found->second.bytes, found->second.place, by});
+  allocations_.erase(found);
+}
+
+void checker::allocate_in_line(std::uint64_t base, std::size_t bytes, const operation_run& by) {
+  const lock_guard lock(mutex_);
+  allocation made{bytes, by.what->place, byte_history(base, bytes, true), true};
+  const touched all{base, base + bytes, std::make_shared<const actor>(actor{by, 0})};
+  made.history.add(
+      {&all, 1}, use::write, false, [](const actor&, const actor&) { return true; },
+      [](std::uintptr_t, std::uintptr_t, const actor_ptr&, const actor*, use) {});
+  insert(base, std::move(made));
+}
+
+void checker::release_in_line(std::uint64_t base, const operation_run& by) {
+  const lock_guard lock(mutex_);
+  const auto found = allocations_.find(base);
+  if (found == allocations_.end()) return;
+  allocation& gone = found->second;
+  const auto who = std::make_shared<const actor>(actor{by, 0});
+  const touched all{base, base + gone.bytes, who};
+  add_to_allocation(gone, base, {&all, 1}, use::write, false);
+  freed_.insert_or_assign(base, freed{gone.bytes, gone.place, who});
+  allocations_.erase(found);
+}
+
+void checker::set_written(std::uint64_t base) {
+  const lock_guard lock(mutex_);
+  if (const auto found = find(base); found != allocations_.end())
+    found->second.history.set_written(found->first, found->first + found->second.bytes);
+}
+
+checker::allocations::iterator checker::find(std::uint64_t address) {
+  auto found = allocations_.upper_bound(address);
+  if (found == allocations_.begin()) return allocations_.end();
+  --found;
+  return address - found->first < found->second.bytes ? found : allocations_.end();
+}
+
+bool checker::is_ordered(const actor& earlier, const actor& later) const {
+  const operation_run &a = earlier.run, &b = later.run;
+  if (a.work == b.work) return a.steps == nullptr || a.step == b.step || b.steps->before[b.step][a.step];
+  return a.work->when == nullptr || order_.is_ordered(a.work->when->self, *b.work->when);
+}
+
+void checker::add(const operation_run& run, std::span<const access_range> ranges) {
+  std::array<actor_ptr, 256> actors;
+  std::vector<touched> what;
+  const lock_guard lock(mutex_);
+  for (std::size_t n = 0; n < ranges.size();) {
+    const use how = ranges[n].how;
+    what.clear();
+    for (; n < ranges.size() && ranges[n].how == how; ++n) {
+      actor_ptr& by = actors[ranges[n].site % actors.size()];
+      if (by == nullptr) by = std::make_shared<const actor>(actor{run, ranges[n].site});
+      what.push_back({ranges[n].begin, ranges[n].end, by});
+    }
+    add_touched(run, what, how);
+  }
+}
+
+void checker::add_touched(const operation_run& run, std::span<const touched> what, use how) {
+  std::vector<touched> in_one;
+  for (std::size_t n = 0; n < what.size();) {
+    std::uint64_t begin = what[n].begin;
+    const auto found = find(begin);
+    if (found == allocations_.end()) {
+      const auto next = allocations_.upper_bound(begin);
+      const std::uint64_t end = next == allocations_.end() ? what[n].end : std::min(what[n].end, next->first);
+      add_unknown(what[n].by, how, begin, end);
+      // The rest of the range, if any, begins in an allocation.
+      if (end < what[n].end) {
+        const touched rest{end, what[n].end, what[n].by};
+        add_touched(run, {&rest, 1}, how);
+      }
+      ++n;
+      continue;
+    }
+    const std::uint64_t stop = found->first + found->second.bytes;
+    in_one.clear();
+    std::optional<touched> rest;
+    for (; n < what.size() && what[n].begin < stop; ++n) {
+      in_one.push_back(what[n]);
+      if (what[n].end > stop) rest = touched{stop, what[n].end, what[n].by};
+    }
+    add_to_allocation(found->second, found->first, in_one, how, run.what->is_kernel);
+    if (rest) add_touched(run, {&*rest, 1}, how);
+  }
+}
+
+void checker::add_to_allocation(allocation& to, std::uint64_t base, std::span<const touched> what, use how,
+                                bool is_kernel) {
+  const auto order = [this](const actor& a, const actor& b) HPE_NO_THREAD_SAFETY_ANALYSIS { return is_ordered(a, b); };
+  if (!is_kernel && how == use::read && !what.empty() && to.history.is_fresh(what.front().begin, what.back().end) &&
+      is_unchanged_(what.front().begin, what.back().end))
+    add_unwritten(to, base, what.front().begin, what.back().end, what.front().by);
+  std::set<std::pair<const actor*, const actor*>> told;
+  to.history.add(what, how, is_kernel, order,
+                 [&](std::uintptr_t begin, std::uintptr_t end, const actor_ptr& by, const actor* earlier,
+                     use earlier_how) HPE_NO_THREAD_SAFETY_ANALYSIS {
+                   if (earlier == nullptr && !is_unchanged_(begin, end)) return;
+                   if (!told.emplace(by.get(), earlier).second) return;
+                   if (earlier == nullptr)
+                     add_unwritten(to, base, begin, end, by);
+                   else
+                     add_race(to, base, begin, end, by, how, *earlier, earlier_how);
+                 });
+}
+
+void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std::uint64_t end) {
+  const auto fill = [&](finding& f, const char* kind, std::string sentence) {
+    f.kind = kind;
+    f.sentence = std::move(sentence);
+    f.address = begin;
+    f.bytes = end - begin;
+    f.now = side_of(*by, how, begin, 1);
+  };
+  auto after = freed_.upper_bound(begin);
+  if (after != freed_.begin()) {
+    const auto& [base, gone] = *std::prev(after);
+    if (begin - base < gone.bytes) {
+      const bool ordered = is_ordered(*gone.by, *by);
+      const std::string key = fmt::format("freed {} {} {}", ordered, key_of(*by), key_of(*gone.by));
+      return report(key, by->run.work.get(), [&] {
+        finding f;
+        const std::string_view verb = present_of(how);
+        fill(f, ordered ? "use-after-free" : "stream-race",
+             ordered ? fmt::format("{} {} memory that {} freed", by->run.what->what, verb, gone.by->run.what->what)
+                     : fmt::format("{} {} memory that {} freed, and nothing orders them", by->run.what->what, verb,
+                                   gone.by->run.what->what));
+        f.now = side_of(*by, how, base, gone.bytes);
+        f.offset = begin - base;
+        f.allocation_bytes = gone.bytes;
+        f.allocation = finding_side{.how = "allocate", .what = gone.allocated->call, .place = text_of(*gone.allocated)};
+        f.earlier = side_of(*gone.by, use::write, 0, 0);
+        f.earlier->how = "free";
+        f.missing = ordered ? "the free must come after the last use"
+                            : fmt::format("an event of {} for which the free waits, or the free on that stream",
+                                          stream_text(*by));
+        return f;
+      });
+    }
+  }
+  if (is_other_(begin)) return;
+  report(fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&] {
+    finding f;
+    const auto next = allocations_.upper_bound(begin);
+    std::string where = "outside of all allocations";
+    if (next != allocations_.begin()) {
+      const auto before = std::prev(next);
+      const std::uint64_t stop = before->first + before->second.bytes;
+      constexpr std::uint64_t near = std::uint64_t{1} << 20;
+      if (begin - stop < near) {
+        where = fmt::format("{} bytes behind the end of an allocation of {} bytes", begin - stop, before->second.bytes);
+        describe(f, before->second, before->first, begin, end);
+      }
+    }
+    fill(f, "out-of-range", fmt::format("{} {} {} bytes {}", by->run.what->what, present_of(how), end - begin, where));
+    if (f.allocation) f.now = side_of(*by, how, begin - f.offset, f.allocation_bytes);
+    f.missing = "a test of the index, or a larger allocation";
+    return f;
+  });
+}
+
+void checker::add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
+                       use how, const actor& earlier, use earlier_how) {
+  // A use that is not ordered with the free is found too.
+  if (is_free(*by) && is_allocation(earlier)) return;
+  const bool in_graph = by->run.work == earlier.run.work;
+  const std::string key = fmt::format("race {} {}", key_of(earlier), key_of(*by));
+  report(key, by->run.work.get(), [&] {
+    finding f;
+    f.kind = in_graph ? "graph-race" : "stream-race";
+    const std::string verb = is_free(*by) ? "frees" : std::string(present_of(how));
+    const std::string past_verb = is_allocation(earlier) ? "allocated" : std::string(past_of(earlier_how));
+    f.sentence = fmt::format("{} {} bytes that {} {}, and nothing orders them", by->run.what->what, verb,
+                             earlier.run.what->what, past_verb);
+    describe(f, in, base, begin, end);
+    f.now = side_of(*by, how, base, in.bytes);
+    f.earlier = side_of(earlier, earlier_how, base, in.bytes);
+    if (is_free(*by)) f.now->how = "free";
+    if (is_allocation(earlier)) f.earlier->how = "allocate";
+    f.missing = in_graph ? "an edge of the graph between the two nodes, or a path of edges"
+                         : fmt::format("an event of {} for which {} waits, or a wait of the host between the two calls",
+                                       stream_text(earlier), stream_text(*by));
+    return f;
+  });
+}
+
+void checker::add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
+                            const actor_ptr& by) {
+  report(fmt::format("unwritten {} {:x}", key_of(*by), hash_of(*in.place)), by->run.work.get(), [&] {
+    finding f;
+    f.kind = "never-written";
+    f.sentence = fmt::format("{} reads device memory that nothing has written", by->run.what->what);
+    describe(f, in, base, begin, end);
+    f.now = side_of(*by, use::read, base, in.bytes);
+    f.missing = "a copy, a memset or a kernel that writes the bytes first";
+    return f;
+  });
+}
+
+void checker::describe(finding& to, const allocation& in, std::uint64_t base, std::uint64_t begin,
+                       std::uint64_t end) const {
+  to.address = begin;
+  to.bytes = end - begin;
+  to.offset = begin - base;
+  to.allocation_bytes = in.bytes;
+  to.allocation = finding_side{.how = "allocate", .what = in.place->call, .place = text_of(*in.place)};
+}
+
+finding_side checker::side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const {
+  const checked_operation& what = *who.run.what;
+  finding_side side{.how = std::string(name_of(how)), .what = what.what};
+  for (const auto& [number, value] : what.pointers)
+    if (value - base < bytes && side.argument == 0) side.argument = number;
+  if (what.source_of && who.site != 0) side.source = what.source_of(who.site, how);
+  side.place = text_of(*what.place);
+  side.stream = who.run.work->stream;
+  return side;
+}
+
+void checker::report(const std::string& key, const void* repeated_by, const std::function<finding()>& make) {
+  const auto [place, is_new] = findings_.try_emplace(key);
+  known_finding& known = place->second;
+  if (is_new) {
+    known.what = make();
+    known.is_ignored = ignored_.contains(known.what);
+    keys_.push_back(key);
+  } else if (known.last != repeated_by) {
+    ++known.what.count;
+  }
+  known.last = repeated_by;
+}
+
+void checker::add_touch(const operation_run& by, use how, std::uint64_t address, bool writes, const call_place& place) {
+  const lock_guard lock(mutex_);
+  const auto who = std::make_shared<const actor>(actor{by, 0});
+  const std::string key = fmt::format("touch {} {:x}", key_of(*who), hash_of(place));
+  report(key, by.work.get(), [&] {
+    finding f;
+    const bool is_source = how == use::read;
+    f.kind = is_source ? "source-changed" : "host-touch";
+    f.sentence = fmt::format("CPU code {} memory that {} may still {}", writes ? "writes" : "reads", by.what->what,
+                             is_source ? "read" : "write");
+    if (const auto found = find(address); found != allocations_.end())
+      describe(f, found->second, found->first, address, address + 1);
+    f.now = finding_side{.how = writes ? "write" : "read", .what = "CPU code", .place = text_of(place)};
+    f.earlier = side_of(*who, how, 0, 0);
+    f.missing = fmt::format("a wait of the host for {} between the two", stream_text(*who));
+    return f;
+  });
+}
+
+std::vector<finding> checker::finish() {
+  const lock_guard lock(mutex_);
+  for (const auto& [line, work] : last_use_) {
+    if (order_.has_waited(work->when->self)) continue;
+    report(fmt::format("wait {:x}", hash_of(*work->place)), work.get(), [&] {
+      finding f;
+      f.kind = "never-waited";
+      f.sentence = fmt::format("the program ends and has not waited for the work that {} queued", work->place->call);
+      f.now = finding_side{
+          .how = "queue", .what = work->place->call, .place = text_of(*work->place), .stream = work->stream};
+      f.missing = fmt::format("a wait of the host for stream {} before the program ends", work->stream);
+      return f;
+    });
+  }
+  for (const auto& [base, each] : allocations_) {
+    if (!each.must_be_freed) continue;
+    report(fmt::format("leak {:x}", hash_of(*each.place)), &each, [&] {
+      finding f;
+      f.kind = "leak";
+      f.sentence = fmt::format("the program ends and has not freed {} bytes", each.bytes);
+      f.address = base;
+      f.allocation_bytes = each.bytes;
+      f.allocation = finding_side{.how = "allocate", .what = each.place->call, .place = text_of(*each.place)};
+      f.missing = "the free of the memory";
+      return f;
+    });
+  }
+  return all_findings();
+}
+
+std::vector<finding> checker::take() {
+  const lock_guard lock(mutex_);
+  std::vector<finding> result = all_findings();
+  findings_.clear();
+  keys_.clear();
+  return result;
+}
+
+std::vector<finding> checker::all_findings() const {
+  std::vector<finding> result;
+  for (const std::string& key : keys_)
+    if (const known_finding& each = findings_.at(key); !each.is_ignored) result.push_back(each.what);
+  return result;
+}
+
+}  // namespace hpe::check

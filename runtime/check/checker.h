@@ -1,0 +1,176 @@
+#pragma once
+
+/// Checks the order of the device work of a process: receives the work when it is queued, the bytes that it accesses
+/// when it has run, the waits of CPU code, and the allocations. Knows nothing about devices or CUDA. Thread-safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/thread_safety.h"
+#include "runtime/check/byte_history.h"
+#include "runtime/check/findings.h"
+#include "runtime/check/order.h"
+#include "runtime/trace/call_stack.h"
+
+namespace hpe::check {
+
+/// Where the program made a call, and which call. The text of the place is looked up for reports only.
+struct call_place {
+  std::string call;
+  trace::call_stack stack;
+  /// The place where the calling thread is.
+  static call_place here(const char* call);
+  /// Returns the place from which a short function was called that is in the stack; *this if it is not in the stack.
+  [[nodiscard]] call_place outside_of(const void* function) const;
+};
+
+/// What some work does, the same for all runs of a node of a graph: "kernel add(float*, int)" or the name of a call.
+struct checked_operation {
+  std::string what;
+  std::shared_ptr<const call_place> place;
+  bool is_kernel = false;
+  /// The values of the kernel's arguments that can be pointers, by the argument's number from 1.
+  std::vector<std::pair<int, std::uint64_t>> pointers{};
+  /// Returns the place in the kernel's source of a site's number; null: none is known.
+  std::function<std::string(std::uint32_t site, use how)> source_of{};
+};
+using operation_ptr = std::shared_ptr<const checked_operation>;
+
+/// The order of the nodes of a graph: whether a node certainly ends before another one begins, in one launch.
+struct step_order {
+  std::vector<std::vector<bool>> before;  // by step: for each step, whether a path of edges leads from it to this step
+};
+
+/// A piece of work in a stream.
+struct checked_work {
+  past_ptr when;
+  std::uint64_t stream = 0;
+  std::shared_ptr<const call_place> place;
+};
+
+struct queued_kind {
+  bool uses_memory = false;
+  bool waits_for_unknown = false;  // the work waits for something that hpe cannot relate to other work
+};
+
+/// A run of an operation: queued alone, or as a step of a graph.
+struct operation_run {
+  operation_ptr what;
+  std::shared_ptr<const checked_work> work;
+  std::shared_ptr<const step_order> steps{};  // null: not in a graph
+  std::size_t step = 0;
+};
+
+/// Bytes that a run of an operation has accessed.
+struct access_range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  use how = use::read;
+  std::uint32_t site = 0;
+};
+
+class checker {
+ public:
+  /// `is_unchanged` returns whether bytes of fresh memory still have the value that they got at the allocation, so that
+  /// a read by a kernel is reported only if CPU code or another library has not written them either. `is_other` returns
+  /// whether an address that the checker does not know is memory that a kernel may use.
+  checker(ignored_findings ignored, std::function<bool(std::uint64_t begin, std::uint64_t end)> is_unchanged,
+          std::function<bool(std::uint64_t address)> is_other);
+
+  // Streams and their work:
+  std::uint32_t add_line(int device);
+  void end_line(std::uint32_t line);  ///< no more work follows
+  std::shared_ptr<const checked_work> queue(std::uint32_t line, std::uint64_t stream, std::span<const past_ptr> after,
+                                            std::span<const std::uint32_t> after_lines, const queued_kind& kind,
+                                            std::shared_ptr<const call_place> place);
+  [[nodiscard]] past_ptr last(std::uint32_t line) const;
+  void wait(const past_ptr& ended);  ///< CPU code has waited for this work
+  /// Returns the pasts of the last work of these lines, or of all lines of a device, for a later call of wait().
+  [[nodiscard]] std::vector<past_ptr> last_of(std::span<const std::uint32_t> lines) const;
+  [[nodiscard]] std::vector<past_ptr> last_of_device(int device);
+  /// Whether CPU code has waited for this work.
+  [[nodiscard]] bool has_waited(const past_ptr& work) const;
+  /// Whether no more work follows in the line, and CPU code has waited for all of its work.
+  [[nodiscard]] bool is_settled(std::uint32_t line) const;
+
+  // Memory:
+  /// `is_fresh`: the bytes count as not written. An allocation replaces an earlier one at the same address.
+  void allocate(std::uint64_t base, std::size_t bytes, bool is_fresh, bool must_be_freed,
+                std::shared_ptr<const call_place> place);
+  /// Frees an allocation after the end of all work.
+  void release(std::uint64_t base, std::shared_ptr<const call_place> place);
+  /// Allocates and frees in stream order, as the work `by`. To be called when the work runs.
+  void allocate_in_line(std::uint64_t base, std::size_t bytes, const operation_run& by);
+  void release_in_line(std::uint64_t base, const operation_run& by);
+  void set_written(std::uint64_t base);  ///< others may have written the allocation's bytes
+
+  /// Adds the accesses of a run, each use in ascending order.
+  void add(const operation_run& run, std::span<const access_range> ranges);
+
+  /// Adds a touch by CPU code of memory that queued work still uses. `place` is the place of the touch.
+  void add_touch(const operation_run& by, use how, std::uint64_t address, bool writes, const call_place& place);
+
+  /// Adds the findings that only the end of the program shows, and returns all, in the order in which they were found.
+  [[nodiscard]] std::vector<finding> finish();
+  /// Returns the findings so far, and forgets them. The order and the history of the bytes remain. For tests.
+  [[nodiscard]] std::vector<finding> take();
+
+ private:
+  struct allocation {
+    std::size_t bytes = 0;
+    std::shared_ptr<const call_place> place;
+    byte_history history;
+    bool must_be_freed = true;
+  };
+  struct freed {
+    std::size_t bytes = 0;
+    std::shared_ptr<const call_place> allocated;
+    actor_ptr by;  // the free
+  };
+  using allocations = std::map<std::uint64_t, allocation>;
+  struct known_finding {
+    finding what;
+    const void* last = nullptr;  // the last work that repeated it
+    bool is_ignored = false;
+  };
+
+  [[nodiscard]] allocations::iterator find(std::uint64_t address) HPE_REQUIRES(mutex_);
+  void insert(std::uint64_t base, allocation made) HPE_REQUIRES(mutex_);
+  void add_touched(const operation_run& run, std::span<const touched> what, use how) HPE_REQUIRES(mutex_);
+  [[nodiscard]] bool is_ordered(const actor& earlier, const actor& later) const HPE_REQUIRES(mutex_);
+  void add_to_allocation(allocation& to, std::uint64_t base, std::span<const touched> what, use how, bool is_kernel)
+      HPE_REQUIRES(mutex_);
+  void add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std::uint64_t end) HPE_REQUIRES(mutex_);
+  void add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
+                use how, const actor& earlier, use earlier_how) HPE_REQUIRES(mutex_);
+  void add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by)
+      HPE_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<finding> all_findings() const HPE_REQUIRES(mutex_);
+  void report(const std::string& key, const void* repeated_by, const std::function<finding()>& make)
+      HPE_REQUIRES(mutex_);
+  [[nodiscard]] finding_side side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const;
+  void describe(finding& to, const allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end) const;
+
+  const ignored_findings ignored_;
+  const std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged_;
+  const std::function<bool(std::uint64_t)> is_other_;
+  mutable mutex mutex_;
+  work_order order_ HPE_GUARDED_BY(mutex_);
+  std::map<int, std::vector<std::uint32_t>> lines_ HPE_GUARDED_BY(mutex_);  // by device
+  std::vector<bool> ended_ HPE_GUARDED_BY(mutex_);                          // by line
+  // By line: the last work that uses memory.
+  std::map<std::uint32_t, std::shared_ptr<const checked_work>> last_use_ HPE_GUARDED_BY(mutex_);
+  allocations allocations_ HPE_GUARDED_BY(mutex_);               // by base
+  std::map<std::uint64_t, freed> freed_ HPE_GUARDED_BY(mutex_);  // by base
+  std::map<std::string, known_finding> findings_ HPE_GUARDED_BY(mutex_);
+  std::vector<std::string> keys_ HPE_GUARDED_BY(mutex_);  // of the findings, in the order in which they were found
+};
+
+}  // namespace hpe::check

@@ -1,0 +1,73 @@
+#pragma once
+
+/// The order of device work: which work has certainly ended before other work begins. Work is appended to lines; a line
+/// (a CUDA stream) runs its work in sequence. Further order comes from events and from waits of CPU code. The class is
+/// a set of vector clocks, but all CPU threads together have one clock: when one thread has waited for work, this work
+/// is ordered before all work that any thread queues later, because hpe does not see how CPU threads synchronise with
+/// each other. So the class may call work ordered that is not, but never the other way round.
+///
+/// Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace hpe::check {
+
+/// A position in a line: the work with this number. The numbers of a line begin with 1.
+struct moment {
+  std::uint32_t line = 0;
+  std::uint64_t number = 0;
+  friend bool operator==(const moment&, const moment&) = default;
+};
+
+/// What is ordered before the end of some work, this work included.
+struct past {
+  moment self;
+  std::uint64_t host = 0;  ///< the version of the CPU threads' clock when the work was queued
+  bool after_all = false;  ///< hpe cannot tell for what the work waits, so all earlier work counts as ordered
+  std::vector<moment>
+      further;  ///< the last moment of each line that the CPU threads' clock does not contain; ascending
+};
+using past_ptr = std::shared_ptr<const past>;
+
+class work_order {
+ public:
+  /// Adds a line without work, and returns its number.
+  std::uint32_t add_line();
+
+  /// Appends work to a line. The work begins when the earlier work of the line and all of `after` have ended; null
+  /// pointers are ignored.
+  /// `after_all`: the work, and all work that is ordered after it, counts as ordered after everything else.
+  past_ptr queue(std::uint32_t line, std::span<const past_ptr> after = {}, bool after_all = false);
+
+  /// Returns the past of the last work of a line; null if the line has no work.
+  [[nodiscard]] past_ptr last(std::uint32_t line) const { return lines_[line].last; }
+
+  /// Records that a CPU thread has waited for the end of some work. Null is ignored.
+  void wait(const past_ptr& ended);
+
+  /// Returns whether the work at `earlier` has certainly ended before the work with this past begins. Work that is the
+  /// same, or that was queued later than the work with this past, is not ordered before it.
+  [[nodiscard]] bool is_ordered(moment earlier, const past& later) const;
+  /// Returns whether a CPU thread has waited for this work or for later work of its line.
+  [[nodiscard]] bool has_waited(moment work) const { return lines_[work.line].waited >= work.number; }
+
+ private:
+  struct step_of_host {
+    std::uint64_t number;   // the line's work up to this number ...
+    std::uint64_t version;  // ... is in the CPU threads' clock from this version on
+  };
+  struct line_state {
+    std::uint64_t queued = 0;
+    std::uint64_t waited = 0;           // the number of the last step
+    std::vector<step_of_host> steps{};  // both members ascend
+    past_ptr last{};
+  };
+
+  std::vector<line_state> lines_;
+  std::uint64_t host_ = 0;
+};
+
+}  // namespace hpe::check

@@ -1,0 +1,162 @@
+#include "runtime/check/checker.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/error.h"
+
+using namespace hpe::check;
+
+namespace {
+
+constexpr std::uint64_t base = 0x10000;
+constexpr std::size_t bytes = 1000;
+
+class Checker : public testing::Test {
+ protected:
+  static std::shared_ptr<const call_place> place(const char* call) {
+    return std::make_shared<const call_place>(call_place::here(call));
+  }
+  static operation_ptr kernel(const char* name) {
+    checked_operation made{name, place("cudaLaunchKernel"), true, {{2, base + 10}}};
+    made.source_of = [](std::uint32_t site, use) { return "kernel.cu:" + std::to_string(site); };
+    return std::make_shared<const checked_operation>(std::move(made));
+  }
+  std::shared_ptr<const checked_work> queue(std::uint32_t line, std::vector<past_ptr> after = {}) {
+    return checker_.queue(line, 10 + line, after, {}, {.uses_memory = true}, place("cudaLaunchKernel"));
+  }
+  void allocate() { checker_.allocate(base, bytes, true, true, place("cudaMalloc")); }
+  void add(const operation_run& run, std::uint64_t begin, std::uint64_t end, use how, std::uint32_t site = 7) {
+    const access_range range{begin, end, how, site};
+    checker_.add(run, {&range, 1});
+  }
+  std::vector<std::string> kinds() {
+    std::vector<std::string> result;
+    for (const finding& each : checker_.take()) result.push_back(each.kind + " " + std::to_string(each.count));
+    return result;
+  }
+
+  checker checker_{ignored_findings("# none\nleak nothing\n* a_kernel_to_ignore\n"),
+                   [](std::uint64_t, std::uint64_t) { return true; },
+                   [](std::uint64_t address) { return address >= 0x100000; }};
+};
+
+using words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_F(Checker, TellsBothSidesOfARaceOnce) {
+  allocate();
+  const std::uint32_t first = checker_.add_line(0), second = checker_.add_line(0);
+  const auto fill = kernel("kernel fill"), add_one = kernel("kernel add");
+  add({fill, queue(first)}, base, base + 100, use::write, 3);
+  for (int i = 0; i < 3; ++i) {
+    const operation_run run{add_one, queue(second)};
+    add(run, base + 10, base + 20, use::read, 4);
+    add({fill, queue(first)}, base, base + 100, use::write, 3);
+  }
+  const std::vector<finding> found = checker_.take();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].kind, "stream-race");
+  EXPECT_EQ(found[0].sentence, "kernel add reads bytes that kernel fill wrote, and nothing orders them");
+  EXPECT_EQ(found[0].offset, 10U);
+  EXPECT_EQ(found[0].bytes, 10U);
+  EXPECT_EQ(found[0].now->argument, 2);
+  EXPECT_EQ(found[0].now->source, "kernel.cu:4");
+  EXPECT_EQ(found[0].earlier->source, "kernel.cu:3");
+  EXPECT_EQ(found[0].earlier->stream, 10U + first);
+  EXPECT_EQ(found[0].allocation->what, "cudaMalloc");
+  EXPECT_EQ(found[1].count, 3U) << "the write after the read";
+  const std::string text = text_of(found[1]), json = json_of(found);
+  EXPECT_NE(text.find("(3 times)"), std::string::npos) << text;
+  EXPECT_NE(json.find(R"("kind":"stream-race","count":3)"), std::string::npos) << json;
+}
+
+TEST_F(Checker, AcceptsOrderedWork) {
+  allocate();
+  const std::uint32_t first = checker_.add_line(0), second = checker_.add_line(0);
+  const auto a = queue(first);
+  add({kernel("a"), a}, base, base + bytes, use::write);
+  add({kernel("b"), queue(second, {a->when})}, base, base + bytes, use::write);
+  checker_.wait(checker_.last(second));
+  add({kernel("c"), queue(first)}, base, base + bytes, use::write);
+  EXPECT_EQ(kinds(), words{});
+}
+
+TEST_F(Checker, TellsNodesOfAGraphWithoutAnEdge) {
+  allocate();
+  const auto order = std::make_shared<step_order>();
+  order->before = {{false, false, false}, {true, false, false}, {false, false, false}};
+  const auto launch = queue(checker_.add_line(0));
+  add({kernel("a"), launch, order, 0}, base, base + 4, use::write);
+  add({kernel("b"), launch, order, 1}, base, base + 4, use::write);
+  EXPECT_EQ(kinds(), words{});
+  add({kernel("c"), launch, order, 2}, base, base + 4, use::read);
+  EXPECT_EQ(kinds(), words{"graph-race 1"});
+}
+
+TEST_F(Checker, TellsAccessesOutsideOfAllocations) {
+  allocate();
+  const auto work = queue(checker_.add_line(0));
+  add({kernel("a"), work}, base + bytes - 4, base + bytes + 4, use::write);
+  add({kernel("other memory"), work}, 0x100000, 0x100004, use::write);
+  add({kernel("a_kernel_to_ignore"), work}, base + bytes, base + bytes + 4, use::write);
+  const std::vector<finding> found = checker_.take();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, "out-of-range");
+  EXPECT_EQ(found[0].sentence, "a writes 4 bytes 0 bytes behind the end of an allocation of 1000 bytes");
+}
+
+TEST_F(Checker, TellsUsesAfterTheFree) {
+  allocate();
+  const std::uint32_t first = checker_.add_line(0), second = checker_.add_line(0);
+  checker_.release(base, place("cudaFree"));
+  add({kernel("a"), queue(first)}, base, base + 4, use::read);
+  EXPECT_EQ(kinds(), words{"use-after-free 1"});
+  allocate();
+  add({kernel("a"), queue(first)}, base, base + 4, use::write);
+  EXPECT_EQ(kinds(), words{});
+
+  const auto free = std::make_shared<const checked_operation>(checked_operation{"cudaFreeAsync", place("cudaFreeAsync")});
+  checker_.release_in_line(base, {free, queue(second)});
+  EXPECT_EQ(kinds(), words{"stream-race 1"}) << "the free is not ordered after the write";
+  add({kernel("a"), queue(second)}, base, base + 4, use::read);
+  EXPECT_EQ(kinds(), words{"use-after-free 1"});
+}
+
+TEST_F(Checker, TellsReadsOfBytesThatNothingWrote) {
+  allocate();
+  const auto work = queue(checker_.add_line(0));
+  const auto copy = std::make_shared<const checked_operation>(checked_operation{"cudaMemcpy", place("cudaMemcpy")});
+  add({kernel("a"), work}, base, base + 10, use::write);
+  add({copy, work}, base, base + 20, use::read);
+  EXPECT_EQ(kinds(), words{}) << "a copy of bytes that are written in part";
+  add({kernel("a"), work}, base, base + 20, use::read);
+  EXPECT_EQ(kinds(), words{"never-written 1"});
+  add({copy, work}, base + 500, base + 600, use::read);
+  EXPECT_EQ(kinds(), words{"never-written 1"});
+}
+
+TEST_F(Checker, TellsAtTheEndWhatIsNotWaitedForAndNotFreed) {
+  allocate();
+  checker_.allocate(base + 0x1000, 8, true, false, place("a variable"));
+  const std::uint32_t line = checker_.add_line(0);
+  static_cast<void>(queue(line));
+  const std::vector<finding> found = checker_.finish();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].kind, "never-waited");
+  EXPECT_EQ(found[1].kind, "leak");
+}
+
+TEST_F(Checker, SaysWhatIsWrongInAListOfFindingsToIgnore) {
+  const auto message = [](const char* text) -> std::string {
+    try {
+      const ignored_findings made(text);
+    } catch (const hpe::error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("leak a\n\nrace b").find("line 3 of the findings to ignore: there is no kind \"race\""),
+            std::string::npos);
+  EXPECT_NE(message("leak # a").find("a text that occurs in the finding is missing behind \"leak\""), std::string::npos);
+}

@@ -1,0 +1,283 @@
+// CPU code, also inside libc, that touches memory which queued work still uses.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "tests/check/programs/cuda_cases.h"
+
+static volatile int seen;
+
+CASE(result_read_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = to[100];  // SECOND
+}
+
+CASE(source_changed_too_early) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  stream a;
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  from[100] = 1;  // SECOND
+}
+
+CASE(source_only_read) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  stream a;
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  seen = from[100];
+  if (wrong) from[101] = 1;  // SECOND
+}
+
+CASE(registered_source_changed_too_early) {  // source-changed -
+  ints p;
+  int* from = static_cast<int*>(std::aligned_alloc(4096, 4096));
+  stream a;
+  CHECK(cudaHostRegister(from, 4096, cudaHostRegisterDefault));
+  std::memset(from, 0, 4096);
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  from[1] = 1;  // SECOND
+  wait_for_all();
+  CHECK(cudaHostUnregister(from));
+  std::free(from);
+}
+
+CASE(synchronised_with_the_wrong_stream) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a, b;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaStreamSynchronize(wrong ? b : a));
+  seen = to[100];  // SECOND
+}
+
+CASE(event_recorded_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  event e;
+  if (wrong) CHECK(cudaEventRecord(e, a));
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaEventRecord(e, a));
+  CHECK(cudaEventSynchronize(e));
+  seen = to[100];  // SECOND
+}
+
+CASE(synchronised_with_the_wrong_device) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaSetDevice(wrong ? 1 : 0));
+  CHECK(cudaDeviceSynchronize());
+  seen = to[100];  // SECOND
+}
+
+CASE(beside_on_the_same_page) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
+  to[count / 2] = 1;                                                    // beside the copied bytes
+  seen = to[count / 2 - (wrong ? 1 : 0)];                               // SECOND
+}
+
+CASE(managed_read_too_early) {  // host-touch fill
+  managed_ints p;
+  fill<<<4, 256>>>(p, count, 1);  // FIRST
+  if (!wrong) CHECK(cudaDeviceSynchronize());
+  seen = p[100];  // SECOND
+}
+
+CASE(managed_written_too_early) {  // host-touch twice
+  managed_ints p;
+  ints q;
+  stream a;
+  twice<<<4, 256, 0, a>>>(q, p, count);  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  p[100] = 1;  // SECOND
+}
+
+CASE(managed_cleared_too_early) {  // host-touch add
+  managed_ints p;
+  stream a;
+  add<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  std::memset(p, 0, bytes);  // SECOND
+}
+
+CASE(mapped_read_too_early) {  // host-touch fill
+  pinned_ints p(cudaHostAllocMapped);
+  stream a;
+  int* mapped;
+  CHECK(cudaHostGetDevicePointer(&mapped, p.p, 0));
+  fill<<<4, 256, 0, a>>>(mapped, count, 1);  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = p[100];  // SECOND
+}
+
+CASE(mapped_written_too_early) {  // host-touch twice
+  pinned_ints p(cudaHostAllocMapped);
+  ints q;
+  stream a;
+  twice<<<4, 256, 0, a>>>(q, p, count);  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  p[count - 1] = 1;  // SECOND
+}
+
+CASE(memcpy_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  std::vector<int> kept(count);
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  std::memcpy(kept.data(), to, bytes);  // SECOND
+}
+
+CASE(memcpy_into_a_source) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  std::vector<int> next(count);
+  stream a;
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  std::memcpy(from, next.data(), bytes);  // SECOND
+}
+
+CASE(fwrite_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  FILE* const file = std::fopen("/dev/null", "w");
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  std::fwrite(to, sizeof(int), count, file);  // SECOND
+  std::fclose(file);
+}
+
+CASE(write_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  const int file = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  if (write(file, to, bytes) != bytes) std::abort();  // SECOND
+  close(file);
+}
+
+CASE(read_into_a_source) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  stream a;
+  const int file = open("/dev/zero", O_RDONLY);
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  if (read(file, from, bytes) != bytes) std::abort();  // SECOND
+  close(file);
+}
+
+CASE(fread_into_a_source) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  stream a;
+  FILE* const file = std::fopen("/dev/zero", "r");
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  if (std::fread(from, sizeof(int), count, file) != count) std::abort();  // SECOND
+  std::fclose(file);
+}
+
+CASE(string_read_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = std::strlen(reinterpret_cast<const char*>(to.p));  // SECOND
+}
+
+CASE(other_thread_reads_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  std::thread([&] { seen = to[100]; }).join();  // SECOND
+}
+
+CASE(host_function_of_another_stream) {  // host-touch fill
+  pinned_ints p;
+  stream a, b;
+  const auto look = [](void* p) {
+    seen = static_cast<int*>(p)[100];  // SECOND
+  };
+  fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
+  CHECK(cudaLaunchHostFunc(wrong ? b : a, look, p.p));
+}
+
+CASE(changed_after_the_host_function_was_queued) {  // source-changed -
+  pinned_ints p;
+  stream a;
+  const auto look = [](void* p) { seen = static_cast<int*>(p)[100]; };
+  ints q;
+  CHECK(cudaLaunchHostFunc(a, look, p.p));
+  CHECK(cudaMemcpyAsync(q, p, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  p[100] = 2;  // SECOND
+}
+
+__device__ int total[count];
+
+CASE(variable_read_too_early) {  // host-touch -
+  pinned_ints to;
+  stream a;
+  const int zeros[count] = {};
+  CHECK(cudaMemcpyToSymbol(total, zeros, bytes));
+  CHECK(cudaMemcpyFromSymbolAsync(to, total, bytes, 0, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = to[100];  // SECOND
+}
+
+CASE(memset_of_pinned_memory) {  // host-touch -
+  pinned_ints p;
+  stream a;
+  CHECK(cudaMemsetAsync(p, 1, bytes, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = p[100];  // SECOND
+}
+
+CASE(double_buffer_refilled_too_early) {  // source-changed -
+  ints p;
+  pinned_ints x, y;
+  int* const buffers[2] = {x, y};
+  stream a;
+  event copied[2];
+  for (int i = 0; i < 4; ++i) {
+    const int slot = i % 2;
+    if (i >= (wrong ? 3 : 2)) CHECK(cudaEventSynchronize(copied[slot]));
+    for (int k = 0; k < count; ++k) buffers[slot][k] = i;                        // SECOND
+    CHECK(cudaMemcpyAsync(p, buffers[slot], bytes, cudaMemcpyHostToDevice, a));  // FIRST
+    CHECK(cudaEventRecord(copied[slot], a));
+  }
+}
+
+CASE(columns_of_pinned_memory) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  const size_t row = 32 * sizeof(int);
+  CHECK(cudaMemcpy2DAsync(to, row, p, row, row / 2, 32, cudaMemcpyDeviceToHost, a));  // FIRST
+  seen = to[3 * 32 + (wrong ? 15 : 16)];  // SECOND: the right half of a row is not copied
+}
+
+int main(int argc, char** argv) { return run_cases(argc, argv, wait_for_all); }
