@@ -1,6 +1,6 @@
 // The time, from start to end, of a CUDA program with fifty kernels on one soft device: without the kernel cache, in
-// the first run with the cache, in later runs, and if the kernels begin in the interpreter. This benchmark is also that program: it starts itself with the
-// option --program under hpe run.
+// the first run with the cache, in later runs, and if the kernels begin in the interpreter. This benchmark is also that
+// program: it starts itself with the option --program under hpe run.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -92,7 +92,8 @@ int main(int argc, char** argv) {
   tell(results, "fifty kernels, later runs", timed(arguments.repeats, nothing, [&] { run_program(folder.path()); }),
        later_bar);
   tell(results, "fifty kernels, first run, kernels begin in the interpreter",
-       timed(arguments.repeats, [&] { folder.clear(); }, [&] { run_program(folder.path(), "auto"); }));
+       timed(
+           arguments.repeats, [&] { folder.clear(); }, [&] { run_program(folder.path(), "auto"); }));
   return hpe::bench::report("The kernel cache of soft devices, one device, " + hpe::bench::load_of_machine(), results,
                             arguments);
 }

@@ -101,9 +101,10 @@ TEST_P(ptx, kernels_are_kept_where_the_options_say) {
   std::string folder = (std::filesystem::temp_directory_path() / "hpe-kept-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const auto run_with = [&](const char* place, const char* size, const char* engine = "compiler") {
-    const environment chosen(
-        {{"HPE_KERNEL_CACHE", place}, {"HPE_KERNEL_CACHE_SIZE", size}, {"XDG_CACHE_HOME", folder.c_str()},
-         {"HPE_PTX_ENGINE", engine}});
+    const environment chosen({{"HPE_KERNEL_CACHE", place},
+                              {"HPE_KERNEL_CACHE_SIZE", size},
+                              {"XDG_CACHE_HOME", folder.c_str()},
+                              {"HPE_PTX_ENGINE", engine}});
     machine other(GetParam());
     const auto loaded = other.set().ptx()->load({head + ".visible .entry nothing() { ret; }\n"});
     for (unsigned d = 0; d < other.size(); ++d) loaded->place(d, {});
