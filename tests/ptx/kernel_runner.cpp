@@ -104,7 +104,7 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
   };
   if (hands_over_ && !s.together && !s.cluster && can_hand_over(*program_, f)) {
     const std::uint64_t most = random_() % 8 << random_() % 12;
-    return trial(*image_, f, *compiled_, most).run(c, {0, 0}, more);
+    return kernel_trial(*image_, f, *compiled_, most).run(c, {0, 0}, more);
   }
   auto stopped =
       s.together ? run_together([&] { return make_engine(c); }, c) : run_blocks(*make_engine(c), c, {0, 0}, more);

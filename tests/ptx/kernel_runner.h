@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/ptx/build/access_recording.h"
-#include "runtime/ptx/compiler/trial.h"
+#include "runtime/ptx/compiler/kernel_trial.h"
 #include "runtime/ptx/execution/block_range.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/patch/patch.h"
@@ -23,7 +23,7 @@
 namespace hpe::ptx::test {
 
 /// handed_over: blocks begin in the interpreter, and after a random number of instructions, all blocks continue in
-/// native code (runtime/ptx/compiler/trial.h). The last two kinds patch the kernels that may be spread
+/// native code (runtime/ptx/compiler/kernel_trial.h). The last two kinds patch the kernels that may be spread
 /// (runtime/ptx/patch), and run each grid of these kernels in several parts.
 enum class engine_kind { interpreter, compiler, handed_over, interpreter_in_parts, compiler_in_parts };
 

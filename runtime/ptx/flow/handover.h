@@ -1,7 +1,7 @@
 #pragma once
 
-/// The places at which a block can leave the interpreter and continue in native code (compiler/trial.h): the meetings
-/// of the kernel, and one place in each loop.
+/// The places at which a block can leave the interpreter and continue in native code (compiler/kernel_trial.h): the
+/// meetings of the kernel, and one place in each loop.
 
 #include <atomic>
 

@@ -80,7 +80,7 @@ struct device_status {
 /// How devices run PTX kernels.
 struct ptx_execution {
   bool interprets = false;  // devices interpret kernels instead of compiling them
-  // A kernel begins in the interpreter, until its compilation would have taken as long (ptx/compiler/trial.h).
+  // A kernel begins in the interpreter, until its compilation would have taken as long (ptx/compiler/kernel_trial.h).
   bool begins_interpreted = false;
   bool in_lockstep = false;       // the threads of a warp run in lockstep
   bool finds_races = false;       // devices look for races in shared memory; requires `interprets`

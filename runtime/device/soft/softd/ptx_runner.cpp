@@ -54,14 +54,14 @@ std::shared_ptr<ptx::execution_engine> loaded_ptx_module::engine_for(const ptx::
   return std::make_shared<ptx::interpreter>(image_->program());
 }
 
-ptx::trial* loaded_ptx_module::find_trial(const ptx::function& kernel, const ptx::dimensions& block) {
+ptx::kernel_trial* loaded_ptx_module::find_trial(const ptx::function& kernel, const ptx::dimensions& block) {
   if (!execution_.begins_interpreted || compiled_ == nullptr) return nullptr;
-  ptx::trial* found = nullptr;
+  ptx::kernel_trial* found = nullptr;
   {
     const lock_guard lock(mutex_);
     auto& trial = trials_[&kernel];
     if (trial == nullptr)
-      trial = std::make_unique<ptx::trial>(*image_, kernel, *compiled_, ptx::work_of_compilation(kernel));
+      trial = std::make_unique<ptx::kernel_trial>(*image_, kernel, *compiled_, ptx::work_of_compilation(kernel));
     found = trial.get();
   }
   return found->is_open(block) ? found : nullptr;
@@ -120,7 +120,7 @@ struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
-  ptx::trial* trial = nullptr;               // null: the launch begins in the usual engine
+  ptx::kernel_trial* trial = nullptr;        // null: the launch begins in the usual engine
   std::unique_ptr<traffic_count> traffic{};  // null: the traffic of the launch is not counted
   ptx::block_room room{};
   hpe::mutex mutex{};
@@ -263,7 +263,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run_queued(loaded_ptx_module& mod
 std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& module,
                                                         const ptx::launch_configuration& grid, bool cooperative,
                                                         ptx::descendants& order) {
-  ptx::trial* const trial = cooperative || grid.cluster ? nullptr : module.find_trial(*grid.kernel, grid.block);
+  ptx::kernel_trial* const trial = cooperative || grid.cluster ? nullptr : module.find_trial(*grid.kernel, grid.block);
   // Compile the kernel before the launch, so that an error of the compiler is not reported as a fault of a block.
   if (trial == nullptr) static_cast<void>(module.engine_for(*grid.kernel, grid.block));
 

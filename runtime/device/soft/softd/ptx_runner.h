@@ -17,7 +17,7 @@
 #include "runtime/device/soft/softd/meter.h"
 #include "runtime/device/soft/softd/tile_pool.h"
 #include "runtime/os/file_descriptor.h"
-#include "runtime/ptx/compiler/trial.h"
+#include "runtime/ptx/compiler/kernel_trial.h"
 #include "runtime/ptx/execution/calls/device_queue.h"
 #include "runtime/ptx/program/image.h"
 #include "runtime/ptx/races/race_report.h"
@@ -41,7 +41,7 @@ class loaded_ptx_module {
   [[nodiscard]] std::shared_ptr<ptx::execution_engine> engine_for(const ptx::function& kernel,
                                                                   const ptx::dimensions& block);
   /// Returns the trial in which launches of a kernel begin; null if they use engine_for. Call this after find.
-  [[nodiscard]] ptx::trial* find_trial(const ptx::function& kernel, const ptx::dimensions& block);
+  [[nodiscard]] ptx::kernel_trial* find_trial(const ptx::function& kernel, const ptx::dimensions& block);
   /// Returns the report to which launches of the kernel add the races that they find; null if hpe does not look for
   /// races. Call this after find.
   [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
@@ -58,7 +58,7 @@ class loaded_ptx_module {
   std::unique_ptr<ptx::image> image_;
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: kernels are interpreted
   mutex mutex_;
-  std::map<const ptx::function*, std::unique_ptr<ptx::trial>> trials_ HPE_GUARDED_BY(mutex_);
+  std::map<const ptx::function*, std::unique_ptr<ptx::kernel_trial>> trials_ HPE_GUARDED_BY(mutex_);
   std::map<const ptx::function*, std::unique_ptr<ptx::race_report>> races_ HPE_GUARDED_BY(mutex_);
 };
 

@@ -14,11 +14,11 @@ namespace hpe::ptx {
 [[nodiscard]] std::uint64_t work_of_compilation(const function& kernel);
 
 /// One kernel of an image. Thread-safe.
-class trial {
+class kernel_trial {
  public:
   /// All arguments must outlive the trial. `most`: the number of instructions after which the kernel continues in
   /// native code; usually work_of_compilation(kernel).
-  trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most);
+  kernel_trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most);
 
   /// Returns whether launches of the kernel, with blocks of this size, begin in the interpreter. If not, the caller
   /// uses compiled_image::engine_for.

@@ -1,6 +1,7 @@
-// Kernels that begin in the interpreter (trial.h): when they continue in native code, and what later processes know.
+// Kernels that begin in the interpreter (kernel_trial.h): when they continue in native code, and what later processes
+// know.
 
-#include "runtime/ptx/compiler/trial.h"
+#include "runtime/ptx/compiler/kernel_trial.h"
 
 #include <gtest/gtest.h>
 
@@ -75,7 +76,7 @@ class Trial : public ::testing::Test {
   }
 
   // Runs `blocks` blocks of 32 threads of "sums", and checks their results.
-  void run(process& in, trial& first, std::uint32_t blocks, std::uint32_t rounds) {
+  void run(process& in, kernel_trial& first, std::uint32_t blocks, std::uint32_t rounds) {
     const surroundings around;
     std::vector<std::uint32_t> elements(std::size_t{blocks} * 32, 5);
     struct {
@@ -101,7 +102,7 @@ class Trial : public ::testing::Test {
 
 TEST_F(Trial, ShortWorkStaysInTheInterpreter) {
   process here;
-  trial first(here.own_image, here.kernel("sums"), *here.compiled, 100'000);
+  kernel_trial first(here.own_image, here.kernel("sums"), *here.compiled, 100'000);
   ASSERT_TRUE(first.is_open(shape_));
   run(here, first, 4, 10);
   EXPECT_EQ(first.work(), 4 * 32 * (each_thread + 10 * each_round));
@@ -112,7 +113,7 @@ TEST_F(Trial, ShortWorkStaysInTheInterpreter) {
 TEST_F(Trial, BlocksThatBeginAfterTheLimitRunInNativeCode) {
   process here;
   const std::uint64_t block = 32 * (each_thread + 10 * each_round);
-  trial first(here.own_image, here.kernel("sums"), *here.compiled, 3 * block);
+  kernel_trial first(here.own_image, here.kernel("sums"), *here.compiled, 3 * block);
   run(here, first, 50, 10);
   EXPECT_EQ(first.work(), 3 * block) << "the block that reaches the limit is the last one that the interpreter runs";
   EXPECT_FALSE(first.is_open(shape_));
@@ -122,7 +123,7 @@ TEST_F(Trial, BlocksThatBeginAfterTheLimitRunInNativeCode) {
 TEST_F(Trial, AThreadLeavesTheInterpreterInTheMiddleOfALoop) {
   process here;
   const std::uint64_t most = 1000;
-  trial first(here.own_image, here.kernel("sums"), *here.compiled, most);
+  kernel_trial first(here.own_image, here.kernel("sums"), *here.compiled, most);
   run(here, first, 2, 100'000);
   EXPECT_GE(first.work(), 2 * most);
   EXPECT_LE(first.work(), 2 * most + 32 * (each_thread + each_round)) << "each thread stops at its first stop";
@@ -135,7 +136,7 @@ TEST_F(Trial, LaterProcessesContinueTheCountAndUseStoredCode) {
   const std::uint64_t each = 4 * 32 * (each_thread + 10 * each_round), most = 2 * each + 1;
   for (std::uint64_t runs = 0; runs < 3; ++runs) {
     process here(kept);
-    trial first(here.own_image, here.kernel("sums"), *here.compiled, most);
+    kernel_trial first(here.own_image, here.kernel("sums"), *here.compiled, most);
     ASSERT_TRUE(first.is_open(shape_)) << runs;
     EXPECT_EQ(first.work(), runs * each);
     run(here, first, 4, 10);
@@ -143,12 +144,12 @@ TEST_F(Trial, LaterProcessesContinueTheCountAndUseStoredCode) {
   }
   {
     process here(kept);
-    trial first(here.own_image, here.kernel("sums"), *here.compiled, most);
+    kernel_trial first(here.own_image, here.kernel("sums"), *here.compiled, most);
     EXPECT_FALSE(first.is_open(shape_));
     EXPECT_NE(here.compiled->engine_for(here.kernel("sums"), shape_), nullptr);
   }
   process here(kept);
-  trial first(here.own_image, here.kernel("sums"), *here.compiled, 1'000'000'000);
+  kernel_trial first(here.own_image, here.kernel("sums"), *here.compiled, 1'000'000'000);
   EXPECT_FALSE(first.is_open(shape_)) << "native code is in the store";
   std::filesystem::remove_all(folder);
 }
@@ -156,7 +157,7 @@ TEST_F(Trial, LaterProcessesContinueTheCountAndUseStoredCode) {
 // The interpreter and native code divide the work of a function's caller in different ways.
 TEST_F(Trial, KernelsThatCallFunctionsBeginInNativeCode) {
   process here;
-  trial first(here.own_image, here.kernel("calls"), *here.compiled, 1'000'000);
+  kernel_trial first(here.own_image, here.kernel("calls"), *here.compiled, 1'000'000);
   EXPECT_FALSE(first.is_open(shape_));
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/ptx/compiler/trial.h"
+#include "runtime/ptx/compiler/kernel_trial.h"
 
 namespace hpe::ptx {
 
@@ -16,7 +16,7 @@ std::uint64_t work_of_compilation(const function& kernel) {
   return (kernel.code.size() + least_instructions) * executed_for_each_instruction;
 }
 
-trial::trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most)
+kernel_trial::kernel_trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most)
     : image_(of),
       kernel_(kernel),
       compiled_(compiled),
@@ -29,15 +29,15 @@ trial::trial(const image& of, const function& kernel, compiled_image& compiled, 
   meter_.add(kept_);
 }
 
-bool trial::is_open(const dimensions& block) {
+bool kernel_trial::is_open(const dimensions& block) {
   if (!is_open_) return false;
   if (meter_.is_used_up() || (!has_looked_.exchange(true) && compiled_.find_engine(kernel_, block) != nullptr))
     is_open_ = false;
   return is_open_;
 }
 
-std::optional<trap> trial::run(const launch_configuration& configuration, block_range blocks,
-                               const std::function<std::optional<block_range>()>& more, const block_room& room) {
+std::optional<trap> kernel_trial::run(const launch_configuration& configuration, block_range blocks,
+                                      const std::function<std::optional<block_range>()>& more, const block_room& room) {
   launch_configuration own = configuration;
   own.kernel = &own_;
   interpreter first(image_.program(), own_, meter_);
@@ -52,7 +52,7 @@ std::optional<trap> trial::run(const launch_configuration& configuration, block_
   return run_blocks(*compiled_.engine_for(kernel_, configuration.block), configuration, blocks, more, room);
 }
 
-void trial::keep_work() {
+void kernel_trial::keep_work() {
   constexpr std::uint64_t parts = 8;  // the store gets a new number after each eighth of the instructions
   std::uint64_t before = kept_;
   const std::uint64_t now = meter_.done();
