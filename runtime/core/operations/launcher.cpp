@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "runtime/base/error.h"
 
@@ -281,13 +282,11 @@ void launcher::record(unsigned device, const std::function<int(void*)>& function
       for (region* r : there_) --r->acquired;
     }
     void add(region& r) {
-      if (std::find(there_.begin(), there_.end(), &r) != there_.end()) return;
-      there_.push_back(&r);
-      ++r.acquired;
+      if (there_.insert(&r).second) ++r.acquired;
     }
 
    private:
-    std::vector<region*> there_;
+    std::set<region*> there_;
   } held;
   with_.devices.at(device).await_room();
   {
