@@ -15,7 +15,7 @@ class left_memory {
   /// Decides for this process. The wrappers of MPI_Init call this after MPI has started.
   static void decide();
 
-  [[nodiscard]] static bool exists() noexcept { return exists_.load(std::memory_order_relaxed); }
+  [[nodiscard]] static bool exists() noexcept { return any_exists.load(std::memory_order_relaxed); }
   /// Whether hpe leaves a buffer to the MPI library.
   [[nodiscard]] static bool has(const void* buffer) noexcept {
     if (!exists() || core::host_access::of(buffer) != nullptr) return false;
@@ -32,7 +32,7 @@ class left_memory {
   }
 
  private:
-  static std::atomic<bool> exists_;
+  static std::atomic<bool> any_exists;
 };
 
 }  // namespace hpe::interpose::mpi

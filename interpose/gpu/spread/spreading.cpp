@@ -58,7 +58,7 @@ bool spreading::wanted() noexcept {
   return wanted;
 }
 
-bool spreading::joins_gpus(const device::cuda::driver& cu) noexcept {
+bool spreading::joins_gpus(const device::cuda::driver& cu) {
   static const bool joins = [&] {
     if (!wanted()) return false;
     return joined_gpus(cu).count() > 1;
@@ -66,7 +66,7 @@ bool spreading::joins_gpus(const device::cuda::driver& cu) noexcept {
   return joins;
 }
 
-void spreading::stays_on_one_gpu(const device::cuda::driver& cu) noexcept {
+void spreading::stays_on_one_gpu(const device::cuda::driver& cu) {
   static std::atomic<bool> told{false};
   if (told.load(std::memory_order_relaxed) || told.exchange(true)) return;
   if (joins_gpus(cu)) return;  // begin() has logged the reason
@@ -97,10 +97,11 @@ void spreading::tell_gain() noexcept {
 void spreading::begin(const device::cuda::driver& cu) noexcept {
   static std::mutex making;
   static bool tried = false;
-  if (active() != nullptr || !joins_gpus(cu)) return;
-  const std::lock_guard lock(making);
-  if (std::exchange(tried, true)) return;
+  if (active() != nullptr) return;
   try {
+    if (!joins_gpus(cu)) return;
+    const std::lock_guard lock(making);
+    if (std::exchange(tried, true)) return;
     joined_gpus gpus(cu);
     gpus.enter();
     oversubscribed* const memory = oversubscribed::spread_over(cu, gpus.devices());

@@ -30,15 +30,15 @@ class spreading {
   /// Whether the option HPE_SPREAD is on.
   [[nodiscard]] static bool wanted() noexcept;
   /// Whether device 0 represents several GPUs: HPE_SPREAD is on, and device 0 and at least one other GPU can access
-  /// each other's memory.
-  [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
+  /// each other's memory. Throws std::bad_alloc.
+  [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu);
   /// To be called when the program has a context of device 0. Constructs the only object of this process. If the driver
   /// refuses, logs the failure and constructs no object.
   static void begin(const device::cuda::driver& cu) noexcept;
 
   /// To be called when the program launches a kernel and no object exists. Logs once why nothing can be spread, unless
-  /// begin() has logged the reason.
-  static void stays_on_one_gpu(const device::cuda::driver& cu) noexcept;
+  /// begin() has logged the reason. Throws std::bad_alloc.
+  static void stays_on_one_gpu(const device::cuda::driver& cu);
 
   /// Queues a launch in parts, or calls alone(), which queues the launch unchanged. Returns the result for the
   /// program's call.

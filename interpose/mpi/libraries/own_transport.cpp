@@ -143,11 +143,11 @@ std::string device_of_mpich() {
 std::string own_transport() {
   if (!library_accepts_cuda_memory()) return {};
   const ucx transport;
-  if (const std::string component = component_of_open_mpi(); !component.empty()) {
+  if (std::string component = component_of_open_mpi(); !component.empty()) {
     if (component == "ucx" && transport.accepts_cuda_memory()) return component;
     return component == "cm" ? component : std::string{};  // cm: libfabric and others; ob1 copies through the host
   }
-  const std::string device = device_of_mpich();
+  std::string device = device_of_mpich();
   if (device.starts_with("ch3:sock") || device.starts_with("ch3:nemesis")) return {};
   // An MPICH with a copy of UCX of its own answers for UCX.
   if (device == "ch4:ucx" && transport.is_loaded() && !transport.accepts_cuda_memory()) return {};

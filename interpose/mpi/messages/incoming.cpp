@@ -148,7 +148,7 @@ int incoming::start() {
     return failed;
   }
   const MPI_Request request = next.request;
-  enter(std::move(next));
+  enter(next);
   progress::of_process().when_over(request, std::move(then));
   return MPI_SUCCESS;
 }
@@ -170,7 +170,7 @@ void incoming::cancel_started() {
 
 void incoming::arrived(const MPI_Status& said, int code) {
   status_ = said;
-  const auto found = std::move(in<posted>().found);
+  const auto found = in<posted>().found;
   if (found) found->correct(status_);
   int cancelled = 0;
   HPE_REAL(Test_cancelled)(&status_, &cancelled);

@@ -80,9 +80,9 @@ class incoming final : public message {
     return std::get<Phase>(phase_);
   }
   template <class Phase>
-  void enter(Phase&& next) {
+  void enter(Phase next) {
     HPE_INVARIANT(receive_phase::may_follow(phase_.index(), receive_phase::place_of<Phase>()));
-    phase_ = std::forward<Phase>(next);
+    phase_ = std::move(next);
   }
 
   [[nodiscard]] int post(receive_phase::posted& what) const;

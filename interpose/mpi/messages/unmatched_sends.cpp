@@ -41,7 +41,7 @@ bool unmatched_sends::is_next(std::uint64_t number) {
   if (std::any_of(messages_.begin(), found, [&](const message& m) { return !m.placed && m.to == to; })) return false;
   const lock_guard lock(mutex_);
   const address_slot& its = slot_of(to);
-  return its.noted != 0 && its.last == to ? its.matched : !its.others && !sent_before_.load(std::memory_order_relaxed);
+  return its.noted != 0 && its.last == to ? its.matched : !its.others && !sent_before.load(std::memory_order_relaxed);
 }
 
 unmatched_sends::address_slot& unmatched_sends::slot_of(const send_address& to) {
@@ -61,21 +61,21 @@ void unmatched_sends::note(const send_address& to) noexcept {
 
 void unmatched_sends::made(MPI_Request request, MPI_Comm comm, int destination, int tag) {
   if (advertisement_board::current() == nullptr || destination < 0) return;
-  any_persistent_ = true;
+  any_persistent = true;
   unmatched_sends& all = of_process();
   const lock_guard lock(all.mutex_);
   all.persistent_[request] = {comm, destination, tag};
 }
 
 void unmatched_sends::freed(MPI_Request request) {
-  if (!any_persistent_.load(std::memory_order_relaxed)) return;
+  if (!any_persistent.load(std::memory_order_relaxed)) return;
   unmatched_sends& all = of_process();
   const lock_guard lock(all.mutex_);
   all.persistent_.erase(request);
 }
 
 unmatched_sends::starts::starts(int count, MPI_Request* requests) {
-  if (!any_persistent_.load(std::memory_order_relaxed) || requests == nullptr) return;
+  if (!any_persistent.load(std::memory_order_relaxed) || requests == nullptr) return;
   unmatched_sends& all = of_process();
   for (int i = 0; i < count; ++i) {
     std::optional<send_address> to;
@@ -107,7 +107,7 @@ void unmatched_sends::settle(const message& its) {
   address_slot& at = slot_of(its.to);
   if (at.noted > its.noted) return;
   const bool known = at.noted != 0 && at.last == its.to;
-  if (!known && !at.others && !sent_before_.load(std::memory_order_relaxed)) return;
+  if (!known && !at.others && !sent_before.load(std::memory_order_relaxed)) return;
   if (!known && at.noted != 0 && !at.matched) at.others = true;
   at.last = its.to;
   at.noted = std::max<std::uint64_t>(at.noted, 1);

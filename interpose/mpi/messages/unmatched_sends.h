@@ -54,7 +54,7 @@ class unmatched_sends {
   /// Call this before MPI itself sends a message.
   static void sent_by_mpi(MPI_Comm comm, int destination, int tag) noexcept {
     if (advertisement_board::current() == nullptr || destination < 0) return;
-    if (!adopted_pointers::exist()) return sent_before_.store(true, std::memory_order_relaxed);
+    if (!adopted_pointers::exist()) return sent_before.store(true, std::memory_order_relaxed);
     of_process().note({comm, destination, tag});
   }
   /// Call made() when MPI has created a persistent send, and freed() when the program frees a request.
@@ -99,8 +99,8 @@ class unmatched_sends {
 
   // Whether MPI has sent a message before the process had memory of the CUDA driver. hpe does not call note() for such
   // messages.
-  inline static std::atomic<bool> sent_before_{false};
-  inline static std::atomic<bool> any_persistent_{false};
+  inline static std::atomic<bool> sent_before{false};
+  inline static std::atomic<bool> any_persistent{false};
 
   std::vector<message> messages_;  // in the order in which their envelopes were sent
   mutex mutex_;

@@ -1,6 +1,6 @@
 #include "interpose/mpi/messages/board/advertisement_board.h"
 
-#include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "interpose/mpi/messages/board/shared_by_machine.h"
@@ -58,8 +58,9 @@ void advertisement_board::close() noexcept { the_advertisements.store(nullptr, s
 advertisement_board::communicator_name advertisement_board::name_of(MPI_Comm comm) noexcept {
   constexpr unsigned equal_bits = 4;  // an MPI_Comm of Open MPI is an address, which is a multiple of 16
   std::uint64_t bits = 0;
-  static_assert(sizeof comm <= sizeof bits);
-  std::copy_n(reinterpret_cast<const std::byte*>(&comm), sizeof comm, reinterpret_cast<std::byte*>(&bits));
+  constexpr std::size_t bytes = sizeof comm;  // NOLINT(bugprone-sizeof-expression): the size of the handle is meant
+  static_assert(bytes <= sizeof bits);
+  std::memcpy(&bits, &comm, bytes);
   return static_cast<communicator_name>(bits >> equal_bits);
 }
 

@@ -54,7 +54,7 @@ class first_failure {
     } catch (const error& e) {
       if (!what_) what_ = e;
     } catch (const std::bad_alloc&) {
-      if (!what_) what_ = no_memory();
+      if (!what_) what_ = prepared_;
     }
   }
 
@@ -63,7 +63,7 @@ class first_failure {
 
  private:
   // Creates the error while host memory is available. Copies of the error allocate no memory.
-  static const error& no_memory() noexcept {
+  static const error& no_memory() {
     static const error& made = *new error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a message");
     return made;
   }
