@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/trace/profile.h"
 #include "runtime/work/host_memory.h"
 
@@ -14,6 +15,32 @@ using coherence::block_state;
 using coherence::byte_range;
 using coherence::point_set;
 using coherence::region;
+
+namespace {
+
+// The bytes of an access whose contents the work needs: at most two ranges.
+std::vector<byte_range> read_by(const device_access& access) HPE_REQUIRES(access.region->mutex) {
+  const region& r = *access.region;
+  r.mutex.assert_held();
+  if (access.mode != HPE_OUT || r.degraded) return {r.degraded ? byte_range{0, r.bytes_at_homes()} : access.range};
+  // Of an overwritten range, the work needs the blocks that it overwrites only in part.
+  const block_run whole = r.blocks_within(access.range);
+  const byte_range inside =
+      whole.begin < whole.end ? r.bytes_of(whole) : byte_range{access.range.end, access.range.end};
+  std::vector<byte_range> result;
+  if (access.range.begin < inside.begin) result.push_back({access.range.begin, inside.begin});
+  if (inside.end < access.range.end) result.push_back({inside.end, access.range.end});
+  return result;
+}
+
+bool in_file_only(const region& r, byte_range bytes) HPE_REQUIRES(r.mutex) {
+  const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
+  for (std::uint64_t b = run.begin; b < run.end; ++b)
+    if (r.state(b) == block_state::host && !host_memory::in_memory(r, r.bytes_of({b, b + 1}))) return true;
+  return false;
+}
+
+}  // namespace
 
 std::vector<timepoint> upload(const resources& with, region& r, block_run run, device::priority level) {
   std::vector<timepoint> copies;
@@ -51,6 +78,61 @@ timepoint upload_newer(const resources& with, region& r, byte_range bytes, bool 
     if (const auto copies = upload(with, r, same, device::priority::launch); !copies.empty()) last = copies.back();
   }
   return last;
+}
+
+bool needs_file(const device_access& access) {
+  const region& r = *access.region;
+  r.mutex.assert_held();
+  if (r.on_host.empty()) return false;
+  return std::ranges::any_of(read_by(access), [&](const byte_range& bytes) {
+    r.mutex.assert_held();
+    return in_file_only(r, bytes);
+  });
+}
+
+// Reads granules from the file in groups, because host memory may be too small for all of them. The granules of a group
+// are read at the same time. Uploaded blocks are in state shared, so that the host's copy can be given up again. If
+// other threads take the memory of a group before its upload, the rest of the group is read one granule after the
+// other.
+void upload_from_file(const resources& with, const device_access& access) {
+  region& r = *access.region;
+  if (!with.host.limited() || r.single_copy()) return;
+  std::vector<byte_range> parts;
+  {
+    const lock_guard lock(r.mutex);
+    r.mutex.assert_held();
+    access.region->mutex.assert_held();  // the same mutex, by the name that Clang compares
+    if (!r.alive || access.range.end > r.layout.extent) return;
+    parts = read_by(access);
+  }
+  for (const byte_range& part : parts) {
+    const std::uint64_t most = std::max<std::uint64_t>(with.host.most_at_once() / granule_size, 1);
+    std::uint64_t granules = most;
+    for (std::uint64_t at = part.begin; at < part.end;) {
+      byte_range bytes{at, std::min(part.end, (at / granule_size + granules) * granule_size)};
+      bool missing = false;
+      {
+        const lock_guard lock(r.mutex);
+        r.mutex.assert_held();
+        if (!r.alive || access.range.end > r.layout.extent || r.degraded || !r.resident.usable(bytes)) return;
+        bytes.end = std::min(bytes.end, r.layout.extent);
+        missing = in_file_only(r, bytes);
+      }
+      if (missing) {
+        with.host.bring({&r, bytes}, [](block_state s) noexcept { return s == block_state::host; });
+        const lock_guard lock(r.mutex);
+        r.mutex.assert_held();
+        if (r.alive && access.range.end <= r.layout.extent && r.resident.usable(bytes))
+          upload_newer(with, r, bytes, access.mode != HPE_IN);
+        if (r.alive && !r.degraded && in_file_only(r, bytes)) {
+          granules = 1;
+          continue;
+        }
+      }
+      granules = most;
+      at = bytes.end;
+    }
+  }
 }
 
 void download(const resources& with, region& r, block_run run, device::priority level, std::vector<timepoint>& copies) {

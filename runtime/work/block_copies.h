@@ -35,6 +35,11 @@ std::vector<timepoint> upload(const resources& with, coherence::region& r, coher
 timepoint upload_newer(const resources& with, coherence::region& r, coherence::byte_range bytes, bool write)
     HPE_REQUIRES(r.mutex);
 
+/// Whether work needs bytes whose only copy is in the spill file (host_memory). The caller holds the region's mutex.
+[[nodiscard]] bool needs_file(const device_access& access) HPE_REQUIRES(access.region->mutex);
+/// Uploads the bytes that work needs and whose only copy is in the spill file.
+void upload_from_file(const resources& with, const device_access& access);
+
 /// Queues the download of blocks, and appends the timepoint of each queued download to `copies`, so that the caller can
 /// check each download for failure. The blocks' view must be closed and the home's writers must have finished. If
 /// download throws, `copies` contains the timepoints of the downloads that were queued. The caller holds the region's

@@ -101,6 +101,12 @@ std::uint64_t eviction::steps(unsigned home) const {
   return recent.steps.steps();
 }
 
+std::uint64_t eviction::period(unsigned home) const {
+  recent_work& recent = *recent_[home];
+  const lock_guard lock(recent.mutex);
+  return recent.steps.period();
+}
+
 std::optional<use_cycle::predicted_use> eviction::upcoming(unsigned home) const {
   recent_work& recent = *recent_[home];
   const lock_guard lock(recent.mutex);
@@ -211,6 +217,17 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
     freed += evict_next();
   }
   return freed;
+}
+
+bool eviction::supply::is_at_hand() {
+  if (next_ == order_.size() && !look_for_candidates()) return false;
+  copy_ahead();
+  const candidate& c = order_[next_];
+  const lock_guard lock(c.region->mutex);
+  c.region->mutex.assert_held();
+  const auto piece = c.region->resident.all().find(c.range.begin);
+  return !c.region->alive || piece == c.region->resident.all().end() || piece->first != c.range.begin ||
+         of_.progress_of(*c.region, {c.range.begin, std::min(c.range.end, c.region->layout.extent)}) == progress::ready;
 }
 
 std::uint64_t eviction::supply::free_at_once(std::uint64_t bytes, std::uint64_t steps) {

@@ -56,6 +56,8 @@ class eviction {
   }
   /// The number of pieces of work that note_step has recorded for a device.
   [[nodiscard]] std::uint64_t steps(unsigned home) const;
+  /// The number of steps in the cycle of a device's work; 0 if no cycle is known.
+  [[nodiscard]] std::uint64_t period(unsigned home) const;
   /// See use_cycle. The caller must not hold the mutex of a region.
   [[nodiscard]] std::optional<use_cycle::predicted_use> upcoming(unsigned home) const;
   void pass_upcoming(unsigned home);
@@ -69,6 +71,8 @@ class eviction {
 
     /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
     std::uint64_t free(std::uint64_t bytes);
+    /// Whether free() can evict the next piece without a wait. Begins to copy the next pieces to the host.
+    [[nodiscard]] bool is_at_hand();
     /// Like free, but evicts only data that can be evicted without a wait, and that no work uses in the next `steps`
     /// steps. Only while the device's work repeats itself.
     std::uint64_t free_at_once(std::uint64_t bytes, std::uint64_t steps);

@@ -17,6 +17,8 @@ namespace {
 // The data that may be on its way keeps the link busy, even if the thread sleeps for some milliseconds.
 constexpr std::uint64_t part_to_come = 16;
 constexpr std::uint64_t largest_to_come = std::uint64_t{256} << 20;
+// The pace allows at most this part of the device's memory to be on its way or to wait for its use.
+constexpr std::uint64_t part_at_pace = 8;
 // A pause bounds the time that the searches for data to evict take, and the wake-ups by threads that queue work.
 constexpr std::chrono::milliseconds pause{1};
 constexpr std::chrono::milliseconds pause_after_failure{100};
@@ -26,13 +28,16 @@ constexpr unsigned most_idle_pauses = 100;
 }  // namespace
 
 fetcher::fetcher(device::device_set& devices, coherence::region_table& regions, eviction& evicts,
-                 const std::vector<std::unique_ptr<mutex>>& turns, bring_in bring)
+                 const std::vector<std::unique_ptr<mutex>>& turns, bring_in bring, finish end)
     : devices_(devices),
       regions_(regions),
       eviction_(evicts),
       turns_(turns),
       bring_(std::move(bring)),
-      arrivals_(devices.size()) {}
+      finish_(std::move(end)),
+      arrivals_(devices.size()),
+      mapped_(devices.size()),
+      paces_(devices.size()) {}
 
 fetcher::~fetcher() {
   ending_ = true;
@@ -73,6 +78,7 @@ void fetcher::run() noexcept {
       }
       try {
         again = fetch(home) || again;
+        finish_(home);
       } catch (const std::exception& e) {
         log(log_level::debug, "data is not fetched ahead: {}", e.what());
         rest = pause_after_failure;
@@ -87,7 +93,8 @@ void fetcher::run() noexcept {
 // Data is fetched in groups, because each search for data to evict takes time.
 bool fetcher::fetch(unsigned home) {
   forget(home);
-  if (2 * bytes_to_come(home) > most_to_come(home)) return true;
+  const std::uint64_t most = most_to_come(home);
+  if (2 * bytes_to_come(home) > most && !pace_allows(home, most / 4)) return true;
   std::optional<eviction::supply> from;
   while (const auto use = eviction_.upcoming(home)) {
     if (!is_there(home, *use) && (is_full(home) || !bring_(home, *use, from))) return true;
@@ -109,24 +116,37 @@ void fetcher::add(unsigned home, timepoint upload, std::uint64_t bytes, std::uin
   start();
   forget(home);
   arrivals_[home].push_back({upload, bytes, due});
+  paces_[home].add(bytes, most_to_come(home));
 }
 
 void fetcher::forget(unsigned home) {
   std::deque<arrival>& all = arrivals_[home];
-  if (all.empty()) return;
   const std::uint64_t step = eviction_.steps(home);
+  paces_[home].advance(step, eviction_.period(home), most_at_pace(home));
   while (!all.empty() && (all.front().due == 0 || all.front().due < step) && devices_.reached(all.front().upload))
     all.pop_front();
 }
 
 std::uint64_t fetcher::bytes_to_come(unsigned home) const noexcept {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = mapped_[home];
   for (const arrival& each : arrivals_[home]) sum += each.bytes;
   return sum;
 }
 
 std::uint64_t fetcher::most_to_come(unsigned home) const noexcept {
   return std::min<std::uint64_t>(devices_.at(home).info().memory_bytes / part_to_come, largest_to_come);
+}
+
+bool fetcher::pace_allows(unsigned home, std::uint64_t bytes) const noexcept {
+  return paces_[home].credit() > bytes && bytes_to_come(home) < most_at_pace(home);
+}
+
+std::uint64_t fetcher::most_at_pace(unsigned home) const noexcept {
+  return devices_.at(home).info().memory_bytes / part_at_pace;
+}
+
+bool fetcher::is_full(unsigned home) const noexcept {
+  return bytes_to_come(home) > most_to_come(home) && !pace_allows(home, 0);
 }
 
 void fetcher::await(unsigned home) const {

@@ -18,6 +18,7 @@
 
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/eviction.h"
+#include "runtime/work/fetch_pace.h"
 
 namespace hpe::work {
 
@@ -30,9 +31,12 @@ class fetcher {
   using bring_in =
       std::function<bool(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from)>;
 
-  /// `turns`: the mutexes of the devices' turns. The thread calls `bring` while it has the turn.
+  /// Queues the uploads that calls of bring_in have left out.
+  using finish = std::function<void(unsigned home)>;
+
+  /// `turns`: the mutexes of the devices' turns. The thread calls `bring` and `end` while it has the turn.
   fetcher(device::device_set& devices, coherence::region_table& regions, eviction& evicts,
-          const std::vector<std::unique_ptr<mutex>>& turns, bring_in bring);
+          const std::vector<std::unique_ptr<mutex>>& turns, bring_in bring, finish end);
   fetcher(const fetcher&) = delete;
   fetcher& operator=(const fetcher&) = delete;
   ~fetcher();
@@ -44,12 +48,15 @@ class fetcher {
   /// use the data (eviction::steps); 0 if the data is for work that is queued now. In a cycle, the first call starts
   /// the thread.
   void add(unsigned home, timepoint upload, std::uint64_t bytes, std::uint64_t due);
+  /// Records data that has got device memory, and whose uploads are not queued yet.
+  void note_mapped(unsigned home, std::uint64_t bytes) noexcept { mapped_[home] += bytes; }
+  void note_uploads(unsigned home) noexcept { mapped_[home] = 0; }
   /// Waits while too many bytes are on their way to the device. A thread may queue work far ahead of the device. If it
   /// did not wait for its uploads, it would soon have evicted all data that the device does not use at the moment.
   void await(unsigned home) const;
   /// Whether as many bytes are on their way, or have arrived and wait for their use, as may be.
-  [[nodiscard]] bool is_full(unsigned home) const noexcept { return bytes_to_come(home) > most_to_come(home); }
-  /// In a cycle, this many bytes may be on their way to a device or wait for their use.
+  [[nodiscard]] bool is_full(unsigned home) const noexcept;
+  /// In a cycle, this many bytes may be on their way to a device or wait for their use; more if the pace allows it.
   [[nodiscard]] std::uint64_t most_to_come(unsigned home) const noexcept;
 
  private:
@@ -67,13 +74,20 @@ class fetcher {
   /// Forgets data that has arrived and been used.
   void forget(unsigned home);
   [[nodiscard]] std::uint64_t bytes_to_come(unsigned home) const noexcept;
+  /// Whether the pace allows `bytes` bytes more than most_to_come.
+  [[nodiscard]] bool pace_allows(unsigned home, std::uint64_t bytes) const noexcept;
+  /// With the pace, at most this many bytes may be on their way or wait for their use.
+  [[nodiscard]] std::uint64_t most_at_pace(unsigned home) const noexcept;
 
   device::device_set& devices_;
   coherence::region_table& regions_;
   eviction& eviction_;
   const std::vector<std::unique_ptr<mutex>>& turns_;
   const bring_in bring_;
+  const finish finish_;
   std::vector<std::deque<arrival>> arrivals_;  // by device; in the order of the uploads
+  std::vector<std::uint64_t> mapped_;          // by device; bytes without an upload
+  std::vector<fetch_pace> paces_;              // by device
   std::atomic<std::uint32_t> noted_{0};        // changes with each step
   std::atomic<bool> ending_{false};
   std::once_flag starts_;

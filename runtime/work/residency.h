@@ -155,12 +155,16 @@ class residency {
   std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Whether queued work uses data on the device.
   [[nodiscard]] bool is_busy(unsigned home) const;
-  /// Maps memory for a gap and uploads into it, unless the region has changed since the gap was found. So the uploads
-  /// for a large launch overlap the copies to the host that free memory for its other gaps. Returns false if too little
-  /// device memory is free.
-  bool fill(const gap& g, std::uint64_t now);
-  /// See fetcher::bring_in.
+  /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if too little device
+  /// memory is free.
+  bool map(const gap& g, std::uint64_t now);
+  /// Queues the uploads into gaps for which memory was mapped. A GPU's driver maps memory slowly while a copy to the
+  /// device runs. So hpe maps memory for several gaps, and then queues the uploads for all of them: while these run, it
+  /// maps memory for the next gaps.
+  void upload(std::vector<gap>& gaps);
+  /// See fetcher::bring_in and fetcher::finish.
   bool fetch(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from);
+  void finish_fetch(unsigned home);
   /// Maps zero-copy memory for a gap. If the host has too little free memory, evicts other data from zero-copy memory
   /// first. Throws HPE_ERROR_OUT_OF_MEMORY.
   void fill_with_zero_copy(const gap& g, std::uint64_t now);
@@ -169,14 +173,8 @@ class residency {
       HPE_REQUIRES(r.mutex);
   /// Whether the region still has the gap.
   [[nodiscard]] static bool is_open(const coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
-  /// The bytes of an access whose contents the work needs: at most two ranges.
-  [[nodiscard]] static std::vector<coherence::byte_range> read_by(const device_access& access)
-      HPE_REQUIRES(access.region->mutex);
-  /// Whether the work needs bytes whose only copy is in the spill file (host_memory).
-  [[nodiscard]] static bool needs_file(const device_access& access) HPE_REQUIRES(access.region->mutex);
-  [[nodiscard]] static bool in_file_only(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
-  /// Uploads bytes that the work needs and whose only copy is in the spill file.
-  void upload_from_file(const device_access& access);
+  /// Whether device memory is mapped for the gap.
+  [[nodiscard]] static bool has_piece(const coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   [[nodiscard]] resources with() { return {devices_, engine_, views_, *this, host_}; }
 
   device::device_set& devices_;
@@ -192,6 +190,7 @@ class residency {
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
   std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
+  std::vector<std::vector<gap>> fetched_;      // by device; gaps for the fetcher's next uploads
   std::atomic<bool> ending_{false};
   std::vector<std::thread> servers_;  // serve other processes; one thread for each shared device
   fetcher fetcher_;                   // the last member, because its thread uses the others

@@ -366,7 +366,7 @@ CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream 
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, e.what());
   }
-  if (result == CUDA_SUCCESS) core::tell_of_zero_copy(refusal);
+  if (result == CUDA_SUCCESS && !refusal.empty()) core::tell_of_zero_copy(refusal);
   return result;
 }
 
@@ -458,6 +458,8 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
   }
 }
 
+const core::allocator& oversubscribed::allocations() const noexcept { return hpe_.memory(); }
+
 std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel_model& kernel,
                                                             const spread::launch& launch, unsigned count,
                                                             const std::string& obstacle, const std::string& refusal) {
@@ -494,7 +496,7 @@ std::size_t oversubscribed::bytes_of_part(unsigned device) const {
   constexpr std::size_t best = std::size_t{32} << 20;
   constexpr std::size_t least = std::size_t{2} << 20;
   constexpr std::size_t unit = 512;
-  return std::clamp(hpe_.devices().at(device).memory().total / 8, least, best) / unit * unit;
+  return std::clamp(hpe_.devices().at(device).info().memory_bytes / 8, least, best) / unit * unit;
 }
 
 CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,

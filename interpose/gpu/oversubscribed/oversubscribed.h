@@ -31,6 +31,7 @@ struct launch;
 
 namespace hpe::core {
 class launch_planner;
+class allocator;
 class runtime;
 struct part_in_time;
 }  // namespace hpe::core
@@ -132,7 +133,8 @@ class oversubscribed {
 
   /// Like try_run(), for work whose data does not fit into device memory at once, and that cannot run in parts: the
   /// work accesses the rest of its data in host memory (work::residency). `refusal`: why the data does not fit, and why
-  /// the work cannot run in parts; with HPE_ZERO_COPY=off, throws HPE_ERROR_OUT_OF_MEMORY with this message.
+  /// the work cannot run in parts; with HPE_ZERO_COPY=off, throws HPE_ERROR_OUT_OF_MEMORY with this message. Empty: the
+  /// work can run in parts, so hpe does not warn that it is slow.
   CUresult run_with_zero_copy(const stream_place& where, CUstream stream, movable_use use, const std::string& refusal,
                               function_ref<CUresult()> queue);
 
@@ -160,6 +162,9 @@ class oversubscribed {
     const std::lock_guard<std::shared_mutex> lock_;
   };
 
+  /// Whether launches may use zero-copy memory (HPE_ZERO_COPY).
+  [[nodiscard]] bool has_zero_copy() const noexcept { return zero_copy_; }
+  [[nodiscard]] const core::allocator& allocations() const noexcept;
   /// See core::cut_in_time.
   [[nodiscard]] std::vector<core::part_in_time> cut_in_time(const spread::kernel_model& kernel,
                                                             const spread::launch& launch, unsigned count,

@@ -167,17 +167,33 @@ CUresult part_launches::queue_beyond_memory(const spread_launch& what, const ove
                                             const movable_use& use, const std::string& refusal,
                                             const std::string& unreachable, function_ref<CUresult()> whole,
                                             function_ref<CUresult()> alone) {
+  using core::zero_copy_trial;
+  std::optional<zero_copy_trial::key> tried;
+  if (gpus_.count() == 1 && memory_.has_zero_copy() && !where.captured && !use.everything)
+    tried = zero_copy_trial::key_of(what.function, what.grid, use.accesses, memory_.allocations());
+  if (tried && trial_.choose(*tried, memory_.allocations()) == zero_copy_trial::way::zero_copy) {
+    try {
+      return memory_.run_with_zero_copy(where, what.stream, use, {}, whole);
+    } catch (const error& no_zero_copy) {
+      if (no_zero_copy.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      trial_.decide(*tried, zero_copy_trial::way::parts);
+    }
+  }
   try {
-    return queue_in_time(what, where, refusal, unreachable, alone);
+    std::size_t count = 0;
+    const CUresult result = queue_in_time(what, where, refusal, unreachable, alone, count);
+    if (tried && count == 1) trial_.decide(*tried, zero_copy_trial::way::parts);
+    return result;
   } catch (const error& no_parts) {
     if (no_parts.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    if (tried) trial_.decide(*tried, zero_copy_trial::way::parts);
     return memory_.run_with_zero_copy(where, what.stream, use, no_parts.what(), whole);
   }
 }
 
 CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
                                       const std::string& refusal, const std::string& unreachable,
-                                      function_ref<CUresult()> alone) {
+                                      function_ref<CUresult()> alone, std::size_t& count) {
   const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
   std::string obstacle = kernel->obstacle.empty() ? unreachable : kernel->obstacle;
   std::vector<std::byte> parameters;
@@ -195,6 +211,7 @@ CUresult part_launches::queue_in_time(const spread_launch& what, const oversubsc
               "{}; the launch cannot run in parts one after the other: {}", refusal, obstacle);
   const std::vector<core::part_in_time> parts =
       memory_.cut_in_time(*kernel->code->model, shape, gpus_.count(), obstacle, refusal);
+  count = parts.size();
   if (parts.size() == 1) return memory_.try_run(where, what.stream, {false, parts.front().accesses}, alone);
   std::vector<CUfunction> functions;
   try {

@@ -15,6 +15,7 @@
 #include "interpose/gpu/spread/part_kernels.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/core/operations/launch_planner.h"
+#include "runtime/core/operations/zero_copy_trial.h"
 #include "runtime/os/worker.h"
 
 namespace hpe::cuda_hooks {
@@ -90,7 +91,8 @@ class part_launches {
              movable_use use, CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
-  /// else in parts that run one after the other, else by whole(), while zero-copy memory holds the excess data.
+  /// else in parts that run one after the other, or by whole(), while zero-copy memory holds the excess data. If both
+  /// are possible, a trial finds the faster way.
   /// `use` is the memory of the whole launch, and `refusal` the error message of the attempt to queue it. `unreachable`
   /// is the reason why other GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY,
   /// with a message that names the obstacles, if none of the three ways is possible. If only some of the parts can be
@@ -101,8 +103,10 @@ class part_launches {
 
  private:
   void share_memory();
+  /// Sets `count` to the number of parts.
   CUresult queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
-                         const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone);
+                         const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone,
+                         std::size_t& count);
   using run_parts =
       function_ref<CUresult(std::span<const unsigned>, const movable_use&, function_ref<CUresult(unsigned, CUstream)>)>;
   bool queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result, run_parts run);
@@ -115,6 +119,7 @@ class part_launches {
   std::string no_sharing_;  // why the GPUs cannot use each other's memory; set before cannot_share_
   std::atomic<bool> cannot_share_{false};
   std::atomic<bool> is_starting_{false}, cannot_start_{false};
+  core::zero_copy_trial trial_;
   os::worker analyses_{"hpe analysis"};
   os::worker code_thread_{"hpe code"};
 };

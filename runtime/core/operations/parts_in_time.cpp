@@ -121,7 +121,7 @@ class launch_arrays {
   }
 
   [[nodiscard]] std::uint64_t room_of(unsigned device) const {
-    const std::uint64_t total = devices_.at(device).memory().total;
+    const std::uint64_t total = devices_.at(device).info().memory_bytes;
     const std::uint64_t spare = devices_.at(device).info().spare_bytes;
     return std::max<std::uint64_t>(total - std::min(total, spare), 1);
   }

@@ -220,24 +220,27 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   modules_.add_accesses(kernel->module, devices.front(), variables);
   if (hpeModule const patched = module_of(kernel->module).module; patched != nullptr)
     for (const unsigned device : devices) modules_.add_accesses(patched, device, variables);
+  std::optional<zero_copy_trial::key> tried;
+  if (devices.size() == 1 && zero_copy_ && !used.everything)
+    tried = zero_copy_trial::key_of(kernel, {shape.grid[0], shape.grid[1], shape.grid[2]}, used.accesses, memory_);
+  if (tried && trial_.choose(*tried, memory_) == zero_copy_trial::way::zero_copy) {
+    try {
+      return launch_with_zero_copy(devices.front(), kernel, shape, parameters, used, {});
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      trial_.decide(*tried, zero_copy_trial::way::parts);
+    }
+  }
   result how;
   std::vector<part_in_time> all;
   try {
     all = cut_in_time(devices_, memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
                       obstacle, refusal);
+    if (tried && all.size() == 1) trial_.decide(*tried, zero_copy_trial::way::parts);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !zero_copy_) throw;
-    how.reason = fmt::format("on one device, with the data that does not fit in host memory: {}", e.what());
-    how.parts.push_back({devices.front(), {}, launch.grid, {}});
-    try {
-      how.finished = {modules_.launch(devices.front(), kernel, shape, parameters,
-                                      {.accesses = used.accesses, .everything = used.everything, .zero_copy = true})};
-    } catch (const error& no_memory) {
-      if (no_memory.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-      HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", e.what(), no_memory.what());
-    }
-    tell_of_zero_copy(e.what());
-    return how;
+    if (tried) trial_.decide(*tried, zero_copy_trial::way::parts);
+    return launch_with_zero_copy(devices.front(), kernel, shape, parameters, used, e.what());
   }
   how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);
   how.parts.push_back({devices.front(), {}, launch.grid, {}});
@@ -264,6 +267,25 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
       how.finished.erase(how.finished.begin());
     }
   }
+  return how;
+}
+
+spreader::result spreader::launch_with_zero_copy(unsigned device, hpeKernel kernel, const device::shape& shape,
+                                                 std::span<const std::byte> parameters, const usage& used,
+                                                 const std::string& refusal) {
+  result how;
+  how.reason = refusal.empty()
+                   ? "on one device, with the data that does not fit in host memory, because this is faster than parts"
+                   : fmt::format("on one device, with the data that does not fit in host memory: {}", refusal);
+  how.parts.push_back({device, {}, {shape.grid[0], shape.grid[1], shape.grid[2]}, {}});
+  try {
+    how.finished = {modules_.launch(device, kernel, shape, parameters,
+                                    {.accesses = used.accesses, .everything = used.everything, .zero_copy = true})};
+  } catch (const error& no_memory) {
+    if (no_memory.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, no_memory.what());
+  }
+  if (!refusal.empty()) tell_of_zero_copy(refusal);
   return how;
 }
 

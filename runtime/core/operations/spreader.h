@@ -14,6 +14,7 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/launch_planner.h"
 #include "runtime/core/operations/ptx_modules.h"
+#include "runtime/core/operations/zero_copy_trial.h"
 #include "runtime/spread/module_model.h"
 
 namespace hpe::core {
@@ -89,9 +90,13 @@ class spreader {
                             std::span<const std::byte> parameters, const usage& used);
   /// Runs a launch, whose memory does not fit on the devices, in parts one after the other. refusal: the error of the
   /// attempt to run the launch as a whole; if the launch cannot run in parts either, the error message contains this
-  /// text.
+  /// text. On one device, a trial may show that the launch is faster as a whole, with data in zero-copy memory.
   result launch_in_time(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                         std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
+  /// Runs a launch as a whole, while zero-copy memory holds the data that does not fit. refusal: why the launch cannot
+  /// run in parts; empty if it can.
+  result launch_with_zero_copy(unsigned device, hpeKernel kernel, const device::shape& shape,
+                               std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
   /// See launch_parts. used: the memory that all parts use; nullopt: derived from the parameters.
   std::vector<timepoint> queue_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                      const device::shape& shape, std::span<const std::byte> parameters,
@@ -116,6 +121,7 @@ class spreader {
   const bool cuts_evenly_;
   const bool zero_copy_;
   replicas replicas_;
+  zero_copy_trial trial_;
   mutex mutex_;
   std::map<std::vector<unsigned>, std::unique_ptr<launch_planner>> planners_ HPE_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, hpeKernel> of_files_ HPE_GUARDED_BY(mutex_);  // by file and name

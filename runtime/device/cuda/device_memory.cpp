@@ -19,7 +19,7 @@ namespace {
 
 // The size of the largest unmapped range whose memory is kept. A larger range is usually a whole allocation of the
 // program: its memory returns to the driver, because other programs may need it.
-constexpr std::size_t largest_kept = std::size_t{32} << 20;
+constexpr std::size_t largest_kept = std::size_t{64} << 20;
 constexpr std::size_t most_kept = 4 * largest_kept;  // for all devices together
 
 CUmemLocation location_of(CUdevice device) {

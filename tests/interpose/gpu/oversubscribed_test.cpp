@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <thread>
 #include <vector>
@@ -61,10 +62,13 @@ TEST_F(Oversubscribed, WorkWithDataInPlaceCostsOneEvent) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(work_on(stream));
-  const unsigned recorded = stand_in::calls("cuEventRecord"), awaited = stand_in::calls("cuStreamWaitEvent");
+  const unsigned recorded = stand_in::calls("cuEventRecord"), awaited = stand_in::calls("cuStreamWaitEvent"),
+                 asked = stand_in::calls("cuMemGetInfo");
   for (int n = 0; n < 10; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
   EXPECT_EQ(stand_in::calls("cuEventRecord") - recorded, 10U);
   EXPECT_EQ(stand_in::calls("cuStreamWaitEvent"), awaited);
+  // Such a query takes 50 us, and longer while another thread maps memory.
+  EXPECT_EQ(stand_in::calls("cuMemGetInfo"), asked);
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
@@ -107,6 +111,37 @@ TEST_F(Oversubscribed, ThereIsMemoryBehindEachArrayWhetherItIsInDeviceMemoryOrNo
       for (const CUdeviceptr at : arrays) EXPECT_TRUE(is_mapped(at + bytes) && is_mapped(at + bytes + mebibyte - 4));
     }
   }
+  for (const CUdeviceptr each : arrays) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
+}
+
+// A driver maps memory slowly while a copy to the device runs, so hpe maps the memory for several arrays first.
+TEST_F(Oversubscribed, TheMemoryForSeveralUploadsIsMappedBeforeTheFirstUpload) {
+  std::vector<CUdeviceptr> arrays(10);
+  for (CUdeviceptr& made : arrays) ASSERT_EQ(cuMemAlloc(&made, bytes), CUDA_SUCCESS);
+  for (const CUdeviceptr each : arrays) ASSERT_EQ(cuMemsetD32(each, 1, bytes / 4), CUDA_SUCCESS);
+  // The first two arrays are in host memory. Now there is free memory for them.
+  for (; arrays.size() > 6; arrays.pop_back()) ASSERT_EQ(cuMemFree(arrays.back()), CUDA_SUCCESS);
+  const unsigned before = stand_in::calls("cuMemMap");
+  std::vector<unsigned> maps;  // at each copy
+  std::function<void()> look = [&] {
+    maps.push_back(stand_in::calls("cuMemMap") - before);
+    stand_in::meanwhile("cuMemcpyAsync", look);
+  };
+  stand_in::meanwhile("cuMemcpyAsync", look);
+  // The copy leaves gaps between rows, so both arrays must be uploaded.
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = arrays[0];
+  rows.dstDevice = arrays[1];
+  rows.srcPitch = rows.dstPitch = 2048;
+  rows.WidthInBytes = 1024;
+  rows.Height = 1024;
+  ASSERT_EQ(cuMemcpy2D(&rows), CUDA_SUCCESS);
+  static std::function<void()> nothing = [] {};
+  stand_in::meanwhile("cuMemcpyAsync", nothing);
+  ASSERT_GE(maps.size(), 2U);
+  EXPECT_EQ(maps[maps.size() - 2], 2U);
+  EXPECT_EQ(maps.back(), 2U);
   for (const CUdeviceptr each : arrays) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
 }
 

@@ -148,6 +148,7 @@ STAND_IN CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const C
 }
 
 STAND_IN CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  COUNT();
   context* c = nullptr;
   if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
   *total = memory_of_device;

@@ -4,6 +4,7 @@
 //   larger NAME
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "tests/interpose/programs/check.h"
@@ -179,6 +180,18 @@ void loop() {
   printf("loop %d %llu\n", launches, sum);
 }
 
+// Launches that the program repeats run in parts at first, and then with data in host memory.
+void repeated() {
+  constexpr int n = 2 << 20;  // three arrays of 8 MiB
+  float *a = filled<float>(n, 1), *b = filled<float>(n, 2), *c = filled<float>(n, 3);
+  for (int step = 0; step < 22; ++step) {
+    add_scaled<<<blocks_for(n), threads>>>(a, b, c, 0.5f, n);
+    std::swap(a, c);
+  }
+  print("repeated a", a, n);
+  print("repeated c", c, n);
+}
+
 void graph() {
   float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2), *c = filled<float>(triad_size, 3);
   cudaStream_t stream;
@@ -300,7 +313,7 @@ int main(int count, char** words) {
   } parts[] = {{"triad", triad},          {"stencil", stencil}, {"product", product}, {"reduction", reduction},
                {"transpose", transposed}, {"loop", loop},       {"graph", graph},     {"streams", streams},
                {"variables", variables},  {"ranges", ranges},   {"steps", steps},     {"pointers", pointers},
-               {"mixed", mixed},          {"turns", turns}};
+               {"mixed", mixed},          {"turns", turns},     {"repeated", repeated}};
   for (const auto& part : parts)
     if (count == 2 && std::strcmp(words[1], part.name) == 0) {
       part.run();

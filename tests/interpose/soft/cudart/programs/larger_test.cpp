@@ -64,6 +64,20 @@ TEST(Larger, TellsThatALaunchUsesHostMemory) {
   EXPECT_EQ(told.text.find(words, first + 1), std::string::npos) << told.text;
 }
 
+TEST(Larger, ALaunchThatIsRepeatedIsTriedWithDataInHostMemory) {
+  const outcome enough = soft_run(cuda_program("larger ") + "repeated", 1);
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const std::string tried = "ms in parts, and ";
+  for (const std::string zero_copy : {"on", "off"}) {
+    const outcome less = shell("HPE_STALL_AFTER=0 HPE_LOG=info HPE_DEVICE_MEMORY=16M HPE_ZERO_COPY=" + zero_copy +
+                               " " HPE_COMMAND " run --cuda soft --oversubscribe --devices soft:1 -- " +
+                               cuda_program("larger ") + "repeated");
+    EXPECT_EQ(exit_status(less), 0) << less.text;
+    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
+    EXPECT_EQ(less.text.find(tried) != std::string::npos, zero_copy == "on") << less.text;
+  }
+}
+
 TEST(Larger, SeveralDevicesRunEachPart) {
   for (const std::string name : {"triad", "transpose", "reduction"}) {
     const outcome enough = soft_run(cuda_program("larger ") + name, 1);
