@@ -379,11 +379,13 @@ TEST(RandomPrograms, HaveTheFindingsThatTheOracleKnows) {
   machine m;
   (void)hpe::cudart::take_findings();
   const std::uint64_t first = number_in("HPE_TEST_SEED", 1), count = number_in("HPE_TEST_PROGRAMS", 2000);
+  constexpr std::uint64_t report_each = 5000;
   int failures = 0;
   for (std::uint64_t seed = first; seed < first + count && failures < 5; ++seed) {
     const std::vector<operation> program =
         generator(seed, {.host_touches = number_in("HPE_TEST_TOUCHES", 0) != 0}).program();
     const std::string wrong = difference(m, program);
+    if ((seed - first + 1) % report_each == 0) std::cerr << seed - first + 1 << " programs\n";
     if (wrong.empty()) continue;
     ++failures;
     const std::vector<operation> least = shrunk(m, program);
