@@ -98,7 +98,8 @@ def matches(case, finding, source):
 
 def concerns(case, finding, source):
     """Whether a place of the finding is in the source of this case."""
-    lines = [line_of(finding, f"{part}.{name}", source) for part in ("now", "earlier", "allocation") for name in ("place", "source")]
+    paths = [f"{part}.{name}" for part in ("now", "earlier", "allocation") for name in ("place", "source")]
+    lines = [line_of(finding, path, source) for path in paths]
     return any(line is not None and case.lines[0] <= line <= case.lines[1] for line in lines)
 
 
@@ -158,7 +159,8 @@ def main():
         false += [f"false, with wrong: {text_of(f)}" for f in rest]
     for line in missed + false:
         print(line)
-    print(f"{a.source.name}: {len(cases)} cases: {found} found, {len(missed)} missed, {unseen} not found as known, {len(false)} false findings")
+    print(f"{a.source.name}: {len(cases)} cases: {found} found, {len(missed)} missed, {unseen} not found as known, "
+          f"{len(false)} false findings")
     return 1 if missed or false else 0
 
 

@@ -2,8 +2,9 @@
 // (random_order.h) tells which operations conflict; the check must find a conflict in each buffer that has one, and no
 // other.
 //
-// HPE_TEST_SEED is the number of the first program, HPE_TEST_PROGRAMS the number of programs. Each operation of a
-// program is on a line of its own of this file, by which a finding tells the operation.
+// HPE_TEST_SEED is the number of the first program, HPE_TEST_PROGRAMS the number of programs. With HPE_TEST_TOUCHES=1,
+// CPU code also accesses pinned memory that copies use; the check misses an access that begins beside these bytes. Each
+// operation of a program is on a line of its own of this file, by which a finding tells the operation.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
