@@ -163,7 +163,7 @@ __global__ void difference(int* to, const int* from, int first, int n) {
   if (i < n) to[i] = from[i] - from[i - 1];  // SECOND
 }
 
-CASE(read_before_the_start) {  // out-of-range difference (not found)
+CASE(read_before_the_start) {  // out-of-range difference
   ints p, q;
   difference<<<4, 256>>>(q, p, wrong ? 0 : 1, count);  // FIRST
 }
