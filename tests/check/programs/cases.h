@@ -7,7 +7,8 @@
 // runs the named cases, or all cases except those for which CASE_ALONE is used, with or without their defects. The
 // comment behind `CASE(name) {` tells what the check must find with `wrong`: the kind, then the name of the kernel or
 // `-`. The comments `FIRST` and `SECOND` mark the two source lines that the finding must name. With `right`, the check
-// must find nothing. check_cases.py reads these comments.
+// must find nothing. The words `(not found)` behind the kernel mark a defect that the check does not find.
+// check_cases.py reads these comments.
 
 #include <cstdio>
 #include <cstring>

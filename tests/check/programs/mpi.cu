@@ -11,7 +11,7 @@ static void after_each() {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-CASE(sent_buffer_changed) {  // mpi-buffer -
+CASE(sent_buffer_changed) {  // mpi-buffer - (not found)
   std::vector<int> x(count);
   MPI_Request request;
   if (rank == 0) {
@@ -24,7 +24,7 @@ CASE(sent_buffer_changed) {  // mpi-buffer -
   }
 }
 
-CASE(received_buffer_read) {  // mpi-buffer -
+CASE(received_buffer_read) {  // mpi-buffer - (not found)
   std::vector<int> x(count);
   MPI_Request request;
   if (rank == 0) {
@@ -37,7 +37,7 @@ CASE(received_buffer_read) {  // mpi-buffer -
   }
 }
 
-CASE(wait_for_the_wrong_request) {  // mpi-buffer -
+CASE(wait_for_the_wrong_request) {  // mpi-buffer - (not found)
   std::vector<int> x(count), y(count);
   MPI_Request requests[2];
   if (rank == 0) {
@@ -52,7 +52,7 @@ CASE(wait_for_the_wrong_request) {  // mpi-buffer -
   }
 }
 
-CASE(result_of_a_reduction_read) {  // mpi-buffer -
+CASE(result_of_a_reduction_read) {  // mpi-buffer - (not found)
   std::vector<int> x(count), y(count);
   MPI_Request request;
   MPI_Iallreduce(x.data(), y.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);  // FIRST
@@ -61,7 +61,7 @@ CASE(result_of_a_reduction_read) {  // mpi-buffer -
   if (wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-CASE(received_buffer_copied) {  // mpi-buffer -
+CASE(received_buffer_copied) {  // mpi-buffer - (not found)
   pinned_ints x;
   ints p;
   stream a;
@@ -76,7 +76,7 @@ CASE(received_buffer_copied) {  // mpi-buffer -
   }
 }
 
-CASE(kernel_on_a_received_buffer) {  // mpi-buffer add
+CASE(kernel_on_a_received_buffer) {  // mpi-buffer add (not found)
   ints p;
   stream a;
   MPI_Request request;
@@ -90,7 +90,7 @@ CASE(kernel_on_a_received_buffer) {  // mpi-buffer add
   }
 }
 
-CASE(kernel_writes_a_sent_buffer) {  // mpi-buffer add
+CASE(kernel_writes_a_sent_buffer) {  // mpi-buffer add (not found)
   ints p;
   stream a;
   MPI_Request request;
@@ -104,7 +104,7 @@ CASE(kernel_writes_a_sent_buffer) {  // mpi-buffer add
   }
 }
 
-CASE(sent_before_the_kernel_has_run) {  // mpi-buffer|stream-race|host-touch fill
+CASE(sent_before_the_kernel_has_run) {  // mpi-buffer|stream-race|host-touch fill (not found)
   ints p;
   stream a;
   if (rank == 0) {
@@ -116,7 +116,7 @@ CASE(sent_before_the_kernel_has_run) {  // mpi-buffer|stream-race|host-touch fil
   }
 }
 
-CASE(sent_before_the_copy_has_run) {  // mpi-buffer|host-touch -
+CASE(sent_before_the_copy_has_run) {  // mpi-buffer|host-touch - (not found)
   ints p;
   pinned_ints x;
   stream a;
@@ -129,7 +129,7 @@ CASE(sent_before_the_copy_has_run) {  // mpi-buffer|host-touch -
   }
 }
 
-CASE(received_into_the_source_of_a_copy) {  // mpi-buffer|source-changed -
+CASE(received_into_the_source_of_a_copy) {  // mpi-buffer|source-changed - (not found)
   ints p;
   pinned_ints x;
   stream a;

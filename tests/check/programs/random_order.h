@@ -254,6 +254,8 @@ class oracle {
   struct use {
     int node, number, begin, end;
     bool writes, atomic;
+    bool is_touch;  // of CPU code
+    bool is_copy;   // the check compares accesses of CPU code only with copies
   };
 
   int add_node(const std::vector<int>& after) {
@@ -291,13 +293,18 @@ class oracle {
 
   void touch(int node, int number, const memory_use& o) {
     using enum act;
-    if (o.what == allocate || o.what == release) touch(o.to, {node, number, 0, buffer_bytes, true, false});
-    if (has_from(o.what)) touch(o.from, {node, number, o.from_at, o.from_at + o.bytes, false, false});
-    if (has_to(o.what)) touch(o.to, {node, number, o.to_at, o.to_at + o.bytes, true, o.what == add_words});
+    const auto add = [&](int buffer, int begin, int end, bool writes) {
+      touch(buffer,
+            {node, number, begin, end, writes, o.what == add_words, o.what == read || o.what == write, o.what == copy});
+    };
+    if (o.what == allocate || o.what == release) add(o.to, 0, buffer_bytes, true);
+    if (has_from(o.what)) add(o.from, o.from_at, o.from_at + o.bytes, false);
+    if (has_to(o.what)) add(o.to, o.to_at, o.to_at + o.bytes, true);
   }
   void touch(int buffer, const use& now) {
     for (const use& earlier : uses_[buffer]) {
       const bool meet = earlier.begin < now.end && now.begin < earlier.end && (earlier.writes || now.writes);
+      if (now.is_touch && !earlier.is_copy) continue;
       if (meet && !(earlier.atomic && now.atomic) && earlier.node != now.node && !before_[now.node][earlier.node])
         races_.insert({earlier.number, now.number, buffer});
     }

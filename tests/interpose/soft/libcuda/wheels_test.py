@@ -17,11 +17,12 @@ from pathlib import Path
 
 HPE, TOOLKIT = (str(Path(each).resolve()) for each in sys.argv[1:3])
 HERE = Path(__file__).resolve().parent
+CHECKED = HERE.parents[2] / "check" / "programs"
 SKIPPED = 77
 
 
 class Wheels(unittest.TestCase):
-    def run_example(self, name, packages, settings=None):
+    def run_example(self, name, packages, settings=None, then=None):
         environment = {**os.environ, "PATH": f"{TOOLKIT}/bin:{os.environ['PATH']}", "CUDA_HOME": TOOLKIT,
                        "PYTHONPATH": str(HERE.parents[3] / "apps" / "python"), **(settings or {})}
         with tempfile.TemporaryDirectory() as place:
@@ -36,11 +37,19 @@ class Wheels(unittest.TestCase):
                 self.skipTest(f"pip cannot install {packages}: {got.stderr}")
             result = subprocess.run([HPE, "run", "--cuda", "soft", "--devices", "soft:1", "--", python, "-W", "ignore", HERE / name],
                                     capture_output=True, text=True, timeout=200, env=environment)
+            if then:
+                then(python, environment)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result.stdout
 
+    def check_cases(self, python, environment):
+        cases = CHECKED / "numba_cases.py"
+        got = subprocess.run([sys.executable, CHECKED / "check_cases.py", cases, "--", HPE, "run", "--check", "--devices", "soft:2", "--",
+                              python, "-W", "ignore", cases], capture_output=True, text=True, timeout=200, env=environment)
+        self.assertEqual(got.returncode, 0, got.stdout + got.stderr)
+
     def test_numba(self):
-        told = self.run_example("numba_examples.py", ["numba-cuda==0.30.*"])
+        told = self.run_example("numba_examples.py", ["numba-cuda==0.30.*"], then=self.check_cases)
         self.assertEqual(told, "vector addition: right\nmatrix product: right\nreduction: right\natomic operations: right\n"
                          "exchange with hpe: right\n")
 
