@@ -1,6 +1,6 @@
 // Tests how hpe identifies and analyses the kernels of a program that it spreads over devices, if the driver reuses
-// handles, if modules are unloaded, and if an analysis fails; and how far the program's launches may run ahead while hpe
-// prepares these kernels.
+// handles, if modules are unloaded, and if an analysis fails; and how far the program's launches may run ahead while
+// hpe prepares these kernels.
 
 #include <gtest/gtest.h>
 
