@@ -11,7 +11,8 @@ namespace {
 template <class Next, class Buffer>
 int refuse_device_memory(Buffer* buffer, int partitions, MPI_Count count, MPI_Datatype datatype, int rank, int tag,
                          MPI_Comm comm, MPI_Info info, MPI_Request* request, Next& next) {
-  if (!concerns_operation(buffer)) return leave(next(buffer, partitions, count, datatype, rank, tag, comm, info, request));
+  if (!concerns_operation(buffer))
+    return leave(next(buffer, partitions, count, datatype, rank, tag, comm, info, request));
   return leave(
       raise(on_comm{comm},
             error(HPE_ERROR_NOT_SUPPORTED,

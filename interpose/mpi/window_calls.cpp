@@ -38,7 +38,8 @@ int synchronise(MPI_Win win, int target, Call&& call) {
 
 template <class Unit, class Next>
 int create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win, Next& next) {
-  if (size <= 0 || base == nullptr || !concerns_operation(base)) return leave(next(base, size, disp_unit, info, comm, win));
+  if (size <= 0 || base == nullptr || !concerns_operation(base))
+    return leave(next(base, size, disp_unit, info, comm, win));
   try {
     auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
     const int result = next(made->exposed(), size, disp_unit, info, comm, win);

@@ -37,7 +37,7 @@ class fingerprints {
   device::device_set& devices_;
   std::vector<device::stream*> streams_;  // by device; created by the first fingerprint of the device
   std::once_flag results_made_;
-  std::shared_ptr<results> results_;      // created by the first fingerprint
+  std::shared_ptr<results> results_;  // created by the first fingerprint
   std::atomic<bool> work_{true};
 };
 

@@ -116,7 +116,8 @@ TEST_F(Checker, TellsUsesAfterTheFree) {
   add({kernel("a"), queue(first)}, base, base + 4, use::write);
   EXPECT_EQ(kinds(), words{});
 
-  const auto free = std::make_shared<const checked_operation>(checked_operation{"cudaFreeAsync", place("cudaFreeAsync")});
+  const auto free =
+      std::make_shared<const checked_operation>(checked_operation{"cudaFreeAsync", place("cudaFreeAsync")});
   checker_.release_in_line(base, {free, queue(second)});
   EXPECT_EQ(kinds(), words{"stream-race 1"}) << "the free is not ordered after the write";
   add({kernel("a"), queue(second)}, base, base + 4, use::read);
@@ -158,5 +159,6 @@ TEST_F(Checker, SaysWhatIsWrongInAListOfFindingsToIgnore) {
   };
   EXPECT_NE(message("leak a\n\nrace b").find("line 3 of the findings to ignore: there is no kind \"race\""),
             std::string::npos);
-  EXPECT_NE(message("leak # a").find("a text that occurs in the finding is missing behind \"leak\""), std::string::npos);
+  EXPECT_NE(message("leak # a").find("a text that occurs in the finding is missing behind \"leak\""),
+            std::string::npos);
 }
