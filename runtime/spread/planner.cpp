@@ -332,8 +332,9 @@ void planner::probe(account& a, const outlook& now) {
 // Returns the decision for a launch without a plan: the cut of an earlier launch over the same arrays whose grid has
 // about the same size, or one device.
 const decision& planner::without_plan(const account& of, const query& q) {
-  unplanned_ = {};
-  unplanned_.arrays.resize(q.arrays.size());
+  static const std::string not_planned =
+      fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100);
+  unplanned_.arrays.resize(q.arrays.size());  // none of these arrays moves
   const auto blocks = [](const dimension& grid) { return std::uint64_t{grid[0]} * grid[1] * grid[2]; };
   bool is_alike =
       of.block == q.l.block && 2 * blocks(q.l.grid) >= blocks(of.grid) && blocks(q.l.grid) <= 2 * blocks(of.grid);
@@ -344,7 +345,7 @@ const decision& planner::without_plan(const account& of, const query& q) {
     return unplanned_;
   }
   unplanned_.how = whole_grid(q.l.grid, machine_.devices, std::max(machine_.alone, 0));
-  unplanned_.reason = fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100);
+  unplanned_.reason = not_planned;
   return unplanned_;
 }
 
@@ -411,7 +412,8 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
                                                      : 0;
     a.gain = gain + wished.loss;
     // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
-    if (a.record->count(launch_way::alone) != 1) count_wait(k, a.gain, *start);
+    const bool is_first = a.record->count(launch_way::alone) == 1 && a.record->is_on_trial(launch_way::alone);
+    if (!is_first) count_wait(k, a.gain, *start);
     is_early_ = a.gain > gain_of_early_launch;
     measure(a, now, launch_way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;

@@ -57,7 +57,7 @@ class planner {
   /// for the first kernels of a program. CUDA needs about as long to start on a second GPU.
   static constexpr double allowance = 0.1;
   /// The same for when_planned::elsewhere, where planning delays no launch.
-  static constexpr double allowance_elsewhere = 0.5;
+  static constexpr double allowance_elsewhere = 1;
   /// Returns the time in seconds.
   using clock = std::function<double()>;
 

@@ -28,7 +28,7 @@ class unplanned_uses {
   void forget_all() { last_.clear(); }
 
  private:
-  static constexpr std::uint64_t recent = 256;  // a number of launches: about one step of a simulation
+  static constexpr std::uint64_t recent = 4096;  // a number of launches: some steps of a simulation
 
   std::unordered_map<std::uint64_t, std::uint64_t> last_;  // by address: the number of the last such launch
   std::uint64_t launches_ = 0;

@@ -19,8 +19,8 @@ class launch_pace {
   explicit launch_pace(const device::cuda::driver& cu) : cu_(cu) {}
 
   /// To be called before a launch is decided. If the stream has four early launches, waits until the GPU has finished
-  /// the first of them. If the GPU does not finish a launch in 0.3 s, or if the waits have taken 2 s in all, this object
-  /// waits no more, because a kernel may wait for a later action of the program.
+  /// the first of them. If the GPU does not finish a launch in 0.3 s, or if the waits have taken 2 s in all, this
+  /// object waits no more, because a kernel may wait for a later action of the program.
   void wait(CUstream stream) noexcept;
   /// To be called after an early launch (planner::is_early) has been queued. Forgets the launches on other streams.
   void queued(CUstream stream) noexcept;
