@@ -57,7 +57,7 @@ double planner::seconds_now() {
 }
 
 planner::planner(const machine& m, const sample_size& size, when_planned when, clock now)
-    : machine_(m), size_(size), when_(when), now_(std::move(now)) {
+    : machine_(m), size_(size), when_(when), now_(std::move(now)), unplanned_uses_(std::make_unique<unplanned_uses>()) {
   home_.how = array_placement::kind::one;
   home_.home = std::max(m.alone, 0);
 }
@@ -382,9 +382,9 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   account& a = *c->of;
   a.asked = nullptr;
   is_measured_ = wants_start_ = is_early_ = false;
-  unplanned_uses_.next_launch();
+  unplanned_uses_->next_launch();
   const auto unplanned = [&]() -> const decision& {
-    for (const std::uint64_t address : a.addresses) unplanned_uses_.add(address);
+    for (const std::uint64_t address : a.addresses) unplanned_uses_->add(address);
     is_early_ = !k.asked.empty();
     return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
   };
@@ -404,7 +404,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   const launch_way chosen = choose(a, now);
   ++a.launches;
   ++a.all_launches;
-  a.last_launch = c->last_launch = unplanned_uses_.launches();
+  a.last_launch = c->last_launch = unplanned_uses_->launches();
   const wish wished = c->stays ? wish{} : wish_of(a, now, chosen);
   if (start != nullptr && (chosen == launch_way::spread || (wished.what != nullptr && wished.what->how.is_spread()))) {
     const double gain = chosen == launch_way::spread ? a.record->expected(launch_way::alone, now.alone.seconds) -
@@ -459,7 +459,7 @@ bool planner::is_due(account& a, const query& q, const wish& wished) {
   constexpr double share_of_one = 1.0 / 32;  // other kernels that lose as well may pay the rest of the price
   const double patient = std::ldexp(price, static_cast<int>(std::min(a.refusals, 10U)));
   if (a.lost < share_of_one * patient || (a.lost < patient && lost_by_all(a) < patient)) return false;
-  if (how.is_spread() && unplanned_uses_.concern(a.addresses)) return false;
+  if (how.is_spread() && unplanned_uses_->concern(a.addresses)) return false;
   if (wished.loss + gain_of_others(a, q, how) > 0) return true;
   ++a.refusals;
   a.lost = std::numeric_limits<double>::min();
@@ -549,7 +549,7 @@ void planner::forget(std::uint64_t address) {
     residents_.erase(found);
   }
   layouts_.forget(address);
-  unplanned_uses_.forget(address);
+  unplanned_uses_->forget(address);
 }
 
 void planner::forget(const kernel_model& kernel) {
@@ -566,7 +566,7 @@ void planner::forget_all() {
   residents_.clear();
   unhappy_.clear();
   layouts_ = {};
-  unplanned_uses_.forget_all();
+  unplanned_uses_->forget_all();
 }
 
 }  // namespace hpe::spread
