@@ -57,7 +57,7 @@ double planner::seconds_now() {
 }
 
 planner::planner(const machine& m, const sample_size& size, when_planned when, clock now)
-    : machine_(m), size_(size), when_(when), now_(std::move(now)) {
+    : machine_(m), size_(size), when_(when), now_(std::move(now)), unplanned_uses_(std::make_unique<unplanned_uses>()) {
   home_.how = array_placement::kind::one;
   home_.home = std::max(m.alone, 0);
 }
@@ -332,8 +332,9 @@ void planner::probe(account& a, const outlook& now) {
 // Returns the decision for a launch without a plan: the cut of an earlier launch over the same arrays whose grid has
 // about the same size, or one device.
 const decision& planner::without_plan(const account& of, const query& q) {
-  unplanned_ = {};
-  unplanned_.arrays.resize(q.arrays.size());
+  static const std::string not_planned =
+      fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100);
+  unplanned_.arrays.resize(q.arrays.size());  // none of these arrays moves
   const auto blocks = [](const dimension& grid) { return std::uint64_t{grid[0]} * grid[1] * grid[2]; };
   bool is_alike =
       of.block == q.l.block && 2 * blocks(q.l.grid) >= blocks(of.grid) && blocks(q.l.grid) <= 2 * blocks(of.grid);
@@ -344,7 +345,7 @@ const decision& planner::without_plan(const account& of, const query& q) {
     return unplanned_;
   }
   unplanned_.how = whole_grid(q.l.grid, machine_.devices, std::max(machine_.alone, 0));
-  unplanned_.reason = fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100);
+  unplanned_.reason = not_planned;
   return unplanned_;
 }
 
@@ -381,9 +382,9 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   account& a = *c->of;
   a.asked = nullptr;
   is_measured_ = wants_start_ = is_early_ = false;
-  unplanned_uses_.next_launch();
+  unplanned_uses_->next_launch();
   const auto unplanned = [&]() -> const decision& {
-    for (const std::uint64_t address : a.addresses) unplanned_uses_.add(address);
+    for (const std::uint64_t address : a.addresses) unplanned_uses_->add(address);
     is_early_ = !k.asked.empty();
     return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
   };
@@ -403,7 +404,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   const launch_way chosen = choose(a, now);
   ++a.launches;
   ++a.all_launches;
-  a.last_launch = c->last_launch = unplanned_uses_.launches();
+  a.last_launch = c->last_launch = unplanned_uses_->launches();
   const wish wished = c->stays ? wish{} : wish_of(a, now, chosen);
   if (start != nullptr && (chosen == launch_way::spread || (wished.what != nullptr && wished.what->how.is_spread()))) {
     const double gain = chosen == launch_way::spread ? a.record->expected(launch_way::alone, now.alone.seconds) -
@@ -411,7 +412,8 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
                                                      : 0;
     a.gain = gain + wished.loss;
     // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
-    if (a.record->count(launch_way::alone) != 1) count_wait(k, a.gain, *start);
+    const bool is_first = a.record->count(launch_way::alone) == 1 && a.record->is_on_trial(launch_way::alone);
+    if (!is_first) count_wait(k, a.gain, *start);
     is_early_ = a.gain > gain_of_early_launch;
     measure(a, now, launch_way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;
@@ -457,7 +459,7 @@ bool planner::is_due(account& a, const query& q, const wish& wished) {
   constexpr double share_of_one = 1.0 / 32;  // other kernels that lose as well may pay the rest of the price
   const double patient = std::ldexp(price, static_cast<int>(std::min(a.refusals, 10U)));
   if (a.lost < share_of_one * patient || (a.lost < patient && lost_by_all(a) < patient)) return false;
-  if (how.is_spread() && unplanned_uses_.concern(a.addresses)) return false;
+  if (how.is_spread() && unplanned_uses_->concern(a.addresses)) return false;
   if (wished.loss + gain_of_others(a, q, how) > 0) return true;
   ++a.refusals;
   a.lost = std::numeric_limits<double>::min();
@@ -547,7 +549,7 @@ void planner::forget(std::uint64_t address) {
     residents_.erase(found);
   }
   layouts_.forget(address);
-  unplanned_uses_.forget(address);
+  unplanned_uses_->forget(address);
 }
 
 void planner::forget(const kernel_model& kernel) {
@@ -564,7 +566,7 @@ void planner::forget_all() {
   residents_.clear();
   unhappy_.clear();
   layouts_ = {};
-  unplanned_uses_.forget_all();
+  unplanned_uses_->forget_all();
 }
 
 }  // namespace hpe::spread

@@ -30,7 +30,6 @@
 #include "runtime/spread/placing.h"
 #include "runtime/spread/plans.h"
 #include "runtime/spread/traffic.h"
-#include "runtime/spread/unplanned_uses.h"
 #include "runtime/spread/way_record.h"
 
 namespace hpe::spread {
@@ -48,6 +47,8 @@ struct start_cost {
   double process_seconds = 0;  // in addition, for the first spread kernel of the process
 };
 
+class unplanned_uses;
+
 /// Only one thread at a time may use an object.
 class planner {
  public:
@@ -57,7 +58,7 @@ class planner {
   /// for the first kernels of a program. CUDA needs about as long to start on a second GPU.
   static constexpr double allowance = 0.1;
   /// The same for when_planned::elsewhere, where planning delays no launch.
-  static constexpr double allowance_elsewhere = 0.5;
+  static constexpr double allowance_elsewhere = 1;
   /// Returns the time in seconds.
   using clock = std::function<double()>;
 
@@ -204,7 +205,7 @@ class planner {
   double waited_ = 0;         // seconds that launches of all kernels have lost because the kernels were not ready
   bool wants_start_ = false;
   bool is_early_ = false;
-  unplanned_uses unplanned_uses_;
+  const std::unique_ptr<unplanned_uses> unplanned_uses_;
   requests requests_;
   std::uint64_t kernels_made_ = 0;  // the number of known kernels that were made so far
 };

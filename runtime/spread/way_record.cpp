@@ -30,6 +30,7 @@ double way_record::took(launch_way w, const prediction& p, double seconds) {
   // The first launch of a way is slower than later ones, so the second launch replaces its factor.
   m.factor = m.count < launches_that_tell ? factor : m.factor + weight_of_latest * (factor - m.factor);
   ++m.count;
+  m.seconds = seconds;
   if (w == launch_way::alone && !is_on_trial(w) && seconds >= long_launch)
     scale_ = std::exp2(2 * std::floor(std::log2(std::clamp(m.factor, 1.0, largest_scale)) / 2));
   return w == launch_way::alone || count(launch_way::alone) == 0

@@ -35,8 +35,12 @@ class way_record {
   /// Call this once for each launch that runs in this way. Returns whether the caller must measure the launch. This is
   /// the case for the first eight launches, and for one in sixteen of the later launches.
   [[nodiscard]] bool is_due(launch_way w);
-  /// Returns whether too few launches of this way have been measured for a judgement.
-  [[nodiscard]] bool is_on_trial(launch_way w) const { return count(w) < launches_that_tell; }
+  /// Returns whether too few launches of this way have been measured for a judgement. One launch on one device is
+  /// enough if it took so long that the loading of its code took only a small part of the time.
+  [[nodiscard]] bool is_on_trial(launch_way w) const {
+    const bool is_enough = w == launch_way::alone && of(w).seconds >= long_enough;
+    return count(w) < (is_enough ? 1 : launches_that_tell);
+  }
   /// Returns the expected seconds of a launch: the predicted seconds, corrected by the measured launches of this way.
   /// Until a spread launch has been measured, the correction for one device also applies to spread launches (if it
   /// comes from at least two launches), because launches do the same work in both ways.
@@ -56,9 +60,11 @@ class way_record {
  private:
   // The first launch of a way is slower than later launches, because it loads code and copies arrays.
   static constexpr std::uint64_t launches_that_tell = 2;
+  static constexpr double long_enough = 0.1;
   struct measured {
     std::uint64_t count = 0;
     double factor = 1;              // measured time / predicted time; the latest launches have the most weight
+    double seconds = 0;             // the time of the latest measured launch
     std::uint64_t passed_over = 0;  // launches since the last measured launch
   };
   [[nodiscard]] const measured& of(launch_way w) const { return ways_[static_cast<std::size_t>(w)]; }

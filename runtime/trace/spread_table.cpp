@@ -26,8 +26,7 @@ void spread_table::add(const std::string& kernel, std::uint32_t devices, double 
   at.seconds += seconds;
   at.most_devices = std::max(at.most_devices, devices);
   if (devices > 1) ++at.spread;
-  std::string& first = devices > 1 ? at.why_spread : at.why_not;
-  if (first.empty()) first = reason;
+  if (!reason.empty()) (devices > 1 ? at.why_spread : at.why_not) = reason;
 }
 
 void spread_table::print() {

@@ -28,7 +28,7 @@ class spread_table {
     std::uint64_t launches = 0, spread = 0;
     std::uint32_t most_devices = 0;
     double seconds = 0;
-    std::string why_spread, why_not;  // the reasons of the first spread launch and of the first launch on one device
+    std::string why_spread, why_not;  // the reasons of the last spread launch and of the last launch on one device
   };
   mutex mutex_;
   std::map<std::string, line> kernels_ HPE_GUARDED_BY(mutex_);

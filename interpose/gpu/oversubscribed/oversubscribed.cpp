@@ -95,10 +95,6 @@ oversubscribed* oversubscribed::spread_over(const device::cuda::driver& cu, cons
   return nullptr;
 }
 
-void oversubscribed::start_gpus() {
-  for (const unsigned gpu : gpus_) hpe_.devices().at(gpu).start();
-}
-
 // ---- memory ------------------------------------------------------------------------------------------------------
 
 std::optional<unsigned> oversubscribed::number_of(CUdevice device) const {

@@ -92,7 +92,9 @@ class oversubscribed {
   [[nodiscard]] std::optional<amounts> memory() const;
   /// Makes all GPUs ready that a program sees as one device. Takes about 0.1 s for each GPU, and has no effect later.
   /// Throws hpe::error if the driver refuses.
-  void start_gpus();
+  void start_gpus() {
+    for (const unsigned gpu : gpus_) static_cast<void>(all_[gpu]->context());
+  }
   /// Returns the primary context of an object's device.
   [[nodiscard]] CUcontext context_of(const movable_object& object) const { return all_.at(object.device)->context(); }
 

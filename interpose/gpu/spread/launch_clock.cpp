@@ -10,6 +10,7 @@ namespace hpe::cuda_hooks {
 namespace {
 
 constexpr std::size_t most_open = 256;  // the largest number of queued launches whose times hpe has not read yet
+constexpr std::chrono::microseconds pause_of_looks{50};  // the least time between two questions of look()
 // The limits of the wait for the end of a launch whose time the planner needs: a multiple of the predicted time, and a
 // number of seconds.
 constexpr double times_predicted = 4, longest_wait = 0.1;
@@ -60,6 +61,7 @@ void launch_clock::ends(CUevent begun, CUstream stream, launch what) noexcept {
     }
     cu_.cuEventRecord(end, stream);
     open_.back() = {begun, end, std::move(what)};
+    known_open_.store(open_.size(), std::memory_order_relaxed);
   }
   if (!is_on_trial) return;
   await(end, predicted);
@@ -100,7 +102,17 @@ void launch_clock::settle(std::size_t most_left) {
     tell(first.what, static_cast<double>(ms) / 1e3);
     spare_.insert(spare_.end(), {first.begin, first.end});
     open_.pop_front();
+    known_open_.store(open_.size(), std::memory_order_relaxed);
   }
+}
+
+void launch_clock::look() noexcept {
+  if (known_open_.load(std::memory_order_relaxed) == 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_.load(std::memory_order_relaxed) < pause_of_looks) return;
+  looked_.store(now, std::memory_order_relaxed);
+  const lock_guard lock(mutex_);
+  settle(most_open);
 }
 
 void launch_clock::finish() {

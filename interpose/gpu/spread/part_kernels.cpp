@@ -170,13 +170,16 @@ void part_kernels::find_constants(patched_module& made, const std::vector<std::s
   made.constants = std::move(all);
 }
 
+// While the driver compiles a text for a context, most other calls in this context wait, also launches (seen with
+// driver 580). Therefore the program's own GPU comes last: the driver has then compiled the text for another GPU, and
+// finds the code in its cache.
 part_kernels::patched_module part_kernels::load_module(program_image& image) const {
   const ptx::patch::patched_module& patched = image.model()->patched();
   patched_module made;
   made.of_gpus.resize(gpus_.count());
   made.copied.resize(gpus_.count());
   CUresult result = CUDA_SUCCESS;
-  for (unsigned n = 0; n < gpus_.count() && result == CUDA_SUCCESS; ++n) {
+  for (unsigned n = gpus_.count(); n-- > 0 && result == CUDA_SUCCESS;) {
     const entered here(cu_, gpus_.context(n));
     result = cu_.load_texts(&made.of_gpus[n], patched.texts);
   }

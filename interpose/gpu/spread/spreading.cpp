@@ -296,11 +296,13 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     if (!where) return alone();
     const bool is_own = where->context == gpus_.context(0) && !where->captured;
     decided how;
-    if (is_own) pace_.wait(what.stream);
-    if (is_own)
+    if (is_own) {
+      pace_.wait(what.stream);
+      clock_.look();
       how = decide(what);
-    else
+    } else {
       how.kernel = kernel_of(what);
+    }
     describe_uses(what, how);
     load(what, how);
     const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);

@@ -149,7 +149,7 @@ TEST_F(Spread, ALaunchThatIsMeasuredToBeSlowerRunsOnOneDevice) {
   auto* const take = stand_in::find<stand_in::take_function>("stand_in_take");
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
   take(1);
-  for (int n = 0; n < 2; ++n) ASSERT_NO_FATAL_FAILURE(expect_sums(added_up, added_up));
+  ASSERT_NO_FATAL_FAILURE(expect_sums(added_up, added_up));  // takes more than three times the predicted time
   const unsigned on_other = stand_in::calls("launches on 1");
   unsigned added = added_up;
   void* parameters[] = {&flags_, &array_, &sums_, &added};
