@@ -63,7 +63,8 @@ constexpr std::string_view name_of(use how) {
 
 std::string stream_text(const actor& a) { return fmt::format("stream {}", a.run.work->stream); }
 
-bool is_allocation(const actor& a) { return a.run.what->what.find("Alloc") != std::string::npos; }
+// "cudaMallocAsync", "cuMemAllocAsync"
+bool is_allocation(const actor& a) { return a.run.what->what.find("lloc") != std::string::npos; }
 bool is_free(const actor& a) { return a.run.what->what.find("Free") != std::string::npos; }
 
 }  // namespace

@@ -77,6 +77,20 @@ dwarf_line call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
 // kernel's name, at the line of the kernel's definition.
 bool is_stub(const char* name) { return name != nullptr && std::strstr(name, "__device_stub__") == name; }
 
+// Whether the call instruction that contains this address calls such a function. Then the address is in the function
+// with the kernel's name, or in a function into which the compiler has inlined it.
+bool calls_stub(Dwfl* process, std::uintptr_t last_byte_of_call) {
+  constexpr unsigned char call = 0xe8;  // with a distance of four bytes
+  const std::uintptr_t next = last_byte_of_call + 1;
+  const auto* const code = reinterpret_cast<const unsigned char*>(next - 1 - sizeof(std::int32_t));
+  if (*code != call) return false;
+  std::int32_t distance = 0;
+  std::memcpy(&distance, code + 1, sizeof distance);
+  const std::uintptr_t target = next + static_cast<std::uintptr_t>(std::intptr_t{distance});
+  const char* const name = dwfl_module_addrname(dwfl_addrmodule(process, target), target);
+  return name != nullptr && std::strstr(name, "__device_stub__") != nullptr;
+}
+
 // Returns the innermost place at which the program calls one of the inline functions that contain the instruction.
 dwarf_line call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
   Dwarf_Addr bias = 0;
@@ -111,7 +125,8 @@ __attribute__((visibility("default"))) bool hpe_source_line(const void* instruct
   if (process == nullptr) return false;
   const auto address = reinterpret_cast<std::uintptr_t>(instruction);
   dwarf_line found = place_of(process, address);
-  if (found.file != nullptr && !found.is_of_the_program()) found = call_of_inlined(process, address);
+  if (found.file != nullptr && (!found.is_of_the_program() || calls_stub(process, address)))
+    found = call_of_inlined(process, address);
   if (!found.is_of_the_program()) return false;
   std::snprintf(text, capacity, "%s:%d", found.file, found.line);
   return true;

@@ -134,6 +134,11 @@ void free_kept_memory() {
   while (!kept.blocks.empty()) static_cast<void>(kept.free_first());
 }
 
+bool is_kept_memory(const void* base) {
+  const std::lock_guard lock(kept.mutex);
+  return std::any_of(kept.blocks.begin(), kept.blocks.end(), [&](const auto& each) { return each.first == base; });
+}
+
 bool is_fresh_memory(std::uint64_t begin, std::uint64_t end) {
   std::array<unsigned char, 4096> bytes{};
   const std::size_t size = std::min<std::size_t>(bytes.size(), end - begin);
@@ -145,7 +150,6 @@ bool is_fresh_memory(std::uint64_t begin, std::uint64_t end) {
 void tell_added(const cudart_allocation& made) {
   if (checker() == nullptr) return;
   using enum allocation_kind;
-  if (made.kind == registered) return;
   const bool is_fresh = made.kind == device && made.size <= most_filled;
   const bool must_be_freed = made.kind == device || made.kind == managed || made.kind == host;
   checker()->allocate(number(made.base), made.size, is_fresh, must_be_freed, place_of_call());

@@ -24,6 +24,7 @@ void fill_fresh_memory(void* base, std::size_t bytes);
 /// Frees memory of cudaMalloc that no work uses. If the program is checked, the memory remains until much other memory
 /// has been freed, so that kernels that use it do not fault, and their accesses are recorded.
 [[nodiscard]] hpeStatus free_device_memory(void* base, std::size_t bytes);
+[[nodiscard]] bool is_kept_memory(const void* base);
 /// Frees the memory that free_device_memory() has kept.
 void free_kept_memory();
 [[nodiscard]] bool is_fresh_memory(std::uint64_t begin, std::uint64_t end);

@@ -86,7 +86,7 @@ void start_checking(const options& chosen) {
   // Memory of hpeMalloc, and variables of modules. The bytes behind an allocation of the program are memory of hpe too.
   const auto is_other = [](std::uint64_t address) {
     const auto found = process().memory().find_also_of_hpe(reinterpret_cast<const void*>(address));
-    return found && !process().memory().find(found->base);
+    return found && !process().memory().find(found->base) && !is_kept_memory(found->base);
   };
   // Accesses are recorded in three copies of the address space, which therefore must be small.
   if (::getenv("HPE_SEGMENT_SIZE") == nullptr)

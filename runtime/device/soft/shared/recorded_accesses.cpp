@@ -100,9 +100,49 @@ recorded_reader::recorded_reader(const uvas_layout& layout, unsigned devices) : 
     files_.push_back(os::create_memory_file("hpe-accesses", ptx::recorded_uses * places_.size));
 }
 
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+
+bool is_zero(const std::uint8_t* bytes) {
+  static constexpr std::array<std::uint8_t, page_bytes> zeros{};
+  return std::memcmp(bytes, zeros.data(), page_bytes) == 0;
+}
+
+void clear(int file, std::uint64_t offset, std::uint64_t size) {
+  static constexpr std::array<std::uint8_t, 16 * page_bytes> zeros{};
+  while (size != 0) {
+    const ssize_t done =
+        ::pwrite(file, zeros.data(), std::min<std::uint64_t>(size, zeros.size()), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) throw_system_error("pwrite, to clear the accesses of a kernel");
+    offset += static_cast<std::uint64_t>(done);
+    size -= static_cast<std::uint64_t>(done);
+  }
+}
+
+struct extent {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
+void add_page(std::vector<extent>& to, std::uint64_t offset) {
+  if (!to.empty() && to.back().offset + to.back().size == offset)
+    to.back().size += page_bytes;
+  else
+    to.push_back({offset, page_bytes});
+}
+
+}  // namespace
+
+// Pages that the last launch has touched are cleared and remain, because a new page takes longer than a cleared one.
+// The other pages are freed if they are many, because every launch reads all pages of the file.
 void recorded_reader::take(unsigned device, function_ref<void(const recorded_stretch&)> visit) const {
   static thread_local std::vector<std::uint8_t> piece(std::size_t{256} << 10);
+  constexpr std::size_t few_pages = 1024;
   const int file = files_[device].get();
+  std::vector<extent> touched, idle;
+  std::size_t touched_pages = 0, idle_pages = 0;
   for (std::size_t use = 0; use < ptx::recorded_uses; ++use) {
     const auto first = static_cast<off_t>(use * places_.size), last = static_cast<off_t>((use + 1) * places_.size);
     stretches found(places_.base, static_cast<ptx::recorded_use>(use), visit);
@@ -115,12 +155,20 @@ void recorded_reader::take(unsigned device, function_ref<void(const recorded_str
         const ssize_t done = ::pread(file, piece.data(), wanted, at);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) throw_system_error("pread of the accesses of a kernel");
-        found.add(static_cast<std::uint64_t>(at - first), piece.data(), static_cast<std::size_t>(done));
+        for (std::size_t n = 0; n + page_bytes <= static_cast<std::size_t>(done); n += page_bytes) {
+          const std::uint64_t offset = static_cast<std::uint64_t>(at) + n;
+          const bool is_idle = is_zero(piece.data() + n);
+          ++(is_idle ? idle_pages : touched_pages);
+          add_page(is_idle ? idle : touched, offset);
+          if (!is_idle) found.add(offset - static_cast<std::uint64_t>(first), piece.data() + n, page_bytes);
+        }
         at += done;
       }
-      os::discard(file, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin));
     }
   }
+  for (const extent& each : touched) clear(file, each.offset, each.size);
+  if (idle_pages > std::max(few_pages, touched_pages))
+    for (const extent& each : idle) os::discard(file, each.offset, each.size);
 }
 
 }  // namespace hpe::device::soft
