@@ -46,7 +46,9 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
     kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places);
     runner.lend(begin, 4 * bytes);
     EXPECT_RUNS(runner.launch("k", {{1}, {64}}, begin));
-    if (GetParam() == engine_kind::compiler) EXPECT_TRUE(runner.is_compiled("k"));
+    if (GetParam() == engine_kind::compiler) {
+      EXPECT_TRUE(runner.is_compiled("k"));
+    }
   }
 
   // The recorded bytes of a use, as "begin-end:site".
@@ -58,8 +60,8 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
       std::size_t end = n;
       while (end < bytes && at[end] == at[n]) ++end;
       if (at[n] != 0)
-        result +=
-            (result.empty() ? "" : " ") + std::to_string(n) + "-" + std::to_string(end) + ":" + std::to_string(at[n]);
+        result += std::string(result.empty() ? "" : " ") + std::to_string(n) + "-" + std::to_string(end) + ":" +
+                  std::to_string(at[n]);
       n = end;
     }
     return result;
@@ -90,7 +92,8 @@ done:)");
   std::string read, written;
   for (int n = 0; n < 64; ++n) {
     read += std::to_string(16 * n + 8) + "-" + std::to_string(16 * n + 16) + ":1 ";
-    written += (n == 0 ? "" : " ") + std::to_string(2049 + 16 * n) + "-" + std::to_string(2050 + 16 * n) + ":2";
+    written +=
+        std::string(n == 0 ? "" : " ") + std::to_string(2049 + 16 * n) + "-" + std::to_string(2050 + 16 * n) + ":2";
   }
   EXPECT_EQ(recorded(recorded_use::read), read + "4000-4016:3");
   EXPECT_EQ(recorded(recorded_use::write), written);
