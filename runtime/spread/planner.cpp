@@ -40,12 +40,15 @@ constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 /// For an unmodified program (not when_planned::at_once): the number, counted from the last move of the arrays, of the
 /// first launch of a kernel over these arrays at which hpe may distribute the arrays, or move them back to one device.
 constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2;
+/// A move is worthwhile only if the launch gains this many times as much as launches of other kernels lose.
+constexpr double weight_of_others = 2;
 /// The price of a trial of the slower way, as a number of moves: the arrays move, launches lose as much time as a move
 /// takes, and the arrays move back.
 constexpr double moves_of_a_try = 3;
 
 /// The gain, in seconds, from which on it matters that a launch is queued before its kernel is ready.
 constexpr double gain_of_early_launch = 2e-5;
+constexpr std::uint64_t most_early_launches = 1024;  // of a kernel over the same arrays
 
 // Faster than operator==, which calls memcmp.
 bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
@@ -319,10 +322,11 @@ void planner::measure(account& a, outlook& now, launch_way how, double spread) {
 // A kernel may be predicted to be too short for several devices because the planner does not know how often its loops
 // repeat. So the caller measures pairs of its launches, until two have been measured, without waiting for their ends.
 void planner::probe(account& a, const outlook& now) {
-  constexpr std::uint32_t pair = 2, pause = 4;
+  constexpr std::uint32_t pair = 2, pause = 4, most_probes = 64;
   if (when_ != when_planned::elsewhere || !a.record->is_on_trial(launch_way::alone) ||
       now.alone.alternatives.size() < 2)
     return;
+  if (a.probes > most_probes) return;
   is_early_ = true;
   if (a.probes++ % pause >= pair) return;
   measurement_ = {a.record, launch_way::alone, {now.alone.seconds, now.alone.seconds, now.alone.seconds_on_one}, false};
@@ -414,7 +418,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     // The first measured launch includes the loading of the program's own code, so its time is no measure of a gain.
     const bool is_first = a.record->count(launch_way::alone) == 1 && a.record->is_on_trial(launch_way::alone);
     if (!is_first) count_wait(k, a.gain, *start);
-    is_early_ = a.gain > gain_of_early_launch;
+    is_early_ = a.gain > gain_of_early_launch && a.launches < most_early_launches;
     measure(a, now, launch_way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(launch_way::spread).seconds);
     return now.alone;
   }
@@ -456,11 +460,10 @@ bool planner::is_due(account& a, const query& q, const wish& wished) {
     for (const std::uint64_t address : a.addresses) unhappy_[address].push_back(&a);
   a.lost += wished.loss * static_cast<double>(a.launches == first ? first : 1);
   if (when_ == when_planned::at_once || !how.gives_homes()) return a.lost >= price;
-  constexpr double share_of_one = 1.0 / 32;  // other kernels that lose as well may pay the rest of the price
   const double patient = std::ldexp(price, static_cast<int>(std::min(a.refusals, 10U)));
-  if (a.lost < share_of_one * patient || (a.lost < patient && lost_by_all(a) < patient)) return false;
+  if (a.lost < patient) return false;
   if (how.is_spread() && unplanned_uses_->concern(a.addresses)) return false;
-  if (wished.loss + gain_of_others(a, q, how) > 0) return true;
+  if (wished.loss > weight_of_others * loss_of_others(a, q, how)) return true;
   ++a.refusals;
   a.lost = std::numeric_limits<double>::min();
   return false;

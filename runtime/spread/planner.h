@@ -164,12 +164,9 @@ class planner {
   /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes,
   /// and the move makes all kernels together faster.
   [[nodiscard]] bool is_due(account& a, const query& q, const wish& wished);
-  /// Returns the seconds that launches of all kernels have lost because of the placement of some of the account's
-  /// arrays.
-  [[nodiscard]] double lost_by_all(const account& a) const;
-  /// Returns how many seconds the launches of other kernels gain by a move for each launch `q`; negative if they lose.
-  /// Assumes that other arrays of these kernels move to the places that then are best.
-  [[nodiscard]] double gain_of_others(const account& of, const query& q, const decision& move) const;
+  /// Returns how many seconds the launches of other kernels lose by a move for each launch `q`. Kernels that gain do
+  /// not count. Assumes that other arrays of these kernels move to the places that then are best.
+  [[nodiscard]] double loss_of_others(const account& of, const query& q, const decision& move) const;
   /// `spread`: the predicted seconds of a spread launch.
   void measure(account& a, outlook& now, launch_way how, double spread);
   void probe(account& a, const outlook& now);

@@ -29,22 +29,9 @@ std::map<std::uint64_t, kernel_array> placed_by(const asked_launch& q, const dec
 
 }  // namespace
 
-double planner::lost_by_all(const account& a) const {
-  std::vector<const account*> all;
-  for (const std::uint64_t address : a.addresses)
-    if (const auto found = unhappy_.find(address); found != unhappy_.end())
-      all.insert(all.end(), found->second.begin(), found->second.end());
-  std::ranges::sort(all);
-  const auto same = std::ranges::unique(all);
-  all.erase(same.begin(), same.end());
-  double sum = 0;
-  for (const account* const each : all) sum += each->lost;
-  return sum;
-}
-
-double planner::gain_of_others(const account& of, const query& q, const decision& move) const {
+double planner::loss_of_others(const account& of, const query& q, const decision& move) const {
   const std::map<std::uint64_t, kernel_array> placed = placed_by(q, move, machine_.devices);
-  double gain = 0;
+  double loss = 0;
   for (const auto& [model, its] : kernels_) {
     if (its == nullptr) continue;
     for (const auto& c : its->cases) {
@@ -71,10 +58,10 @@ double planner::gain_of_others(const account& of, const query& q, const decision
       double today = b.record->expected(launch_way::alone, c->now->alone.seconds);
       if (c->now->stay.is_spread())
         today = std::min(today, b.record->expected(launch_way::spread, c->now->stay.seconds));
-      gain += (today - then) * static_cast<double>(b.all_launches) / static_cast<double>(of.all_launches);
+      loss += std::max(then - today, 0.0) * static_cast<double>(b.all_launches) / static_cast<double>(of.all_launches);
     }
   }
-  return gain;
+  return loss;
 }
 
 }  // namespace hpe::spread
