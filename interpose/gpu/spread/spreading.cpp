@@ -94,6 +94,20 @@ void spreading::tell_gain() noexcept {
       std::abs(all.saved), all.saved > 0 ? "less" : "more", all.seconds);
 }
 
+// To be called when a thread begins to load code. Lets the main thread wait for that thread before it runs any exit
+// handler: the driver loads its compiler with the first text, and the exit handlers of the compiler, which run before
+// those of hpe, destroy what the loading thread uses. The destructors of the main thread's objects run earlier.
+void spreading::finish_before_exit_handlers() {
+  struct at_end {
+    pid_t owner = ::getpid();
+    ~at_end() {
+      if (::getpid() == owner) active()->launches_.finish_starts();
+    }
+  };
+  if (::gettid() != ::getpid()) return;
+  static thread_local const at_end of_main_thread;
+}
+
 void spreading::begin(const device::cuda::driver& cu) noexcept {
   static std::mutex making;
   static bool tried = false;
@@ -241,7 +255,10 @@ spreading::decided spreading::decide(const spread_launch& what) {
   const std::optional<spread::start_cost> start = loads_ahead ? launches_.start_of(kernel) : std::nullopt;
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
                                        foreign, start ? &*start : nullptr);
-  if (how.plan.wants_start) launches_.start(how.kernel);
+  if (how.plan.wants_start) {
+    finish_before_exit_handlers();
+    launches_.start(how.kernel);
+  }
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
   return how;

@@ -57,6 +57,7 @@ class spreading {
   }
 
  private:
+  static void finish_before_exit_handlers();
   spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversubscribed& memory);
 
   /// Describes how a launch runs.
