@@ -155,7 +155,7 @@ class failing_device final : public device::device {
   void unmap(void* address, std::size_t bytes) noexcept override { real_.unmap(address, bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override { return real_.can_access(peer); }
   void await_room() override { real_.await_room(); }
-  std::unique_ptr<device::recorded_work> record(const std::function<int(void*)>& function) override {
+  std::unique_ptr<hpe::device::recorded_work> record(const std::function<int(void*)>& function) override {
     return real_.record(function);
   }
   hpe::device::stream& create_stream(hpe::device::priority level) override {
