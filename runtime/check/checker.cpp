@@ -297,7 +297,9 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
   };
   auto after = freed_.upper_bound(begin);
   if (after != freed_.begin()) {
-    const auto& [base, gone] = *std::prev(after);
+    const auto& last = *std::prev(after);
+    const std::uint64_t base = last.first;
+    const auto& gone = last.second;
     if (begin - base < gone.bytes) {
       const bool ordered = is_ordered(*gone.by, *by);
       const std::string key = fmt::format("freed {} {} {}", ordered, key_of(*by), key_of(*gone.by));
@@ -434,7 +436,8 @@ void checker::add_touch(const operation_run& by, use how, std::uint64_t address,
 
 std::vector<finding> checker::finish() {
   const lock_guard lock(mutex_);
-  for (const auto& [line, work] : last_use_) {
+  for (const auto& [line, last] : last_use_) {
+    const auto& work = last;  // clang 14 cannot capture a structured binding
     if (order_.has_waited(work->when->self)) continue;
     report(fmt::format("wait {:x}", hash_of(*work->place)), work.get(), [&] {
       finding f;
@@ -446,7 +449,9 @@ std::vector<finding> checker::finish() {
       return f;
     });
   }
-  for (const auto& [base, each] : allocations_) {
+  for (const auto& allocated : allocations_) {
+    const std::uint64_t base = allocated.first;
+    const auto& each = allocated.second;
     if (!each.must_be_freed) continue;
     report(fmt::format("leak {:x}", hash_of(*each.place)), &each, [&] {
       finding f;

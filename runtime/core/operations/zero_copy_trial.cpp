@@ -25,8 +25,8 @@ zero_copy_trial::key zero_copy_trial::key_of(const void* kernel, const std::arra
     if (const allocation found = memory.find(each.address); found.region != nullptr)
       result.allocations.push_back(found.base);
   std::ranges::sort(result.allocations);
-  const auto same = std::ranges::unique(result.allocations);
-  result.allocations.erase(same.begin(), same.end());
+  const auto same = std::unique(result.allocations.begin(), result.allocations.end());
+  result.allocations.erase(same, result.allocations.end());
   return result;
 }
 
