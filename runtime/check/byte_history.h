@@ -18,7 +18,7 @@ namespace hpe::check {
 
 enum class use : std::uint8_t { read, write, atomic };
 
-/// A place in some work that accesses memory, such as an instruction of a launch. Defined by the user of this class.
+/// A place in some work that accesses memory, such as an instruction of a launch (checker.h).
 struct actor;
 using actor_ptr = std::shared_ptr<const actor>;
 

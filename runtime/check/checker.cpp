@@ -14,11 +14,6 @@
 
 namespace hpe::check {
 
-struct actor {
-  operation_run run;
-  std::uint32_t site = 0;
-};
-
 namespace {
 
 std::string text_of(const call_place& place) {

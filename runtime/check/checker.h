@@ -68,6 +68,12 @@ struct operation_run {
   std::size_t step = 0;
 };
 
+/// An access in a run of an operation (byte_history.h).
+struct actor {
+  operation_run run;
+  std::uint32_t site = 0;  // the number of the access in its module; 0: the whole operation
+};
+
 /// Bytes that a run of an operation has accessed.
 struct access_range {
   std::uint64_t begin = 0;

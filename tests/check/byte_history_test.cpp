@@ -4,14 +4,7 @@
 
 #include <string>
 
-namespace hpe::check {
-
-// Work with a number; work is ordered before work with a greater number unless both are odd.
-struct actor {
-  int number = 0;
-};
-
-}  // namespace hpe::check
+#include "runtime/check/checker.h"
 
 using namespace hpe::check;
 
@@ -21,7 +14,8 @@ class ByteHistory : public testing::Test {
  protected:
   static constexpr std::uintptr_t base = 0x10000;
 
-  static actor_ptr work(int number) { return std::make_shared<actor>(actor{number}); }
+  // Work with a number; work is ordered before work with a greater number unless both are odd.
+  static actor_ptr work(std::uint32_t number) { return std::make_shared<actor>(actor{{}, number}); }
 
   std::string add(const actor_ptr& by, use how, std::vector<std::pair<unsigned, unsigned>> ranges) {
     std::vector<touched> what;
@@ -30,12 +24,12 @@ class ByteHistory : public testing::Test {
     history_.add(
         what, how, true,
         [](const actor& a, const actor& b) {
-          return a.number == b.number || (a.number < b.number && (a.number % 2 == 0 || b.number % 2 == 0));
+          return a.site == b.site || (a.site < b.site && (a.site % 2 == 0 || b.site % 2 == 0));
         },
         [&](std::uintptr_t begin, std::uintptr_t end, const actor_ptr&, const actor* earlier, use) {
           if (!found.empty()) found += " ";
-          found += (earlier == nullptr ? "fresh" : std::to_string(earlier->number)) + ":" +
-                   std::to_string(begin - base) + "-" + std::to_string(end - base);
+          found += (earlier == nullptr ? "fresh" : std::to_string(earlier->site)) + ":" + std::to_string(begin - base) +
+                   "-" + std::to_string(end - base);
         });
     return found;
   }

@@ -12,15 +12,8 @@
 #include <vector>
 
 #include "runtime/check/byte_history.h"
+#include "runtime/check/checker.h"
 #include "runtime/check/order.h"
-
-namespace hpe::check {
-
-struct actor {
-  past_ptr when;
-};
-
-}  // namespace hpe::check
 
 using namespace hpe::check;
 
@@ -142,13 +135,18 @@ class random_program {
 
   void access(const work& by) {
     const made_access made{by.node, number(0, 2), static_cast<use>(number(0, 2))};
-    const auto who = std::make_shared<actor>(actor{by.past});
+    const auto who = std::make_shared<actor>(
+        actor{{nullptr, std::make_shared<const checked_work>(checked_work{by.past, 0, nullptr})}, 0});
     nodes_of_[who.get()] = by.node;
     kept_.push_back(who);
     const touched what{1 + made.byte, 2 + made.byte, who};
     history_.add(
         {&what, 1}, made.how, true,
-        [&](const actor& a, const actor& b) { return a.when == b.when || order_.is_ordered(a.when->self, *b.when); },
+        [&](const actor& a, const actor& b) {
+          const past_ptr& earlier = a.run.work->when;
+          const past_ptr& later = b.run.work->when;
+          return earlier == later || order_.is_ordered(earlier->self, *later);
+        },
         [&](std::uintptr_t, std::uintptr_t, const actor_ptr&, const actor* earlier, use) {
           found_ = true;
           wrong_ = wrong_ || oracle_.is_ordered(nodes_of_.at(earlier), by.node);

@@ -112,7 +112,8 @@ TEST_P(Recording, LeavesOutSharedAndLocalMemory) {
   cvta.shared.u64 %rd5, %rd4;
   add.s64 %rd6, %rd5, %rd2;
   st.u32 [%rd6], %r1;
-  st.shared.u32 [room+256], %r1;
+  add.s64 %rd7, %rd4, %rd2;
+  st.shared.u32 [%rd7+256], %r1;
   ld.u32 %r2, [%rd6];
   st.u32 [%rd3], %r2;)");
   EXPECT_EQ(recorded(recorded_use::read), "");

@@ -22,7 +22,7 @@ TEST(SpreadTable, IsPrintedAtTheEndIfTheProgramAsksForIt) {
   };
   EXPECT_EXIT(launch_and_exit(), testing::ExitedWithCode(EXIT_SUCCESS),
               "kernels over several devices\n *launches *spread *devices *ms *kernel\n"
-              " *3 *2 *3 *4.0  both\n *spread: vectors are cut\n *on one device: the first launch\n"
+              " *3 *2 *3 *4.0  both\n *spread: another reason\n *on one device: the first launch\n"
               " *1 *0 *1 *1.0  one\n *on one device: its memory is scattered\n$");
 }
 

@@ -138,6 +138,14 @@ class recorder {
       compare.sources = {distance, immediate(where_.size)};
       add_pure(std::move(compare));
       if (store.guard.is_register()) {
+        if (store.guard.negated) {  // only guards may be negated, not the sources of and.pred
+          instruction opposite = like(place, opcode::not_, type::pred);
+          const operand turned = new_register(type::pred);
+          opposite.results = {turned};
+          opposite.sources = {{operand::kind::reg, false, store.guard.index, 0}};
+          add_pure(std::move(opposite));
+          store.guard = turned;
+        }
         instruction both = like(place, opcode::and_, type::pred);
         const operand guarded = new_register(type::pred);
         both.results = {guarded};

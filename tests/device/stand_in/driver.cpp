@@ -99,6 +99,10 @@ CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
   *total = total_memory;
   return CUDA_SUCCESS;
 }
+CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice /*device*/) {
+  *bytes = total_memory;
+  return CUDA_SUCCESS;
+}
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t /*alignment*/, CUdeviceptr hint,
                              unsigned long long /*flags*/) {
   void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): an integer address

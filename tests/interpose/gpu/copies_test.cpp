@@ -110,36 +110,6 @@ TEST_F(Copies, DownloadsMakeThePagesOfNewMemory) {
   }
 }
 
-void ignore_fault(int /*signal*/) {}
-
-// Huge pages show that hpe has copied.
-TEST_F(Copies, OfHostMemoryAreMadeByThreads) {
-  const auto source = fresh(bytes);
-  void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;
-  const bool has_huge_pages = ::access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0;
-  struct sigaction at_start {};
-  ASSERT_EQ(::sigaction(SIGBUS, nullptr, &at_start), 0);
-  for (const bool handles : {false, true}) {
-    if (handles) std::signal(SIGBUS, ignore_fault);
-    const bool handles_faults = handles || at_start.sa_handler != SIG_DFL;  // AddressSanitizer handles SIGBUS
-    for (const std::size_t size : {32 * MiB - 1, bytes}) {
-      void* const memory = ::mmap(nullptr, bytes + MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      ASSERT_NE(memory, MAP_FAILED);
-      auto* const to = static_cast<std::uint8_t*>(memory) + 4711;
-      for (int n = 0; n < 2; ++n) {
-        EXPECT_EQ(copy(to, source.data(), size), to);
-        EXPECT_EQ(std::memcmp(to, source.data(), size), 0) << size << " bytes, seed " << seed();
-        std::memset(to, 0xee, size);
-      }
-      EXPECT_EQ(to[-1], 0);
-      EXPECT_EQ(to[size], 0);
-      EXPECT_EQ(may_have_huge_pages(to + size / 2).value_or(false), has_huge_pages && !handles_faults && size == bytes);
-      ::munmap(memory, bytes + MiB);
-    }
-  }
-  std::signal(SIGBUS, SIG_DFL);
-}
-
 // Files with a hole, of which the page tables have no pages, and private mappings with changed pages.
 TEST_F(Copies, OfMappedFiles) {
   const int file = ::memfd_create("weights", MFD_CLOEXEC);
