@@ -319,7 +319,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     }
   }
   if (is_other_(begin)) return;
-  report(fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&] {
+  report(fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
     finding f;
     const auto next = allocations_.upper_bound(begin);
     std::string where = "outside of all allocations";
@@ -414,7 +414,7 @@ void checker::add_touch(const operation_run& by, use how, std::uint64_t address,
   const lock_guard lock(mutex_);
   const auto who = std::make_shared<const actor>(actor{by, 0});
   const std::string key = fmt::format("touch {} {:x}", key_of(*who), hash_of(place));
-  report(key, by.work.get(), [&] {
+  report(key, by.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
     finding f;
     const bool is_source = how == use::read;
     f.kind = is_source ? "source-changed" : "host-touch";

@@ -107,6 +107,7 @@ class recorder {
 
   void add_pure(instruction i) {
     i.scalar = find_scalar(i);
+    i.description = describe(i).pack();
     code_.push_back(std::move(i));
   }
 
