@@ -171,22 +171,16 @@ CUresult part_launches::queue_beyond_memory(const spread_launch& what, const ove
   std::optional<zero_copy_trial::key> tried;
   if (gpus_.count() == 1 && memory_.has_zero_copy() && !where.captured && !use.everything)
     tried = zero_copy_trial::key_of(what.function, what.grid, use.accesses, memory_.allocations());
-  if (tried && trial_.choose(*tried, memory_.allocations()) == zero_copy_trial::way::zero_copy) {
-    try {
-      return memory_.run_with_zero_copy(where, what.stream, use, {}, whole);
-    } catch (const error& no_zero_copy) {
-      if (no_zero_copy.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-      trial_.decide(*tried, zero_copy_trial::way::parts);
-    }
-  }
+  const auto with_zero_copy = [&] { return memory_.run_with_zero_copy(where, what.stream, use, {}, whole); };
+  if (const auto done = trial_.try_zero_copy(tried, memory_.allocations(), with_zero_copy)) return *done;
   try {
     std::size_t count = 0;
     const CUresult result = queue_in_time(what, where, refusal, unreachable, alone, count);
-    if (tried && count == 1) trial_.decide(*tried, zero_copy_trial::way::parts);
+    if (count == 1) trial_.stay_in_parts(tried);
     return result;
   } catch (const error& no_parts) {
     if (no_parts.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-    if (tried) trial_.decide(*tried, zero_copy_trial::way::parts);
+    trial_.stay_in_parts(tried);
     return memory_.run_with_zero_copy(where, what.stream, use, no_parts.what(), whole);
   }
 }

@@ -223,23 +223,19 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   std::optional<zero_copy_trial::key> tried;
   if (devices.size() == 1 && zero_copy_ && !used.everything)
     tried = zero_copy_trial::key_of(kernel, {shape.grid[0], shape.grid[1], shape.grid[2]}, used.accesses, memory_);
-  if (tried && trial_.choose(*tried, memory_) == zero_copy_trial::way::zero_copy) {
-    try {
-      return launch_with_zero_copy(devices.front(), kernel, shape, parameters, used, {});
-    } catch (const error& e) {
-      if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-      trial_.decide(*tried, zero_copy_trial::way::parts);
-    }
-  }
+  const auto with_zero_copy = [&] {
+    return launch_with_zero_copy(devices.front(), kernel, shape, parameters, used, {});
+  };
+  if (auto done = trial_.try_zero_copy(tried, memory_, with_zero_copy)) return *std::move(done);
   result how;
   std::vector<part_in_time> all;
   try {
     all = cut_in_time(devices_, memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
                       obstacle, refusal);
-    if (tried && all.size() == 1) trial_.decide(*tried, zero_copy_trial::way::parts);
+    if (all.size() == 1) trial_.stay_in_parts(tried);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !zero_copy_) throw;
-    if (tried) trial_.decide(*tried, zero_copy_trial::way::parts);
+    trial_.stay_in_parts(tried);
     return launch_with_zero_copy(devices.front(), kernel, shape, parameters, used, e.what());
   }
   how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);

@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/memory/allocator.h"
@@ -44,8 +46,27 @@ class zero_copy_trial {
       for (const void* const each : of.allocations) memory.await_users(each);
     });
   }
+  /// Calls run() and returns its result if the next launch of the key uses zero-copy memory. Returns nullopt without a
+  /// key, if the launch runs in parts, or if run() throws HPE_ERROR_OUT_OF_MEMORY; then later launches run in parts,
+  /// too.
+  template <class Run>
+  [[nodiscard]] auto try_zero_copy(const std::optional<key>& of, const allocator& memory, Run&& run)
+      -> std::optional<decltype(run())> {
+    if (!of || choose(*of, memory) == way::parts) return std::nullopt;
+    try {
+      return run();
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      stay_in_parts(of);
+      return std::nullopt;
+    }
+  }
   /// The later launches of the key run in this way, for example because the other way is not possible.
   void decide(const key& of, way how);
+  /// Ends the trial of a key, if there is one: zero-copy memory is not better, or is not a choice.
+  void stay_in_parts(const std::optional<key>& of) {
+    if (of) decide(*of, way::parts);
+  }
 
  private:
   using clock = std::chrono::steady_clock;

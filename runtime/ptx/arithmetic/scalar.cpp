@@ -80,4 +80,10 @@ scalar_function find_scalar(const instruction& i) {
   return nullptr;
 }
 
+bool set_scalar(instruction& i) {
+  i.scalar = find_scalar(i);
+  i.description = describe(i).pack();
+  return i.scalar != nullptr;
+}
+
 }  // namespace hpe::ptx

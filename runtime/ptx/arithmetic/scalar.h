@@ -41,6 +41,10 @@ struct descriptor {
 /// Returns the function of an instruction; null if hpe does not support the combination of types and modifiers.
 [[nodiscard]] scalar_function find_scalar(const instruction& i);
 
+/// Sets the members with which engines execute an instruction of kind `pure`. To be called when its operation, types
+/// and modifiers are set. Returns false if hpe does not support their combination.
+bool set_scalar(instruction& i);
+
 // Each of these functions returns the function of an instruction of one kind, and null for other instructions.
 [[nodiscard]] scalar_function find_integer_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_bit_scalar(const instruction& i);

@@ -106,8 +106,7 @@ class recorder {
   }
 
   void add_pure(instruction i) {
-    i.scalar = find_scalar(i);
-    i.description = describe(i).pack();
+    set_scalar(i);
     code_.push_back(std::move(i));
   }
 

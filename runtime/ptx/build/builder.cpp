@@ -193,11 +193,7 @@ void builder::add_implied(instruction& i) const {
 }
 
 void builder::append(instruction i) {
-  if (i.kind == kind::pure) {
-    i.scalar = find_scalar(i);
-    i.description = describe(i).pack();
-    if (i.scalar == nullptr) unsupported("this combination of types and modifiers");
-  }
+  if (i.kind == kind::pure && !set_scalar(i)) unsupported("this combination of types and modifiers");
   context_.function.code.push_back(std::move(i));
 }
 

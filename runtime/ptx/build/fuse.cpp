@@ -78,8 +78,7 @@ void fuse_products(function& f) {
         i.op = !subtracts ? opcode::fma : which == 0 ? opcode::product_less : opcode::less_product;
         i.sources = {product->sources[0], product->sources[1], i.sources[1 - which]};
         i.modifiers.add(modifier::rn);
-        i.scalar = find_scalar(i);
-        i.description = describe(i).pack();
+        set_scalar(i);
         break;
       }
     }

@@ -5,10 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "runtime/ptx/text/parser.h"
 #include "tests/ptx/kernel_runner.h"
+#include "tests/temporary_folder.h"
 
 namespace hpe::ptx {
 namespace {
@@ -130,9 +129,8 @@ TEST_F(Trial, AThreadLeavesTheInterpreterInTheMiddleOfALoop) {
 }
 
 TEST_F(Trial, LaterProcessesContinueTheCountAndUseStoredCode) {
-  std::string folder = std::filesystem::temp_directory_path() / "hpe-trial-test-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const kernel_store kept{folder + "/kernels", 64 << 20};
+  const temporary_folder folder;
+  const kernel_store kept{folder / "kernels", 64 << 20};
   const std::uint64_t each = 4 * 32 * (each_thread + 10 * each_round), most = 2 * each + 1;
   for (std::uint64_t runs = 0; runs < 3; ++runs) {
     process here(kept);
@@ -151,7 +149,6 @@ TEST_F(Trial, LaterProcessesContinueTheCountAndUseStoredCode) {
   process here(kept);
   kernel_trial first(here.own_image, here.kernel("sums"), *here.compiled, 1'000'000'000);
   EXPECT_FALSE(first.is_open(shape_)) << "native code is in the store";
-  std::filesystem::remove_all(folder);
 }
 
 // The interpreter and native code divide the work of a function's caller in different ways.
