@@ -135,8 +135,8 @@ class pending_table {
     std::shared_ptr<pending> operation;
   };
 
-  std::recursive_mutex
-      looking_;  // held while a thread looks at abandoned operations, so that no other thread misses them
+  // Held while a thread looks at abandoned operations, so that no other thread misses them.
+  std::recursive_mutex looking_;
   mutex mutex_;
   std::unordered_map<MPI_Request, std::shared_ptr<pending>> by_request_ HPE_GUARDED_BY(mutex_);
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> abandoned_ HPE_GUARDED_BY(mutex_);

@@ -4,7 +4,7 @@
 /// (a CUDA stream) runs its work in sequence. Further order comes from events and from waits of CPU code. The class is
 /// a set of vector clocks, but all CPU threads together have one clock: when one thread has waited for work, this work
 /// is ordered before all work that any thread queues later, because hpe does not see how CPU threads synchronise with
-/// each other. So the class may call work ordered that is not, but never the other way round.
+/// each other. So this class may treat unordered work as ordered, but never ordered work as unordered.
 ///
 /// Not thread-safe.
 

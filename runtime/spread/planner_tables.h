@@ -17,8 +17,8 @@
 
 namespace hpe::spread {
 
-/// Records which arrays launches without a plan have used lately. The planner does not distribute these arrays, because
-/// it cannot tell yet how much these launches would lose. Only one thread at a time may use an object.
+/// Records the arrays that recent launches without a plan have used. The planner does not distribute these arrays,
+/// because it cannot tell yet how much these launches would lose. Only one thread at a time may use an object.
 class unplanned_uses {
  public:
   /// To be called for each launch, with a plan or without.

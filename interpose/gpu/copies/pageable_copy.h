@@ -75,9 +75,9 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
-  transfer::copy_crew crew_for_new_pages_{transfer::copy_crew::threads_for_new_pages() -
-                                          1};  // also for sources that need page faults
-  std::atomic<std::uint64_t> seen_{0};         // the number of bytes in all earlier copies that hpe could have staged
+  // Also copies from sources that need page faults.
+  transfer::copy_crew crew_for_new_pages_{transfer::copy_crew::threads_for_new_pages() - 1};
+  std::atomic<std::uint64_t> seen_{0};  // the number of bytes in all earlier copies that hpe could have staged
 };
 
 }  // namespace hpe::cuda_hooks

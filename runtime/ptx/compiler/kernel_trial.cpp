@@ -9,8 +9,8 @@ bool has_cluster(const function& kernel) { return kernel.cluster[0] != 0 || kern
 }  // namespace
 
 std::uint64_t work_of_compilation(const function& kernel) {
-  // LLVM compiles an instruction in the time in which the interpreter executes this number of instructions, and the
-  // smallest kernel in the time for 30 instructions.
+  // While LLVM compiles one instruction, the interpreter executes this number of instructions. Even an empty kernel
+  // takes as long to compile as 30 instructions.
   constexpr std::uint64_t executed_for_each_instruction = 25000;
   constexpr std::uint64_t least_instructions = 30;
   return (kernel.code.size() + least_instructions) * executed_for_each_instruction;

@@ -30,8 +30,8 @@ class interpreter final : public execution_engine {
   /// An interpreter runs blocks of one size of one image. `p` and `observer` (if not null) must outlive the
   /// interpreter. Only one CPU thread at a time may use an interpreter.
   explicit interpreter(const program& p, ptx::instruction_observer* observer = nullptr);
-  /// An interpreter for a kernel that is not in the program, with stops at which blocks leave the interpreter
-  /// (with_stops). Adds the executed instructions to `meter`. All arguments must outlive the interpreter.
+  /// An interpreter for `kernel`, a copy of a kernel of `p` whose code has stops (with_stops), at which blocks leave
+  /// the interpreter. Adds the executed instructions to `meter`. All arguments must outlive the interpreter.
   interpreter(const program& p, const function& kernel, work_meter& meter);
   ~interpreter() override;
 
