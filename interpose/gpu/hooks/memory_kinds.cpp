@@ -150,12 +150,12 @@ class memory_of_hpe final : public memory_kind {
   }
 
  private:
-  static std::optional<movable_object> object_at(CUdeviceptr address) {
+  static std::optional<program_object> object_at(CUdeviceptr address) {
     return with<oversubscribed>([&](oversubscribed& all) { return all.objects().find(address); });
   }
   /// Sets `value` as the driver does for its own allocations. Returns nullopt for attributes of the mapping at an
   /// address, which the driver knows.
-  static std::optional<CUresult> describe(const movable_object& object, CUdeviceptr address,
+  static std::optional<CUresult> describe(const program_object& object, CUdeviceptr address,
                                           CUpointer_attribute attribute, void* value) {
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -191,15 +191,15 @@ class memory_of_hpe final : public memory_kind {
     for (const used_range& r : uses.ranges) result.push_back({r.address, r.bytes, r.written ? HPE_INOUT : HPE_IN});
     return result;
   }
-  static movable_use use_of(const oversubscribed& all, const memory_uses& uses) {
+  static program_use use_of(const oversubscribed& all, const memory_uses& uses) {
     if (uses.anything) return all.use_of(std::nullopt);
-    movable_use result = all.use_of(uses.words);
-    const movable_use more = all.use_of(ranges_of(uses));
+    program_use result = all.use_of(uses.words);
+    const program_use more = all.use_of(ranges_of(uses));
     result.accesses.insert(result.accesses.end(), more.accesses.begin(), more.accesses.end());
     return result;
   }
   /// With --scope args, hpe assumes that a launch uses only the allocations to which its parameters point.
-  static movable_use use_of(const oversubscribed& all, const spread_launch& launch) {
+  static program_use use_of(const oversubscribed& all, const spread_launch& launch) {
     const interposer& hpe = *interposer::instance();
     return all.use_of(hpe.scope_is_parameters()
                           ? words_of(hpe.driver(), {launch.function, launch.parameters, launch.extra})

@@ -8,7 +8,7 @@ namespace hpe::cuda_hooks {
 CUdeviceptr freed_memory::take(std::size_t bytes, unsigned device) {
   const lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(
-      kept_, [&](const movable_object& each) { return each.bytes == bytes && each.device == device; });
+      kept_, [&](const program_object& each) { return each.bytes == bytes && each.device == device; });
   if (found == kept_.end()) return 0;
   const CUdeviceptr base = found->base;
   kept_.erase(found);
@@ -47,7 +47,7 @@ freed_memory::list freed_memory::take_all() noexcept {
 std::size_t freed_memory::bytes_on(unsigned device) const {
   const lock_guard lock(mutex_);
   std::size_t sum = 0;
-  for (const movable_object& each : kept_) sum += each.device == device ? each.bytes : 0;
+  for (const program_object& each : kept_) sum += each.device == device ? each.bytes : 0;
   return sum;
 }
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <list>
 
-#include "interpose/gpu/oversubscribed/movable_objects.h"
+#include "interpose/gpu/oversubscribed/program_objects.h"
 #include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
@@ -20,7 +20,7 @@ class freed_memory {
   /// Returns the kept allocation of this size that was freed last, and removes it from the list. Returns 0 if no
   /// allocation of this size is kept.
   [[nodiscard]] CUdeviceptr take(std::size_t bytes, unsigned device);
-  using list = std::list<movable_object>;
+  using list = std::list<program_object>;
   /// Keeps an allocation that no work uses. Returns the allocations that the caller must release because they exceed
   /// the limit: keep() visits the device's kept allocations, the one freed last first, and returns each one that does
   /// not fit beside those it has left in the list.

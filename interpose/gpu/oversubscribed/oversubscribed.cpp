@@ -187,7 +187,7 @@ bool oversubscribed::give_back(freed_memory::list&& freed) noexcept {
 }
 
 std::optional<CUresult> oversubscribed::free(CUdeviceptr address) {
-  movable_objects::removed object = objects_.remove(address);
+  program_objects::removed object = objects_.remove(address);
   if (object.empty()) return std::nullopt;
   try {
     freed_memory::list freed{object.mapped()};
@@ -212,7 +212,7 @@ CUresult oversubscribed::free_all(CUdevice device) {
   }
   cu_.cuDevicePrimaryCtxRelease(device);
   if (const auto number = number_of(device))
-    for (const movable_object& object : objects_.on(*number)) (void)free(object.base);
+    for (const program_object& object : objects_.on(*number)) (void)free(object.base);
   give_back_freed();
   return waited;
 }
@@ -248,10 +248,10 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 
 // ---- work --------------------------------------------------------------------------------------------------------
 
-movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const {
+program_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const {
   if (!parameters) return {true, {}, true};
-  movable_use result{false, {}, true};
-  for (const movable_object& object : objects_.find_all(*parameters)) result.add(object, HPE_INOUT);
+  program_use result{false, {}, true};
+  for (const program_object& object : objects_.find_all(*parameters)) result.add(object, HPE_INOUT);
   return result;
 }
 
@@ -259,8 +259,8 @@ bool oversubscribed::has_evicted() const { return hpe_.count().bytes_evicted.loa
 
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 
-movable_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
-  movable_use result;
+program_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
+  program_use result;
   for (const accessed_range& each : ranges)
     if (const auto object = objects_.find(each.address); object && each.bytes != 0)
       result.accesses.push_back({pointer(each.address),
@@ -323,14 +323,14 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
   return cu_.cuStreamSynchronize(stream);
 }
 
-CUresult oversubscribed::run(CUstream stream, const movable_use& use, function_ref<CUresult()> queue) {
+CUresult oversubscribed::run(CUstream stream, const program_use& use, function_ref<CUresult()> queue) {
   if (use.none()) return queue();
   std::optional<stream_place> where;
   if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
   return where ? run(*where, stream, use, queue) : queue();
 }
 
-CUresult oversubscribed::look(const movable_use& use, function_ref<CUresult()> call) {
+CUresult oversubscribed::look(const program_use& use, function_ref<CUresult()> call) {
   if (use.none()) return call();
   std::optional<stream_place> where;
   if (const CUresult result = find_place(nullptr, where); result != CUDA_SUCCESS) return result;
@@ -339,7 +339,7 @@ CUresult oversubscribed::look(const movable_use& use, function_ref<CUresult()> c
   return run(*where, nullptr, use, call);
 }
 
-CUresult oversubscribed::run(const stream_place& where, CUstream stream, const movable_use& use,
+CUresult oversubscribed::run(const stream_place& where, CUstream stream, const program_use& use,
                              function_ref<CUresult()> queue) try {
   try {
     return try_run(where, stream, use, queue);
@@ -351,7 +351,7 @@ CUresult oversubscribed::run(const stream_place& where, CUstream stream, const m
   return refused(e);
 }
 
-CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream stream, movable_use use,
+CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream stream, program_use use,
                                             const std::string& refusal, function_ref<CUresult()> queue) {
   HPE_REQUIRE(zero_copy_, HPE_ERROR_OUT_OF_MEMORY, "{}", refusal);
   use.zero_copy = true;
@@ -366,7 +366,7 @@ CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream 
   return result;
 }
 
-CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const movable_use& use,
+CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,
                                  function_ref<CUresult()> queue) {
   if (use.none()) return queue();
   const std::shared_lock whole(sequences_.at(where.device));
@@ -406,13 +406,13 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
 }
 
 CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                                   const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
+                                   const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
   const std::shared_lock whole(sequences_.at(where.device));
   return queue_parts(where, stream, others, use, queue);
 }
 
 CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
+                                     const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
   CUresult result = CUDA_SUCCESS;
   try {
     std::vector<core::beside_part> parts;

@@ -15,7 +15,7 @@
 #include "hpe/hpe.h"
 #include "interpose/gpu/oversubscribed/beside_streams.h"
 #include "interpose/gpu/oversubscribed/freed_memory.h"
-#include "interpose/gpu/oversubscribed/movable_objects.h"
+#include "interpose/gpu/oversubscribed/program_objects.h"
 #include "runtime/base/box.h"
 #include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"
@@ -78,7 +78,7 @@ class oversubscribed {
   void ends(CUstream stream) noexcept { beside_.ends(stream); }
   void ends(CUcontext context) noexcept { beside_.ends(context); }
 
-  [[nodiscard]] movable_objects& objects() noexcept { return objects_; }
+  [[nodiscard]] program_objects& objects() noexcept { return objects_; }
   /// Returns the planner, which decides where arrays are placed and how launches are divided among the GPUs; null in
   /// programs that are not spread.
   [[nodiscard]] core::launch_planner* planner() const noexcept { return planner_.get(); }
@@ -96,18 +96,18 @@ class oversubscribed {
     for (const unsigned gpu : gpus_) static_cast<void>(all_[gpu]->context());
   }
   /// Returns the primary context of an object's device.
-  [[nodiscard]] CUcontext context_of(const movable_object& object) const { return all_.at(object.device)->context(); }
+  [[nodiscard]] CUcontext context_of(const program_object& object) const { return all_.at(object.device)->context(); }
 
   /// Returns the memory that a kernel may use: the objects that contain one of `parameters` and the objects that every
   /// launch may use, or everything if the parameters are not known.
-  [[nodiscard]] movable_use use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const;
+  [[nodiscard]] program_use use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const;
   /// A range of memory that a piece of work uses.
   struct accessed_range {
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
     hpeAccessMode mode = HPE_INOUT;
   };
-  [[nodiscard]] movable_use use_of(std::span<const accessed_range> ranges) const;
+  [[nodiscard]] program_use use_of(std::span<const accessed_range> ranges) const;
   /// Whether an address is in the address space of hpe memory, perhaps outside every allocation.
   [[nodiscard]] bool may_own(CUdeviceptr address) const;
   /// Whether hpe has evicted data so far. Costs one load.
@@ -127,17 +127,17 @@ class oversubscribed {
   /// is nullptr, the stream is not known; then run() waits for the whole context, so the work is done when run()
   /// returns. Returns the result of queue(). Returns CUDA_ERROR_OUT_OF_MEMORY, and logs the reason, if device memory
   /// cannot hold all the used memory at once.
-  CUresult run(CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+  CUresult run(CUstream stream, const program_use& use, function_ref<CUresult()> queue);
 
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
   /// the used memory at once.
-  CUresult try_run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+  CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);
 
   /// Like try_run(), for work whose data does not fit into device memory at once, and that cannot run in parts: the
   /// work accesses the rest of its data in host memory (work::residency). `refusal`: why the data does not fit, and why
   /// the work cannot run in parts; with HPE_ZERO_COPY=off, throws HPE_ERROR_OUT_OF_MEMORY with this message. Empty: the
   /// work can run in parts, so hpe does not warn that it is slow.
-  CUresult run_with_zero_copy(const stream_place& where, CUstream stream, movable_use use, const std::string& refusal,
+  CUresult run_with_zero_copy(const stream_place& where, CUstream stream, program_use use, const std::string& refusal,
                               function_ref<CUresult()> queue);
 
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
@@ -146,7 +146,7 @@ class oversubscribed {
   /// later work on the program's stream. Returns the driver's error if the driver refuses a part; throws hpe::error or
   /// std::bad_alloc if hpe itself cannot submit the parts. The earlier parts are then already queued.
   CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue);
+                     const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue);
 
   /// Lets a thread queue work on a device in several parts: while the object exists, all other threads that queue work
   /// with hpe memory on this device wait.
@@ -155,7 +155,7 @@ class oversubscribed {
     sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {}
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
+                       const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
       return of_.queue_parts(where, stream, others, use, queue);
     }
 
@@ -181,7 +181,7 @@ class oversubscribed {
   [[nodiscard]] CUresult failure_of_parts();
 
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
-  CUresult look(const movable_use& use, function_ref<CUresult()> call);
+  CUresult look(const program_use& use, function_ref<CUresult()> call);
 
   /// Copies contiguous bytes; queue(offset, bytes) queues a part of the copy. Returns nullopt if `bytes` is 0 or
   /// neither address is in hpe memory, and CUDA_ERROR_INVALID_VALUE if the bytes extend beyond an hpe allocation. If
@@ -223,9 +223,9 @@ class oversubscribed {
   /// a call fails. Returns the result of the last call; if it throws, the result of refused().
   CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
                     function_ref<CUresult(std::size_t, std::size_t)> part);
-  CUresult run(const stream_place& where, CUstream stream, const movable_use& use, function_ref<CUresult()> queue);
+  CUresult run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);
   CUresult queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
-                       const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue);
+                       const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue);
   enum class memory_type : std::uint8_t { device, pinned, pageable };
   /// Finds the type of the memory at an address outside hpe memory.
   CUresult find_type(CUdeviceptr address, memory_type& found) const;
@@ -239,7 +239,7 @@ class oversubscribed {
   std::vector<const device::cuda::cuda_device*> all_;  // all devices
   std::vector<unsigned> gpus_;  // the GPUs that the program sees as one device; empty if it is not spread
   std::unique_ptr<core::launch_planner> planner_;
-  movable_objects objects_;
+  program_objects objects_;
   freed_memory freed_;
   beside_streams beside_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other

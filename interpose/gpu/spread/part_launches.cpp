@@ -52,13 +52,13 @@ CUresult incomplete(const part_kernel& kernel, std::size_t queued, std::size_t p
 
 // A pointer into the gap between two allocations may lead to any hpe memory. For example, programs that count from 1
 // pass the address before an array.
-std::optional<movable_use> part_launches::find_use(const spread_launch& what) {
+std::optional<program_use> part_launches::find_use(const spread_launch& what) {
   const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
   if (kernel->code == nullptr) return std::nullopt;
   const spread::kernel_model& model = *kernel->code->model;
   const std::vector<std::byte> parameters = parameters_of(*model.analysis().kernel, what);
   if (!kernel->finds_memory(parameters)) return std::nullopt;
-  movable_use result;
+  program_use result;
   for (const spread::kernel_model::pointer& p : model.pointers()) {
     const CUdeviceptr address = pointer_in(parameters, p.offset);
     if (const auto object = memory_.objects().find(address))
@@ -70,7 +70,7 @@ std::optional<movable_use> part_launches::find_use(const spread_launch& what) {
   return result;
 }
 
-bool part_launches::queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result,
+bool part_launches::queue(const spread_launch& what, const cut_launch& how, program_use use, CUresult& result,
                           run_parts run) {
   const std::uint64_t written = driver_writes::counted();
   std::vector<std::vector<std::byte>> bytes;
@@ -113,8 +113,8 @@ bool part_launches::queue(const spread_launch& what, const cut_launch& how, mova
 }
 
 bool part_launches::queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
-                          movable_use use, CUresult& result) {
-  const auto run = [&](std::span<const unsigned> others, const movable_use& memory,
+                          program_use use, CUresult& result) {
+  const auto run = [&](std::span<const unsigned> others, const program_use& memory,
                        function_ref<CUresult(unsigned, CUstream)> part) {
     return memory_.run_parts(where, what.stream, others, memory, part);
   };
@@ -164,7 +164,7 @@ std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_ker
 }
 
 CUresult part_launches::queue_beyond_memory(const spread_launch& what, const oversubscribed::stream_place& where,
-                                            const movable_use& use, const std::string& refusal,
+                                            const program_use& use, const std::string& refusal,
                                             const std::string& unreachable, function_ref<CUresult()> whole,
                                             function_ref<CUresult()> alone) {
   using core::zero_copy_trial;
@@ -217,7 +217,7 @@ CUresult part_launches::queue_in_time(const spread_launch& what, const oversubsc
   std::size_t queued = 0;
   try {
     for (const core::part_in_time& part : parts) {
-      const auto run = [&](std::span<const unsigned> others, const movable_use& memory,
+      const auto run = [&](std::span<const unsigned> others, const program_use& memory,
                            function_ref<CUresult(unsigned, CUstream)> own) {
         return all.run_parts(where, what.stream, others, memory, own);
       };
@@ -248,16 +248,16 @@ part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubsc
 }
 
 CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
-                                     function_ref<movable_use()> assumed, function_ref<CUresult()> whole,
+                                     function_ref<program_use()> assumed, function_ref<CUresult()> whole,
                                      function_ref<CUresult()> alone) {
   std::optional<oversubscribed::stream_place> where;
   if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
   if (!where) return whole();
   try {
     // As long as the data of all launches fits, hpe needs no analysis of the kernels.
-    std::optional<movable_use> found;
+    std::optional<program_use> found;
     if (memory.has_evicted() && !where->captured) found = of(cu, memory, where->device).find_use(what);
-    const movable_use use = found ? std::move(*found) : assumed();
+    const program_use use = found ? std::move(*found) : assumed();
     try {
       return memory.try_run(*where, what.stream, use, whole);
     } catch (const error& e) {

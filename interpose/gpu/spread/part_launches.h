@@ -72,7 +72,7 @@ class part_launches {
 
   /// Returns the hpe memory that a launch uses, and which of it the launch only reads, if the analysis of the kernel
   /// finds all of this memory; otherwise nullopt.
-  [[nodiscard]] std::optional<movable_use> find_use(const spread_launch& what);
+  [[nodiscard]] std::optional<program_use> find_use(const spread_launch& what);
 
   /// Describes a launch whose blocks are divided among GPUs.
   struct cut_launch {
@@ -88,7 +88,7 @@ class part_launches {
   /// hpe::error or std::bad_alloc, or returns false; then the caller may queue the launch in another way. If only some
   /// of the parts can be queued, logs an error and sets `result` to CUDA_ERROR_LAUNCH_FAILED.
   bool queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
-             movable_use use, CUresult& result);
+             program_use use, CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
   /// else in parts that run one after the other, or by whole(), while zero-copy memory holds the excess data. If both
@@ -98,7 +98,7 @@ class part_launches {
   /// with a message that names the obstacles, if none of the three ways is possible. If only some of the parts can be
   /// queued, logs an error and returns CUDA_ERROR_LAUNCH_FAILED.
   CUresult queue_beyond_memory(const spread_launch& what, const oversubscribed::stream_place& where,
-                               const movable_use& use, const std::string& refusal, const std::string& unreachable,
+                               const program_use& use, const std::string& refusal, const std::string& unreachable,
                                function_ref<CUresult()> whole, function_ref<CUresult()> alone);
 
  private:
@@ -108,8 +108,8 @@ class part_launches {
                          const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone,
                          std::size_t& count);
   using run_parts =
-      function_ref<CUresult(std::span<const unsigned>, const movable_use&, function_ref<CUresult(unsigned, CUstream)>)>;
-  bool queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result, run_parts run);
+      function_ref<CUresult(std::span<const unsigned>, const program_use&, function_ref<CUresult(unsigned, CUstream)>)>;
+  bool queue(const spread_launch& what, const cut_launch& how, program_use use, CUresult& result, run_parts run);
 
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;  // number 0 is the program's device
@@ -132,7 +132,7 @@ class launches_of_devices {
   /// the launch as device_work; alone() only lets the driver queue it. `assumed` returns the memory of the launch
   /// without an analysis of the kernel.
   CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
-                  function_ref<movable_use()> assumed, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
+                  function_ref<program_use()> assumed, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
 

@@ -186,7 +186,7 @@ std::vector<const void*> spreading::arrays_of(const spread_launch& what, const d
 
 std::vector<const void*> spreading::arrays_at(const std::vector<CUdeviceptr>& words) const {
   std::vector<const void*> arrays;
-  for (const movable_object& array : memory_.objects().find_all(words))
+  for (const program_object& array : memory_.objects().find_all(words))
     arrays.push_back(reinterpret_cast<const void*>(array.base));  // NOLINT(performance-no-int-to-ptr)
   return arrays;
 }

@@ -66,7 +66,7 @@ class spreading {
     std::vector<std::byte> parameters;  // the kernel's parameters; empty if the launch does not pass all parameters
     core::launch_planner::plan plan;    // if the plan has no parts, the launch runs unchanged
     std::vector<CUfunction> functions;  // the functions of the parts
-    movable_use use;                    // does not include the memory of textures until describe_uses() adds it
+    program_use use;                    // does not include the memory of textures until describe_uses() adds it
     bool leads_nowhere = false;         // whether a pointer leads to the gap between two allocations of hpe memory
     bool may_use_pool = false;          // whether it may use memory of the driver's default pool
     std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can

@@ -9,12 +9,12 @@
 namespace {
 
 using hpe::cuda_hooks::freed_memory;
-using hpe::cuda_hooks::movable_object;
+using hpe::cuda_hooks::program_object;
 
 std::vector<CUdeviceptr> keep(freed_memory& all, CUdeviceptr base, std::size_t bytes, unsigned device = 0) {
-  freed_memory::list one(1, movable_object{base, bytes, device});
+  freed_memory::list one(1, program_object{base, bytes, device});
   std::vector<CUdeviceptr> given_back;
-  for (const movable_object& each : all.keep(std::move(one))) given_back.push_back(each.base);
+  for (const program_object& each : all.keep(std::move(one))) given_back.push_back(each.base);
   return given_back;
 }
 

@@ -1,48 +1,48 @@
-#include "interpose/gpu/oversubscribed/movable_objects.h"
+#include "interpose/gpu/oversubscribed/program_objects.h"
 
 #include <algorithm>
 
 namespace hpe::cuda_hooks {
 
-void movable_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) {
+void program_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) {
   const lock_guard lock(mutex_);
   objects_[base] = {base, bytes, device, ++made_, false};
 }
 
-movable_objects::removed movable_objects::remove(CUdeviceptr base) {
+program_objects::removed program_objects::remove(CUdeviceptr base) {
   const lock_guard lock(mutex_);
   return objects_.extract(base);
 }
 
-void movable_objects::put_back(removed&& object) noexcept {
+void program_objects::put_back(removed&& object) noexcept {
   const lock_guard lock(mutex_);
   objects_.insert(std::move(object));
 }
 
-movable_objects::map::const_iterator movable_objects::at(const map& objects, CUdeviceptr address) {
+program_objects::map::const_iterator program_objects::at(const map& objects, CUdeviceptr address) {
   auto found = objects.upper_bound(address);
   if (found == objects.begin()) return objects.end();
   --found;
   return address - found->first < found->second.bytes ? found : objects.end();
 }
 
-std::optional<movable_object> movable_objects::find(CUdeviceptr address) const {
+std::optional<program_object> program_objects::find(CUdeviceptr address) const {
   const shared_lock_guard lock(mutex_);
   const auto found = at(objects_, address);
   return found == objects_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::vector<movable_object> movable_objects::find_all(const std::vector<CUdeviceptr>& addresses) const {
-  std::vector<movable_object> result;
-  const auto add = [&](const movable_object& object) {
-    if (std::ranges::find(result, object.base, &movable_object::base) == result.end()) result.push_back(object);
+std::vector<program_object> program_objects::find_all(const std::vector<CUdeviceptr>& addresses) const {
+  std::vector<program_object> result;
+  const auto add = [&](const program_object& object) {
+    if (std::ranges::find(result, object.base, &program_object::base) == result.end()) result.push_back(object);
   };
   const shared_lock_guard lock(mutex_);
   if (objects_.empty()) return result;
   // Most words are numbers, and most addresses lie in the same object as the address before them.
   const CUdeviceptr begin = objects_.begin()->first;
   const CUdeviceptr end = objects_.rbegin()->first + objects_.rbegin()->second.bytes;
-  const movable_object* latest = nullptr;
+  const program_object* latest = nullptr;
   for (const CUdeviceptr address : addresses) {
     if (address < begin || address >= end) continue;
     if (latest != nullptr && address - latest->base < latest->bytes) continue;
@@ -54,26 +54,26 @@ std::vector<movable_object> movable_objects::find_all(const std::vector<CUdevice
   return result;
 }
 
-void movable_objects::add_textures(movable_use& use) const {
+void program_objects::add_textures(program_use& use) const {
   if (!any_for_every_launch()) return;
-  for (const movable_object& texture : find_all({})) use.add(texture, HPE_IN);
+  for (const program_object& texture : find_all({})) use.add(texture, HPE_IN);
 }
 
-std::vector<movable_object> movable_objects::on(unsigned device) const {
-  std::vector<movable_object> result;
+std::vector<program_object> program_objects::on(unsigned device) const {
+  std::vector<program_object> result;
   const shared_lock_guard lock(mutex_);
   for (const auto& [base, object] : objects_)
     if (object.device == device) result.push_back(object);
   return result;
 }
 
-std::size_t movable_objects::bytes_on(unsigned device) const {
+std::size_t program_objects::bytes_on(unsigned device) const {
   std::size_t sum = 0;
-  for (const movable_object& object : on(device)) sum += object.bytes;
+  for (const program_object& object : on(device)) sum += object.bytes;
   return sum;
 }
 
-void movable_objects::use_in_every_launch(CUdeviceptr address) {
+void program_objects::use_in_every_launch(CUdeviceptr address) {
   const lock_guard lock(mutex_);
   const auto found = at(objects_, address);
   if (found == objects_.end()) return;

@@ -13,7 +13,7 @@
 namespace hpe::cuda_hooks {
 
 /// An allocation of a CUDA program that is hpe memory, so hpe can move its data to host memory and back.
-struct movable_object {
+struct program_object {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   unsigned device = 0;
@@ -22,21 +22,21 @@ struct movable_object {
 };
 
 /// The hpe memory that a piece of device work uses.
-struct movable_use {
+struct program_use {
   bool everything = false;  ///< the work may use any hpe memory that the device can access; `accesses` is ignored
   std::vector<hpeAccess> accesses;
   bool unsure = false;     ///< hpe does not know the kernel, which may leave the memory unchanged
   bool zero_copy = false;  ///< data that does not fit into device memory may be in zero-copy memory (work::residency)
   [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
-  void add(const movable_object& object, hpeAccessMode mode) {
+  void add(const program_object& object, hpeAccessMode mode) {
     auto* const base = reinterpret_cast<void*>(object.base);  // NOLINT(performance-no-int-to-ptr)
     accesses.push_back({base, object.bytes, mode});
   }
 };
 
 /// The table of the program's allocations that are hpe memory. Thread-safe.
-class movable_objects {
-  using map = std::map<CUdeviceptr, movable_object>;
+class program_objects {
+  using map = std::map<CUdeviceptr, program_object>;
 
  public:
   void add(CUdeviceptr base, std::size_t bytes, unsigned device);
@@ -46,14 +46,14 @@ class movable_objects {
   void put_back(removed&& object) noexcept;
 
   /// Returns the object that contains the byte at an address; nullopt if no object does.
-  [[nodiscard]] std::optional<movable_object> find(CUdeviceptr address) const;
+  [[nodiscard]] std::optional<program_object> find(CUdeviceptr address) const;
   /// Returns the objects that contain one of the addresses and the objects that every launch may use, each object once.
-  [[nodiscard]] std::vector<movable_object> find_all(const std::vector<CUdeviceptr>& addresses) const;
-  [[nodiscard]] std::vector<movable_object> on(unsigned device) const;
+  [[nodiscard]] std::vector<program_object> find_all(const std::vector<CUdeviceptr>& addresses) const;
+  [[nodiscard]] std::vector<program_object> on(unsigned device) const;
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;
 
   /// Adds the objects that every launch may use, which launches only read: textures over linear memory.
-  void add_textures(movable_use& use) const;
+  void add_textures(program_use& use) const;
   /// Records that every launch may use the object that contains an address. Has no effect if no object contains the
   /// address.
   void use_in_every_launch(CUdeviceptr address);
