@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <string>
 
 #include "runtime/base/error.h"
 #include "runtime/node/device_share.h"
@@ -33,17 +34,21 @@ class capacity {
   /// Counts `bytes` bytes of a new mapping as used. Throws HPE_ERROR_OUT_OF_MEMORY if fewer bytes are free. `device`:
   /// the device's number, for the error message.
   void take(unsigned device, std::size_t bytes) {
+    if (try_take(bytes)) return;
+    const std::string why = share_ == nullptr ? "HPE_DEVICE_MEMORY, and HPE_SOFT_MEMORY for soft devices, set the total"
+                                              : share_->others_in_words();
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} of {} bytes of memory left; {} bytes were requested; {}",
+              device, free(), total_, bytes, why);
+  }
+  /// Like take, but returns false if fewer bytes are free.
+  [[nodiscard]] bool try_take(std::size_t bytes) noexcept {
     std::size_t used = used_.load();
     do {
-      HPE_REQUIRE(bytes <= total_ - used, HPE_ERROR_OUT_OF_MEMORY,
-                  "device {} has {} of {} bytes of memory left; {} bytes were requested (HPE_DEVICE_MEMORY, and "
-                  "HPE_SOFT_MEMORY for soft devices, set the total)",
-                  device, total_ - used, total_, bytes);
+      if (bytes > total_ - used) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes));
-    if (share_ == nullptr || share_->take(bytes)) return;
+    if (share_ == nullptr || share_->take(bytes)) return true;
     used_ -= bytes;
-    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} of {} bytes of memory left; {} bytes were requested; {}",
-              device, free(), total_, bytes, share_->others_in_words());
+    return false;
   }
   /// Counts the bytes of a removed mapping as free.
   void give(std::size_t bytes) noexcept {

@@ -199,6 +199,12 @@ class device {
   /// nothing and logs an error. No queued work may use the memory.
   virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
 
+  /// Counts this many bytes of memory() as used, although hpe does not map them: the driver allocates them for the
+  /// program. Returns false, without effect, if fewer bytes are free.
+  [[nodiscard]] virtual bool withhold(std::size_t bytes) noexcept = 0;
+  /// Counts bytes of an earlier withhold() as free again.
+  virtual void restore(std::size_t bytes) noexcept = 0;
+
   /// Whether kernels and copies of this device can use memory that `peer` backs. True for the device itself.
   [[nodiscard]] virtual bool can_access(unsigned peer) const noexcept = 0;
 

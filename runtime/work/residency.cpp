@@ -131,6 +131,7 @@ residency::residency(device::device_set& devices, transfer::engine& engine, host
       sharing_(others),
       count_(count),
       eviction_(with(), regions, others, count),
+      withheld_(devices.size()),
       fetched_(devices.size()),
       fetcher_(
           devices, regions, eviction_, turns_,
@@ -276,7 +277,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
 std::uint64_t residency::most_of(unsigned home) const {
   const device::device& it = devices_.at(home);
   const std::uint64_t total = it.info().memory_bytes;
-  return total - std::min<std::uint64_t>(total, it.info().spare_bytes);
+  return total - std::min<std::uint64_t>(total, it.info().spare_bytes + withheld_[home].load());
 }
 
 std::uint64_t residency::room_of(unsigned home) const {
@@ -364,11 +365,32 @@ bool residency::wait_for_change(std::uint64_t ended) const noexcept {
   return true;
 }
 
-std::uint64_t residency::give_back(unsigned home, std::uint64_t bytes) noexcept {
+std::uint64_t residency::evict(unsigned home, std::uint64_t bytes) {
   const lock_guard lock(*turns_[home]);
+  return eviction::supply(eviction_, home, clock_.fetch_add(1) + 1, bytes).free(bytes);
+}
+
+void residency::withhold(unsigned home, std::uint64_t bytes) {
+  const std::uint64_t most = most_of(home);
+  HPE_REQUIRE(bytes <= most, HPE_ERROR_OUT_OF_MEMORY,
+              "device {} gives this process {} more bytes for memory that cannot move, of {} in all; {} were requested "
+              "(HPE_DEVICE_MEMORY sets the total)",
+              home, most, devices_.at(home).info().memory_bytes, bytes);
+  short_ = true;
+  for (std::uint64_t ended = changes_ended_.load(); !devices_.at(home).withhold(bytes); ended = changes_ended_.load())
+    if (evict(home, bytes) == 0 && !wait_for_change(ended)) throw_no_room(home, bytes);
+  withheld_[home] += bytes;
+}
+
+void residency::restore(unsigned home, std::uint64_t bytes) noexcept {
+  withheld_[home] -= bytes;
+  devices_.at(home).restore(bytes);
+}
+
+std::uint64_t residency::give_back(unsigned home, std::uint64_t bytes) noexcept {
   std::uint64_t given = 0;
   try {
-    given = eviction::supply(eviction_, home, clock_.fetch_add(1) + 1, bytes).free(bytes);
+    given = evict(home, bytes);
   } catch (const std::exception& e) {
     log(log_level::warn, "device memory was not given back to another process: {}", e.what());
   }

@@ -104,6 +104,17 @@ class residency {
   /// device memory.
   [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const;
 
+  /// Leaves this many bytes of a device's memory to the driver, which allocates them for the program: they stay on the
+  /// device. Evicts data if too little memory is free. Throws HPE_ERROR_OUT_OF_MEMORY if the device gives this process
+  /// fewer bytes in all; then evicts nothing. Asks no other process for memory. The caller must hold no mutex of a
+  /// region, and no turn.
+  void withhold(unsigned home, std::uint64_t bytes);
+  /// Ends a withhold() of this many bytes.
+  void restore(unsigned home, std::uint64_t bytes) noexcept;
+
+  /// How many bytes of a device's memory hpe data may use.
+  [[nodiscard]] std::uint64_t most_of(unsigned home) const;
+
   /// The size of the pieces in which data is brought in and evicted, for a region with these homes.
   [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes) const;
 
@@ -126,8 +137,6 @@ class residency {
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
   /// Makes the plan for accesses, and throws if they do not fit into their devices; see bring_in.
   [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses, place allowed);
-  /// How many bytes of a device's memory hpe may use.
-  [[nodiscard]] std::uint64_t most_of(unsigned home) const;
   /// Like most_of, but without the memory that the driver, the program's libraries and other programs use.
   [[nodiscard]] std::uint64_t room_of(unsigned home) const;
   /// For work that does not fit: evicts pieces of the largest region that the work uses, if gaps of smaller regions
@@ -151,8 +160,10 @@ class residency {
   /// in progress.
   bool wait_for_change(std::uint64_t ended) const noexcept;
   [[noreturn]] void throw_no_room(unsigned home, std::uint64_t bytes) const;
-  /// Gives memory back to other processes, at least `bytes` bytes if possible. Returns how many bytes it gave back.
-  std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+  /// Evicts at least `bytes` bytes if possible. Returns how many bytes it evicted.
+  std::uint64_t evict(unsigned home, std::uint64_t bytes) HPE_NO_THREAD_SAFETY_ANALYSIS;
+  /// Evicts data whose memory another process needs; see evict.
+  std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept;
   /// Whether queued work uses data on the device.
   [[nodiscard]] bool is_busy(unsigned home) const;
   /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if too little device
@@ -189,6 +200,7 @@ class residency {
   std::atomic<std::uint64_t> changes_ended_{0};
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
+  std::vector<std::atomic<std::uint64_t>> withheld_;  // by device; see withhold()
   std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
   std::vector<std::vector<gap>> fetched_;      // by device; gaps for the fetcher's next uploads
   std::atomic<bool> ending_{false};

@@ -153,6 +153,8 @@ class failing_device final : public device::device {
     perform_on(real_, index_, "map", HPE_ERROR_OUT_OF_MEMORY, [&] { real_.map(address, bytes, first, where); });
   }
   void unmap(void* address, std::size_t bytes) noexcept override { real_.unmap(address, bytes); }
+  [[nodiscard]] bool withhold(std::size_t bytes) noexcept override { return real_.withhold(bytes); }
+  void restore(std::size_t bytes) noexcept override { real_.restore(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override { return real_.can_access(peer); }
   void await_room() override { real_.await_room(); }
   std::unique_ptr<hpe::device::recorded_work> record(const std::function<int(void*)>& function) override {

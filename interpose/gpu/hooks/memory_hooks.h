@@ -17,14 +17,35 @@ namespace {
 
 // ---- allocations -------------------------------------------------------------------------------------------------
 
-/// Lets the driver allocate memory. If the driver returns CUDA_ERROR_OUT_OF_MEMORY, lets the registered kinds of memory
-/// free unneeded memory, and tries again if any kind has freed memory.
+/// Lets the driver allocate memory by allocate(). If the driver returns CUDA_ERROR_OUT_OF_MEMORY, lets the registered
+/// kinds of memory free unneeded memory, and tries again if any kind has freed memory.
 template <class Allocate>
-CUresult allocate_by_driver(const Allocate& allocate) {
+CUresult try_twice_by_driver(const Allocate& allocate) {
   const CUresult result = allocate();
   bool has_room = false;
   if (result == CUDA_ERROR_OUT_OF_MEMORY) memory_kinds::each([&](memory_kind& kind) { has_room |= kind.make_room(); });
   return has_room ? allocate() : result;
+}
+
+/// Likewise, for memory that a kind may count. allocate() sets `name`, the memory's address or handle.
+template <class Name, class Allocate>
+CUresult allocate_by_driver(const driver_allocation& what, const Name& name, const Allocate& allocate) {
+  const auto counted = memory_kinds::first([&](memory_kind& kind) {
+    return kind.allocate_by_driver(what, [&](std::uint64_t& made) {
+      const CUresult result = try_twice_by_driver(allocate);
+      if (result == CUDA_SUCCESS) made = name;
+      return result;
+    });
+  });
+  return counted ? *counted : try_twice_by_driver(allocate);
+}
+
+/// Reports a change of the driver's memory to the registered kinds. Host memory may be too short to record the change.
+inline void tell_driver_allocation(const driver_allocation_event& event) {
+  try {
+    memory_kinds::each([&](memory_kind& kind) { kind.changed(event); });
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 /// The hook for cuMemAlloc and cuMemAllocAsync. If the stream of cuMemAllocAsync is being captured, the driver
@@ -42,7 +63,10 @@ CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream
         return std::nullopt;
     return kind.allocate(*made, bytes, of_pool);
   });
-  return elsewhere ? *elsewhere : allocate_by_driver([&] { return (real.*Entry)(made, bytes, stream...); });
+  if (elsewhere) return *elsewhere;
+  const auto by_driver = [&] { return (real.*Entry)(made, bytes, stream...); };
+  if (of_pool || made == nullptr) return try_twice_by_driver(by_driver);
+  return allocate_by_driver({driver_allocation::name_kind::address, std::nullopt, bytes}, *made, by_driver);
 }
 
 template <auto Entry>
@@ -56,7 +80,25 @@ CUresult CUDAAPI allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_
     return is_possible && interposer::instance() != nullptr ? kind.allocate(*made, bytes, false) : std::nullopt;
   });
   if (elsewhere == CUDA_SUCCESS) *pitch = between;
-  return elsewhere ? *elsewhere : allocate_by_driver([&] { return (real.*Entry)(made, pitch, width, rows, element); });
+  if (elsewhere) return *elsewhere;
+  const auto by_driver = [&] { return (real.*Entry)(made, pitch, width, rows, element); };
+  return is_possible ? allocate_by_driver({driver_allocation::name_kind::address, std::nullopt, bytes}, *made, by_driver) : try_twice_by_driver(by_driver);
+}
+
+template <auto Entry>
+CUresult CUDAAPI create_handle(CUmemGenericAllocationHandle* made, std::size_t bytes, const CUmemAllocationProp* what,
+                               unsigned long long flags) {
+  const auto by_driver = [&] { return (real.*Entry)(made, bytes, what, flags); };
+  if (made == nullptr || what == nullptr || what->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return try_twice_by_driver(by_driver);
+  return allocate_by_driver({driver_allocation::name_kind::handle, what->location.id, bytes}, *made, by_driver);
+}
+
+template <auto Entry>
+CUresult CUDAAPI retain_handle(CUmemGenericAllocationHandle* handle, void* address) {
+  const CUresult result = (real.*Entry)(handle, address);
+  if (result == CUDA_SUCCESS) tell_driver_allocation({driver_allocation_event::step::retained, 0, 0, *handle});
+  return result;
 }
 
 template <auto Entry, class... Stream>
@@ -65,7 +107,9 @@ CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
     return *elsewhere;
   memory_kinds::each([](memory_kind& kind) { kind.frees_other(); });
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
-  return (real.*Entry)(address, stream...);
+  const CUresult result = (real.*Entry)(address, stream...);
+  if (result == CUDA_SUCCESS) tell_driver_allocation({driver_allocation_event::step::freed, address, 0, 0});
+  return result;
 }
 
 // ---- queries -----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interpose/gpu/adopted/adopted_memory.h"
+#include "interpose/gpu/oversubscribed/driver_allocations.h"
 #include "interpose/gpu/work/call_watch.h"
 #include "runtime/base/box.h"
 #include "runtime/base/function_ref.h"
@@ -83,6 +84,14 @@ class memory_kind {
   /// has freed any memory.
   [[nodiscard]] virtual bool make_room() { return false; }
   [[nodiscard]] virtual std::optional<CUresult> free(CUdeviceptr /*address*/) { return std::nullopt; }
+  /// Called when the driver is to allocate memory for the program: `call` lets the driver allocate the memory, and sets
+  /// its argument to the memory's address or handle. A kind that counts this memory makes room for it, calls `call`,
+  /// and returns the result for the program's call.
+  [[nodiscard]] virtual std::optional<CUresult> allocate_by_driver(const driver_allocation& /*what*/,
+                                                                   driver_call /*call*/) {
+    return std::nullopt;
+  }
+  virtual void changed(const driver_allocation_event& /*event*/) {}
   /// Called before the program frees memory that the driver allocated.
   virtual void frees_other() {}
   /// Called when the program resets the primary context of a device.

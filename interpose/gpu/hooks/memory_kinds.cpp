@@ -71,6 +71,16 @@ class memory_of_hpe final : public memory_kind {
   bool make_room() override {
     return with<oversubscribed>([](oversubscribed& all) { return all.give_back_freed(); });
   }
+  std::optional<CUresult> allocate_by_driver(const driver_allocation& what, driver_call call) override {
+    interposer* const hpe = interposer::instance();
+    if (hpe == nullptr || !oversubscribed::wanted()) return std::nullopt;
+    if (oversubscribed::active() == nullptr && what.bytes < oversubscribed::smallest) return std::nullopt;
+    oversubscribed* const all = oversubscribed::start(hpe->driver());
+    return all != nullptr ? all->allocate_by_driver(what, call) : std::nullopt;
+  }
+  void changed(const driver_allocation_event& event) override {
+    with<oversubscribed>([&](oversubscribed& all) { all.by_driver().note(event); });
+  }
   std::optional<CUresult> free(CUdeviceptr address) override {
     return with<oversubscribed>([&](oversubscribed& all) { return all.free(address); });
   }
@@ -90,6 +100,8 @@ class memory_of_hpe final : public memory_kind {
     return describe(*object, address, attribute, value);
   }
   std::optional<amounts> memory() override {
+    interposer* const hpe = interposer::instance();
+    if (hpe != nullptr && oversubscribed::wanted()) oversubscribed::start(hpe->driver());
     const auto found = with<oversubscribed>([](oversubscribed& all) { return all.memory(); });
     return found ? std::optional(amounts{found->free, found->total}) : std::nullopt;
   }

@@ -180,7 +180,10 @@ CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNo
 template <auto Entry>
 CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address, bytes);
-  return (real.*Entry)(address, bytes);
+  const CUresult result = (real.*Entry)(address, bytes);
+  if (result == CUDA_SUCCESS)
+    tell_driver_allocation({driver_allocation_event::step::unmapped, address, bytes, 0});
+  return result;
 }
 
 // ---- memory and contexts whose uses hpe cannot see ------------------------------------------------------------------
@@ -252,19 +255,22 @@ template <auto Entry>
 CUresult CUDAAPI map_handle(CUdeviceptr address, std::size_t bytes, std::size_t offset,
                             CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const CUresult result = (real.*Entry)(address, bytes, offset, handle, flags);
-  if (result == CUDA_SUCCESS)
-    for_warnings([&] {
-      interposer* const hpe = interposer::instance();
-      const auto how = hpe != nullptr ? hpe->uses().maps(handle, {address, address + bytes}) : std::nullopt;
-      if (how) note_shared(*how, address, bytes);
-    });
+  if (result != CUDA_SUCCESS) return result;
+  tell_driver_allocation({driver_allocation_event::step::mapped, address, bytes, handle});
+  for_warnings([&] {
+    interposer* const hpe = interposer::instance();
+    const auto how = hpe != nullptr ? hpe->uses().maps(handle, {address, address + bytes}) : std::nullopt;
+    if (how) note_shared(*how, address, bytes);
+  });
   return result;
 }
 
 template <auto Entry>
 CUresult CUDAAPI release_handle(CUmemGenericAllocationHandle handle) {
   if (interposer* const hpe = interposer::started()) hpe->uses().releases(handle);
-  return (real.*Entry)(handle);
+  const CUresult result = (real.*Entry)(handle);
+  if (result == CUDA_SUCCESS) tell_driver_allocation({driver_allocation_event::step::released, 0, 0, handle});
+  return result;
 }
 
 template <auto Entry>

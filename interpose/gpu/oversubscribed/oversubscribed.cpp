@@ -49,7 +49,11 @@ bool oversubscribed::wanted() noexcept {
 }
 
 oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus)
-    : cu_(cu), hpe_(hpe), freed_(hpe.devices().at(0).info().memory_bytes / 64), beside_(cu, hpe.devices()) {
+    : cu_(cu),
+      hpe_(hpe),
+      freed_(hpe.devices().at(0).info().memory_bytes / 64),
+      by_driver_(hpe.memory()),
+      beside_(cu, hpe.devices()) {
   hpe.memory().make_readable_behind();
   for (unsigned d = 0; d < hpe.devices().size(); ++d) {
     CUdevice ordinal = 0;
@@ -117,13 +121,17 @@ CUresult oversubscribed::device_of(CUcontext context, std::optional<unsigned>& f
   return result;
 }
 
+oversubscribed* oversubscribed::start(const device::cuda::driver& cu) {
+  if (oversubscribed* const it = active()) return it;
+  CUcontext context = nullptr;
+  return cu.cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr ? instance(cu, {}) : nullptr;
+}
+
 std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu, CUdeviceptr* made, std::size_t bytes) {
-  oversubscribed* it = active();
-  if (made == nullptr || (it == nullptr && (!wanted() || bytes < smallest))) return std::nullopt;
+  if (made == nullptr || (active() == nullptr && (!wanted() || bytes < smallest))) return std::nullopt;
   CUcontext context = nullptr;
   if (const CUresult result = cu.cuCtxGetCurrent(&context); result != CUDA_SUCCESS) return result;
-  if (context == nullptr) return std::nullopt;
-  if (it == nullptr) it = instance(cu, {});
+  oversubscribed* const it = context != nullptr ? start(cu) : nullptr;
   if (it == nullptr) return std::nullopt;
   std::optional<unsigned> device;
   if (const CUresult result = it->device_of(context, device); result != CUDA_SUCCESS) return result;
@@ -213,6 +221,7 @@ CUresult oversubscribed::free_all(CUdevice device) {
   cu_.cuDevicePrimaryCtxRelease(device);
   if (const auto number = number_of(device))
     for (const program_object& object : objects_.on(*number)) (void)free(object.base);
+  if (cu_.cuMemFree != nullptr) by_driver_.end(context, [&](CUdeviceptr address) { cu_.cuMemFree(address); });
   give_back_freed();
   return waited;
 }
@@ -223,17 +232,13 @@ std::optional<oversubscribed::amounts> oversubscribed::memory() const {
   std::optional<unsigned> device;
   if (device_of(context, device) != CUDA_SUCCESS || !device) return std::nullopt;
   amounts all;
-  const auto add = [&](unsigned each) {
+  all.free = freed_.bytes_on(*device);
+  for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) {
     const device::memory_usage own = hpe_.devices().at(each).memory();
     all.total += own.total;
     all.free += own.free;
-  };
-  all.free = freed_.bytes_on(*device);
-  if (is_spread(*device))
-    std::ranges::for_each(gpus_, add);
-  else
-    add(*device);
-  if (wanted()) all.free = all.total - std::min(all.total, objects_.bytes_on(*device));
+  }
+  if (wanted()) all.free = all.total - std::min(all.total, objects_.bytes_on(*device) + by_driver_.bytes_on(*device));
   return all;
 }
 
@@ -459,7 +464,7 @@ const core::allocator& oversubscribed::allocations() const noexcept { return hpe
 std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel_model& kernel,
                                                             const spread::launch& launch, unsigned count,
                                                             const std::string& obstacle, const std::string& refusal) {
-  return core::cut_in_time(hpe_.devices(), hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
+  return core::cut_in_time(hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
 }
 
 // The driver writes the text that kernels have printed only when a thread synchronizes in the context of these kernels.

@@ -14,6 +14,7 @@
 
 #include "hpe/hpe.h"
 #include "interpose/gpu/oversubscribed/beside_streams.h"
+#include "interpose/gpu/oversubscribed/driver_allocations.h"
 #include "interpose/gpu/oversubscribed/freed_memory.h"
 #include "interpose/gpu/oversubscribed/program_objects.h"
 #include "runtime/base/box.h"
@@ -65,18 +66,36 @@ class oversubscribed {
   /// because the allocation is small, hpe does not manage the device's memory, or hpe's runtime cannot be started.
   [[nodiscard]] static std::optional<CUresult> allocate(const device::cuda::driver& cu, CUdeviceptr* made,
                                                         std::size_t bytes);
+  /// Starts hpe's runtime if the calling thread has a current context and the runtime has not been started. Returns the
+  /// only object of this class; null if hpe's runtime cannot be started.
+  static oversubscribed* start(const device::cuda::driver& cu);
+  /// Lets the driver allocate memory that counts (driver_allocations). Returns nullopt, without effect, if hpe manages
+  /// no memory of the device.
+  [[nodiscard]] std::optional<CUresult> allocate_by_driver(const driver_allocation& what, driver_call call) {
+    std::optional<stream_place> here;
+    if (!what.device && find_place(nullptr, here) != CUDA_SUCCESS) return std::nullopt;
+    const std::optional<unsigned> device = what.device ? number_of(*what.device)
+                                           : here      ? std::optional(here->device)
+                                                       : std::nullopt;
+    if (!device) return std::nullopt;
+    return by_driver_.allocate(what, *device, here ? here->context : nullptr, call);
+  }
+  [[nodiscard]] driver_allocations& by_driver() noexcept { return by_driver_; }
   /// Unmaps the memory of all allocations that the program has freed. Returns whether it has unmapped any memory.
   bool give_back_freed() noexcept;
   /// Waits for the work that uses an allocation, and then frees the allocation. Returns nullopt if no hpe allocation
   /// starts at the address.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr address);
   /// Replaces the reset of a device's primary context: waits for the work in the context, frees the allocations on the
-  /// device, and returns the result of the wait.
+  /// device, also those of the driver that are counted, and returns the result of the wait.
   CUresult free_all(CUdevice device);
 
   /// To be called before a stream of the program, or a context that the program has created, is destroyed.
   void ends(CUstream stream) noexcept { beside_.ends(stream); }
-  void ends(CUcontext context) noexcept { beside_.ends(context); }
+  void ends(CUcontext context) noexcept {
+    beside_.ends(context);
+    by_driver_.end(context, [](CUdeviceptr) {});
+  }
 
   [[nodiscard]] program_objects& objects() noexcept { return objects_; }
   /// Returns the planner, which decides where arrays are placed and how launches are divided among the GPUs; null in
@@ -84,7 +103,7 @@ class oversubscribed {
   [[nodiscard]] core::launch_planner* planner() const noexcept { return planner_.get(); }
   /// The memory of the current context's device that hpe reports to the program. `total` is the memory that hpe may use
   /// on this device, or on all GPUs that the device represents; `free` is the part of `total` that is not allocated,
-  /// or, with --oversubscribe, that this program has not allocated as hpe memory.
+  /// or, with --oversubscribe, that this program has not allocated.
   struct amounts {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -241,6 +260,7 @@ class oversubscribed {
   std::unique_ptr<core::launch_planner> planner_;
   program_objects objects_;
   freed_memory freed_;
+  driver_allocations by_driver_;
   beside_streams beside_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.

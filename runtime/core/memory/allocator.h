@@ -17,6 +17,7 @@
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/memory/small_objects.h"
 #include "runtime/node/exporter.h"
+#include "runtime/work/residency.h"
 #include "runtime/work/submission.h"
 
 namespace hpe::core {
@@ -78,6 +79,11 @@ class allocator {
   /// that hpe keeps only to save time, and returns false if it has freed no memory. Call when_short before the first
   /// allocation.
   void when_short(std::function<bool()> make_room) { maker_.when_short(std::move(make_room)); }
+
+  /// See work::residency.
+  void withhold(unsigned device, std::size_t bytes) { with_.room.withhold(device, bytes); }
+  void restore(unsigned device, std::size_t bytes) noexcept { with_.room.restore(device, bytes); }
+  [[nodiscard]] std::uint64_t most_of(unsigned device) const { return with_.room.most_of(device); }
 
   /// Maps memory behind later allocations on devices (backing::give_behind). For CUDA programs: some kernels read a
   /// little past the end of an array and ignore the value. In memory that the driver allocates, such a read does no

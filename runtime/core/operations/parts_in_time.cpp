@@ -20,9 +20,9 @@ namespace {
 /// The arrays of a launch, and the device memory that parts of them take.
 class launch_arrays {
  public:
-  launch_arrays(device::device_set& devices, allocator& memory, const spread::kernel_model& kernel,
+  launch_arrays(allocator& memory, const spread::kernel_model& kernel,
                 const spread::launch& launch, std::span<const hpeAccess> others)
-      : devices_(devices) {
+      : memory_(memory) {
     for (const hpeAccess& each : others)
       for (const home& h : describe(memory, each.address).homes) of_others_[h.device] += h.range.size();
     for (const spread::kernel_model::pointer& p : kernel.pointers()) {
@@ -121,12 +121,10 @@ class launch_arrays {
   }
 
   [[nodiscard]] std::uint64_t room_of(unsigned device) const {
-    const std::uint64_t total = devices_.at(device).info().memory_bytes;
-    const std::uint64_t spare = devices_.at(device).info().spare_bytes;
-    return std::max<std::uint64_t>(total - std::min(total, spare), 1);
+    return std::max<std::uint64_t>(memory_.most_of(device), 1);
   }
 
-  device::device_set& devices_;
+  allocator& memory_;
   std::map<unsigned, std::uint64_t> of_others_;  // for each device, the bytes that `others` need
   std::deque<array> described_;
   std::vector<const spread::kernel_array*> arrays_;
@@ -135,11 +133,11 @@ class launch_arrays {
 
 }  // namespace
 
-std::vector<part_in_time> cut_in_time(device::device_set& devices, allocator& memory,
+std::vector<part_in_time> cut_in_time(allocator& memory,
                                       const spread::kernel_model& kernel, const spread::launch& launch,
                                       std::uint32_t count, std::span<const hpeAccess> others,
                                       const std::string& obstacle, const std::string& refusal) {
-  const launch_arrays arrays(devices, memory, kernel, launch, others);
+  const launch_arrays arrays(memory, kernel, launch, others);
   HPE_REQUIRE(!arrays.leads_nowhere(), HPE_ERROR_OUT_OF_MEMORY,
               "{}; the launch cannot run in parts one after the other: it has a pointer that is in no allocation",
               refusal);

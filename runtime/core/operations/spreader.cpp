@@ -230,7 +230,7 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   result how;
   std::vector<part_in_time> all;
   try {
-    all = cut_in_time(devices_, memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
+    all = cut_in_time(memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
                       obstacle, refusal);
     if (all.size() == 1) trial_.stay_in_parts(tried);
   } catch (const error& e) {

@@ -178,6 +178,12 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
   });
 }
 
+// The driver can allocate large memory only if hpe does not keep unmapped memory.
+bool cuda_device::withhold(std::size_t bytes) noexcept {
+  if (bytes >= granule_size) set_.memory().drop_kept(index_);
+  return memory_->try_take(bytes);
+}
+
 stream& cuda_device::create_stream(priority level) {
   require_alive();
   cuda_stream& made = set_.add_stream(*this, level);

@@ -35,6 +35,8 @@ class cuda_device final : public device {
   using device::map;
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool withhold(std::size_t bytes) noexcept override;
+  void restore(std::size_t bytes) noexcept override { memory_->give(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   [[nodiscard]] bool has_atomics(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;

@@ -151,7 +151,7 @@ void device_memory::release(const mapped_allocation& memory) const noexcept {
   if (memory.where != backing_kind::common) cu_.cuMemRelease(memory.memory);
 }
 
-void device_memory::release_kept(unsigned device) {
+void device_memory::release_kept(unsigned device) noexcept {
   for (const kept_allocation& p : kept_)
     if (p.device == device) cu_.cuMemRelease(p.memory);
   std::erase_if(kept_, [&](const kept_allocation& p) { return p.device == device; });

@@ -64,6 +64,11 @@ class device_memory {
   /// Returns how many bytes of a device's memory are kept for later ranges. The driver does not count these bytes as
   /// free.
   [[nodiscard]] std::size_t kept(unsigned device) const;
+  /// Returns the kept memory of a device to the driver.
+  void drop_kept(unsigned device) noexcept {
+    const lock_guard lock(mutex_);
+    release_kept(device);
+  }
 
   /// See device_set::share and device_set::import_memory. `users`: for each device, its number in the driver, or
   /// nullopt if the device must not use the memory. The caller must hold an object of class entered.
@@ -100,8 +105,8 @@ class device_memory {
   [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) const;
   /// Returns the memory of kind backing_kind::common of a device.
   [[nodiscard]] CUmemGenericAllocationHandle common(const place& at) HPE_REQUIRES(mutex_);
-  /// Returns the kept memory of a device to the driver.
-  void release_kept(unsigned device) HPE_REQUIRES(mutex_);
+  /// See drop_kept.
+  void release_kept(unsigned device) noexcept HPE_REQUIRES(mutex_);
   void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
   /// Returns the memory of a range that is no longer mapped to the driver, unless other ranges use it too.

@@ -2,6 +2,7 @@
 // events that hpe creates for the program's streams, and calls during which allocations of host memory fail.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -193,6 +194,75 @@ TEST_F(Oversubscribed, AllocationsFailIfTheDriverReservesNoAddresses) {
   EXPECT_EQ(cuMemFree(made), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
   EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+}
+
+// Memory of cuMemCreate, which stays on its device. hpe may use 16 MiB of the device.
+class OversubscribedHandles : public Oversubscribed {
+ protected:
+  static CUresult create(CUmemGenericAllocationHandle& made, std::size_t size) {
+    CUmemAllocationProp what{};
+    what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    what.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    return cuMemCreate(&made, size, &what, 0);
+  }
+};
+
+TEST_F(OversubscribedHandles, CountsAgainstTheLimitUntilItIsReleased) {
+  std::vector<CUmemGenericAllocationHandle> made;
+  CUmemGenericAllocationHandle handle = 0;
+  while (create(handle, 4 * mebibyte) == CUDA_SUCCESS) {
+    made.push_back(handle);
+    ASSERT_LE(made.size(), 4U);
+    EXPECT_EQ(free_memory(), free_ - std::min(free_, made.size() * 4 * mebibyte));
+  }
+  EXPECT_EQ(made.size(), 4U) << "the data of array_ leaves the device";
+  EXPECT_EQ(create(handle, 1 * mebibyte), CUDA_ERROR_OUT_OF_MEMORY);
+  for (const CUmemGenericAllocationHandle each : made) EXPECT_EQ(cuMemRelease(each), CUDA_SUCCESS);
+  EXPECT_EQ(free_memory(), free_);
+  EXPECT_EQ(create(handle, 17 * mebibyte), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(free_memory(), free_);
+}
+
+TEST_F(OversubscribedHandles, CountsAsLongAsItIsMapped) {
+  CUdeviceptr at = 0;
+  ASSERT_EQ(cuMemAddressReserve(&at, 8 * mebibyte, 0, 0, 0), CUDA_SUCCESS);
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(create(handle, 4 * mebibyte), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(at, 4 * mebibyte, 0, handle, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(free_memory(), free_ - 4 * mebibyte);
+  ASSERT_EQ(cuMemUnmap(at, 4 * mebibyte), CUDA_SUCCESS);
+  EXPECT_EQ(free_memory(), free_);
+  EXPECT_EQ(cuMemAddressFree(at, 8 * mebibyte), CUDA_SUCCESS);
+}
+
+TEST_F(OversubscribedHandles, EvictsDataWhichStaysTheSame) {
+  std::vector<CUdeviceptr> arrays(6);
+  for (std::size_t n = 0; n < arrays.size(); ++n) {
+    ASSERT_EQ(cuMemAlloc(&arrays[n], bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32(arrays[n], static_cast<unsigned>(n), bytes / 4), CUDA_SUCCESS);
+  }
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(create(handle, 12 * mebibyte), CUDA_SUCCESS);
+  for (std::size_t n = 0; n < arrays.size(); ++n) {
+    ASSERT_EQ(cuMemsetD32(arrays[n], static_cast<unsigned>(n + 10), bytes / 8), CUDA_SUCCESS);
+    std::vector<unsigned> there(bytes / 4), expected(bytes / 4, static_cast<unsigned>(n));
+    std::fill_n(expected.begin(), bytes / 8, static_cast<unsigned>(n + 10));
+    ASSERT_EQ(cuMemcpyDtoH(there.data(), arrays[n], bytes), CUDA_SUCCESS);
+    EXPECT_EQ(there, expected);
+  }
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  for (const CUdeviceptr each : arrays) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
+}
+
+TEST_F(OversubscribedHandles, SmallAllocationsCount) {
+  constexpr std::size_t small = mebibyte / 2;
+  std::vector<CUdeviceptr> made;
+  for (CUdeviceptr each = 0; made.size() < 64 && cuMemAlloc(&each, small) == CUDA_SUCCESS;) made.push_back(each);
+  EXPECT_EQ(made.size(), 32U);
+  EXPECT_EQ(free_memory(), free_ - std::min(free_, made.size() * small));
+  for (const CUdeviceptr each : made) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
+  EXPECT_EQ(free_memory(), free_);
 }
 
 // The k-th allocation of host memory fails, for each k. No exception reaches the program, and no device memory leaks.

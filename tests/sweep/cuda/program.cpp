@@ -138,9 +138,46 @@ array* program::allocate_of_pool(std::size_t bytes) {
   return made;
 }
 
+array* program::map(std::size_t bytes) {
+  CUdeviceptr at = 0;
+  if (!call("cuMemAddressReserve", [&] { return cuMemAddressReserve(&at, bytes, 0, 0, 0); })) return nullptr;
+  array* const made = add(at, bytes);
+  CUmemAllocationProp what{};
+  what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  what.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemAccessDesc access{what.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const std::size_t half = bytes / 2;
+  bool is_complete = true;
+  for (std::size_t offset = 0; is_complete && offset < bytes; offset += half) {
+    CUmemGenericAllocationHandle part = 0;
+    is_complete = call("cuMemCreate", [&] { return cuMemCreate(&part, half, &what, 0); });
+    if (!is_complete) break;
+    is_complete = call("cuMemMap", [&] { return cuMemMap(at + offset, half, 0, part, 0); });
+    if (is_complete)
+      made->parts.push_back(part);
+    else
+      repeat("cuMemRelease", [&] { return cuMemRelease(part); });
+  }
+  if (is_complete && call("cuMemSetAccess", [&] { return cuMemSetAccess(at, bytes, &access, 1); })) return made;
+  unmap(made);
+  return nullptr;
+}
+
+void program::unmap(array* which) {
+  if (which == nullptr) return;
+  const std::size_t half = which->model.size() / 2;
+  for (std::size_t n = 0; n < which->parts.size(); ++n) {
+    repeat("cuMemUnmap", [&] { return cuMemUnmap(which->at + n * half, half); });
+    repeat("cuMemRelease", [&] { return cuMemRelease(which->parts[n]); });
+  }
+  repeat("cuMemAddressFree", [&] { return cuMemAddressFree(which->at, which->model.size()); });
+  std::erase_if(arrays_, [&](const auto& each) { return each.get() == which; });
+}
+
 // A call that fails has freed nothing, so the program may repeat the call.
 void program::free(array* which) {
   if (which == nullptr) return;
+  if (!which->parts.empty()) return unmap(which);
   repeat("cuMemFree", [&] { return which->of_pool ? cuMemFreeAsync(which->at, nullptr) : cuMemFree(which->at); });
   std::erase_if(arrays_, [&](const auto& each) { return each.get() == which; });
 }

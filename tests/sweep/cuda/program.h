@@ -32,6 +32,7 @@ struct array {
   std::vector<std::uint8_t> model;
   std::vector<std::uint8_t> known;  ///< for each byte: whether it has the model's value
   bool of_pool = false;
+  std::vector<CUmemGenericAllocationHandle> parts{};  ///< for mapped memory: the handles of its parts
 };
 
 class program {
@@ -49,6 +50,9 @@ class program {
   array* allocate_rows(std::size_t width, std::size_t rows);
   array* allocate_of_pool(std::size_t bytes);
   void free(array* which);
+  /// Creates memory by cuMemCreate and maps it, in two parts of half the bytes.
+  array* map(std::size_t bytes);
+  void unmap(array* which);
 
   // ---- work: on a stream or, without a stream, by the synchronous entry
   void upload(array* to, std::size_t offset, std::size_t bytes, std::uint8_t first, CUstream stream = nullptr);

@@ -48,6 +48,24 @@ void allocations(program& p, const arm_function& arm) {
   p.free(again);
 }
 
+// Memory that stays on its device takes the place of data of hpe memory.
+void mappings(program& p, const arm_function& arm) {
+  array* const a = p.allocate(large);
+  array* const b = p.allocate(large);
+  p.upload(a, 0, large, 1);
+  p.fill(b, 0, large, 2);
+  p.wait_for_all();
+  arm();
+  array* const stays = p.map(large);
+  array* const c = p.allocate(little);
+  if (c != nullptr) p.fill(c, 0, little, 3);
+  p.launch(b, b, 5);
+  p.wait_for_all();
+  p.unmap(stays);
+  p.launch(a, b, 6);
+  p.download(a, 0, large);
+}
+
 void copies(program& p, const arm_function& arm) {
   array* const a = p.allocate(middle);
   array* const b = p.allocate(middle);
@@ -336,7 +354,7 @@ std::span<const scenario> scenarios() {
           {"HPE_SPREAD", "1"},
           {"HPE_SPREAD_CUT", "even"}}}};
     const std::pair<const char*, void (*)(program&, const arm_function&)> parts[] = {
-        {"allocations", allocations}, {"copies", copies},   {"boxes", boxes},   {"fills", fills},
+        {"allocations", allocations}, {"mappings", mappings}, {"copies", copies},   {"boxes", boxes},   {"fills", fills},
         {"launches", launches},       {"streams", streams}, {"graphs", graphs}, {"touches", touches},
         {"messages", messages},       {"life", whole_life}};
     std::vector<scenario> result;

@@ -32,6 +32,8 @@ class soft_device final : public device {
   using device::map;
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool withhold(std::size_t bytes) noexcept override { return memory_.try_take(bytes); }
+  void restore(std::size_t bytes) noexcept override { memory_.give(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
   std::unique_ptr<recorded_work> record(const std::function<int(void*)>& /*function*/) override {

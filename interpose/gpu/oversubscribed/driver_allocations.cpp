@@ -1,0 +1,102 @@
+#include "interpose/gpu/oversubscribed/driver_allocations.h"
+
+#include <atomic>
+#include <iterator>
+#include <utility>
+
+#include "interpose/gpu/oversubscribed/driver_result.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/core/memory/allocator.h"
+
+namespace hpe::cuda_hooks {
+
+CUresult driver_allocations::allocate(const driver_allocation& what, unsigned device, CUcontext context,
+                                      driver_call call) {
+  table prepared{{0, {device, what.bytes, context}}};  // so that no host memory is needed after the driver's call
+  try {
+    memory_.withhold(device, what.bytes);
+  } catch (const error& e) {
+    // Allocators of libraries try large allocations first, and expect that they fail.
+    static std::atomic<bool> told{false};
+    log(told.exchange(true) ? log_level::info : log_level::warn, "an allocation by the driver fails: {}", e.what());
+    return result_of(e);
+  }
+  std::uint64_t name = 0;
+  const CUresult result = call(name);
+  if (result == CUDA_SUCCESS)
+    add(what.named_by, name, prepared.extract(prepared.begin()));
+  else
+    memory_.restore(device, what.bytes);
+  return result;
+}
+
+void driver_allocations::add(driver_allocation::name_kind kind, std::uint64_t name, table::node_type&& made) noexcept {
+  const lock_guard lock(mutex_);
+  made.key() = name;
+  auto added = (kind == driver_allocation::name_kind::address ? by_address_ : by_handle_).insert(std::move(made));
+  // An older allocation of this name has ended in a way that hpe does not see.
+  if (!added.inserted) restore(std::exchange(added.position->second, added.node.mapped()));
+}
+
+void driver_allocations::restore(const allocation& ended) noexcept { memory_.restore(ended.device, ended.bytes); }
+
+void driver_allocations::drop(std::uint64_t handle) noexcept {
+  const auto found = by_handle_.find(handle);
+  if (found == by_handle_.end() || --found->second.references > 0) return;
+  restore(found->second);
+  by_handle_.erase(found);
+}
+
+void driver_allocations::keep(std::uint64_t handle) {
+  if (const auto found = by_handle_.find(handle); found != by_handle_.end()) ++found->second.references;
+}
+
+void driver_allocations::note(const driver_allocation_event& event) {
+  const lock_guard lock(mutex_);
+  using step = driver_allocation_event::step;
+  switch (event.what) {
+    case step::freed:
+      if (const auto found = by_address_.find(event.address); found != by_address_.end()) {
+        restore(found->second);
+        by_address_.erase(found);
+      }
+      break;
+    case step::retained: keep(event.handle); break;
+    case step::released: drop(event.handle); break;
+    case step::mapped:
+      if (!by_handle_.contains(event.handle)) break;
+      mapped_[event.address] = event.handle;
+      keep(event.handle);
+      break;
+    case step::unmapped:
+      for (auto at = mapped_.lower_bound(event.address);
+           at != mapped_.end() && at->first - event.address < event.bytes; at = mapped_.erase(at))
+        drop(at->second);
+      break;
+  }
+}
+
+void driver_allocations::end(CUcontext context, function_ref<void(CUdeviceptr)> free) {
+  const lock_guard lock(mutex_);
+  for (auto at = by_address_.begin(); at != by_address_.end();) {
+    if (at->second.context != context) {
+      ++at;
+      continue;
+    }
+    free(at->first);
+    restore(at->second);
+    at = by_address_.erase(at);
+  }
+}
+
+std::size_t driver_allocations::bytes_on(unsigned device) const {
+  const lock_guard lock(mutex_);
+  std::size_t sum = 0;
+  for (const table* each : {&by_address_, &by_handle_})
+    for (const auto& [name, what] : *each)
+      if (what.device == device) sum += what.bytes;
+  return sum;
+}
+
+}  // namespace hpe::cuda_hooks
