@@ -344,6 +344,18 @@ class DeviceViews(unittest.TestCase):
         add(4, 256, (a, 1000, 1))
         self.assertEqual(a.sum(), 2000)
 
+    def test_may_end_in_another_thread(self):
+        a = hpe.zeros(1000, "uint32")
+        increment = hpe.Kernel(PTX, "increment")
+        for _ in range(2):
+            view = hpe.device_view(a)
+            cuda.increment(data_of(view.__enter__()), 1000)
+            end = threading.Thread(target=view.__exit__, args=3 * (None,))
+            end.start()
+            end.join()
+            increment(4, 256, (a, 1000, 1))
+        self.assertEqual(a.tolist(), 1000 * [4])
+
     def test_end_if_a_kernel_fails(self):
         program = """if True:
             import exchange_test, hpe

@@ -350,7 +350,7 @@ lent = _Lent()
 
 def refuse_lent(address: int, size: int, writes: bool, what: str) -> None:
     """Raises RuntimeError if this thread would wait forever for the end of its own device view."""
-    for begin, end, is_written in lent.ranges:
+    for begin, end, is_written in tuple(lent.ranges):  # another thread may end a view now
         if address < end and begin < address + size and (writes or is_written):
             raise RuntimeError(f"{what} is in use by a device view of this thread, so the thread cannot use it before the end of the "
                                "view's block")

@@ -110,7 +110,8 @@ class DeviceView:
             refuse_lent(location.first, location.size, is_written, "the array")
             library.call("hpeAcquire", byref(work), location.accesses[library.INOUT if is_written else library.IN], 1)
             self._range = location.first, location.first + location.size, is_written
-            lent.ranges.append(self._range)
+            self._ranges = lent.ranges  # of this thread; the block may end in another one
+            self._ranges.append(self._range)
         self._work = work
         return self
 
@@ -118,8 +119,7 @@ class DeviceView:
         work, self._work = self._work, None
         if work is None or work.value is None:
             return
-        if self._range in lent.ranges:  # the block may end in another thread
-            lent.ranges.remove(self._range)
+        self._ranges.remove(self._range)
         stream_ends = False
         try:
             with self._driver.context(self.device):
@@ -181,7 +181,7 @@ def device_view(array: Array, *, stream: Any = None) -> DeviceView:
     use the array only on this stream. Python code, hpe.Kernel and other blocks that use the array wait until the work has finished.
 
     In the block, the thread must use the array only through the view: its Python code would wait for the end of the block forever
-    (hpe.Kernel and a second view raise RuntimeError). Arrays that libraries made of the view must not be used after the block.
+    (hpe.Kernel and a second view raise RuntimeError). Another thread may end the block. Arrays that libraries made of the view must not be used after the block.
     Read-only arrays stay read-only. Raises ValueError for arrays that do not lie on one device, and RuntimeError if CUDA does not
     know hpe's devices."""
     return DeviceView(array, stream)

@@ -86,9 +86,10 @@ hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, co
     auto& it = runtime::instance();
     const work_usage usage = usage_of("hpeEnqueue was called", accesses, count);
     const unsigned on = hpe::core::device_or_current(it, device);
-    if (it.devices().at(on).info().kind == HPE_DEVICE_SOFT && hpe::core::soft_cuda::is_loaded()) {
+    const bool is_soft = it.devices().at(on).info().kind == HPE_DEVICE_SOFT;
+    if (const auto driver = is_soft ? hpe::core::soft_cuda::find() : std::nullopt) {
       it.kernels().require_valid(on, usage);
-      hpe::core::soft_cuda::enqueue(on, function, argument);  // soft devices' CUDA itself orders the work
+      driver->enqueue(on, function, argument);  // soft devices' CUDA itself orders the work
     } else {
       it.kernels().record(
           on, [&](void* stream) { return function(stream, argument); }, usage);

@@ -4,28 +4,19 @@
 
 #include "runtime/base/error.h"
 
-namespace hpe::core::soft_cuda {
+namespace hpe::core {
 
-namespace {
-
-// Defined in interpose/soft/libcuda/enqueue.cpp. Returns null, or the name of the driver's error.
-using enqueue_function = const char*(unsigned device, hpeEnqueueFunction function, void* argument, int* result);
-
-enqueue_function* find() {
+std::optional<soft_cuda> soft_cuda::find() {
   void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
+  if (library == nullptr) return std::nullopt;
   auto* const found = reinterpret_cast<enqueue_function*>(::dlsym(library, "hpe_enqueue_on_soft_devices"));
   ::dlclose(library);  // the program keeps it
-  return found;
+  return found == nullptr ? std::nullopt : std::optional(soft_cuda(found));
 }
 
-}  // namespace
-
-bool is_loaded() { return find() != nullptr; }
-
-void enqueue(unsigned device, hpeEnqueueFunction function, void* argument) {
+void soft_cuda::enqueue(unsigned device, hpeEnqueueFunction function, void* argument) const {
   int result = 0;
-  const char* const failed = find()(device, function, argument, &result);
+  const char* const failed = enqueue_(device, function, argument, &result);
   HPE_REQUIRE(result == 0, HPE_ERROR_LAUNCH_FAILED,
               "the function that was to queue work on device {} returned {} instead of 0", device, result);
   HPE_REQUIRE(
@@ -35,4 +26,4 @@ void enqueue(unsigned device, hpeEnqueueFunction function, void* argument) {
       device, failed);
 }
 
-}  // namespace hpe::core::soft_cuda
+}  // namespace hpe::core

@@ -1,5 +1,9 @@
 #include "runtime/ptx/compiler/kernel_trial.h"
 
+#include <exception>
+
+#include "runtime/base/log.h"
+
 namespace hpe::ptx {
 
 namespace {
@@ -36,20 +40,35 @@ bool kernel_trial::is_open(const dimensions& block) {
   return is_open_;
 }
 
+std::shared_ptr<execution_engine> kernel_trial::compiled_by(
+    function_ref<std::shared_ptr<execution_engine>()> compile) {
+  try {
+    return compile();
+  } catch (const std::exception& e) {
+    log(log_level::warn, "kernel {} is interpreted, which is slow, because it cannot be compiled: {}", kernel_.name,
+        e.what());
+    meter_.lift_limit();
+    return nullptr;
+  }
+}
+
 std::optional<trap> kernel_trial::run(const launch_configuration& configuration, block_range blocks,
                                       const std::function<std::optional<block_range>()>& more, const block_room& room) {
   launch_configuration own = configuration;
   own.kernel = &own_;
   interpreter first(image_.program(), own_, meter_);
-  const handover leave{meter_, [this] { return compiled_.successor_for(kernel_); }};
-  if (auto stopped = run_until_handover(first, own, blocks, more, room, leave)) return stopped;
-  if (!meter_.is_used_up()) return std::nullopt;
-  if (blocks.begin == blocks.end) {
-    const auto others = more();
-    if (!others) return std::nullopt;
-    blocks = *others;
+  const handover leave{meter_, [this] { return compiled_by([this] { return compiled_.successor_for(kernel_); }); }};
+  for (;;) {
+    if (auto stopped = run_until_handover(first, own, blocks, more, room, leave)) return stopped;
+    if (!meter_.is_used_up()) return std::nullopt;
+    if (blocks.begin == blocks.end) {
+      const auto others = more();
+      if (!others) return std::nullopt;
+      blocks = *others;
+    }
+    if (const auto native = compiled_by([&] { return compiled_.engine_for(kernel_, configuration.block); }))
+      return run_blocks(*native, configuration, blocks, more, room);
   }
-  return run_blocks(*compiled_.engine_for(kernel_, configuration.block), configuration, blocks, more, room);
 }
 
 void kernel_trial::keep_work() {

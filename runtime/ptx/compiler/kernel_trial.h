@@ -2,8 +2,10 @@
 
 /// Runs the first blocks of a kernel in the interpreter, because most programs run most of their kernels for less time
 /// than their compilation takes. When the interpreter has executed so many instructions that the compilation would have
-/// taken about as long, the kernel continues in native code.
+/// taken about as long, the kernel continues in native code. If the kernel cannot be compiled, it stays in the
+/// interpreter, because its launch has begun.
 
+#include "runtime/base/function_ref.h"
 #include "runtime/ptx/compiler/compiler.h"
 #include "runtime/ptx/execution/block_range.h"
 
@@ -34,6 +36,9 @@ class kernel_trial {
   void keep_work();
 
  private:
+  /// Returns compile(); null if compile throws, after which all blocks stay in the interpreter.
+  std::shared_ptr<execution_engine> compiled_by(function_ref<std::shared_ptr<execution_engine>()> compile);
+
   const image& image_;
   const function& kernel_;
   compiled_image& compiled_;

@@ -365,12 +365,11 @@ class native_image final : public compiled_image {
       const std::scoped_lock lock(mutex_);
       place = &kernels_[{&kernel, lanes}];
     }
-    if (!place->is_made.load(std::memory_order_acquire)) {
-      const std::scoped_lock lock(place->making);
-      if (!place->is_made.load(std::memory_order_relaxed)) {
-        place->code = build(kernel, lanes, compiles);
-        place->is_made.store(compiles || place->code != nullptr, std::memory_order_release);
-      }
+    if (place->is_made.load(std::memory_order_acquire)) return place->code.get();
+    const std::scoped_lock lock(place->making);
+    if (!place->is_made.load(std::memory_order_relaxed)) {
+      place->code = build(kernel, lanes, compiles);
+      place->is_made.store(compiles || place->code != nullptr, std::memory_order_release);
     }
     return place->code.get();
   }

@@ -235,6 +235,7 @@ class gang {
   void move(resident& r) {
     if (r.has_left) return;
     auto next = leave_->successor();
+    if (next == nullptr) return;
     r.block->move_to(*next, *configuration_.kernel);
     r.runs = std::move(next);
     r.has_left = true;

@@ -24,7 +24,7 @@ struct block_room {
 /// Lets blocks leave an interpreter (runtime/ptx/flow/handover.h).
 struct handover {
   const work_meter& meter;
-  /// Returns a new engine that continues blocks which the interpreter has begun.
+  /// Returns a new engine that continues blocks which the interpreter has begun; null if they stay in the interpreter.
   std::function<std::shared_ptr<execution_engine>()> successor;
 };
 

@@ -24,14 +24,18 @@ class work_meter {
   explicit work_meter(std::uint64_t most) : most_(most) {}
   void add(std::uint64_t instructions) noexcept { done_.fetch_add(instructions, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t done() const noexcept { return done_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t most() const noexcept { return most_; }
+  [[nodiscard]] std::uint64_t most() const noexcept { return most_.load(std::memory_order_relaxed); }
+  /// Lets all blocks stay in the interpreter.
+  void lift_limit() noexcept { most_.store(no_limit, std::memory_order_relaxed); }
   /// Whether the next blocks begin in native code.
-  [[nodiscard]] bool is_used_up() const noexcept { return done() >= most_; }
+  [[nodiscard]] bool is_used_up() const noexcept { return done() >= most(); }
   /// Whether blocks that have begun leave the interpreter too. Most blocks end earlier.
-  [[nodiscard]] bool is_exceeded() const noexcept { return done() >= 2 * most_; }
+  [[nodiscard]] bool is_exceeded() const noexcept { return done() >= 2 * most(); }
 
  private:
-  const std::uint64_t most_;
+  static constexpr std::uint64_t no_limit = ~std::uint64_t{0} / 2;
+
+  std::atomic<std::uint64_t> most_;
   std::atomic<std::uint64_t> done_{0};
 };
 

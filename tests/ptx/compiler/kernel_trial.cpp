@@ -151,6 +151,49 @@ TEST_F(Trial, LaterProcessesContinueTheCountAndUseStoredCode) {
   EXPECT_FALSE(first.is_open(shape_)) << "native code is in the store";
 }
 
+// A compiler without memory for the kernel.
+class failing_compiler final : public compiled_image {
+ public:
+  explicit failing_compiler(compiled_image& usual) : usual_(usual) {}
+  std::shared_ptr<execution_engine> engine_for(const function& /*kernel*/, const dimensions& /*block*/) override {
+    ++tries;
+    throw std::bad_alloc();
+  }
+  std::shared_ptr<execution_engine> find_engine(const function& /*kernel*/, const dimensions& /*block*/) override {
+    return nullptr;
+  }
+  std::shared_ptr<execution_engine> successor_for(const function& /*kernel*/) override {
+    ++tries;
+    throw std::bad_alloc();
+  }
+  std::uint64_t kept_work(const function& kernel) override { return usual_.kept_work(kernel); }
+  void keep_work(const function& kernel, std::uint64_t instructions) override {
+    usual_.keep_work(kernel, instructions);
+  }
+  bool is_compiled(const function& kernel) override { return usual_.is_compiled(kernel); }
+
+  int tries = 0;
+
+ private:
+  compiled_image& usual_;
+};
+
+// The launch has begun, so it must not fail because of the compiler.
+TEST_F(Trial, AKernelThatCannotBeCompiledStaysInTheInterpreter) {
+  for (const std::uint32_t rounds : {10, 1000}) {  // blocks begin after the limit, or are to leave the interpreter
+    process here;
+    failing_compiler compiler(*here.compiled);
+    kernel_trial first(here.own_image, here.kernel("sums"), compiler, 3000);
+    testing::internal::CaptureStderr();
+    run(here, first, 5, rounds);
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(told.find("hpe: kernel sums is interpreted, which is slow, because it cannot be compiled: "), 0U) << told;
+    EXPECT_EQ(first.work(), 5 * 32 * (each_thread + rounds * each_round));
+    EXPECT_EQ(compiler.tries, 1);
+    EXPECT_TRUE(first.is_open(shape_));
+  }
+}
+
 // The interpreter and native code divide the work of a function's caller in different ways.
 TEST_F(Trial, KernelsThatCallFunctionsBeginInNativeCode) {
   process here;
