@@ -115,11 +115,13 @@ TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
     for (int n = 0; n < periods; ++n)
       for (std::size_t a = 1; a + 1 < count; ++a) all.add(0, a, a + 1);
   };
-  run();
+  for (int n = 0; n < 3; ++n) run();
   const moves moved;
   run();
   hpe::synchronize();
-  EXPECT_LE(moved.in() / periods, static_cast<double>(count - room + 4));
+  // Without learning, each period brings in all arrays but array 0. If threads are slow, the fetching thread and a
+  // launch may each evict an array that the other one has brought in.
+  EXPECT_LE(moved.in() / periods, static_cast<double>(count - 3));
   EXPECT_LE(moved.out(), 2);
   all.check();
 }
