@@ -38,7 +38,6 @@ std::uint64_t homes_of_kernels(const device_table& devices, const memory_table& 
 
 std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
                                                 const task_memory_uses& uses) {
-  if (uses.none()) return nullptr;
   hpeAnnouncement handle = nullptr;
   const std::uint64_t homes = homes_of_kernels(devices, memory, uses.kernels_on);
   if (::hpeAnnounce(&handle, homes, uses.ranges.data(), uses.ranges.size()) != HPE_SUCCESS) {

@@ -9,9 +9,8 @@ namespace hpe::cudart {
 class device_table;
 class memory_table;
 
-/// Announces to hpe the work that waits in a stream's queue (hpe/announce.h). Returns null if the work uses no memory,
-/// or if hpe refuses the announcement, for example because a device is lost. In the second case, the work itself
-/// reports the error to the program.
+/// Announces to hpe the work that waits in a stream's queue (hpe/announce.h). Returns null if hpe refuses the
+/// announcement, for example because a device is lost. In this case, the work itself reports the error to the program.
 [[nodiscard]] std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
                                                               const task_memory_uses& uses);
 

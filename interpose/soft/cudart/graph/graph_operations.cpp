@@ -16,7 +16,7 @@ cudaError_t host_operation::prepare(int /*device*/, stream_task& out) const {
     parameters.fn(parameters.userData);
     return cudaSuccess;
   };
-  out = {call, {.host_code = true}};
+  out = call;
   return cudaSuccess;
 }
 

@@ -72,6 +72,18 @@ void wait_all(const std::vector<point>& points) {
   for (const point& each : points) each.wait();
 }
 
+/// A task and its announcement. The announcement ends after the destruction of the objects that the task owns, because
+/// their destructors may free memory that work behind the task uses.
+template <class Task>
+struct announced_task {
+  void begin() const {
+    if (told) told->begin();
+  }
+
+  std::shared_ptr<announced_work> told;
+  Task run;
+};
+
 }  // namespace
 
 struct device_order {
@@ -190,22 +202,22 @@ cudaError_t cudart_stream::enqueue(stream_task task, std::vector<point> after, p
                                    std::shared_ptr<const check::call_place> place) {
   if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
   if (in_host_function()) return cudaErrorNotPermitted;
-  auto told = order_->tell(task.uses());
   const task_memory_uses uses = checker() != nullptr ? task.uses() : task_memory_uses{};
-  auto run = [order = order_, task = std::move(task), told = std::move(told)] {
+  announced_task<stream_task> announced{order_->tell(task.uses()), std::move(task)};
+  auto run = [order = order_, announced = std::move(announced)] {
+    announced.begin();
     if (order->fault != cudaSuccess) return;
-    if (told) told->begin();
-    if (const cudaError_t error = task(); error != cudaSuccess) order->fail(error);
+    if (const cudaError_t error = announced.run(); error != cudaSuccess) order->fail(error);
   };
   return push(std::move(run), std::move(after), end, uses, std::move(place));
 }
 
 cudaError_t cudart_stream::enqueue_always(std::function<void(cudaError_t)> task) {
   if (in_host_function()) return cudaErrorNotPermitted;
-  auto told = order_->tell({.host_code = true});
-  auto run = [order = order_, task = std::move(task), told = std::move(told)] {
-    if (told) told->begin();
-    task(order->fault);
+  announced_task<std::function<void(cudaError_t)>> announced{order_->tell({}), std::move(task)};
+  auto run = [order = order_, announced = std::move(announced)] {
+    announced.begin();
+    announced.run(order->fault);
   };
   return push(std::move(run), {}, nullptr, {}, nullptr);
 }

@@ -20,16 +20,13 @@ namespace hpe::cudart {
 struct task_memory_uses {
   std::uint64_t kernels_on = 0;     ///< a bit for each device on which kernels run whose use of memory is unknown
   std::vector<hpeAccess> ranges{};  ///< further ranges that the work may use; ordinary memory is ignored
-  bool host_code = false;           ///< the work calls functions of the program, which may touch any memory
   // For the checker:
   std::vector<check::past_ptr> follows{};  ///< work for whose end the work waits while it runs
   bool waits_for_unknown = false;          ///< the work waits for something that hpe cannot relate to other work
 
-  [[nodiscard]] bool none() const noexcept { return kernels_on == 0 && ranges.empty() && !host_code; }
   void add(const task_memory_uses& other) {
     kernels_on |= other.kernels_on;
     ranges.insert(ranges.end(), other.ranges.begin(), other.ranges.end());
-    host_code = host_code || other.host_code;
     follows.insert(follows.end(), other.follows.begin(), other.follows.end());
     waits_for_unknown = waits_for_unknown || other.waits_for_unknown;
   }
@@ -57,7 +54,9 @@ class stream_task {
 };
 
 /// An announcement to hpe of queued work. While the object exists, CPU code waits before it touches memory that the
-/// work uses.
+/// work uses. Work that uses no memory is announced too, because its functions may access memory that work behind it in
+/// the stream uses: a host function touches any memory, a wait reads the value for which it waits, and the last launch
+/// of a destroyed graph frees the graph's memory.
 class announced_work {
  public:
   announced_work() = default;

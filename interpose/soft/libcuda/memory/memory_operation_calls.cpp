@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/graph/graph_exec.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
+#include "interpose/soft/cudart/stream/checked_work.h"
 #include "interpose/soft/cudart/stream/stream_operation.h"
 #include "interpose/soft/libcuda/call.h"
 
@@ -74,20 +76,55 @@ bool is_reached(Word is, Word wanted, unsigned flags) {
   }
 }
 
-hpeStatus wait_for(const CUstreamBatchMemOpParams& what) {
+/// Whether the stream's thread accesses a word itself. hpe's copies wait for running kernels, which may use the word.
+/// CPU code can always access pinned memory, also while kernels run. The checker would count such an access as one of
+/// the program.
+bool is_accessed_here(CUdeviceptr address) {
+  const auto found = process().memory().find(word_at(address));
+  return found && found->kind == hpe::cudart::allocation_kind::host && hpe::cudart::checker() == nullptr;
+}
+
+template <class Word>
+hpeStatus read(CUdeviceptr address, Word& value) {
+  if (!is_accessed_here(address)) return ::hpeMemcpy(&value, word_at(address), sizeof value);
+  value = std::atomic_ref(*static_cast<Word*>(word_at(address))).load();
+  return HPE_SUCCESS;
+}
+
+template <class Word>
+cudaError_t write(CUdeviceptr address, Word value) {
+  if (is_accessed_here(address))
+    std::atomic_ref(*static_cast<Word*>(word_at(address))).store(value);
+  else if (::hpeMemcpy(word_at(address), &value, sizeof value) != HPE_SUCCESS)
+    return cudaErrorIllegalAddress;
+  return cudaSuccess;
+}
+
+cudaError_t write(const CUstreamBatchMemOpParams& what) {
+  const auto& wanted = what.writeValue;
+  return bytes_of(what.operation) == 8 ? write<std::uint64_t>(wanted.address, wanted.value64)
+                                       : write<std::uint32_t>(wanted.address, wanted.value);
+}
+
+/// Waits until the word has the value for which an operation waits. Returns the sticky error as soon as the process has
+/// one, because its streams then drop the work that would have written the value.
+template <class Word, class Signed>
+cudaError_t wait_for(CUdeviceptr address, Word wanted, unsigned flags) {
   constexpr std::chrono::microseconds between(20);
   for (;;) {
-    std::uint64_t is = 0;
-    const std::size_t bytes = bytes_of(what.operation);
-    if (const hpeStatus status = ::hpeMemcpy(&is, word_at(what.waitValue.address), bytes); status != HPE_SUCCESS)
-      return status;
-    const auto& wanted = what.waitValue;
-    const bool reached = bytes == 8 ? is_reached<std::uint64_t, std::int64_t>(is, wanted.value64, wanted.flags)
-                                    : is_reached<std::uint32_t, std::int32_t>(static_cast<std::uint32_t>(is),
-                                                                              wanted.value, wanted.flags);
-    if (reached) return HPE_SUCCESS;
+    Word is = 0;
+    if (read(address, is) != HPE_SUCCESS) return cudaErrorIllegalAddress;
+    if (is_reached<Word, Signed>(is, wanted, flags)) return cudaSuccess;
+    if (const cudaError_t fault = hpe::cudart::sticky_code(); fault != cudaSuccess) return fault;
     std::this_thread::sleep_for(between);
   }
+}
+
+cudaError_t wait_for(const CUstreamBatchMemOpParams& what) {
+  const auto& wanted = what.waitValue;
+  return bytes_of(what.operation) == 8
+             ? wait_for<std::uint64_t, std::int64_t>(wanted.address, wanted.value64, wanted.flags)
+             : wait_for<std::uint32_t, std::int32_t>(wanted.address, wanted.value, wanted.flags);
 }
 
 /// A list of operations, which the stream runs as one task. As on a GPU, the stream waits for ever if the value is
@@ -107,6 +144,7 @@ class memory_operation final : public hpe::cudart::stream_operation {
     for (const CUstreamBatchMemOpParams& each : list_)
       if (is_write(each.operation))
         uses.ranges.push_back({word_at(each.writeValue.address), bytes_of(each.operation), HPE_OUT});
+    // The words that the stream reads are not announced: CPU code may write them, and so must not wait for the stream.
     uses.waits_for_unknown =
         std::any_of(list_.begin(), list_.end(), [](const auto& each) { return is_wait(each.operation); });
     out = {[list = list_] { return run(list); }, std::move(uses)};
@@ -116,11 +154,10 @@ class memory_operation final : public hpe::cudart::stream_operation {
  private:
   static cudaError_t run(const operations& list) {
     for (const CUstreamBatchMemOpParams& each : list) {
-      hpeStatus status = HPE_SUCCESS;
-      if (is_wait(each.operation)) status = wait_for(each);
-      if (is_write(each.operation))
-        status = ::hpeMemcpy(word_at(each.writeValue.address), &each.writeValue.value64, bytes_of(each.operation));
-      if (status != HPE_SUCCESS) return cudaErrorIllegalAddress;
+      cudaError_t result = cudaSuccess;
+      if (is_wait(each.operation)) result = wait_for(each);
+      if (is_write(each.operation)) result = write(each);
+      if (result != cudaSuccess) return result;
     }
     return cudaSuccess;
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -167,6 +168,59 @@ TEST(Stream, AfterAnErrorWorkIsDroppedOnAllStreamsOfTheDevice) {
   EXPECT_EQ(table.find(nullptr, 0)->enqueue(set(ran, 4)), cudaSuccess);
   EXPECT_EQ(table.of_device(0).synchronize(), cudaSuccess);
   EXPECT_EQ(ran, 4);
+}
+
+using events = std::vector<std::string>;
+
+/// Notes in `told` when the work begins and when the announcement ends.
+class noted final : public announced_work {
+ public:
+  explicit noted(events& told) : told_(told) {}
+  ~noted() override { told_.emplace_back("end"); }
+  noted(const noted&) = delete;
+  noted& operator=(const noted&) = delete;
+  void begin() override { told_.emplace_back("begin"); }
+
+ private:
+  events& told_;
+};
+
+/// A task that owns an object and names no memory.
+stream_task owning(events& told) {
+  return [&told, object = std::shared_ptr<int>(new int, [&told](const int* gone) {
+                   told.emplace_back("destroyed");
+                   delete gone;
+                 })] {
+    told.emplace_back("run");
+    return cudaSuccess;
+  };
+}
+
+// The destructors of a task's objects may free memory, which must not wait for work that is announced behind the task.
+TEST(Stream, AnnouncesEachTaskUntilItsObjectsAreDestroyed) {
+  events told;
+  device_streams device(0, [&](const task_memory_uses&) { return std::make_shared<noted>(told); });
+  const auto it = device.create(cudaStreamNonBlocking, 0);
+  gate closed;
+  EXPECT_EQ(it->enqueue(closed.as_task()), cudaSuccess);
+  EXPECT_EQ(it->enqueue(owning(told)), cudaSuccess);
+  EXPECT_EQ(it->enqueue_always([task = owning(told)](cudaError_t) { static_cast<void>(task()); }), cudaSuccess);
+  closed.open();
+  EXPECT_EQ(it->synchronize(), cudaSuccess);
+  EXPECT_EQ(told, (events{"begin", "end", "begin", "run", "destroyed", "end", "begin", "run", "destroyed", "end"}));
+}
+
+TEST(Stream, AnnouncesDroppedTasksUntilTheirObjectsAreDestroyed) {
+  events told;
+  device_streams device(0, [&](const task_memory_uses&) { return std::make_shared<noted>(told); });
+  const auto it = device.create(cudaStreamNonBlocking, 0);
+  gate closed;
+  EXPECT_EQ(it->enqueue(closed.as_task()), cudaSuccess);
+  EXPECT_EQ(it->enqueue(owning(told)), cudaSuccess);
+  device.fail(cudaErrorLaunchFailure);
+  closed.open();
+  EXPECT_EQ(it->synchronize(), cudaErrorLaunchFailure);
+  EXPECT_EQ(told, (events{"begin", "end", "begin", "destroyed", "end"}));
 }
 
 TEST(Stream, HostFunctionsMayNotCall) {
