@@ -191,7 +191,10 @@ void interpreted_thread::execute(const instruction& i) {
       if (!i.results.empty()) set(i.results[0], result);
       return;
     }
-    case kind::fence: return __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    case kind::fence:
+      if (!i.has(modifier::recorded_order)) return __atomic_thread_fence(__ATOMIC_SEQ_CST);
+      block_.record_colour = ordered_colour * block_.configuration->image->program().recorded.colour_stride;
+      return;
     case kind::branch: top_->position = i.targets[0]; return;
     case kind::branch_table: {
       const std::uint64_t which = value(i.sources[0]);
@@ -371,6 +374,14 @@ void interpreted_thread::store(const instruction& i) {
     return store_fragment(i, number_ % 32, matrix, stride, registers);
   }
   const unsigned bytes = bytes_of(i.types[0]);
+  if (is_record(i)) {
+    const recorded_addresses& recorded = block_.configuration->image->program().recorded;
+    const std::uint64_t at = address(i.sources[0]);
+    if (at - recorded.base < recorded.size)
+      write(reinterpret_cast<std::uint8_t*>((at >> record_shift(i)) + i.description + block_.record_colour), bytes,
+            i.sources[1].value);
+    return;
+  }
   std::uint8_t* const at = checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);
   if (block_.races != nullptr) {
     std::uint8_t stored[64];
