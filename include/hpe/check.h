@@ -31,15 +31,16 @@ typedef struct hpeRecordedRange {
 
 /* Calls visit for the bytes that kernels of PTX on a device have accessed since the last call for this device, by use:
  * for each use first bytes that were accessed in units of less than 4 bytes, then the others, both in ascending order.
- * A byte that several instructions have accessed with the same use belongs to one of them. To know the accesses of one launch, the program must
- * not run another launch on the device between two calls. Error: HPE_ERROR_NOT_SUPPORTED if accesses are not recorded,
- * because HPE_CHECK is off or the device is a GPU. */
+ * A byte that several instructions have accessed with the same use belongs to one of them. To know the accesses of one
+ * launch, the program must not run another launch on the device between two calls. Error: HPE_ERROR_NOT_SUPPORTED if
+ * accesses are not recorded, because HPE_CHECK is off or the device is a GPU. */
 HPE_API hpeStatus hpeTakeRecordedRanges(int device, void (*visit)(const hpeRecordedRange* range, void* data),
                                         void* data);
 
-/* Two accesses by threads of one launch that nothing orders. A site is a number of hpeGetRecordedSites; if it is 0, place
- * is the place in the source, otherwise "". shared: whether the threads belong to one block and access its shared memory,
- * in which case begin and end are offsets in it, and variable is the name of the variable, or "" if it is unknown. */
+/* Two accesses by threads of one launch that nothing orders. A site is a number of hpeGetRecordedSites; if it is 0,
+ * place is the place in the source, otherwise "". shared: whether the threads belong to one block and access its shared
+ * memory, in which case begin and end are offsets in it, and variable is the name of the variable, or "" if it is
+ * unknown. */
 typedef struct hpeRecordedRace {
   uint64_t begin;
   uint64_t end;

@@ -144,8 +144,9 @@ void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const 
   const auto same = [](const state* s, std::size_t, std::size_t) { return s; };
   for (const touched& each : what) {
     go_to(std::max(each.begin, page_begin) - page_begin, same);
-    go_to(std::min(each.end, stop) - page_begin,
-          [&](const state* s, std::size_t from, std::size_t to) { return next(s, each, page_begin + from, page_begin + to); });
+    go_to(std::min(each.end, stop) - page_begin, [&](const state* s, std::size_t from, std::size_t to) {
+      return next(s, each, page_begin + from, page_begin + to);
+    });
   }
   go_to(page_bytes, same);
   in.assign(made.begin(), made.end());

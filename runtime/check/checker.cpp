@@ -398,7 +398,8 @@ finding checker::finding_of(const operation_run& launch, const launch_race& race
   const auto found = race.is_shared ? allocations_.end() : find(race.begin);
   const auto side = [&](const launch_race::access& a) {
     const bool is_known = found != allocations_.end();
-    finding_side made = side_of({launch, a.site}, a.how, is_known ? found->first : 0, is_known ? found->second.bytes : 0);
+    finding_side made =
+        side_of({launch, a.site}, a.how, is_known ? found->first : 0, is_known ? found->second.bytes : 0);
     if (a.site == 0) made.source = a.source;
     return made;
   };

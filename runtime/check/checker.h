@@ -125,7 +125,8 @@ class checker {
                 std::shared_ptr<const call_place> place);
   /// Frees an allocation after the end of all work.
   void release(std::uint64_t base, std::shared_ptr<const call_place> place);
-  /// Allocates and frees in stream order, as the work `by`. To be called when the work runs. `is_fresh`: see allocate().
+  /// Allocates and frees in stream order, as the work `by`. To be called when the work runs. `is_fresh`: see
+  /// allocate().
   void allocate_in_line(std::uint64_t base, std::size_t bytes, bool is_fresh, const operation_run& by);
   void release_in_line(std::uint64_t base, const operation_run& by);
   void set_written(std::uint64_t base);  ///< others may have written the allocation's bytes
@@ -133,8 +134,8 @@ class checker {
   /// Returns the allocations among those to which the pointers point whose bytes nothing has written, also nothing that
   /// the checker does not know, as far as the bytes of the first page tell.
   [[nodiscard]] std::vector<std::uint64_t> find_fresh(std::span<const std::pair<int, std::uint64_t>> pointers);
-  /// Adds the accesses of a run. The fewer neighbours with the same use are not in ascending order, the faster. `fresh`:
-  /// what find_fresh() returned for a kernel when it began.
+  /// Adds the accesses of a run. The fewer neighbours with the same use are not in ascending order, the faster.
+  /// `fresh`: what find_fresh() returned for a kernel when it began.
   void add(const operation_run& run, std::span<const access_range> ranges, std::span<const std::uint64_t> fresh = {});
   /// Adds races within a launch. Reports one for each kernel, call and array.
   void add(const operation_run& launch, std::span<const launch_race> races);

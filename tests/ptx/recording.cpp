@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/ptx/execution/textures/texture.h"
 #include "tests/ptx/programs_fixture.h"
 
 namespace hpe::ptx::test {
@@ -21,12 +23,13 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
     if (GetParam() == engine_kind::compiler && !has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   }
 
-  // Runs the body of a kernel in `blocks` blocks of 64 threads. %rd1 is the address of `bytes` bytes, %r1 is the thread's
-  // number, %r0 the block's, and %rd3 the address of element %r1.
+  // Runs the body of a kernel in `blocks` blocks of 64 threads. %rd1 is the address of `bytes` bytes, %r1 is the
+  // thread's number, %r0 the block's, and %rd3 the address of element %r1.
   void run(const std::string& body, std::uint32_t blocks = 1) {
     const std::string text = R"(.version 8.0
 .target sm_75
 .address_size 64
+.file 1 "kernel.cu"
 .visible .global .align 4 .u32 variable;
 .visible .entry k(.param .u64 to) {
   .reg .pred %p<4>;
@@ -51,6 +54,13 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
     places_.begin = places_.base + bytes;
     kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places_);
     runner.lend(begin, bytes + places_.bytes());
+    // A surface and texture of 16 elements of four bytes, at byte 512; its description is at byte 2560.
+    texture described;
+    described.data = begin + 512;
+    described.width = 16;
+    described.pitch = 64;
+    described.format = texture::element::u32;
+    std::memcpy(begin + 2560, static_cast<const void*>(&described), sizeof described);
     EXPECT_RUNS(runner.launch("k", {{blocks}, {64}}, begin));
     if (GetParam() == engine_kind::compiler) {
       EXPECT_TRUE(runner.is_compiled("k"));
@@ -208,7 +218,7 @@ TEST_P(Recording, OfVolatileLoads) {
   run(R"(  ld.volatile.global.u32 %r2, [%rd3];
   st.global.u32 [%rd3+1024], %r2;)");
   EXPECT_EQ(recorded(recorded_use::strong_read), "0-256:1");
-  EXPECT_EQ(recorded(recorded_use::write) + recorded(recorded_use::write, 1), "");
+  EXPECT_EQ(recorded(recorded_use::write, 0) + recorded(recorded_use::write, 1), "");
   EXPECT_EQ(recorded(recorded_use::write, 2), "1024-1280:2");
 }
 
@@ -218,6 +228,50 @@ TEST_P(Recording, OfWordsAtOddOffsets) {
   ld.global.u32 %r2, [%rd4+1031];
   ld.global.u32 %r3, [%rd4+-1];)");
   EXPECT_EQ(recorded(recorded_use::read), "0-256:2 1032-1288:1");
+}
+
+TEST_P(Recording, OfMatrices) {
+  run(R"(  .reg .b32 %a<8>;
+  mov.u32 %r2, 16;
+  wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%rd1], %r2;
+  wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1+1024], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %r2;)");
+  EXPECT_EQ(recorded(recorded_use::read), "0-512:1");
+  EXPECT_EQ(recorded(recorded_use::write), "1024-2048:2");
+}
+
+TEST_P(Recording, OfSurfacesAndTextures) {
+  run(R"(  add.s64 %rd4, %rd1, 2560;
+  setp.ne.u32 %p1, %r1, 3;
+  @%p1 bra done;
+  mov.u32 %r4, 8;
+  suld.b.1d.b32.trap {%r2}, [%rd4, {%r4}];
+  sust.b.1d.b32.trap [%rd4, {%r4}], {%r1};
+  tex.1d.v4.u32.s32 {%r5, %r6, %r7, %r8}, [%rd4, {%r1}];
+done:)");
+  EXPECT_EQ(recorded(recorded_use::read), "520-524:1 524-528:3");
+  EXPECT_EQ(recorded(recorded_use::write), "520-524:2");
+}
+
+TEST_P(Recording, OfBulkCopies) {
+  run(R"(  mov.u64 %rd4, room;
+  cvt.u32.u64 %r3, %rd4;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1+256], [%r3], 64;)");
+  EXPECT_EQ(recorded(recorded_use::read), "");
+  EXPECT_EQ(recorded(recorded_use::write), "256-320:1");
+}
+
+// All accesses of one line of the source have the same number.
+TEST_P(Recording, ByLinesOfTheSource) {
+  run(R"(  .loc 1 7 0
+  ld.global.u32 %r2, [%rd3];
+  ld.global.u32 %r3, [%rd3+256];
+  .loc 1 8 0
+  ld.global.u32 %r3, [%rd3+512];
+  .loc 1 7 0
+  st.global.u32 [%rd3+1024], %r3;)");
+  EXPECT_EQ(recorded(recorded_use::read), "0-512:1 512-768:2");
+  EXPECT_EQ(recorded(recorded_use::write), "1024-1280:1");
 }
 
 TEST_P(Recording, TellsWhichPairsAreRaces) {

@@ -22,6 +22,7 @@ struct recorded_access {
   recorded_use use = recorded_use::read;
   std::size_t address = 0;  // the position of the address in the instruction's sources
   unsigned bytes = 0;
+  bool records_itself = false;  // see record_range()
 };
 
 bool is_strong(const instruction& i) {
@@ -36,20 +37,35 @@ bool is_in_other_memory(const instruction& i) {
                             modifier::param_func) != modifier::count;
 }
 
+std::optional<recorded_access> recorded_by_itself(const instruction& i, recorded_use use) {
+  if (i.has(modifier::shared) || i.has(modifier::shared_cta))
+    if (i.op == opcode::wmma) return std::nullopt;
+  return recorded_access{use, 0, 0, true};
+}
+
 std::optional<recorded_access> recorded(const program& p, const instruction& i) {
   recorded_access result;
   switch (i.kind) {
     case kind::load:
     case kind::store:
-      if (i.op == opcode::wmma) return std::nullopt;
       result.use = i.kind == kind::load ? recorded_use::read : recorded_use::write;
+      if (i.op == opcode::wmma) return recorded_by_itself(i, result.use);
       if (is_strong(i)) result.use = i.kind == kind::load ? recorded_use::strong_read : recorded_use::atomic;
       result.bytes = bytes_of(i.types[0]) * i.vector;
       break;
     case kind::atomic:
       result.use = recorded_use::atomic;
-      result.bytes = bytes_of(i.types[0]);
+      result.bytes = bytes_of(i.types[0]) * i.vector;
       break;
+    case kind::texture:
+      if (i.op == opcode::sust) return recorded_by_itself(i, recorded_use::write);
+      if (i.results.empty() || i.op == opcode::txq || i.op == opcode::suq) return std::nullopt;
+      return recorded_by_itself(i, recorded_use::read);
+    case kind::routine:
+      if (i.op != opcode::cp || !i.has(modifier::bulk)) return std::nullopt;
+      if (i.has(modifier::bulk_group)) return recorded_by_itself(i, recorded_use::write);
+      if (i.has(modifier::global)) return recorded_by_itself(i, recorded_use::read);
+      return std::nullopt;
     case kind::copy_async: {  // the sources are the destination in shared memory, the source, and the number of bytes
       if (i.sources.size() != 3 || i.sources[2].what != operand::kind::immediate) return std::nullopt;
       result.address = 1;
@@ -172,6 +188,11 @@ class recorder {
   }
 
   void record(instruction access, const recorded_access& how, std::size_t number) {
+    if (how.records_itself) {
+      access.description = number;
+      code_.push_back(std::move(access));
+      return;
+    }
     instruction store = like(access, opcode::st, type::b8);
     store.guard = access.guard;
     operand at = access.sources[how.address];
@@ -257,8 +278,8 @@ std::vector<access_site> find_access_sites(const program& p) {
         made.number = known;
       }
       made.value = values.stored_by(i);
-      made.adds = i.kind == kind::atomic && i.modifiers.one_of(modifier::op_add, modifier::op_inc, modifier::op_dec) !=
-                                                modifier::count;
+      made.adds = i.kind == kind::atomic &&
+                  i.modifiers.one_of(modifier::op_add, modifier::op_inc, modifier::op_dec) != modifier::count;
       result.push_back(made);
     }
   }
@@ -285,25 +306,18 @@ bool site_pairs::race(recorded_use how, std::uint8_t number, recorded_use other_
 }
 
 bool writes_unrecorded(const program& p) {
-  const auto is_unrecorded = [&](const instruction& i) {
-    switch (i.kind) {
-      case kind::store: return i.op == opcode::wmma;
-      case kind::routine: return i.op == opcode::cp || i.op == opcode::st || i.op == opcode::red;
-      case kind::texture: return i.results.empty();  // a store into a surface
-      default: return false;
-    }
-  };
   return std::any_of(p.functions.begin(), p.functions.end(),
-                     [&](const auto& f) { return std::any_of(f->code.begin(), f->code.end(), is_unrecorded); });
+                     [](const auto& f) { return f->system_call == builtin::device_runtime; });
 }
 
 void record_accesses(program& p, const record_places& where) {
   const std::vector<access_site> sites = find_access_sites(p);
   std::span<const access_site> left(sites);
   for (const auto& f : p.functions) recorder(p, *f, where).run(left);
-  p.recorded = {where.base, where.size, where.colour_stride()};
+  p.recorded = {where.base, where.size, where.begin, where.colour_stride()};
   // The texts are a part of the name under which compiled kernels are kept.
-  p.texts.push_back(fmt::format("// words and bytes recorded: {:#x} {:#x} {:#x}\n", where.base, where.size, where.begin));
+  p.texts.push_back(
+      fmt::format("// words and bytes recorded: {:#x} {:#x} {:#x}\n", where.base, where.size, where.begin));
 }
 
 }  // namespace hpe::ptx

@@ -25,7 +25,7 @@ namespace hpe::ptx {
 enum class recorded_use : std::uint8_t {
   read,
   write,
-  atomic,       // atomic operations, and stores that programs use to tell other threads something (volatile, relaxed ...)
+  atomic,  // atomic operations, and stores that programs use to tell other threads something (volatile, relaxed ...)
   strong_read,  // loads that programs use to wait for other threads
 };
 inline constexpr std::size_t recorded_uses = 4;
@@ -71,8 +71,8 @@ class site_pairs {
  public:
   explicit site_pairs(const std::vector<access_site>& sites);
 
-  /// `first` and `second`: numbers of sites with these uses. Not a race are reads; atomic and strong accesses among each
-  /// other; stores of the same value, such as `changed = true`; and reads of words that others replace atomically,
+  /// `first` and `second`: numbers of sites with these uses. Not a race are reads; atomic and strong accesses among
+  /// each other; stores of the same value, such as `changed = true`; and reads of words that others replace atomically,
   /// because programs often look at a word before they change it. In doubt, returns false.
   [[nodiscard]] bool race(recorded_use how, std::uint8_t number, recorded_use other_how,
                           std::uint8_t other_number) const;
@@ -85,11 +85,11 @@ class site_pairs {
   std::array<known, most_site_numbers + 1> numbers_{};
 };
 
-/// Returns whether the program contains instructions that may write global memory and whose accesses are not recorded.
+/// Returns whether kernels of the program may write memory without a record: by copies and fills that they queue.
 [[nodiscard]] bool writes_unrecorded(const program& p);
 
-/// Inserts the stores. Call this before the program is used. Not recorded are accesses of textures and surfaces, of
-/// matrices (wmma), bulk copies, and atomic operations on 128 bits.
+/// Inserts the stores. Call this before the program is used. Accesses to textures, surfaces and matrices (wmma) and
+/// bulk copies, whose bytes only their execution knows, get numbers and record themselves (record_range).
 void record_accesses(program& p, const record_places& where);
 
 }  // namespace hpe::ptx

@@ -548,7 +548,13 @@ void emitter::emit_store_in_lanes(const instruction& i) {
       pointers = at.CreateSelect(mask, pointers, splat(allocate(llvm::ArrayType::get(at.getInt8Ty(), most_bytes), 16)));
     const auto pointer_of_lane = pointers_of_lanes(i, pointers);
     std::vector<std::function<Value*(unsigned)>> all;
-    for (unsigned n = 0; n < i.vector; ++n) all.push_back(values_of_lanes(values(n), 1 + n));
+    for (unsigned n = 0; n < i.vector; ++n) {
+      const operand& what = i.sources[1 + n];
+      if (what.what == operand::kind::immediate)
+        all.emplace_back([&](unsigned) { return at.getIntN(8 * bytes, what.value); });
+      else
+        all.push_back(values_of_lanes(values(n), 1 + n));
+    }
     for (unsigned k = 0; k < lane_count(); ++k) {
       Value* const to = pointer_of_lane(k);
       for (unsigned n = 0; n < i.vector; ++n)

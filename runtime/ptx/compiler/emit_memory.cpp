@@ -141,7 +141,7 @@ void emitter::emit_fragment(const instruction& i) {
   const void* const function = is_load ? reinterpret_cast<const void*>(helpers::load_fragment)
                                        : reinterpret_cast<const void*>(helpers::store_fragment);
   call(function, at.getVoidTy(),
-       {shared_.pointer(&i), at.CreateAnd(thread, 31), matrix, get(i.sources[1], 64), registers});
+       {context, shared_.pointer(&i), at.CreateAnd(thread, 31), matrix, get(i.sources[1], 64), registers});
   if (!is_load) return;
   for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], at.CreateLoad(at.getInt64Ty(), place(n)));
 }

@@ -35,8 +35,7 @@ kernel_trial::kernel_trial(const image& of, const function& kernel, compiled_ima
 bool kernel_trial::is_open(const dimensions& block) {
   if (!is_open_) return false;
   const bool looks = !finds_races_ && !has_looked_.exchange(true);
-  if (meter_.is_used_up() || (looks && compiled_.find_engine(kernel_, block) != nullptr))
-    is_open_ = false;
+  if (meter_.is_used_up() || (looks && compiled_.find_engine(kernel_, block) != nullptr)) is_open_ = false;
   return is_open_;
 }
 

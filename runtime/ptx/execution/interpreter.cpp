@@ -350,6 +350,7 @@ void interpreted_thread::load(const instruction& i) {
     const std::uint64_t stride = value(i.sources[1]);
     const std::uint8_t* const matrix = checked(i, i.sources[0], fragment_bytes(i, stride), 1);
     touch_fragment(i, matrix, stride, memory_use::read);
+    record_fragment(block_, i, number_ % 32, matrix, stride);
     load_fragment(i, number_ % 32, matrix, stride, registers);
     for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], registers[n]);
     return;
@@ -371,6 +372,7 @@ void interpreted_thread::store(const instruction& i) {
     const std::uint64_t stride = value(i.sources[1]);
     std::uint8_t* const matrix = checked(i, i.sources[0], fragment_bytes(i, stride), 1);
     touch_fragment(i, matrix, stride, memory_use::write);
+    record_fragment(block_, i, number_ % 32, matrix, stride);
     return store_fragment(i, number_ % 32, matrix, stride, registers);
   }
   const unsigned bytes = bytes_of(i.types[0]);

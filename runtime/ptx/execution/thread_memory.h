@@ -41,6 +41,12 @@ struct cluster_address {
 [[nodiscard]] inline bool is_record(const instruction& i) {
   return i.has(modifier::recorded_words) || i.has(modifier::recorded_bytes);
 }
+/// Records the access of `bytes` bytes at `at` by an instruction that records itself (access_recording.h). Does nothing
+/// if the instruction has no number, or if these bytes are not recorded, such as shared memory.
+void record_range(const block_context& block, const instruction& i, const void* at, std::uint64_t bytes, bool writes);
+/// Like record_range, for the elements of a thread's fragment that wmma.load or wmma.store accesses (matrix.h).
+void record_fragment(const block_context& block, const instruction& i, std::uint32_t lane, const void* matrix,
+                     std::uint64_t stride);
 /// The number of accessed bytes for each byte of the record, as a power of two.
 [[nodiscard]] inline unsigned record_shift(const instruction& i) { return i.has(modifier::recorded_words) ? 2 : 0; }
 

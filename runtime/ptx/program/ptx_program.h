@@ -68,8 +68,8 @@ struct instruction {
   std::vector<operand> results;
   std::vector<operand> sources;  // in a memory access, the address comes first
   scalar_function scalar = nullptr;
-  // The fourth argument of `scalar`, if there are fewer than four sources (scalar.h); in a store that records an access
-  // (access_recording.h), the distance of the record.
+  // The fourth argument of `scalar`, if there are fewer than four sources (scalar.h). For access_recording.h: in a
+  // store that records an access, the distance of the record; in an access that records itself, its number.
   std::uint64_t description = 0;
   atomic_function atomic = nullptr;
   std::vector<std::uint32_t> targets;  // branches: positions in the function's code
@@ -149,6 +149,7 @@ struct symbol {
 struct recorded_addresses {
   std::uint64_t base = 0;
   std::uint64_t size = 0;           // 0: nothing is recorded
+  std::uint64_t begin = 0;          // where the record begins
   std::uint64_t colour_stride = 0;  // the distance between the records of two colours
 };
 

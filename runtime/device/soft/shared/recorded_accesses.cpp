@@ -63,7 +63,8 @@ void access_log::append(std::span<const recorded_stretch> accesses, std::span<co
     HPE_REQUIRE(at + accesses.size() + races.size() * (1 + slots_of_text) <= most, HPE_ERROR_OUT_OF_MEMORY,
                 "HPE_CHECK: a launch has accessed too many separate ranges of memory");
     for (const recorded_stretch& each : accesses)
-      entries[at++] = {each.begin, each.end, entry::kind::stretch, {static_cast<std::uint8_t>(each.how)}, {each.number}};
+      entries[at++] = {
+          each.begin, each.end, entry::kind::stretch, {static_cast<std::uint8_t>(each.how)}, {each.number}};
     for (const recorded_race& each : races) {
       const auto use = [](const recorded_race::access& a) { return static_cast<std::uint8_t>(a.how); };
       entries[at++] = {each.begin,
@@ -97,11 +98,8 @@ void access_log::take(function_ref<void(const recorded_stretch&)> visit, std::ve
         visit({e.begin, e.end, use(0), e.numbers[0]});
         continue;
       }
-      recorded_race made{e.what == entry::kind::shared_race,
-                         e.begin,
-                         e.end,
-                         {use(0), e.numbers[0]},
-                         {use(1), e.numbers[1]}};
+      recorded_race made{
+          e.what == entry::kind::shared_race, e.begin, e.end, {use(0), e.numbers[0]}, {use(1), e.numbers[1]}};
       if (made.is_shared) {
         place_text texts;
         std::memcpy(&texts, static_cast<const void*>(entries + done), sizeof texts);
@@ -121,7 +119,8 @@ void access_log::take(function_ref<void(const recorded_stretch&)> visit, std::ve
 }
 
 recorded_reader::of_device::of_device(const ptx::record_places& places)
-    : file(os::create_memory_file("hpe-accesses", places.bytes() + access_log::room)), log(file.get(), places.bytes()) {}
+    : file(os::create_memory_file("hpe-accesses", places.bytes() + access_log::room)),
+      log(file.get(), places.bytes()) {}
 
 recorded_reader::recorded_reader(const uvas_layout& layout, unsigned devices) {
   for (unsigned d = 0; d < devices; ++d) devices_.push_back(std::make_unique<of_device>(record_places_of(layout)));

@@ -1,8 +1,8 @@
 // The record has a *layer* for each combination of a granularity (words or bytes), a colour and a use. Page p of all
 // layers of a granularity is about the same addresses. The scan looks only at pages that exist in the file.
 //
-// Pages that the last launch has touched are cleared and remain, because a new page takes longer than a cleared one. The
-// other pages are freed if they are many, because every launch looks at all pages of the file.
+// Pages that the last launch has touched are cleared and remain, because a new page takes longer than a cleared one.
+// The other pages are freed if they are many, because every launch looks at all pages of the file.
 
 #include "runtime/device/soft/softd/recorded_memory.h"
 
@@ -33,6 +33,25 @@ std::size_t layer_of(std::size_t colour, std::size_t use) { return colour * ptx:
 bool is_zero(const page& bytes) {
   static constexpr page zeros{};
   return std::memcmp(bytes.data(), zeros.data(), page_bytes) == 0;
+}
+
+// Returns the bytes of one page, and those of the other page where they are zero. The compiler vectorises the loop,
+// because it loads both bytes in any case.
+void join(const page& one, const page& other, page& result) {
+  for (std::size_t n = 0; n < page_bytes; ++n) {
+    const std::uint8_t first = one[n], second = other[n];
+    result[n] = first != 0 ? first : second;
+  }
+}
+
+// Whether any byte is non-zero in both pages.
+bool meet(const page& one, const page& other) {
+  std::uint8_t both = 0;
+  for (std::size_t n = 0; n < page_bytes; ++n) {
+    const std::uint8_t first = one[n], second = other[n];
+    both = static_cast<std::uint8_t>(both | (first != 0 ? second : 0));
+  }
+  return both != 0;
 }
 
 /// Joins bytes with the same number into stretches.
@@ -77,7 +96,7 @@ class stretches {
 /// Adjacent pages of one granularity.
 struct recorded_memory::part {
   bool has_words = false;
-  std::uint64_t first = 0;                    // the first page, counted from the beginning of a layer
+  std::uint64_t first = 0;                          // the first page, counted from the beginning of a layer
   std::array<std::uint64_t, layer_count> exists{};  // by layer: bit n: page first + n exists
   // Results:
   std::array<std::uint64_t, layer_count> touched{};  // by layer: bit n: page first + n is not zero
@@ -104,7 +123,8 @@ bool recorded_memory::contains(std::uint64_t address) const noexcept {
 // Returns the pages that exist, without results, in ascending order.
 std::vector<recorded_memory::part> recorded_memory::find_parts() const {
   std::vector<part> result;
-  std::array<std::vector<std::pair<std::uint64_t, std::size_t>>, 2> places;  // by granularity: number and index of a part
+  std::array<std::vector<std::pair<std::uint64_t, std::size_t>>, 2>
+      places;  // by granularity: number and index of a part
   const auto part_at = [&](bool has_words, std::uint64_t number) -> part& {
     auto& known = places[has_words ? 1 : 0];
     const auto at = std::lower_bound(known.begin(), known.end(), std::pair(number, std::size_t{0}));
@@ -135,8 +155,9 @@ std::vector<recorded_memory::part> recorded_memory::find_parts() const {
       offset += count * page_bytes;
     }
   }
-  std::sort(result.begin(), result.end(),
-            [](const part& a, const part& b) { return std::pair(a.has_words, a.first) < std::pair(b.has_words, b.first); });
+  std::sort(result.begin(), result.end(), [](const part& a, const part& b) {
+    return std::pair(a.has_words, a.first) < std::pair(b.has_words, b.first);
+  });
   return result;
 }
 
@@ -184,11 +205,8 @@ class recorded_memory::page_scan {
     stretches to(what_.found[use], static_cast<recorded_use>(use));
     if (used == 1) return to.add(address(), of(any, use), unit());
     page joined;
-    const page &a = of(0, use), &b = of(1, use), &c = of(2, use);
-    for (std::size_t n = 0; n < page_bytes; ++n) {
-      const std::uint8_t first = a[n] != 0 ? a[n] : b[n];
-      joined[n] = first != 0 ? first : c[n];
-    }
+    join(of(0, use), of(1, use), joined);
+    if (!is_empty(layer_of(2, use))) join(page(joined), of(2, use), joined);
     to.add(address(), joined, unit());
   }
 
@@ -198,9 +216,7 @@ class recorded_memory::page_scan {
     const std::size_t other = layer_of(1, static_cast<std::size_t>(second));
     if (is_empty(one) || is_empty(other)) return;
     const page &a = *pages_[one], &b = *pages_[other];
-    unsigned both = 0;
-    for (std::size_t n = 0; n < page_bytes; ++n) both |= static_cast<unsigned>(a[n] != 0) & static_cast<unsigned>(b[n] != 0);
-    if (both == 0) return;
+    if (!meet(a, b)) return;
     for (std::size_t n = 0; n < page_bytes; ++n) {
       if (a[n] == 0 || b[n] == 0) continue;
       if (!pairs.race(first, a[n], second, b[n])) continue;
@@ -251,14 +267,16 @@ void recorded_memory::free_idle(const std::vector<part>& parts) const {
     for (std::size_t layer = 0; layer < layer_count; ++layer)
       for (std::uint64_t left = p.exists[layer] & ~p.touched[layer]; left != 0;) {
         const int first = std::countr_zero(left), count = std::countr_one(left >> first);
-        const auto* const begin = reinterpret_cast<const std::byte*>(&page_at(p, layer, static_cast<std::uint64_t>(first)));
+        const auto* const begin =
+            reinterpret_cast<const std::byte*>(&page_at(p, layer, static_cast<std::uint64_t>(first)));
         os::discard(file_.get(), static_cast<std::uint64_t>(begin - space_.data()),
                     static_cast<std::uint64_t>(count) * page_bytes);
         left &= first + count == 64 ? 0 : ~std::uint64_t{0} << (first + count);
       }
 }
 
-void recorded_memory::collect(const ptx::site_pairs* pairs, std::vector<recorded_race> others, const run_function& run) {
+void recorded_memory::collect(const ptx::site_pairs* pairs, std::vector<recorded_race> others,
+                              const run_function& run) {
   std::vector<part> parts = find_parts();
   run(parts.size(), [&](std::size_t n) { scan(parts[n], pairs); });
   std::vector<recorded_stretch> all;

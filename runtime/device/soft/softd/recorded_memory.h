@@ -22,8 +22,8 @@ class recorded_memory {
 
   /// Runs work(n) for each n < count, possibly in several threads, and returns when all calls have ended.
   using run_function = std::function<void(std::size_t count, const std::function<void(std::size_t)>& work)>;
-  /// Appends the recorded accesses to the log and clears the record. Call this when a grid has ended and no kernel runs.
-  /// `pairs`: which accesses of two blocks are a race; null: blocks are not compared. `others`: further races.
+  /// Appends the recorded accesses to the log and clears the record. Call this when a grid has ended and no kernel
+  /// runs. `pairs`: which accesses of two blocks are a race; null: blocks are not compared. `others`: further races.
   void collect(const ptx::site_pairs* pairs, std::vector<recorded_race> others, const run_function& run);
 
  private:
