@@ -17,7 +17,8 @@ extern "C" {
 typedef enum hpeRecordedUse {
   HPE_RECORDED_READ = 0,
   HPE_RECORDED_WRITE = 1,
-  HPE_RECORDED_ATOMIC = 2 /* atomic operations, and loads and stores that are volatile, relaxed, acquire or release */
+  HPE_RECORDED_ATOMIC = 2,     /* atomic operations, and stores that are volatile, relaxed or release */
+  HPE_RECORDED_STRONG_READ = 3 /* loads that are volatile, relaxed or acquire */
 } hpeRecordedUse;
 
 /* Bytes [begin, end) that a kernel has accessed; site is a number of hpeGetRecordedSites. */
@@ -28,13 +29,34 @@ typedef struct hpeRecordedRange {
   uint32_t site;
 } hpeRecordedRange;
 
-/* Calls visit for the bytes that kernels of PTX on a device have accessed since the last call for this device: first
- * all that they read, then all that they wrote, then all that they accessed atomically, each in ascending order. A byte
- * that several instructions have accessed belongs to one of them. To know the accesses of one launch, the program must
- * not run another launch on the device between two calls. Error: HPE_ERROR_NOT_SUPPORTED if accesses are not recorded,
- * because HPE_CHECK is off or the device is a GPU. */
+/* Calls visit for the bytes that kernels of PTX on a device have accessed since the last call for this device, by use:
+ * for each use first bytes that were accessed in units of less than 4 bytes, then the others, both in ascending order.
+ * A byte that several instructions have accessed with the same use belongs to one of them. To know the accesses of one
+ * launch, the program must not run another launch on the device between two calls. Error: HPE_ERROR_NOT_SUPPORTED if
+ * accesses are not recorded, because HPE_CHECK is off or the device is a GPU. */
 HPE_API hpeStatus hpeTakeRecordedRanges(int device, void (*visit)(const hpeRecordedRange* range, void* data),
                                         void* data);
+
+/* Two accesses by threads of one launch that nothing orders. A site is a number of hpeGetRecordedSites; if it is 0,
+ * place is the place in the source, otherwise "". shared: whether the threads belong to one block and access its shared
+ * memory, in which case begin and end are offsets in it, and variable is the name of the variable, or "" if it is
+ * unknown. */
+typedef struct hpeRecordedRace {
+  uint64_t begin;
+  uint64_t end;
+  uint32_t shared;
+  uint32_t earlier_use;
+  uint32_t earlier_site;
+  uint32_t later_use;
+  uint32_t later_site;
+  const char* earlier_place;
+  const char* later_place;
+  const char* variable;
+} hpeRecordedRace;
+
+/* Calls visit for each race in the launches whose accesses hpeTakeRecordedRanges has visited since the last call for
+ * this device. The texts are valid during the call. */
+HPE_API hpeStatus hpeTakeRecordedRaces(int device, void (*visit)(const hpeRecordedRace* race, void* data), void* data);
 
 /* Calls visit for each place in the source at which launches of a kernel may access memory: first those of the kernel,
  * then those of the functions that kernels of its module call. Several places can have the same number. place is valid

@@ -1,83 +1,136 @@
-// A state lists the accesses of bytes that no later access replaces. A write that is ordered after an access replaces
-// it: whatever conflicts with the access also conflicts with the write. An atomic access replaces only atomic accesses,
-// because later atomic accesses conflict with the others, but not with it. A reported access is replaced too, so that
-// one defect is not reported for all later work.
+// A state lists the accesses of bytes that no later access replaces. An access replaces an earlier one if it is ordered
+// after it, and whatever conflicts with the earlier access also conflicts with it (covers()). So a write replaces all,
+// but an atomic access does not replace a read, because later atomic accesses conflict with the read only. A reported
+// access is replaced too, so that one defect is not reported for all later work.
 
 #include "runtime/check/byte_history.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace hpe::check {
 
-byte_history::byte_history(std::uintptr_t base, std::size_t bytes, bool is_written)
-    : base_(base),
-      bytes_(bytes),
-      first_(std::make_shared<state>(state{is_written, {}})),
-      pages_((bytes + page_bytes - 1) / page_bytes) {}
+namespace {
 
-struct byte_history::change {
-  use how;
-  bool expects_written;
-  const order_function& is_ordered;
-  const conflict_function& found;
-  // The last transition, because neighbouring bytes usually have the same history.
-  state_ptr before{};
-  actor_ptr by{};
-  state_ptr after{};
-  std::vector<const access*> conflicts{};
-  bool is_first_read = false;
+bool writes(use how) { return how == use::write || how == use::atomic; }
 
-  void compute(const state_ptr& from, const actor_ptr& who) {
-    if (before == from && by == who) return;
-    before = from;
-    by = who;
-    conflicts.clear();
-    is_first_read = expects_written && how == use::read && !from->is_written;
-    state next{from->is_written || how != use::read, {}};
-    for (const access& each : from->accesses) {
-      const bool ordered = is_ordered(*each.by, *who);
-      if (how == use::read) {
-        if (each.how != use::read) {
-          if (!ordered) conflicts.push_back(&each);
-          next.accesses.push_back(each);
-        } else if (!ordered) {
-          next.accesses.push_back(each);
-        }
-      } else if (how == use::atomic && each.how == use::atomic) {
-        if (!ordered) next.accesses.push_back(each);
-      } else if (!ordered) {
-        conflicts.push_back(&each);
-      } else if (how == use::atomic) {
-        next.accesses.push_back(each);
-      }
+bool conflicts_with(use a, use b) {
+  if (a == use::write || b == use::write) return true;
+  return (a == use::atomic && b == use::read) || (a == use::read && b == use::atomic);
+}
+
+constexpr std::size_t few_states = 1024;
+
+// Whether all uses that conflict with `earlier` conflict with `later` too.
+bool covers(use later, use earlier) {
+  return later == earlier || later == use::write || (earlier == use::strong_read && later != use::strong_read);
+}
+
+}  // namespace
+
+byte_history::byte_history(std::uintptr_t base, std::size_t bytes, bool is_written, actor_ptr allocated)
+    : base_(base), bytes_(bytes), most_states_(few_states), pages_((bytes + page_bytes - 1) / page_bytes) {
+  state first{is_written, {}};
+  if (allocated != nullptr) first.accesses.push_back({std::move(allocated), use::write});
+  states_.push_back(std::make_unique<const state>(std::move(first)));
+}
+
+const byte_history::state* byte_history::keep(state made) {
+  states_.push_back(std::make_unique<const state>(std::move(made)));
+  return states_.back().get();
+}
+
+void byte_history::forget_unused() {
+  std::unordered_set<const state*> used{states_[0].get()};
+  const state* last = nullptr;
+  for (const page& p : pages_)
+    for (const run& r : p)
+      if (std::exchange(last, r.what) != r.what) used.insert(r.what);
+  std::erase_if(states_, [&](const auto& s) { return !used.contains(s.get()); });
+  most_states_ = std::max(few_states, 2 * states_.size());
+}
+
+/// Bytes with the same history that the same actor accesses have the same history afterwards, so each transition is
+/// computed once.
+class byte_history::changes {
+ public:
+  changes(byte_history& of, use how, bool expects_written, const order_function& is_ordered,
+          const conflict_function& found)
+      : of_(of), how_(how), expects_written_(expects_written), is_ordered_(is_ordered), found_(found) {}
+
+  const state* operator()(const state* from, const touched& what, std::uintptr_t begin, std::uintptr_t end) {
+    const actor_ptr& by = *what.by;
+    if (last_ == nullptr || last_->from != from || last_->by != by.get()) last_ = &transition_of(from, by);
+    if (last_->is_first_read) found_(begin, end, by, nullptr, use::write);
+    for (const access* const each : last_->conflicts) found_(begin, end, by, each->by.get(), each->how);
+    return last_->after;
+  }
+
+ private:
+  struct transition {
+    const state* from = nullptr;
+    const actor* by = nullptr;
+    const state* after = nullptr;
+    std::vector<const access*> conflicts{};  // of `from`
+    bool is_first_read = false;
+  };
+  struct hash {
+    std::size_t operator()(const std::pair<const state*, const actor*>& key) const {
+      return std::hash<const state*>()(key.first) * 31 + std::hash<const actor*>()(key.second);
     }
+  };
+
+  const transition& transition_of(const state* from, const actor_ptr& by) {
+    transition& made = known_[{from, by.get()}];
+    if (made.after == nullptr) made = compute(from, by);
+    return made;
+  }
+
+  transition compute(const state* from, const actor_ptr& by) {
+    transition made{from, by.get()};
+    made.is_first_read = expects_written_ && how_ == use::read && !from->is_written;
     // Bytes whose first read was reported count as written, so that they are reported once.
-    if (is_first_read) next.is_written = true;
-    const access mine{who, how};
+    state next{from->is_written || writes(how_) || made.is_first_read, {}};
+    for (const access& each : from->accesses) {
+      const bool ordered = is_ordered_(*each.by, *by);
+      const bool conflict = conflicts_with(how_, each.how);
+      if (conflict && !ordered) made.conflicts.push_back(&each);
+      const bool is_replaced = ordered ? covers(how_, each.how) : conflict && writes(how_);
+      if (!is_replaced) next.accesses.push_back(each);
+    }
+    const access mine{by, how_};
     if (std::find(next.accesses.begin(), next.accesses.end(), mine) == next.accesses.end())
       next.accesses.push_back(mine);
-    after = next.accesses == from->accesses && next.is_written == from->is_written
-                ? from
-                : std::make_shared<state>(std::move(next));
+    const bool is_same = next.accesses == from->accesses && next.is_written == from->is_written;
+    made.after = is_same ? from : of_.keep(std::move(next));
+    return made;
   }
 
-  const state_ptr& operator()(const state_ptr& from, const touched& what, std::uintptr_t begin, std::uintptr_t end) {
-    compute(from, what.by);
-    if (is_first_read) found(begin, end, what.by, nullptr, use::write);
-    for (const access* const each : conflicts) found(begin, end, what.by, each->by.get(), each->how);
-    return after;
-  }
+  byte_history& of_;
+  use how_;
+  bool expects_written_;
+  const order_function& is_ordered_;
+  const conflict_function& found_;
+  std::unordered_map<std::pair<const state*, const actor*>, transition, hash> known_;
+  const transition* last_ = nullptr;
 };
 
+// `what` are all elements that touch the page.
 template <class Next>
-void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const touched> what, const Next& next) {
-  page made;
-  made.reserve(in.size() + 2);
-  const auto put = [&](std::size_t begin, const state_ptr& state) {
+void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const touched> what, Next& next) {
+  if (in.empty()) in.push_back({0, states_[0].get()});
+  const std::uintptr_t stop = std::min(page_begin + page_bytes, end());
+  if (in.size() == 1 && what[0].begin <= page_begin && what[0].end >= stop) {
+    in[0].what = next(in[0].what, what[0], page_begin, stop);
+    return;
+  }
+  page& made = made_;
+  made.clear();
+  const auto put = [&](std::size_t begin, const state* state) {
     if (made.empty() || made.back().what != state) made.push_back({static_cast<std::uint32_t>(begin), state});
   };
-  if (in.empty()) in.push_back({0, first_});
   std::size_t at = 0, n = 0;  // the position in the page, and the run that contains it
   const auto end_of_run = [&] { return n + 1 < in.size() ? in[n + 1].begin : page_bytes; };
   const auto go_to = [&](std::size_t end, const auto& state_of) {
@@ -88,16 +141,34 @@ void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const 
       if (at == end_of_run() && n + 1 < in.size()) ++n;
     }
   };
+  const auto same = [](const state* s, std::size_t, std::size_t) { return s; };
   for (const touched& each : what) {
-    const std::size_t begin = std::max(each.begin, page_begin) - page_begin;
-    const std::size_t end = std::min<std::size_t>(each.end - page_begin, page_bytes);
-    go_to(begin, [](const state_ptr& s, std::size_t, std::size_t) -> const state_ptr& { return s; });
-    go_to(end, [&](const state_ptr& s, std::size_t from, std::size_t to) -> const state_ptr& {
+    go_to(std::max(each.begin, page_begin) - page_begin, same);
+    go_to(std::min(each.end, stop) - page_begin, [&](const state* s, std::size_t from, std::size_t to) {
       return next(s, each, page_begin + from, page_begin + to);
     });
   }
-  go_to(page_bytes, [](const state_ptr& s, std::size_t, std::size_t) -> const state_ptr& { return s; });
-  in = std::move(made);
+  go_to(page_bytes, same);
+  in.assign(made.begin(), made.end());
+}
+
+template <class Next>
+void byte_history::replace_all(std::span<const touched> what, Next& next) {
+  std::uintptr_t at = base_;  // the bytes before it are done
+  for (std::size_t n = 0; n < what.size() && at < end();) {
+    at = std::max(at, what[n].begin);
+    if (at >= std::min(what[n].end, end())) {
+      ++n;
+      continue;
+    }
+    const std::size_t number = (at - base_) / page_bytes;
+    const std::uintptr_t page_begin = base_ + number * page_bytes, page_end = page_begin + page_bytes;
+    std::size_t last = n + 1;
+    while (last < what.size() && what[last].begin < page_end) ++last;
+    replace(pages_[number], page_begin, what.subspan(n, last - n), next);
+    at = page_end;
+    n = last - 1;
+  }
 }
 
 bool byte_history::is_fresh(std::uintptr_t begin, std::uintptr_t end) const {
@@ -106,7 +177,7 @@ bool byte_history::is_fresh(std::uintptr_t begin, std::uintptr_t end) const {
     const std::size_t number = (at - base_) / page_bytes;
     const std::uintptr_t page_begin = base_ + number * page_bytes, until = std::min(stop, page_begin + page_bytes);
     const page& in = pages_[number];
-    if (in.empty() && first_->is_written) return false;
+    if (in.empty() && states_[0]->is_written) return false;
     for (std::size_t n = 0; n < in.size(); ++n) {
       const std::uintptr_t run_begin = page_begin + in[n].begin;
       const std::uintptr_t run_end = page_begin + (n + 1 < in.size() ? in[n + 1].begin : page_bytes);
@@ -119,47 +190,20 @@ bool byte_history::is_fresh(std::uintptr_t begin, std::uintptr_t end) const {
 
 void byte_history::add(std::span<const touched> what, use how, bool expects_written, const order_function& is_ordered,
                        const conflict_function& found) {
-  change next{how, expects_written, is_ordered, found};
-  std::vector<touched> in_page;
-  std::size_t page_number = 0;
-  const auto flush = [&] {
-    if (in_page.empty()) return;
-    replace(pages_[page_number], base_ + page_number * page_bytes, in_page,
-            [&](const state_ptr& s, const touched& t, std::uintptr_t b, std::uintptr_t e) -> const state_ptr& {
-              return next(s, t, b, e);
-            });
-    in_page.clear();
-  };
-  for (const touched& each : what) {
-    std::uintptr_t at = std::max(each.begin, base_);
-    const std::uintptr_t stop = std::min(each.end, end());
-    while (at < stop) {
-      const std::size_t number = (at - base_) / page_bytes;
-      if (number != page_number) flush();
-      page_number = number;
-      const std::uintptr_t until = std::min(stop, base_ + (number + 1) * page_bytes);
-      in_page.push_back({at, until, each.by});
-      at = until;
-    }
-  }
-  flush();
+  if (states_.size() > most_states_) forget_unused();
+  changes next(*this, how, expects_written, is_ordered, found);
+  replace_all(what, next);
 }
 
 void byte_history::set_written(std::uintptr_t begin, std::uintptr_t end) {
+  if (states_.size() > most_states_) forget_unused();
   const touched all{begin, end, nullptr};
-  const std::uintptr_t first = std::max(begin, base_), stop = std::min(end, this->end());
-  std::pair<state_ptr, state_ptr> last{};
-  for (std::uintptr_t at = first; at < stop;) {
-    const std::size_t number = (at - base_) / page_bytes;
-    const std::uintptr_t until = std::min(stop, base_ + (number + 1) * page_bytes);
-    const touched part{at, until, nullptr};
-    replace(pages_[number], base_ + number * page_bytes, {&part, 1},
-            [&](const state_ptr& s, const touched&, std::uintptr_t, std::uintptr_t) -> const state_ptr& {
-              if (last.first != s) last = {s, s->is_written ? s : std::make_shared<state>(state{true, s->accesses})};
-              return last.second;
-            });
-    at = until;
-  }
+  std::pair<const state*, const state*> last{};
+  const auto next = [&](const state* s, const touched&, std::uintptr_t, std::uintptr_t) {
+    if (last.first != s) last = {s, s->is_written ? s : keep(state{true, s->accesses})};
+    return last.second;
+  };
+  replace_all({&all, 1}, next);
 }
 
 }  // namespace hpe::check

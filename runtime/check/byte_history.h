@@ -1,7 +1,7 @@
 #pragma once
 
 /// Which work last wrote each byte of an allocation, and which work has read it since. Finds accesses to the same bytes
-/// that no order relates, of which at least one writes and at most one is atomic.
+/// that no order relates and that conflict: at least one writes, and not both are atomic or strong.
 ///
 /// As long as a program has no such pair, the history does not depend on the order in which unrelated work runs. If it
 /// has one, at least one pair is found, in whatever order that the program's own order allows the accesses are added.
@@ -16,7 +16,8 @@
 
 namespace hpe::check {
 
-enum class use : std::uint8_t { read, write, atomic };
+/// `strong_read`: a load with which programs wait for other threads. It conflicts only with a plain write.
+enum class use : std::uint8_t { read, write, atomic, strong_read };
 
 /// A place in some work that accesses memory, such as an instruction of a launch (checker.h).
 struct actor;
@@ -26,7 +27,7 @@ using actor_ptr = std::shared_ptr<const actor>;
 struct touched {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  actor_ptr by;
+  const actor_ptr* by = nullptr;  // not a copy, because launches touch many ranges
 };
 
 class byte_history {
@@ -38,8 +39,9 @@ class byte_history {
   using conflict_function =
       std::function<void(std::uintptr_t begin, std::uintptr_t end, const actor_ptr& by, const actor* earlier, use how)>;
 
-  /// The history of the allocation [base, base + bytes). `is_written`: whether its bytes count as written.
-  byte_history(std::uintptr_t base, std::size_t bytes, bool is_written);
+  /// The history of the allocation [base, base + bytes). `is_written`: whether its bytes count as written. `allocated`:
+  /// the work that allocates, with which uses of the bytes conflict as with a write; null if it precedes all uses.
+  byte_history(std::uintptr_t base, std::size_t bytes, bool is_written, actor_ptr allocated = nullptr);
 
   /// Adds accesses of one kind by one work, in ascending order and without overlaps. Ignores bytes outside of the
   /// allocation. `expects_written`: whether a read of bytes that nothing has written is a conflict; if one is found,
@@ -64,24 +66,28 @@ class byte_history {
     bool is_written = false;
     std::vector<access> accesses;
   };
-  using state_ptr = std::shared_ptr<const state>;
   struct run {
     std::uint32_t begin;  // an offset in the page; the run ends where the next one begins
-    state_ptr what;
+    const state* what;    // in states_
   };
   using page = std::vector<run>;  // empty: all bytes are in the first state
-  struct change;                  // computes the states after one call of add()
+  class changes;                  // computes the states after one call of add()
 
   static constexpr std::size_t page_bytes = 4096;
 
-  page& page_of(std::uintptr_t address) { return pages_[(address - base_) / page_bytes]; }
+  [[nodiscard]] const state* keep(state made);
+  void forget_unused();
   template <class Next>
-  void replace(page& in, std::uintptr_t page_begin, std::span<const touched> what, const Next& next);
+  void replace(page& in, std::uintptr_t page_begin, std::span<const touched> what, Next& next);
+  template <class Next>
+  void replace_all(std::span<const touched> what, Next& next);
 
   std::uintptr_t base_;
   std::size_t bytes_;
-  state_ptr first_;
+  std::vector<std::unique_ptr<const state>> states_;  // [0] is the first state of all bytes
+  std::size_t most_states_;                           // when states_ is larger, forget_unused() is called
   std::vector<page> pages_;
+  page made_;  // memory for replace()
 };
 
 }  // namespace hpe::check

@@ -16,6 +16,9 @@ namespace hpe::check {
 
 namespace {
 
+// The bytes of an allocation whose values tell whether it is fresh.
+constexpr std::size_t first_bytes = 4096;
+
 std::string text_of(const call_place& place) {
   return trace::location_of(std::span(place.stack.frames).first(static_cast<std::size_t>(place.stack.count)));
 }
@@ -36,7 +39,8 @@ std::string key_of(const actor& a) {
 
 std::string_view past_of(use how) {
   switch (how) {
-    case use::read: return "read";
+    case use::read:
+    case use::strong_read: return "read";
     case use::write: return "wrote";
     case use::atomic: return "changed atomically";
   }
@@ -45,7 +49,8 @@ std::string_view past_of(use how) {
 
 std::string_view present_of(use how) {
   switch (how) {
-    case use::read: return "reads";
+    case use::read:
+    case use::strong_read: return "reads";
     case use::write: return "writes";
     case use::atomic: return "changes atomically";
   }
@@ -53,7 +58,7 @@ std::string_view present_of(use how) {
 }
 
 constexpr std::string_view name_of(use how) {
-  return how == use::read ? "read" : how == use::write ? "write" : "atomic";
+  return how == use::read || how == use::strong_read ? "read" : how == use::write ? "write" : "atomic";
 }
 
 std::string stream_text(const actor& a) { return fmt::format("stream {}", a.run.work->stream); }
@@ -177,14 +182,10 @@ void checker::release(std::uint64_t base, std::shared_ptr<const call_place> plac
   allocations_.erase(found);
 }
 
-void checker::allocate_in_line(std::uint64_t base, std::size_t bytes, const operation_run& by) {
+void checker::allocate_in_line(std::uint64_t base, std::size_t bytes, bool is_fresh, const operation_run& by) {
   const lock_guard lock(mutex_);
-  allocation made{bytes, by.what->place, byte_history(base, bytes, true), true};
-  const touched all{base, base + bytes, std::make_shared<const actor>(actor{by, 0})};
-  made.history.add(
-      {&all, 1}, use::write, false, [](const actor&, const actor&) { return true; },
-      [](std::uintptr_t, std::uintptr_t, const actor_ptr&, const actor*, use) {});
-  insert(base, std::move(made));
+  const auto who = std::make_shared<const actor>(actor{by, 0});
+  insert(base, {bytes, by.what->place, byte_history(base, bytes, !is_fresh, who), true});
 }
 
 void checker::release_in_line(std::uint64_t base, const operation_run& by) {
@@ -193,8 +194,8 @@ void checker::release_in_line(std::uint64_t base, const operation_run& by) {
   if (found == allocations_.end()) return;
   allocation& gone = found->second;
   const auto who = std::make_shared<const actor>(actor{by, 0});
-  const touched all{base, base + gone.bytes, who};
-  add_to_allocation(gone, base, {&all, 1}, use::write, false);
+  const touched all{base, base + gone.bytes, &who};
+  add_to_allocation(gone, base, {&all, 1}, use::write, false, false);
   freed_.insert_or_assign(base, freed{gone.bytes, gone.place, who});
   allocations_.erase(found);
 }
@@ -218,62 +219,77 @@ bool checker::is_ordered(const actor& earlier, const actor& later) const {
   return a.work->when == nullptr || order_.is_ordered(a.work->when->self, *b.work->when);
 }
 
-void checker::add(const operation_run& run, std::span<const access_range> ranges) {
+std::vector<std::uint64_t> checker::find_fresh(std::span<const std::pair<int, std::uint64_t>> pointers) {
+  std::vector<std::uint64_t> result;
+  const lock_guard lock(mutex_);
+  for (const auto& [argument, value] : pointers) {
+    const auto found = find(value);
+    if (found == allocations_.end()) continue;
+    const auto& [base, what] = *found;
+    if (what.history.is_fresh(base, base + what.bytes) && is_unchanged_(base, base + std::min(what.bytes, first_bytes)))
+      result.push_back(base);
+  }
+  return result;
+}
+
+void checker::add(const operation_run& run, std::span<const access_range> ranges,
+                  std::span<const std::uint64_t> fresh) {
   std::array<actor_ptr, 256> actors;
   std::vector<touched> what;
   const lock_guard lock(mutex_);
   for (std::size_t n = 0; n < ranges.size();) {
     const use how = ranges[n].how;
     what.clear();
-    for (; n < ranges.size() && ranges[n].how == how; ++n) {
+    for (std::uint64_t last = 0; n < ranges.size() && ranges[n].how == how && ranges[n].begin >= last; ++n) {
+      last = ranges[n].end;
       actor_ptr& by = actors[ranges[n].site % actors.size()];
       if (by == nullptr) by = std::make_shared<const actor>(actor{run, ranges[n].site});
-      what.push_back({ranges[n].begin, ranges[n].end, by});
+      what.push_back({ranges[n].begin, ranges[n].end, &by});
     }
-    add_touched(run, what, how);
+    add_touched(run, what, how, fresh);
   }
 }
 
-void checker::add_touched(const operation_run& run, std::span<const touched> what, use how) {
-  std::vector<touched> in_one;
+void checker::add_touched(const operation_run& run, std::span<const touched> what, use how,
+                          std::span<const std::uint64_t> fresh) {
+  std::uint64_t at = 0;  // the bytes before it have been added
   for (std::size_t n = 0; n < what.size();) {
-    std::uint64_t begin = what[n].begin;
-    const auto found = find(begin);
-    if (found == allocations_.end()) {
-      const auto next = allocations_.upper_bound(begin);
-      const std::uint64_t end = next == allocations_.end() ? what[n].end : std::min(what[n].end, next->first);
-      add_unknown(what[n].by, how, begin, end);
-      // The rest of the range, if any, begins in an allocation.
-      if (end < what[n].end) {
-        const touched rest{end, what[n].end, what[n].by};
-        add_touched(run, {&rest, 1}, how);
-      }
+    at = std::max<std::uint64_t>(at, what[n].begin);
+    if (at >= what[n].end) {
       ++n;
       continue;
     }
-    const std::uint64_t stop = found->first + found->second.bytes;
-    in_one.clear();
-    std::optional<touched> rest;
-    for (; n < what.size() && what[n].begin < stop; ++n) {
-      in_one.push_back(what[n]);
-      if (what[n].end > stop) rest = touched{stop, what[n].end, what[n].by};
+    const auto found = find(at);
+    if (found == allocations_.end()) {
+      const auto next = allocations_.upper_bound(at);
+      const std::uint64_t end = next == allocations_.end() ? what[n].end : std::min(what[n].end, next->first);
+      add_unknown(*what[n].by, how, at, end);
+      at = end;
+      continue;
     }
-    add_to_allocation(found->second, found->first, in_one, how, run.what->is_kernel);
-    if (rest) add_touched(run, {&*rest, 1}, how);
+    const std::uint64_t stop = found->first + found->second.bytes;
+    std::size_t last = n + 1;
+    while (last < what.size() && what[last].begin < stop) ++last;
+    const bool was_fresh = std::find(fresh.begin(), fresh.end(), found->first) != fresh.end();
+    add_to_allocation(found->second, found->first, what.subspan(n, last - n), how, run.what->is_kernel, was_fresh);
+    at = stop;
+    n = last - 1;  // its end may lie behind the allocation
   }
 }
 
 void checker::add_to_allocation(allocation& to, std::uint64_t base, std::span<const touched> what, use how,
-                                bool is_kernel) {
+                                bool is_kernel, bool was_fresh) {
   const auto order = [this](const actor& a, const actor& b) HPE_NO_THREAD_SAFETY_ANALYSIS { return is_ordered(a, b); };
-  if (!is_kernel && how == use::read && !what.empty() && to.history.is_fresh(what.front().begin, what.back().end) &&
-      is_unchanged_(what.front().begin, what.back().end))
-    add_unwritten(to, base, what.front().begin, what.back().end, what.front().by);
+  const std::uint64_t begin = std::max(what.front().begin, base), end = std::min(what.back().end, base + to.bytes);
+  if (!is_kernel && how == use::read && to.history.is_fresh(begin, end) && is_unchanged_(begin, end))
+    add_unwritten(to, base, begin, end, *what.front().by);
   std::set<std::pair<const actor*, const actor*>> told;
   to.history.add(what, how, is_kernel, order,
                  [&](std::uintptr_t begin, std::uintptr_t end, const actor_ptr& by, const actor* earlier,
                      use earlier_how) HPE_NO_THREAD_SAFETY_ANALYSIS {
-                   if (earlier == nullptr && !is_unchanged_(begin, end)) return;
+                   // A kernel may have written the bytes after it has read them.
+                   const bool is_known_fresh = was_fresh && begin - base < first_bytes;
+                   if (earlier == nullptr && !is_known_fresh && !is_unchanged_(begin, end)) return;
                    if (!told.emplace(by.get(), earlier).second) return;
                    if (earlier == nullptr)
                      add_unwritten(to, base, begin, end, by);
@@ -362,6 +378,53 @@ void checker::add_race(allocation& in, std::uint64_t base, std::uint64_t begin, 
                                        stream_text(earlier), stream_text(*by));
     return f;
   });
+}
+
+void checker::add(const operation_run& launch, std::span<const launch_race> races) {
+  const lock_guard lock(mutex_);
+  for (const launch_race& each : races) {
+    const auto found = each.is_shared ? allocations_.end() : find(each.begin);
+    const std::uint64_t base = found == allocations_.end() ? 0 : found->first;
+    // "tile + 8" is a byte of the array "tile".
+    const std::string_view array = std::string_view(each.variable).substr(0, each.variable.find(" + "));
+    const std::string key =
+        fmt::format("{} {} {:x} {}", each.is_shared ? "shared" : "blocks", key_of({launch, 0}), base, array);
+    report(key, launch.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS { return finding_of(launch, each); });
+  }
+}
+
+finding checker::finding_of(const operation_run& launch, const launch_race& race) {
+  finding f;
+  const auto found = race.is_shared ? allocations_.end() : find(race.begin);
+  const auto side = [&](const launch_race::access& a) {
+    const bool is_known = found != allocations_.end();
+    finding_side made =
+        side_of({launch, a.site}, a.how, is_known ? found->first : 0, is_known ? found->second.bytes : 0);
+    if (a.site == 0) made.source = a.source;
+    return made;
+  };
+  f.now = side(race.later);
+  f.earlier = side(race.earlier);
+  const std::string_view now = present_of(race.later.how), before = past_of(race.earlier.how);
+  if (race.is_shared) {
+    f.kind = "shared-race";
+    const std::string in = race.variable.empty() ? fmt::format("offset {}", race.begin) : race.variable;
+    f.sentence = fmt::format("{} {} shared memory ({}) that another thread of the block {}, and no barrier orders them",
+                             launch.what->what, now, in, before);
+    f.missing = "__syncthreads() between the two accesses, or __syncwarp() for threads of one warp";
+    return f;
+  }
+  f.kind = "block-race";
+  f.sentence = fmt::format("{} {} bytes that another block of the launch {}, and nothing orders them",
+                           launch.what->what, now, before);
+  f.missing = "atomic operations, two launches, or a barrier of the grid";
+  if (found != allocations_.end()) {
+    describe(f, found->second, found->first, race.begin, race.end);
+  } else {
+    f.address = race.begin;
+    f.bytes = race.end - race.begin;
+  }
+  return f;
 }
 
 void checker::add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,

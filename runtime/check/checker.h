@@ -82,6 +82,19 @@ struct access_range {
   std::uint32_t site = 0;
 };
 
+/// Two accesses by threads of one launch that nothing orders: of two blocks, or of one block to its shared memory.
+struct launch_race {
+  struct access {
+    use how = use::read;
+    std::uint32_t site = 0;  // 0: `source` is the place in the kernel
+    std::string source{};
+  };
+  bool is_shared = false;
+  std::uint64_t begin = 0, end = 0;  // addresses; in shared memory, offsets
+  access earlier, later;
+  std::string variable{};  // the variable in shared memory; empty if unknown
+};
+
 class checker {
  public:
   /// `is_unchanged` returns whether bytes of fresh memory still have the value that they got at the allocation, so that
@@ -112,13 +125,20 @@ class checker {
                 std::shared_ptr<const call_place> place);
   /// Frees an allocation after the end of all work.
   void release(std::uint64_t base, std::shared_ptr<const call_place> place);
-  /// Allocates and frees in stream order, as the work `by`. To be called when the work runs.
-  void allocate_in_line(std::uint64_t base, std::size_t bytes, const operation_run& by);
+  /// Allocates and frees in stream order, as the work `by`. To be called when the work runs. `is_fresh`: see
+  /// allocate().
+  void allocate_in_line(std::uint64_t base, std::size_t bytes, bool is_fresh, const operation_run& by);
   void release_in_line(std::uint64_t base, const operation_run& by);
   void set_written(std::uint64_t base);  ///< others may have written the allocation's bytes
 
-  /// Adds the accesses of a run, each use in ascending order.
-  void add(const operation_run& run, std::span<const access_range> ranges);
+  /// Returns the allocations among those to which the pointers point whose bytes nothing has written, also nothing that
+  /// the checker does not know, as far as the bytes of the first page tell.
+  [[nodiscard]] std::vector<std::uint64_t> find_fresh(std::span<const std::pair<int, std::uint64_t>> pointers);
+  /// Adds the accesses of a run. The fewer neighbours with the same use are not in ascending order, the faster.
+  /// `fresh`: what find_fresh() returned for a kernel when it began.
+  void add(const operation_run& run, std::span<const access_range> ranges, std::span<const std::uint64_t> fresh = {});
+  /// Adds races within a launch. Reports one for each kernel, call and array.
+  void add(const operation_run& launch, std::span<const launch_race> races);
 
   /// Adds a touch by CPU code of memory that queued work still uses. `place` is the place of the touch.
   void add_touch(const operation_run& by, use how, std::uint64_t address, bool writes, const call_place& place);
@@ -149,13 +169,15 @@ class checker {
 
   [[nodiscard]] allocations::iterator find(std::uint64_t address) HPE_REQUIRES(mutex_);
   void insert(std::uint64_t base, allocation made) HPE_REQUIRES(mutex_);
-  void add_touched(const operation_run& run, std::span<const touched> what, use how) HPE_REQUIRES(mutex_);
+  void add_touched(const operation_run& run, std::span<const touched> what, use how,
+                   std::span<const std::uint64_t> fresh) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool is_ordered(const actor& earlier, const actor& later) const HPE_REQUIRES(mutex_);
-  void add_to_allocation(allocation& to, std::uint64_t base, std::span<const touched> what, use how, bool is_kernel)
-      HPE_REQUIRES(mutex_);
+  void add_to_allocation(allocation& to, std::uint64_t base, std::span<const touched> what, use how, bool is_kernel,
+                         bool was_fresh) HPE_REQUIRES(mutex_);
   void add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std::uint64_t end) HPE_REQUIRES(mutex_);
   void add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
                 use how, const actor& earlier, use earlier_how) HPE_REQUIRES(mutex_);
+  [[nodiscard]] finding finding_of(const operation_run& launch, const launch_race& race) HPE_REQUIRES(mutex_);
   void add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by)
       HPE_REQUIRES(mutex_);
   [[nodiscard]] std::vector<finding> all_findings() const HPE_REQUIRES(mutex_);

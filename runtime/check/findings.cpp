@@ -56,9 +56,9 @@ std::string_view word(std::string_view& rest) {
 }  // namespace
 
 const std::vector<std::string_view>& kinds_of_findings() {
-  static const std::vector<std::string_view> all{"stream-race",    "graph-race",     "out-of-range",
-                                                 "use-after-free", "never-written",  "leak",
-                                                 "never-waited",   "source-changed", "host-touch"};
+  static const std::vector<std::string_view> all{"stream-race",  "graph-race",     "block-race",    "shared-race",
+                                                 "out-of-range", "use-after-free", "never-written", "leak",
+                                                 "never-waited", "source-changed", "host-touch"};
   return all;
 }
 

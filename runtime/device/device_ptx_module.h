@@ -102,6 +102,19 @@ struct recorded_stretch {
   std::uint8_t number = 0;
 };
 
+/// Two accesses of threads of one launch that nothing orders.
+struct recorded_race {
+  struct access {
+    ptx::recorded_use how{};
+    std::uint8_t number = 0;  // of the accessing instruction; 0: unknown
+    std::string place{};      // in the source, if the number is 0
+  };
+  bool is_shared = false;            // whether the threads belong to one block and access its shared memory
+  std::uint64_t begin = 0, end = 0;  // the accessed bytes; in shared memory, offsets
+  access earlier, later;
+  std::string variable{};  // of shared memory; empty if unknown
+};
+
 /// The interface of device sets that run modules of PTX.
 class ptx_capability {
  public:
@@ -116,12 +129,14 @@ class ptx_capability {
   /// queued. On GPUs, the driver prints the output itself, and the result is empty.
   virtual std::vector<printed> take_output() = 0;
 
-  /// Calls visit for the bytes that kernels on a device have accessed since the last call, first all that they read,
-  /// then all that they wrote, then all that they accessed atomically, each in ascending order. Returns false, and
-  /// visits nothing, if the devices do not record accesses (only soft devices do, with HPE_CHECK).
+  /// Calls visit for the bytes that kernels on a device have accessed since the last call, for each use in ascending
+  /// order. Returns false, and visits nothing, if the devices do not record accesses (only soft devices do, with
+  /// HPE_CHECK).
   virtual bool take_accesses(unsigned /*device*/, function_ref<void(const recorded_stretch&)> /*visit*/) {
     return false;
   }
+  /// Returns the races in the launches whose accesses take_accesses() has visited since the last call.
+  virtual std::vector<recorded_race> take_races(unsigned /*device*/) { return {}; }
 
   /// Returns how the kernel whose timepoint is `point` failed, after this point is reached. Returns HPE_FAULT_NONE if
   /// the kernel did not fail, or if its device did not record the kind of the failure. The result is available as long

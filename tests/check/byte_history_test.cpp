@@ -19,7 +19,7 @@ class ByteHistory : public testing::Test {
 
   std::string add(const actor_ptr& by, use how, std::vector<std::pair<unsigned, unsigned>> ranges) {
     std::vector<touched> what;
-    for (const auto& [begin, end] : ranges) what.push_back({base + begin, base + end, by});
+    for (const auto& [begin, end] : ranges) what.push_back({base + begin, base + end, &by});
     std::string found;
     history_.add(
         what, how, true,

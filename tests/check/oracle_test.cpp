@@ -72,8 +72,11 @@ class random_program {
     for (std::size_t later = 0; later < accesses_.size(); ++later)
       for (std::size_t earlier = 0; earlier < later; ++earlier) {
         const made_access &a = accesses_[earlier], &b = accesses_[later];
-        if (a.byte != b.byte || a.node == b.node || (a.how == use::read && b.how == use::read)) continue;
-        if (a.how == use::atomic && b.how == use::atomic) continue;
+        if (a.byte != b.byte || a.node == b.node) continue;
+        const auto are = [&](use one, use other) {
+          return (a.how == one && b.how == other) || (a.how == other && b.how == one);
+        };
+        if (a.how != use::write && b.how != use::write && !are(use::read, use::atomic)) continue;
         if (!oracle_.is_ordered(a.node, b.node)) return true;
       }
     return false;
@@ -134,12 +137,12 @@ class random_program {
   }
 
   void access(const work& by) {
-    const made_access made{by.node, number(0, 2), static_cast<use>(number(0, 2))};
-    const auto who = std::make_shared<actor>(
+    const made_access made{by.node, number(0, 2), static_cast<use>(number(0, 3))};
+    const actor_ptr who = std::make_shared<actor>(
         actor{{nullptr, std::make_shared<const checked_work>(checked_work{by.past, 0, nullptr})}, 0});
     nodes_of_[who.get()] = by.node;
     kept_.push_back(who);
-    const touched what{1 + made.byte, 2 + made.byte, who};
+    const touched what{1 + made.byte, 2 + made.byte, &who};
     history_.add(
         {&what, 1}, made.how, true,
         [&](const actor& a, const actor& b) {

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/ptx/execution/textures/texture.h"
 #include "tests/ptx/programs_fixture.h"
 
 namespace hpe::ptx::test {
@@ -20,11 +23,13 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
     if (GetParam() == engine_kind::compiler && !has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   }
 
-  // Runs the body of a kernel in 64 threads. %rd1 is the address of `bytes` bytes, %r1 is the thread's number.
-  void run(const std::string& body) {
+  // Runs the body of a kernel in `blocks` blocks of 64 threads. %rd1 is the address of `bytes` bytes, %r1 is the
+  // thread's number, %r0 the block's, and %rd3 the address of element %r1.
+  void run(const std::string& body, std::uint32_t blocks = 1) {
     const std::string text = R"(.version 8.0
 .target sm_75
 .address_size 64
+.file 1 "kernel.cu"
 .visible .global .align 4 .u32 variable;
 .visible .entry k(.param .u64 to) {
   .reg .pred %p<4>;
@@ -35,40 +40,69 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
   .shared .align 8 .b8 room[512];
   ld.param.u64 %rd1, [to];
   mov.u32 %r1, %tid.x;
+  mov.u32 %r0, %ctaid.x;
   mul.wide.u32 %rd2, %r1, 4;
   add.s64 %rd3, %rd1, %rd2;
 )" + body + "\n  ret;\n}\n";
     const auto program = parse({text});
     sites_ = find_access_sites(*program).size();
-    memory_.assign(4 * bytes / sizeof(std::uint64_t), 0);
+    pairs_.emplace(find_access_sites(*program));
+    places_.size = bytes;
+    memory_.assign((bytes + places_.bytes()) / sizeof(std::uint64_t), 0);
     auto* const begin = reinterpret_cast<std::uint8_t*>(memory_.data());
-    const record_places places{reinterpret_cast<std::uint64_t>(begin), bytes, {bytes, 2 * bytes, 3 * bytes}};
-    kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places);
-    runner.lend(begin, 4 * bytes);
-    EXPECT_RUNS(runner.launch("k", {{1}, {64}}, begin));
+    places_.base = reinterpret_cast<std::uint64_t>(begin);
+    places_.begin = places_.base + bytes;
+    kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places_);
+    runner.lend(begin, bytes + places_.bytes());
+    // A surface and texture of 16 elements of four bytes, at byte 512; its description is at byte 2560.
+    texture described;
+    described.data = begin + 512;
+    described.width = 16;
+    described.pitch = 64;
+    described.format = texture::element::u32;
+    std::memcpy(begin + 2560, static_cast<const void*>(&described), sizeof described);
+    EXPECT_RUNS(runner.launch("k", {{blocks}, {64}}, begin));
     if (GetParam() == engine_kind::compiler) {
       EXPECT_TRUE(runner.is_compiled("k"));
     }
   }
 
-  // The recorded bytes of a use, as "begin-end:site".
-  [[nodiscard]] std::string recorded(recorded_use use) const {
-    const auto* const at =
-        reinterpret_cast<const std::uint8_t*>(memory_.data()) + (1 + static_cast<std::size_t>(use)) * bytes;
+  // Returns the number that is recorded for a byte; 0 if there is none.
+  [[nodiscard]] unsigned number(recorded_use use, std::size_t colour, std::size_t byte) const {
+    const auto* const record = reinterpret_cast<const std::uint8_t*>(memory_.data()) + bytes;
+    const unsigned of_byte = record[places_.bytes_of(use, colour) + byte];
+    return of_byte != 0 ? of_byte : record[places_.words_of(use, colour) + byte / record_places::word];
+  }
+
+  // Like number(), for the first colour that has one.
+  [[nodiscard]] unsigned number(recorded_use use, std::size_t byte) const {
+    for (std::size_t colour = 0; colour < recorded_colours; ++colour)
+      if (const unsigned found = number(use, colour, byte); found != 0) return found;
+    return 0;
+  }
+
+  // The recorded bytes of a use, as "begin-end:site", in one colour or in all colours.
+  [[nodiscard]] std::string recorded(recorded_use use, std::optional<std::size_t> colour = {}) const {
+    const auto number = [&](recorded_use how, std::optional<std::size_t> in, std::size_t byte) {
+      return in ? this->number(how, *in, byte) : this->number(how, byte);
+    };
     std::string result;
     for (std::size_t n = 0; n < bytes;) {
+      const unsigned here = number(use, colour, n);
       std::size_t end = n;
-      while (end < bytes && at[end] == at[n]) ++end;
-      if (at[n] != 0)
+      while (end < bytes && number(use, colour, end) == here) ++end;
+      if (here != 0)
         result += std::string(result.empty() ? "" : " ") + std::to_string(n) + "-" + std::to_string(end) + ":" +
-                  std::to_string(at[n]);
+                  std::to_string(here);
       n = end;
     }
     return result;
   }
 
+  record_places places_;
   std::vector<std::uint64_t> memory_;
   std::size_t sites_ = 0;
+  std::optional<site_pairs> pairs_;
 };
 
 TEST_P(Recording, OfContiguousReadsAndWrites) {
@@ -125,7 +159,8 @@ TEST_P(Recording, OfAtomicAndOrderedAccesses) {
   red.global.add.u32 [%rd1+8], 1;
   ld.volatile.global.u32 %r3, [%rd1+16];
   st.release.gpu.global.u32 [%rd1+24], %r3;)");
-  EXPECT_EQ(recorded(recorded_use::atomic), "0-4:1 8-12:2 16-20:3 24-28:4");
+  EXPECT_EQ(recorded(recorded_use::atomic), "0-4:1 8-12:2 24-28:4");
+  EXPECT_EQ(recorded(recorded_use::strong_read), "16-20:3");
   EXPECT_EQ(recorded(recorded_use::read) + recorded(recorded_use::write), "");
 }
 
@@ -149,6 +184,119 @@ again:
   @%p1 bra again;)");
   EXPECT_EQ(recorded(recorded_use::read), "0-1048:1");
   EXPECT_EQ(recorded(recorded_use::write), "4-1052:2");
+}
+
+// Neighbouring blocks have different colours, in native code also if several blocks run together.
+TEST_P(Recording, OfBlocksInTwoColours) {
+  run(R"(  mul.wide.u32 %rd4, %r0, 256;
+  add.s64 %rd5, %rd3, %rd4;
+  st.global.u32 [%rd5], %r1;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 ld.global.u8 %h1, [%rd5+3];)",
+      3);
+  EXPECT_EQ(recorded(recorded_use::write, 0), "0-256:1 512-768:1");
+  EXPECT_EQ(recorded(recorded_use::write, 1), "256-512:1");
+  EXPECT_EQ(recorded(recorded_use::read, 0), "3-4:2 515-516:2");
+  EXPECT_EQ(recorded(recorded_use::read, 1), "259-260:2");
+  EXPECT_EQ(recorded(recorded_use::write, 2), "");
+}
+
+// After a block has read the result of an atomic operation, its accesses may be ordered after those of other blocks.
+TEST_P(Recording, OfAccessesThatMayBeOrdered) {
+  run(R"(  setp.eq.u32 %p1, %r1, 0;
+  @%p1 st.global.u32 [%rd1+8], %r1;
+  @%p1 red.global.add.u32 [%rd1+64], 1;
+  @%p1 st.global.u32 [%rd1+12], %r1;
+  @%p1 atom.global.add.u32 %r2, [%rd1+68], 1;
+  @%p1 st.global.u32 [%rd1+16], %r2;)");
+  EXPECT_EQ(recorded(recorded_use::write, 0), "8-12:1 12-16:3");
+  EXPECT_EQ(recorded(recorded_use::atomic, 0), "64-68:2 68-72:4");
+  EXPECT_EQ(recorded(recorded_use::write, 2), "16-20:5");
+}
+
+TEST_P(Recording, OfVolatileLoads) {
+  run(R"(  ld.volatile.global.u32 %r2, [%rd3];
+  st.global.u32 [%rd3+1024], %r2;)");
+  EXPECT_EQ(recorded(recorded_use::strong_read), "0-256:1");
+  EXPECT_EQ(recorded(recorded_use::write, 0) + recorded(recorded_use::write, 1), "");
+  EXPECT_EQ(recorded(recorded_use::write, 2), "1024-1280:2");
+}
+
+// An access whose offset is no multiple of 4 from its register.
+TEST_P(Recording, OfWordsAtOddOffsets) {
+  run(R"(  add.s64 %rd4, %rd3, 1;
+  ld.global.u32 %r2, [%rd4+1031];
+  ld.global.u32 %r3, [%rd4+-1];)");
+  EXPECT_EQ(recorded(recorded_use::read), "0-256:2 1032-1288:1");
+}
+
+TEST_P(Recording, OfMatrices) {
+  run(R"(  .reg .b32 %a<8>;
+  mov.u32 %r2, 16;
+  wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%rd1], %r2;
+  wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1+1024], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %r2;)");
+  EXPECT_EQ(recorded(recorded_use::read), "0-512:1");
+  EXPECT_EQ(recorded(recorded_use::write), "1024-2048:2");
+}
+
+TEST_P(Recording, OfSurfacesAndTextures) {
+  run(R"(  add.s64 %rd4, %rd1, 2560;
+  setp.ne.u32 %p1, %r1, 3;
+  @%p1 bra done;
+  mov.u32 %r4, 8;
+  suld.b.1d.b32.trap {%r2}, [%rd4, {%r4}];
+  sust.b.1d.b32.trap [%rd4, {%r4}], {%r1};
+  tex.1d.v4.u32.s32 {%r5, %r6, %r7, %r8}, [%rd4, {%r1}];
+done:)");
+  EXPECT_EQ(recorded(recorded_use::read), "520-524:1 524-528:3");
+  EXPECT_EQ(recorded(recorded_use::write), "520-524:2");
+}
+
+TEST_P(Recording, OfBulkCopies) {
+  run(R"(  mov.u64 %rd4, room;
+  cvt.u32.u64 %r3, %rd4;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1+256], [%r3], 64;)");
+  EXPECT_EQ(recorded(recorded_use::read), "");
+  EXPECT_EQ(recorded(recorded_use::write), "256-320:1");
+}
+
+// All accesses of one line of the source have the same number.
+TEST_P(Recording, ByLinesOfTheSource) {
+  run(R"(  .loc 1 7 0
+  ld.global.u32 %r2, [%rd3];
+  ld.global.u32 %r3, [%rd3+256];
+  .loc 1 8 0
+  ld.global.u32 %r3, [%rd3+512];
+  .loc 1 7 0
+  st.global.u32 [%rd3+1024], %r3;)");
+  EXPECT_EQ(recorded(recorded_use::read), "0-512:1 512-768:2");
+  EXPECT_EQ(recorded(recorded_use::write), "1024-1280:1");
+}
+
+TEST_P(Recording, TellsWhichPairsAreRaces) {
+  using enum recorded_use;
+  run(R"(  setp.eq.u32 %p1, %r1, 99;
+  mov.u32 %r4, 7;
+  @%p1 st.global.u32 [%rd1], 7;
+  @%p1 st.global.u32 [%rd1], %r4;
+  @%p1 st.global.u32 [%rd1], %r1;
+  @%p1 ld.global.u32 %r2, [%rd1];
+  @%p1 red.global.add.u32 [%rd1], 1;
+  @%p1 red.global.max.u32 [%rd1], 1;
+  @%p1 ld.volatile.global.u32 %r2, [%rd1];)");
+  const std::uint8_t seven = 1, also_seven = 2, other = 3, load = 4, add = 5, maximum = 6, strong = 7;
+  EXPECT_FALSE(pairs_->race(write, seven, write, also_seven));
+  EXPECT_TRUE(pairs_->race(write, seven, write, other));
+  EXPECT_TRUE(pairs_->race(write, other, write, other));
+  EXPECT_TRUE(pairs_->race(read, load, write, seven));
+  EXPECT_TRUE(pairs_->race(write, seven, read, load));
+  EXPECT_FALSE(pairs_->race(read, load, read, load));
+  EXPECT_TRUE(pairs_->race(read, load, atomic, add));
+  EXPECT_FALSE(pairs_->race(atomic, maximum, read, load));
+  EXPECT_TRUE(pairs_->race(atomic, maximum, write, other));
+  EXPECT_FALSE(pairs_->race(atomic, add, atomic, add));
+  EXPECT_FALSE(pairs_->race(strong_read, strong, atomic, add));
 }
 
 INSTANTIATE_FOR_ENGINES(Recording);

@@ -25,6 +25,28 @@ hpeStatus hpeTakeRecordedRanges(int device, void (*visit)(const hpeRecordedRange
   });
 }
 
+hpeStatus hpeTakeRecordedRaces(int device, void (*visit)(const hpeRecordedRace*, void*), void* data) {
+  return guarded([&] {
+    HPE_REQUIRE(visit != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeTakeRecordedRaces: the function is null");
+    auto& it = runtime::instance();
+    hpe::device::ptx_capability* const ptx = it.devices().ptx();
+    if (ptx == nullptr) return;
+    for (const hpe::device::recorded_race& each : ptx->take_races(hpe::core::device_or_current(it, device))) {
+      const hpeRecordedRace race{each.begin,
+                                 each.end,
+                                 each.is_shared ? 1U : 0U,
+                                 static_cast<std::uint32_t>(each.earlier.how),
+                                 each.earlier.number,
+                                 static_cast<std::uint32_t>(each.later.how),
+                                 each.later.number,
+                                 each.earlier.place.c_str(),
+                                 each.later.place.c_str(),
+                                 each.variable.c_str()};
+      visit(&race, data);
+    }
+  });
+}
+
 hpeStatus hpeWatchFaults(bool (*watcher)(void*, bool)) {
   return guarded([&] { hpe::fault::show_faults_to(watcher); });
 }

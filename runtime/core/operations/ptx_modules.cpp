@@ -254,13 +254,12 @@ bool ptx_modules::visit_sites(hpeKernel kernel, site_function visit) const {
   const ptx::function* const own = program->find_kernel(k.name);
   const std::vector<ptx::access_site> sites = ptx::find_access_sites(*program);
   const auto visit_those = [&](const auto& are_wanted) {
-    for (std::size_t n = 0; n < sites.size(); ++n) {
-      const ptx::access_site& s = sites[n];
+    for (const ptx::access_site& s : sites) {
       if (!are_wanted(*s.in)) continue;
       const std::string place = s.what->source_line != 0
                                     ? fmt::format("{}:{}", program->files[s.what->source_file], s.what->source_line)
                                     : fmt::format("PTX line {}, '{}'", s.what->line, program->text_of(*s.in, *s.what));
-      visit(static_cast<std::uint8_t>(1 + n % ptx::most_site_numbers), s.use, place);
+      visit(s.number, s.use, place);
     }
   };
   visit_those([&](const ptx::function& f) { return &f == own; });

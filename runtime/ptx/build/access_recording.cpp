@@ -7,7 +7,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "runtime/ptx/arithmetic/scalar.h"
 
@@ -19,11 +22,25 @@ struct recorded_access {
   recorded_use use = recorded_use::read;
   std::size_t address = 0;  // the position of the address in the instruction's sources
   unsigned bytes = 0;
+  bool records_itself = false;  // see record_range()
 };
 
-bool is_ordered_access(const instruction& i) {
+bool is_strong(const instruction& i) {
   using enum modifier;
   return i.modifiers.one_of(volatile_, relaxed, acquire, release, mmio, cv) != count;
+}
+
+// Whether the instruction certainly accesses no global memory.
+bool is_in_other_memory(const instruction& i) {
+  return i.modifiers.one_of(modifier::shared, modifier::shared_cta, modifier::shared_cluster, modifier::local,
+                            modifier::constant, modifier::param, modifier::param_entry,
+                            modifier::param_func) != modifier::count;
+}
+
+std::optional<recorded_access> recorded_by_itself(const instruction& i, recorded_use use) {
+  if (i.has(modifier::shared) || i.has(modifier::shared_cta))
+    if (i.op == opcode::wmma) return std::nullopt;
+  return recorded_access{use, 0, 0, true};
 }
 
 std::optional<recorded_access> recorded(const program& p, const instruction& i) {
@@ -31,15 +48,24 @@ std::optional<recorded_access> recorded(const program& p, const instruction& i) 
   switch (i.kind) {
     case kind::load:
     case kind::store:
-      if (i.op == opcode::wmma) return std::nullopt;
       result.use = i.kind == kind::load ? recorded_use::read : recorded_use::write;
-      if (is_ordered_access(i)) result.use = recorded_use::atomic;
+      if (i.op == opcode::wmma) return recorded_by_itself(i, result.use);
+      if (is_strong(i)) result.use = i.kind == kind::load ? recorded_use::strong_read : recorded_use::atomic;
       result.bytes = bytes_of(i.types[0]) * i.vector;
       break;
     case kind::atomic:
       result.use = recorded_use::atomic;
-      result.bytes = bytes_of(i.types[0]);
+      result.bytes = bytes_of(i.types[0]) * i.vector;
       break;
+    case kind::texture:
+      if (i.op == opcode::sust) return recorded_by_itself(i, recorded_use::write);
+      if (i.results.empty() || i.op == opcode::txq || i.op == opcode::suq) return std::nullopt;
+      return recorded_by_itself(i, recorded_use::read);
+    case kind::routine:
+      if (i.op != opcode::cp || !i.has(modifier::bulk)) return std::nullopt;
+      if (i.has(modifier::bulk_group)) return recorded_by_itself(i, recorded_use::write);
+      if (i.has(modifier::global)) return recorded_by_itself(i, recorded_use::read);
+      return std::nullopt;
     case kind::copy_async: {  // the sources are the destination in shared memory, the source, and the number of bytes
       if (i.sources.size() != 3 || i.sources[2].what != operand::kind::immediate) return std::nullopt;
       result.address = 1;
@@ -49,10 +75,7 @@ std::optional<recorded_access> recorded(const program& p, const instruction& i) 
     }
     default: return std::nullopt;
   }
-  if (i.kind != kind::copy_async && i.modifiers.one_of(modifier::shared, modifier::shared_cta, modifier::shared_cluster,
-                                                       modifier::local, modifier::constant, modifier::param,
-                                                       modifier::param_entry, modifier::param_func) != modifier::count)
-    return std::nullopt;
+  if (i.kind != kind::copy_async && is_in_other_memory(i)) return std::nullopt;
   const operand& at = i.sources[result.address];
   const bool is_variable = at.what == operand::kind::symbol && p.symbols[at.index].where == symbol::space::global;
   if (!is_variable && !at.is_register()) return std::nullopt;
@@ -60,23 +83,77 @@ std::optional<recorded_access> recorded(const program& p, const instruction& i) 
   return result;
 }
 
+// Whether the accesses of a block after this instruction may be ordered after accesses of other blocks.
+bool may_order(const instruction& i) {
+  switch (i.kind) {
+    case kind::load: return is_strong(i) && !is_in_other_memory(i);
+    case kind::atomic:
+      return !i.results.empty() && i.results[0].is_register() && !i.has(modifier::shared) &&
+             !i.has(modifier::shared_cta);
+    case kind::barrier: return i.has(modifier::cluster);
+    case kind::routine: return i.op == opcode::mbarrier && !i.results.empty();
+    default: return false;
+  }
+}
+
 operand immediate(std::uint64_t value) { return {operand::kind::immediate, false, 0, value}; }
+
+/// The registers of a function that have the same value in all threads of a launch, because one instruction sets them,
+/// to a constant or to a parameter of the kernel.
+class common_values {
+ public:
+  explicit common_values(const function& f) : values_(f.registers.size()) {
+    std::vector<unsigned> writes(f.registers.size());
+    for (const instruction& i : f.code)
+      for (const operand& o : i.results)
+        if (o.is_register()) ++writes[o.index];
+    for (const instruction& i : f.code) {
+      if (i.results.size() != 1 || !i.results[0].is_register() || writes[i.results[0].index] != 1) continue;
+      if (i.guard.is_register() || i.sources.size() != 1) continue;
+      const operand& from = i.sources[0];
+      auto& value = values_[i.results[0].index];
+      constexpr std::uint64_t of_parameter = std::uint64_t{1} << 63;
+      if (i.op == opcode::mov && from.what == operand::kind::immediate)
+        value = from.value & ~of_parameter;
+      else if (i.op == opcode::mov && from.is_register() && !from.negated)
+        value = values_[from.index];
+      else if (f.is_kernel && i.kind == kind::load && from.what == operand::kind::formal)
+        value = of_parameter | from.value;
+    }
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> stored_by(const instruction& i) const {
+    if (i.kind != kind::store || i.vector != 1 || i.sources.size() != 2) return std::nullopt;
+    const operand& what = i.sources[1];
+    if (what.what == operand::kind::immediate) return what.value;
+    return what.is_register() ? values_[what.index] : std::nullopt;
+  }
+
+ private:
+  std::vector<std::optional<std::uint64_t>> values_;  // by register
+};
 
 class recorder {
  public:
   recorder(program& p, function& f, const record_places& where) : program_(p), function_(f), where_(where) {}
 
-  void run(std::size_t& sites) {
+  void run(std::span<const access_site>& sites) {
     std::vector<std::uint32_t> positions;
     positions.reserve(function_.code.size() + 1);
     for (instruction& i : function_.code) {
       positions.push_back(static_cast<std::uint32_t>(code_.size()));
       const auto access = recorded(program_, i);
-      if (!access) {
+      const bool orders = may_order(i);
+      instruction note = like(i, opcode::membar, type::none);
+      note.guard = i.guard;
+      note.modifiers.add(modifier::recorded_order);
+      if (access) {
+        record(std::move(i), *access, sites.front().number);
+        sites = sites.subspan(1);
+      } else {
         code_.push_back(std::move(i));
-        continue;
       }
-      record(std::move(i), *access, 1 + sites++ % most_site_numbers);
+      if (orders) code_.push_back(std::move(note));
     }
     positions.push_back(static_cast<std::uint32_t>(code_.size()));
     for (instruction& i : code_)
@@ -111,6 +188,11 @@ class recorder {
   }
 
   void record(instruction access, const recorded_access& how, std::size_t number) {
+    if (how.records_itself) {
+      access.description = number;
+      code_.push_back(std::move(access));
+      return;
+    }
     instruction store = like(access, opcode::st, type::b8);
     store.guard = access.guard;
     operand at = access.sources[how.address];
@@ -156,17 +238,16 @@ class recorder {
         store.guard = is_inside;
       }
     }
+    const bool has_words = how.bytes % record_places::word == 0;
+    const unsigned bytes = has_words ? how.bytes / record_places::word : how.bytes;
+    store.modifiers.add(has_words ? modifier::recorded_words : modifier::recorded_bytes);
     store.modifiers.add(modifier::global);
-    at.value += where_.distances[static_cast<std::size_t>(how.use)];
-    store.sources = {at};
-    const unsigned element = how.bytes % 8 == 0 ? 8 : how.bytes % 4 == 0 ? 4 : how.bytes % 2 == 0 ? 2 : 1;
-    store.types[0] = element == 8 ? type::b64 : element == 4 ? type::b32 : element == 2 ? type::b16 : type::b8;
-    store.vector = static_cast<std::uint8_t>(how.bytes / element);
-    if (store.vector == 2) store.modifiers.add(modifier::v2);
-    if (store.vector == 4) store.modifiers.add(modifier::v4);
+    // A record of words is at (address >> 2) + description + the distance of the block's colour.
+    store.description = where_.begin + (has_words ? where_.words_of(how.use, 0) - where_.base / record_places::word
+                                                  : where_.bytes_of(how.use, 0) - where_.base);
+    store.types[0] = bytes == 8 ? type::b64 : bytes == 4 ? type::b32 : bytes == 2 ? type::b16 : type::b8;
     const std::uint64_t all = 0x0101010101010101ULL * number;
-    for (unsigned n = 0; n < store.vector; ++n)
-      store.sources.push_back(immediate(element == 8 ? all : all & ((std::uint64_t{1} << (8 * element)) - 1)));
+    store.sources = {at, immediate(bytes == 8 ? all : all & ((std::uint64_t{1} << (8 * bytes)) - 1))};
     code_.push_back(std::move(store));
   }
 
@@ -180,31 +261,63 @@ class recorder {
 
 std::vector<access_site> find_access_sites(const program& p) {
   std::vector<access_site> result;
-  for (const auto& f : p.functions)
-    for (const instruction& i : f->code)
-      if (const auto access = recorded(p, i)) result.push_back({f.get(), &i, access->use});
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint8_t> numbers;  // by file and line
+  std::size_t next = 0;
+  const auto new_number = [&next] { return static_cast<std::uint8_t>(1 + next++ % most_site_numbers); };
+  for (const auto& f : p.functions) {
+    const common_values values(*f);
+    for (const instruction& i : f->code) {
+      const auto access = recorded(p, i);
+      if (!access) continue;
+      access_site made{f.get(), &i, access->use};
+      if (i.source_line == 0) {
+        made.number = new_number();
+      } else {
+        std::uint8_t& known = numbers[{i.source_file, i.source_line}];
+        if (known == 0) known = new_number();
+        made.number = known;
+      }
+      made.value = values.stored_by(i);
+      made.adds = i.kind == kind::atomic &&
+                  i.modifiers.one_of(modifier::op_add, modifier::op_inc, modifier::op_dec) != modifier::count;
+      result.push_back(made);
+    }
+  }
   return result;
 }
 
+site_pairs::site_pairs(const std::vector<access_site>& sites) {
+  for (const access_site& each : sites) {
+    known& k = numbers_[each.number];
+    if (each.value) k.values.push_back(*each.value);
+    if (each.use == recorded_use::atomic) k.replaces = k.replaces || !each.adds;
+  }
+}
+
+bool site_pairs::race(recorded_use how, std::uint8_t number, recorded_use other_how, std::uint8_t other_number) const {
+  using enum recorded_use;
+  if (how > other_how) return race(other_how, other_number, how, number);
+  const known &a = numbers_[number], &b = numbers_[other_number];
+  if (how == read) return other_how == write || (other_how == atomic && !b.replaces);
+  if (how != write || other_how == strong_read) return false;
+  return other_how == atomic || std::none_of(a.values.begin(), a.values.end(), [&](std::uint64_t value) {
+           return std::find(b.values.begin(), b.values.end(), value) != b.values.end();
+         });
+}
+
 bool writes_unrecorded(const program& p) {
-  const auto is_unrecorded = [&](const instruction& i) {
-    switch (i.kind) {
-      case kind::store: return i.op == opcode::wmma;
-      case kind::routine: return i.op == opcode::cp || i.op == opcode::st || i.op == opcode::red;
-      case kind::texture: return i.results.empty();  // a store into a surface
-      default: return false;
-    }
-  };
   return std::any_of(p.functions.begin(), p.functions.end(),
-                     [&](const auto& f) { return std::any_of(f->code.begin(), f->code.end(), is_unrecorded); });
+                     [](const auto& f) { return f->system_call == builtin::device_runtime; });
 }
 
 void record_accesses(program& p, const record_places& where) {
-  std::size_t sites = 0;
-  for (const auto& f : p.functions) recorder(p, *f, where).run(sites);
+  const std::vector<access_site> sites = find_access_sites(p);
+  std::span<const access_site> left(sites);
+  for (const auto& f : p.functions) recorder(p, *f, where).run(left);
+  p.recorded = {where.base, where.size, where.begin, where.colour_stride()};
   // The texts are a part of the name under which compiled kernels are kept.
-  p.texts.push_back(fmt::format("// accesses recorded: {:#x} {:#x} {:#x} {:#x} {:#x}\n", where.base, where.size,
-                                where.distances[0], where.distances[1], where.distances[2]));
+  p.texts.push_back(
+      fmt::format("// words and bytes recorded: {:#x} {:#x} {:#x}\n", where.base, where.size, where.begin));
 }
 
 }  // namespace hpe::ptx

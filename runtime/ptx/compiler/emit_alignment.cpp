@@ -22,6 +22,7 @@ using llvm::Value;
 
 unsigned alignment_of(const instruction& i) {
   if ((i.kind != kind::load && i.kind != kind::store && i.kind != kind::atomic) || i.op == opcode::wmma) return 1;
+  if (is_record(i)) return 1;  // the code has checked the recorded access
   const bool is_parameter = i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
   if (is_runtime_memory(i.sources[0]) || is_parameter || window_of(i) == address_window::cluster_shared) return 1;
   return bytes_of(i.types[0]) * (i.kind == kind::atomic ? 1U : i.vector);
@@ -32,7 +33,7 @@ namespace {
 constexpr std::size_t most_ahead = 300;  // limits the number of instructions to examine for one test
 
 bool can_share_a_check(const instruction& i) {
-  return alignment_of(i) > 1 && i.sources[0].is_register() && !i.guard.is_register();
+  return (alignment_of(i) > 1 || is_record(i)) && i.sources[0].is_register() && !i.guard.is_register();
 }
 
 // Returns whether an instruction only computes its results, so that it may run earlier.
@@ -119,8 +120,9 @@ void emitter::emit(std::span<const instruction> code) {
   for (std::size_t n = 0; n < ordered.size();) {
     n += emit_pure_sequence(std::span(ordered).subspan(n));
     if (n == ordered.size()) break;
-    if (can_share_a_check(*ordered[n]) && !checked_.contains(ordered[n])) {
-      const auto group = with_known_addresses(std::span(ordered).subspan(n));
+    if (can_share_a_check(*ordered[n]) && !is_record(*ordered[n]) && !checked_.contains(ordered[n])) {
+      auto group = with_known_addresses(std::span(ordered).subspan(n));
+      std::erase_if(group, [](const instruction* i) { return is_record(*i); });
       check_alignment(group);
       checked_.insert(group.begin(), group.end());
     }

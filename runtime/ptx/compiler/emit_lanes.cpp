@@ -452,7 +452,7 @@ Value* emitter::happens_to_be_contiguous(const instruction& i) {
   const in_view every(*this, view::every);
   const operand address{operand::kind::reg, false, i.sources[0].index, 0};
   const bool is_shared = window_of(i) == address_window::own_shared;
-  const auto step = static_cast<std::int64_t>(bytes_of(i.types[0])) * i.vector;
+  const std::int64_t step = step_of_size(i);
   Value* const values = get(address, is_shared ? 32 : 64);
   Value* const first = at.CreateExtractElement(values, std::uint64_t{0});
   Value* as_expected = at.CreateICmpEQ(values, at.CreateAdd(splat(first), steps(first->getType(), step)));
@@ -472,7 +472,9 @@ void emitter::access_contiguous_or_scattered(const instruction& i, const std::fu
     if (with_gaps) return with_gaps();
     // The addresses are a scalar plus constants. The CPU adds constants as part of a gather instruction or a scalar
     // access.
-    scattered(at.CreateGEP(at.getInt8Ty(), pointers_of(i, view::first), steps(at.getInt64Ty(), shape.step)));
+    // A recorded access is aligned, so its record has an exact distance too.
+    scattered(at.CreateGEP(at.getInt8Ty(), pointers_of(i, view::first),
+                           steps(at.getInt64Ty(), shape.step >> record_shift(i))));
   };
   const auto by_chance = [&] {
     Value* const pointer = [&] {
@@ -546,7 +548,13 @@ void emitter::emit_store_in_lanes(const instruction& i) {
       pointers = at.CreateSelect(mask, pointers, splat(allocate(llvm::ArrayType::get(at.getInt8Ty(), most_bytes), 16)));
     const auto pointer_of_lane = pointers_of_lanes(i, pointers);
     std::vector<std::function<Value*(unsigned)>> all;
-    for (unsigned n = 0; n < i.vector; ++n) all.push_back(values_of_lanes(values(n), 1 + n));
+    for (unsigned n = 0; n < i.vector; ++n) {
+      const operand& what = i.sources[1 + n];
+      if (what.what == operand::kind::immediate)
+        all.emplace_back([&](unsigned) { return at.getIntN(8 * bytes, what.value); });
+      else
+        all.push_back(values_of_lanes(values(n), 1 + n));
+    }
     for (unsigned k = 0; k < lane_count(); ++k) {
       Value* const to = pointer_of_lane(k);
       for (unsigned n = 0; n < i.vector; ++n)

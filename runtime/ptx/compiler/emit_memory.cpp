@@ -66,6 +66,7 @@ Value* emitter::narrow_shared_offset_of(const operand& o) {
 Value* emitter::pointer_of(const instruction& i, const operand& o) {
   if (o.what == operand::kind::formal) return at.CreateConstGEP1_64(at.getInt8Ty(), formals, o.value);
   if (o.what == operand::kind::scratch) return at.CreateConstGEP1_64(at.getInt8Ty(), scratch, o.value);
+  if (is_record(i)) return record_pointer_of(i, o);
   const address_window window = window_of(i);
   if (window == address_window::own_shared)
     return at.CreateGEP(at.getInt8Ty(), member(offsetof(block_context, shared), at.getPtrTy()), shared_offset_of(o));
@@ -73,6 +74,29 @@ Value* emitter::pointer_of(const instruction& i, const operand& o) {
   if (window == address_window::generic) return at.CreateIntToPtr(address, of_lanes(at.getPtrTy()));
   return call(reinterpret_cast<const void*>(helpers::find_in_cluster), at.getPtrTy(),
               {context, shared_.pointer(&i), address});
+}
+
+// Returns the place of the record of an access at `o` (access_recording.h).
+Value* emitter::record_pointer_of(const instruction& i, const operand& o) {
+  const unsigned shift = record_shift(i);
+  const std::uint64_t cut = (std::uint64_t{1} << shift) - 1;
+  // The access is aligned, so the immediate can be added after the shift if it has no lower bits.
+  const bool is_split = o.is_register() && (o.value & cut) == 0;
+  Value* const address = address_of(is_split ? operand{operand::kind::reg, false, o.index, 0} : o);
+  const auto later = static_cast<std::uint64_t>(static_cast<std::int64_t>(is_split ? o.value : 0) >> shift);
+  Value* const place = at.CreateAdd(shift == 0 ? address : at.CreateLShr(address, shift),
+                                    spread(at.CreateAdd(record_colour(), at.getInt64(i.description + later))));
+  return at.CreateIntToPtr(place, of_lanes(at.getPtrTy()));
+}
+
+// Returns block_context::record_colour. The blocks of a strip have different colours, and their code does not change
+// them.
+Value* emitter::record_colour() {
+  if (block_x == nullptr) return member(offsetof(block_context, record_colour), at.getInt64Ty(), false);
+  Value* const sum = at.CreateAdd(block_x, at.CreateAdd(member(offsetof(block_context, ctaid.y), at.getInt32Ty()),
+                                                        member(offsetof(block_context, ctaid.z), at.getInt32Ty())));
+  return at.CreateMul(at.CreateZExt(at.CreateAnd(sum, 1), at.getInt64Ty()),
+                      at.getInt64(shared_.image.program().recorded.colour_stride));
 }
 
 void emitter::emit_load(const instruction& i) {
@@ -117,7 +141,7 @@ void emitter::emit_fragment(const instruction& i) {
   const void* const function = is_load ? reinterpret_cast<const void*>(helpers::load_fragment)
                                        : reinterpret_cast<const void*>(helpers::store_fragment);
   call(function, at.getVoidTy(),
-       {shared_.pointer(&i), at.CreateAnd(thread, 31), matrix, get(i.sources[1], 64), registers});
+       {context, shared_.pointer(&i), at.CreateAnd(thread, 31), matrix, get(i.sources[1], 64), registers});
   if (!is_load) return;
   for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], at.CreateLoad(at.getInt64Ty(), place(n)));
 }
@@ -325,6 +349,9 @@ void emitter::emit_special(const instruction& i) {
 }
 
 void emitter::emit_fence(const instruction& i) {
+  if (i.has(modifier::recorded_order))
+    return set_member(offsetof(block_context, record_colour),
+                      at.getInt64(ordered_colour * shared_.image.program().recorded.colour_stride));
   // One CPU thread runs all threads of a block, so a fence of scope .cta only prevents the compiler from reordering
   // accesses.
   at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent,

@@ -304,6 +304,8 @@ class emitter {
   llvm::Value* shared_offset_of(const operand& o);         // returns an i64 with a magnitude below 4 GiB
   llvm::Value* narrow_shared_offset_of(const operand& o);  // returns an i32, which may wrap
   llvm::Value* pointer_of(const instruction& i, const operand& o);
+  llvm::Value* record_pointer_of(const instruction& i, const operand& o);
+  llvm::Value* record_colour();
   /// Returns the pointer of an access. Before that, emits code that checks the alignment of the address, unless the
   /// access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);

@@ -68,13 +68,15 @@ void copy_async(block_context* block, const instruction* i, std::uint64_t to, st
   std::memset(target + given, 0, size - given);
 }
 
-void load_fragment(const instruction* i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
-                   std::uint64_t* registers) {
+void load_fragment(const block_context* block, const instruction* i, std::uint32_t lane, const void* matrix,
+                   std::uint64_t stride, std::uint64_t* registers) {
+  record_fragment(*block, *i, lane, matrix, stride);
   ptx::load_fragment(*i, lane, matrix, stride, registers);
 }
 
-void store_fragment(const instruction* i, std::uint32_t lane, void* matrix, std::uint64_t stride,
-                    const std::uint64_t* registers) {
+void store_fragment(const block_context* block, const instruction* i, std::uint32_t lane, void* matrix,
+                    std::uint64_t stride, const std::uint64_t* registers) {
+  record_fragment(*block, *i, lane, matrix, stride);
   ptx::store_fragment(*i, lane, matrix, stride, registers);
 }
 

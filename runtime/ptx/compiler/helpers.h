@@ -29,9 +29,9 @@ void set_next(block_context* block, std::uint32_t first, std::uint32_t last, std
 std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address);
 void copy_async(block_context* block, const instruction* i, std::uint64_t to, std::uint64_t from, std::uint64_t size,
                 std::uint64_t given);
-void load_fragment(const instruction* i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
-                   std::uint64_t* registers);
-void store_fragment(const instruction* i, std::uint32_t lane, void* matrix, std::uint64_t stride,
-                    const std::uint64_t* registers);
+void load_fragment(const block_context* block, const instruction* i, std::uint32_t lane, const void* matrix,
+                   std::uint64_t stride, std::uint64_t* registers);
+void store_fragment(const block_context* block, const instruction* i, std::uint32_t lane, void* matrix,
+                    std::uint64_t stride, const std::uint64_t* registers);
 
 }  // namespace hpe::ptx::helpers

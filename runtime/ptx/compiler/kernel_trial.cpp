@@ -20,23 +20,26 @@ std::uint64_t work_of_compilation(const function& kernel) {
   return (kernel.code.size() + least_instructions) * executed_for_each_instruction;
 }
 
-kernel_trial::kernel_trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most)
+kernel_trial::kernel_trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most,
+                           bool finds_races)
     : image_(of),
       kernel_(kernel),
       compiled_(compiled),
+      finds_races_(finds_races),
       own_(kernel),
       meter_(most),
       is_open_(can_hand_over(of.program(), kernel) && !has_cluster(kernel)) {
   if (!is_open_) return;
   own_.code = with_stops(kernel.code);
+  if (finds_races) return;
   kept_ = compiled.kept_work(kernel);
   meter_.add(kept_);
 }
 
 bool kernel_trial::is_open(const dimensions& block) {
   if (!is_open_) return false;
-  if (meter_.is_used_up() || (!has_looked_.exchange(true) && compiled_.find_engine(kernel_, block) != nullptr))
-    is_open_ = false;
+  const bool looks = !finds_races_ && !has_looked_.exchange(true);
+  if (meter_.is_used_up() || (looks && compiled_.find_engine(kernel_, block) != nullptr)) is_open_ = false;
   return is_open_;
 }
 
@@ -66,12 +69,16 @@ std::optional<trap> kernel_trial::run(const launch_configuration& configuration,
       if (!others) return std::nullopt;
       blocks = *others;
     }
-    if (const auto native = compiled_by([&] { return compiled_.engine_for(kernel_, configuration.block); }))
-      return run_blocks(*native, configuration, blocks, more, room);
+    const auto native = compiled_by([&] { return compiled_.engine_for(kernel_, configuration.block); });
+    if (native == nullptr) continue;
+    launch_configuration rest = configuration;
+    rest.races = nullptr;  // only interpreters find races
+    return run_blocks(*native, rest, blocks, more, room);
   }
 }
 
 void kernel_trial::keep_work() {
+  if (finds_races_) return;
   constexpr std::uint64_t parts = 8;  // the store gets a new number after each eighth of the instructions
   std::uint64_t before = kept_;
   const std::uint64_t now = meter_.done();

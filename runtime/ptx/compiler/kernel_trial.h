@@ -19,13 +19,15 @@ namespace hpe::ptx {
 class kernel_trial {
  public:
   /// All arguments must outlive the trial. `most`: the number of instructions after which the kernel continues in
-  /// native code; usually work_of_compilation(kernel).
-  kernel_trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most);
+  /// native code; usually work_of_compilation(kernel). `finds_races`: whether the interpreter looks for races
+  /// (launch_configuration::races); such a trial does not depend on earlier processes.
+  kernel_trial(const image& of, const function& kernel, compiled_image& compiled, std::uint64_t most,
+               bool finds_races = false);
 
   /// Returns whether launches of the kernel, with blocks of this size, begin in the interpreter. If not, the caller
   /// uses compiled_image::engine_for.
   [[nodiscard]] bool is_open(const dimensions& block);
-  /// Like run_blocks, for a launch that is not cooperative and does not look for races.
+  /// Like run_blocks, for a launch that is not cooperative.
   [[nodiscard]] std::optional<trap> run(const launch_configuration& configuration, block_range blocks,
                                         const std::function<std::optional<block_range>()>& more,
                                         const block_room& room = {});
@@ -42,6 +44,7 @@ class kernel_trial {
   const image& image_;
   const function& kernel_;
   compiled_image& compiled_;
+  const bool finds_races_;
   function own_;  // the kernel with stops, which the interpreter runs
   work_meter meter_;
   std::atomic<std::uint64_t> kept_{0};  // the number of instructions that the store of kernels contains

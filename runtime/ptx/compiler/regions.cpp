@@ -20,9 +20,12 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
   find_points();
   find_repeated();
   assign_slots();
-  // A call may read ctaid.x from block_context, where the code around the call changes it.
-  table_.runs_strips = points_.size() == 1 && std::none_of(kernel.code.begin(), kernel.code.end(),
-                                                           [](const auto& i) { return i.kind == kind::call; });
+  // A call may read ctaid.x from block_context, where the code around the call changes it. Nor do the blocks of a strip
+  // have colours of their own in block_context (access_recording.h).
+  table_.runs_strips = points_.size() == 1 && std::none_of(kernel.code.begin(), kernel.code.end(), [](const auto& i) {
+                         const bool records_itself = i.kind == kind::texture && i.description != 0;
+                         return i.kind == kind::call || i.has(modifier::recorded_order) || records_itself;
+                       });
 }
 
 void region_emitter::emit() {

@@ -108,7 +108,7 @@ struct cluster_members {
   race_finder* races = nullptr;        // null if hpe does not look for races
 };
 
-/// The state of one block. Compiled code accesses the members up to `current` by their offsets.
+/// The state of one block. Compiled code accesses the members up to `record_colour` by their offsets.
 struct block_context {
   static constexpr std::uint32_t ended = ~0U;
   static constexpr std::uint32_t mixed = ~0U - 1;  // the threads have different points
@@ -133,6 +133,8 @@ struct block_context {
   // ctaid.x up.
   std::uint32_t strip = 1;
   std::uint32_t current = 0;  // for messages: the running thread, or the first of the threads that run together
+  // The distance from the records of the first colour to those of the block's colour (access_recording.h).
+  std::uint64_t record_colour = 0;
 
   const launch_configuration* configuration = nullptr;
   const cluster_members* cluster = nullptr;

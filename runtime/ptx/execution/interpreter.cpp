@@ -191,7 +191,10 @@ void interpreted_thread::execute(const instruction& i) {
       if (!i.results.empty()) set(i.results[0], result);
       return;
     }
-    case kind::fence: return __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    case kind::fence:
+      if (!i.has(modifier::recorded_order)) return __atomic_thread_fence(__ATOMIC_SEQ_CST);
+      block_.record_colour = ordered_colour * block_.configuration->image->program().recorded.colour_stride;
+      return;
     case kind::branch: top_->position = i.targets[0]; return;
     case kind::branch_table: {
       const std::uint64_t which = value(i.sources[0]);
@@ -347,6 +350,7 @@ void interpreted_thread::load(const instruction& i) {
     const std::uint64_t stride = value(i.sources[1]);
     const std::uint8_t* const matrix = checked(i, i.sources[0], fragment_bytes(i, stride), 1);
     touch_fragment(i, matrix, stride, memory_use::read);
+    record_fragment(block_, i, number_ % 32, matrix, stride);
     load_fragment(i, number_ % 32, matrix, stride, registers);
     for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], registers[n]);
     return;
@@ -368,9 +372,18 @@ void interpreted_thread::store(const instruction& i) {
     const std::uint64_t stride = value(i.sources[1]);
     std::uint8_t* const matrix = checked(i, i.sources[0], fragment_bytes(i, stride), 1);
     touch_fragment(i, matrix, stride, memory_use::write);
+    record_fragment(block_, i, number_ % 32, matrix, stride);
     return store_fragment(i, number_ % 32, matrix, stride, registers);
   }
   const unsigned bytes = bytes_of(i.types[0]);
+  if (is_record(i)) {
+    const recorded_addresses& recorded = block_.configuration->image->program().recorded;
+    const std::uint64_t at = address(i.sources[0]);
+    if (at - recorded.base < recorded.size)
+      write(reinterpret_cast<std::uint8_t*>((at >> record_shift(i)) + i.description + block_.record_colour), bytes,
+            i.sources[1].value);
+    return;
+  }
   std::uint8_t* const at = checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);
   if (block_.races != nullptr) {
     std::uint8_t stored[64];

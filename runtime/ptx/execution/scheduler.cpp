@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
 #include "runtime/ptx/races/race_finder.h"
 
@@ -108,6 +109,7 @@ void scheduler::move_to(execution_engine& engine, const function& kernel) {
     }
   }
   engine_ = &engine;
+  block_.races = nullptr;  // only interpreters find races
   make_frame();
   engine_->take_over(block_, threads);
   if (together_ != block_context::mixed) {
@@ -126,6 +128,7 @@ void scheduler::begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster
   block_.ctaid.x = x;
   block_.ctaid.y = y;
   block_.ctaid.z = z;
+  block_.record_colour = block_colour(x, y, z) * block_.configuration->image->program().recorded.colour_stride;
   block_.cluster = cluster;
   block_.cluster_rank = 0;
   if (cluster != nullptr) {

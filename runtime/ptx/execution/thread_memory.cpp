@@ -5,9 +5,12 @@
 
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <set>
 
 #include "runtime/base/demangled.h"
+#include "runtime/ptx/arithmetic/matrix.h"
+#include "runtime/ptx/build/access_recording.h"
 
 namespace hpe::ptx {
 
@@ -138,6 +141,29 @@ std::uint8_t* reach(const block_context& block, std::uint32_t thread, address_wi
       address - reinterpret_cast<std::uint64_t>(c.workspace) < workspace_bytes)
     return memory;
   return !c.surroundings->may_touch || c.surroundings->may_touch(address, bytes) ? memory : nullptr;
+}
+
+void record_range(const block_context& block, const instruction& i, const void* at, std::uint64_t bytes, bool writes) {
+  if (i.description == 0) return;
+  const recorded_addresses& r = block.configuration->image->program().recorded;
+  const std::uint64_t offset = reinterpret_cast<std::uint64_t>(at) - r.base;
+  if (offset >= r.size || bytes > r.size - offset) return;
+  const record_places places{r.base, r.size, r.begin};
+  const recorded_use use = writes ? recorded_use::write : recorded_use::read;
+  const std::uint64_t begin = r.begin + block.record_colour;
+  const bool has_words = offset % record_places::word == 0 && bytes % record_places::word == 0;
+  const std::uint64_t place =
+      has_words ? places.words_of(use, 0) + offset / record_places::word : places.bytes_of(use, 0) + offset;
+  std::memset(reinterpret_cast<void*>(begin + place), static_cast<int>(i.description),
+              has_words ? bytes / record_places::word : bytes);
+}
+
+void record_fragment(const block_context& block, const instruction& i, std::uint32_t lane, const void* matrix,
+                     std::uint64_t stride) {
+  if (i.description == 0) return;
+  const unsigned bytes = bytes_of(part_of(i, *matrix_shape_of(i)).element);
+  for (const std::uint64_t offset : fragment_offsets(i, lane, stride))
+    record_range(block, i, static_cast<const std::uint8_t*>(matrix) + offset, bytes, i.kind == kind::store);
 }
 
 bool is_shared_access(const instruction& i) { return window_of(i) == address_window::own_shared; }

@@ -36,6 +36,26 @@ struct cluster_address {
 /// Returns whether the instruction's addresses are offsets into the block's own shared memory.
 [[nodiscard]] bool is_shared_access(const instruction& i);
 [[nodiscard]] address_window window_of(const instruction& i);
+/// Whether the instruction is a store that record_accesses has inserted. Its address is the address of the recorded
+/// access.
+[[nodiscard]] inline bool is_record(const instruction& i) {
+  return i.has(modifier::recorded_words) || i.has(modifier::recorded_bytes);
+}
+/// Records the access of `bytes` bytes at `at` by an instruction that records itself (access_recording.h). Does nothing
+/// if the instruction has no number, or if these bytes are not recorded, such as shared memory.
+void record_range(const block_context& block, const instruction& i, const void* at, std::uint64_t bytes, bool writes);
+/// Like record_range, for the elements of a thread's fragment that wmma.load or wmma.store accesses (matrix.h).
+void record_fragment(const block_context& block, const instruction& i, std::uint32_t lane, const void* matrix,
+                     std::uint64_t stride);
+/// The number of accessed bytes for each byte of the record, as a power of two.
+[[nodiscard]] inline unsigned record_shift(const instruction& i) { return i.has(modifier::recorded_words) ? 2 : 0; }
+
+/// The colour of the accesses of a block that may be ordered after accesses of other blocks.
+inline constexpr std::uint32_t ordered_colour = 2;
+/// The colour of a block: 0 or 1, and different for neighbours (access_recording.h).
+[[nodiscard]] inline std::uint32_t block_colour(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+  return (x + y + z) & 1;
+}
 
 /// Returns a name for a byte of a kernel's shared memory: the last variable that begins at or before the byte, and the
 /// distance in bytes ("tile" or "tile + 8"). Empty if no variable begins at or before the byte. The variable has its

@@ -276,9 +276,13 @@ lane_shape lane_analysis::shape_of(const operand& o) const {
   return o.is_register() ? shapes_[o.index] : uniform;
 }
 
+std::int64_t step_of_size(const instruction& i) {
+  return (std::int64_t{bytes_of(i.types[0])} * i.vector) << record_shift(i);
+}
+
 bool lane_analysis::has_step_of_size(const instruction& i) const {
   const lane_shape shape = shape_of(i.sources[0]);
-  return shape.has_step() && shape.step == std::int64_t{bytes_of(i.types[0])} * i.vector;
+  return shape.has_step() && shape.step == step_of_size(i);
 }
 
 bool lane_analysis::has_small_gaps(const instruction& i) const {

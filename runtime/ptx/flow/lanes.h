@@ -68,6 +68,9 @@ struct lane_region {
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> turn(std::uint32_t block, std::uint32_t other) const;
 };
 
+/// Returns the distance of the addresses of lanes whose accesses are adjacent.
+[[nodiscard]] std::int64_t step_of_size(const instruction& i);
+
 class lane_analysis {
  public:
   /// `count`: the number of lanes, a power of two; lanes pass meetings only if `count` is 32. `starts`: the blocks at

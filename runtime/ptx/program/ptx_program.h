@@ -68,7 +68,9 @@ struct instruction {
   std::vector<operand> results;
   std::vector<operand> sources;  // in a memory access, the address comes first
   scalar_function scalar = nullptr;
-  std::uint64_t description = 0;  // the fourth argument of `scalar`, if there are fewer than four sources (scalar.h)
+  // The fourth argument of `scalar`, if there are fewer than four sources (scalar.h). For access_recording.h: in a
+  // store that records an access, the distance of the record; in an access that records itself, its number.
+  std::uint64_t description = 0;
   atomic_function atomic = nullptr;
   std::vector<std::uint32_t> targets;  // branches: positions in the function's code
   std::uint32_t callee = 0;            // direct calls: the number of the called function
@@ -143,6 +145,14 @@ struct symbol {
   }
 };
 
+/// The addresses whose accesses a program records (access_recording.h).
+struct recorded_addresses {
+  std::uint64_t base = 0;
+  std::uint64_t size = 0;           // 0: nothing is recorded
+  std::uint64_t begin = 0;          // where the record begins
+  std::uint64_t colour_stride = 0;  // the distance between the records of two colours
+};
+
 /// One PTX text, or several that are linked.
 struct program {
   std::vector<std::string> texts;
@@ -151,6 +161,7 @@ struct program {
   std::vector<symbol> symbols;
   bool in_lockstep = false;        // the parser has inserted meetings before stores and loads (warp_order)
   std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
+  recorded_addresses recorded;     // the addresses whose accesses the program records
 
   /// Removes the code of a function, and stores the reason in function::left_out. Marks the variables that the code
   /// named as variables that may be written.

@@ -34,6 +34,7 @@ struct access {
     return at;
   }
   void touch(const std::uint8_t* at, u64 size, memory_use how) const {
+    record_range(block, what, at, size, how == memory_use::write);
     if (block.races != nullptr) block.races->touch(block, thread, what, at, size, how);
   }
   // Reports the arrival to the race finder: accesses before a thread's arrival at an mbarrier happen before the

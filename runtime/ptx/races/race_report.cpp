@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/demangled.h"
 #include "runtime/ptx/execution/thread_memory.h"
@@ -60,6 +61,17 @@ std::vector<std::string> race_report::take() {
     e.is_told = true;
   }
   return sentences;
+}
+
+std::vector<race_report::placed_race> race_report::take_placed() {
+  std::vector<placed_race> result;
+  const lock_guard lock(mutex_);
+  for (auto& [lines, e] : entries_) {
+    if (std::exchange(e.is_placed, true)) continue;
+    result.push_back({e.example, place(*e.example.earlier.what), place(*e.example.later.what),
+                      name_of_shared(program_, kernel_, e.example.offset)});
+  }
+  return result;
 }
 
 std::string race_report::place(const instruction& i) const {

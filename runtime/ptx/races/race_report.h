@@ -38,6 +38,13 @@ class race_report {
   /// Returns one sentence for each pair of source lines that no earlier call of take() has returned, in the order of
   /// the lines.
   [[nodiscard]] std::vector<std::string> take();
+  /// A race with the places of its accesses in the source, and the name of the variable.
+  struct placed_race {
+    race what;
+    std::string earlier, later, variable;
+  };
+  /// Like take(), independent of its calls.
+  [[nodiscard]] std::vector<placed_race> take_placed();
 
  private:
   // The source file, line and use of both accesses; file 0 and the line of the PTX text if the source is unknown.
@@ -45,7 +52,7 @@ class race_report {
   struct counted_race {
     race example;  // the race in the block that comes first in the grid
     std::uint64_t times = 0;
-    bool is_told = false;
+    bool is_told = false, is_placed = false;  // whether take() and take_placed() have returned it
   };
 
   [[nodiscard]] std::string sentence(const counted_race& e) const;

@@ -74,7 +74,7 @@ def last(to, source, size):
         to[0] = source[i]  # FIRST SECOND
 
 
-@case  # block-race last (not found)
+@case  # block-race last
 def every_block_writes_one_element(wrong):
     p, q = zeros(), cuda.to_device(np.arange(COUNT, dtype=np.int32))
     last[4, 256](p, q, COUNT if wrong else 1)

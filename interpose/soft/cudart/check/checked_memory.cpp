@@ -115,8 +115,10 @@ void tell(const std::vector<check::access_range>& ranges, const std::shared_ptr<
 
 std::size_t bytes_behind_allocations() noexcept { return checker() != nullptr ? behind : 0; }
 
-void fill_fresh_memory(void* base, std::size_t bytes) {
-  if (checker() != nullptr && bytes <= most_filled) check(::hpeMemset(base, fresh_value, bytes));
+bool fill_fresh_memory(void* base, std::size_t bytes) {
+  if (checker() == nullptr || bytes > most_filled) return false;
+  check(::hpeMemset(base, fresh_value, bytes));
+  return true;
 }
 
 hpeStatus free_device_memory(void* base, std::size_t bytes) {
@@ -188,6 +190,7 @@ checked_launch::checked_launch(kernel& what, int device, const std::vector<std::
   what_ = std::make_shared<const check::checked_operation>(std::move(made));
   writes_unrecorded_ = !places->is_complete;
   alone_ = std::unique_lock(launches_of(device));
+  fresh_ = checker()->find_fresh(what_->pointers);
 }
 
 checked_launch::~checked_launch() {
@@ -199,9 +202,21 @@ checked_launch::~checked_launch() {
   };
   if (::hpeTakeRecordedRanges(device_, add, &ranges) != HPE_SUCCESS)
     log(log_level::warn, "HPE_CHECK: the accesses of a kernel are not known: {}", ::hpeGetLastErrorMessage());
+  std::vector<check::launch_race> races;
+  const auto add_race = [](const hpeRecordedRace* race, void* to) {
+    static_cast<std::vector<check::launch_race>*>(to)->push_back(
+        {race->shared != 0,
+         race->begin,
+         race->end,
+         {static_cast<check::use>(race->earlier_use), race->earlier_site, race->earlier_place},
+         {static_cast<check::use>(race->later_use), race->later_site, race->later_place},
+         race->variable});
+  };
+  static_cast<void>(::hpeTakeRecordedRaces(device_, add_race, &races));
   if (writes_unrecorded_)
     for (const auto& [argument, value] : what_->pointers) checker()->set_written(value);
-  add_accesses(what_, ranges);
+  add_accesses(what_, ranges, fresh_);
+  add_races(what_, races);
 }
 
 }  // namespace hpe::cudart

@@ -19,8 +19,9 @@ class kernel;
 /// The number of bytes that an allocation has behind its end, so that accesses behind the end touch no other
 /// allocation.
 [[nodiscard]] std::size_t bytes_behind_allocations() noexcept;
-/// Fills memory that cudaMalloc returns with a value by which the checker recognises bytes that nothing has written.
-void fill_fresh_memory(void* base, std::size_t bytes);
+/// Fills memory that the program allocates with a value by which the checker recognises bytes that nothing has written.
+/// Returns false if the program is not checked, or if the memory is too large to fill.
+bool fill_fresh_memory(void* base, std::size_t bytes);
 /// Frees memory of cudaMalloc that no work uses. If the program is checked, the memory remains until much other memory
 /// has been freed, so that kernels that use it do not fault, and their accesses are recorded.
 [[nodiscard]] hpeStatus free_device_memory(void* base, std::size_t bytes);
@@ -47,6 +48,7 @@ class checked_launch {
 
  private:
   check::operation_ptr what_;
+  std::vector<std::uint64_t> fresh_;  // checker::find_fresh()
   int device_;
   bool writes_unrecorded_ = false;
   std::unique_lock<std::mutex> alone_;

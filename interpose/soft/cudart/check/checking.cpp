@@ -88,9 +88,9 @@ void start_checking(const options& chosen) {
     const auto found = process().memory().find_also_of_hpe(reinterpret_cast<const void*>(address));
     return found && !process().memory().find(found->base) && !is_kept_memory(found->base);
   };
-  // Accesses are recorded in three copies of the address space, which therefore must be small.
+  // The record needs 15 times the address space, which therefore must be small.
   if (::getenv("HPE_SEGMENT_SIZE") == nullptr)
-    ::setenv("HPE_SEGMENT_SIZE", "256G", 0);  // NOLINT(concurrency-mt-unsafe)
+    ::setenv("HPE_SEGMENT_SIZE", "128G", 0);  // NOLINT(concurrency-mt-unsafe)
   chosen_settings = new settings{chosen.check_json, static_cast<int>(chosen.check_status), ::getpid()};
   // Neither object is ever deleted, because threads use them until the process ends.
   set_checker(new check::checker(std::move(ignored), is_fresh_memory, is_other), [] { end_watches(false); });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/failure.h"
 
 namespace hpe::cudart {
@@ -19,9 +20,13 @@ void tell_allocation(void* base, std::size_t bytes, bool is_new, cudart_stream& 
   const auto place = place_of_call();
   const auto what = std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place});
   const auto address = reinterpret_cast<std::uintptr_t>(base);
-  if (is_new) return checker()->allocate_in_line(address, bytes, {what, where.queue_without_task()});
-  check(where.enqueue([what, address, bytes] {
-    checker()->allocate_in_line(address, bytes, run_of(what));
+  if (is_new) {
+    const bool is_fresh = fill_fresh_memory(base, bytes);
+    return checker()->allocate_in_line(address, bytes, is_fresh, {what, where.queue_without_task()});
+  }
+  check(where.enqueue([what, base, address, bytes] {
+    const bool is_fresh = fill_fresh_memory(base, bytes);
+    checker()->allocate_in_line(address, bytes, is_fresh, run_of(what));
     return cudaSuccess;
   }));
 }

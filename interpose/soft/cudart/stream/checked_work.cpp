@@ -33,9 +33,15 @@ check::operation_run run_of(check::operation_ptr what) {
   return {std::move(what), now.work, now.steps, now.step};
 }
 
-void add_accesses(const check::operation_ptr& what, std::span<const check::access_range> ranges) {
+void add_accesses(const check::operation_ptr& what, std::span<const check::access_range> ranges,
+                  std::span<const std::uint64_t> fresh) {
   if (check::checker* const to = checker(); to != nullptr && what != nullptr && this_threads_work().work != nullptr)
-    to->add(run_of(what), ranges);
+    to->add(run_of(what), ranges, fresh);
+}
+
+void add_races(const check::operation_ptr& what, std::span<const check::launch_race> races) {
+  if (check::checker* const to = checker(); to != nullptr && what != nullptr && this_threads_work().work != nullptr)
+    to->add(run_of(what), races);
 }
 
 void tell_wait(const check::past_ptr& ended) {

@@ -30,7 +30,10 @@ struct running_work {
 
 /// Adds the accesses of an operation to the work that the calling thread runs. Does nothing if the program is not
 /// checked or the thread runs no work of a stream.
-void add_accesses(const check::operation_ptr& what, std::span<const check::access_range> ranges);
+void add_accesses(const check::operation_ptr& what, std::span<const check::access_range> ranges,
+                  std::span<const std::uint64_t> fresh = {});
+/// Like add_accesses, for races within a launch.
+void add_races(const check::operation_ptr& what, std::span<const check::launch_race> races);
 /// Returns the run of the operation as part of the work that the calling thread runs.
 [[nodiscard]] check::operation_run run_of(check::operation_ptr what);
 

@@ -161,6 +161,10 @@ bool soft_set::take_accesses(unsigned device, function_ref<void(const recorded_s
   return true;
 }
 
+std::vector<recorded_race> soft_set::take_races(unsigned device) {
+  return recorded_ && device < devices_.size() ? recorded_->take_races(device) : std::vector<recorded_race>();
+}
+
 device& soft_set::at(unsigned index) {
   HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {} devices", index,
               devices_.size());

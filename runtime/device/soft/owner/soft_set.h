@@ -70,6 +70,7 @@ class soft_set final : public device_set, public ptx_capability {
   std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) override;
   std::vector<printed> take_output() override { return output_.take(); }
   bool take_accesses(unsigned device, function_ref<void(const recorded_stretch&)> visit) override;
+  std::vector<recorded_race> take_races(unsigned device) override;
   [[nodiscard]] hpeFault fault_of(timepoint point) const override;
 
   // For the devices and streams of this set:

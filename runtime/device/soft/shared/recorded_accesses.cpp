@@ -1,18 +1,14 @@
-// The file has one part for each use, in the order of ptx::recorded_use. The byte at offset n of a part belongs to the
-// n-th recorded address.
+// The log begins with its size. The device adds entries behind the size and then increases it; the owner sets it to
+// zero. If the owner does so while the device appends, the device begins again.
 
 #include "runtime/device/soft/shared/recorded_accesses.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
-#include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
 
@@ -20,155 +16,128 @@ namespace {
 
 constexpr std::uint64_t heap_room = std::uint64_t{1} << 30;
 
-/// Joins bytes with the same number into stretches, over the borders of the pieces in which a file is read.
-class stretches {
- public:
-  stretches(std::uint64_t base, ptx::recorded_use how, function_ref<void(const recorded_stretch&)> visit)
-      : base_(base), how_(how), visit_(visit) {}
-  ~stretches() { flush(); }
-  stretches(const stretches&) = delete;
-  stretches& operator=(const stretches&) = delete;
-
-  void add(std::uint64_t offset, const std::uint8_t* bytes, std::size_t size) {
-    constexpr std::uint64_t ones = 0x0101010101010101ULL;
-    for (std::size_t n = 0; n < size;) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes + n, sizeof word);  // pages have a multiple of eight bytes
-      if (word == 0) {
-        n += sizeof word;
-        continue;
-      }
-      if (word == ones * (word & 0xff)) {
-        extend(offset + n, sizeof word, static_cast<std::uint8_t>(word));
-        n += sizeof word;
-        continue;
-      }
-      for (std::size_t k = 0; k < sizeof word; ++k, ++n)
-        if (bytes[n] != 0) extend(offset + n, 1, bytes[n]);
-    }
-  }
-
- private:
-  void extend(std::uint64_t offset, std::uint64_t bytes, std::uint8_t number) {
-    if (number == number_ && offset == end_) {
-      end_ += bytes;
-      return;
-    }
-    flush();
-    begin_ = offset;
-    end_ = offset + bytes;
-    number_ = number;
-  }
-  void flush() {
-    if (number_ != 0) visit_({base_ + begin_, base_ + end_, how_, number_});
-    number_ = 0;
-  }
-
-  std::uint64_t base_;
-  ptx::recorded_use how_;
-  function_ref<void(const recorded_stretch&)> visit_;
-  std::uint64_t begin_ = 0, end_ = 0;
-  std::uint8_t number_ = 0;
-};
-
 }  // namespace
 
 ptx::record_places record_places_of(const uvas_layout& layout) noexcept {
+  const std::uint64_t base = layout.base - granule_size;
   const std::uint64_t size = granule_size + layout.size() + heap_room;
-  return {layout.base - granule_size, size, {size, 2 * size, 3 * size}};
+  return {base, size, base + size};
 }
 
-recorded_memory::recorded_memory(const uvas_layout& layout, os::file_descriptor file) : file_(std::move(file)) {
-  const ptx::record_places places = record_places_of(layout);
-  const std::uint64_t begin = places.base + places.distances[0], bytes = ptx::recorded_uses * places.size;
-  space_ = os::reservation(begin, bytes, granule_size);
-  HPE_REQUIRE(
-      reinterpret_cast<std::uintptr_t>(space_.data()) == begin, HPE_ERROR_INITIALIZATION,
-      "the {} bytes at {:#x}, in which HPE_CHECK records accesses, are not free in the process of a soft device; "
-      "set HPE_SEGMENT_SIZE to a smaller size, such as 64G",
-      bytes, begin);
-  os::map_file(space_.data(), bytes, os::page_protection::read_write, file_.get(), 0);
-  os::exclude_from_core(space_.data(), bytes);
-}
+struct access_log::head {
+  std::atomic<std::uint64_t> entries;
+};
 
-bool recorded_memory::contains(std::uint64_t address) const noexcept {
-  return address - reinterpret_cast<std::uint64_t>(space_.data()) < space_.size();
-}
+struct access_log::entry {
+  enum class kind : std::uint8_t { stretch, block_race, shared_race };
 
-recorded_reader::recorded_reader(const uvas_layout& layout, unsigned devices) : places_(record_places_of(layout)) {
-  for (unsigned d = 0; d < devices; ++d)
-    files_.push_back(os::create_memory_file("hpe-accesses", ptx::recorded_uses * places_.size));
-}
+  std::uint64_t begin, end;
+  kind what;
+  std::uint8_t uses[2], numbers[2];
+};
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
-
-bool is_zero(const std::uint8_t* bytes) {
-  static constexpr std::array<std::uint8_t, page_bytes> zeros{};
-  return std::memcmp(bytes, zeros.data(), page_bytes) == 0;
-}
-
-void clear(int file, std::uint64_t offset, std::uint64_t size) {
-  static constexpr std::array<std::uint8_t, 16 * page_bytes> zeros{};
-  while (size != 0) {
-    const ssize_t done =
-        ::pwrite(file, zeros.data(), std::min<std::uint64_t>(size, zeros.size()), static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) throw_system_error("pwrite, to clear the accesses of a kernel");
-    offset += static_cast<std::uint64_t>(done);
-    size -= static_cast<std::uint64_t>(done);
-  }
-}
-
-struct extent {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
+struct place_text {
+  char text[3][120];
 };
-
-void add_page(std::vector<extent>& to, std::uint64_t offset) {
-  if (!to.empty() && to.back().offset + to.back().size == offset)
-    to.back().size += page_bytes;
-  else
-    to.push_back({offset, page_bytes});
-}
 
 }  // namespace
 
-// Pages that the last launch has touched are cleared and remain, because a new page takes longer than a cleared one.
-// The other pages are freed if they are many, because every launch reads all pages of the file.
-void recorded_reader::take(unsigned device, function_ref<void(const recorded_stretch&)> visit) const {
-  static thread_local std::vector<std::uint8_t> piece(std::size_t{256} << 10);
-  constexpr std::size_t few_pages = 1024;
-  const int file = files_[device].get();
-  std::vector<extent> touched, idle;
-  std::size_t touched_pages = 0, idle_pages = 0;
-  for (std::size_t use = 0; use < ptx::recorded_uses; ++use) {
-    const auto first = static_cast<off_t>(use * places_.size), last = static_cast<off_t>((use + 1) * places_.size);
-    stretches found(places_.base, static_cast<ptx::recorded_use>(use), visit);
-    for (off_t at = first;;) {
-      const off_t begin = ::lseek(file, at, SEEK_DATA);  // fails if no data follows
-      if (begin < 0 || begin >= last) break;
-      const off_t end = std::min(last, ::lseek(file, begin, SEEK_HOLE));
-      for (at = begin; at < end;) {
-        const auto wanted = std::min<std::size_t>(piece.size(), static_cast<std::size_t>(end - at));
-        const ssize_t done = ::pread(file, piece.data(), wanted, at);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) throw_system_error("pread of the accesses of a kernel");
-        for (std::size_t n = 0; n + page_bytes <= static_cast<std::size_t>(done); n += page_bytes) {
-          const std::uint64_t offset = static_cast<std::uint64_t>(at) + n;
-          const bool is_idle = is_zero(piece.data() + n);
-          ++(is_idle ? idle_pages : touched_pages);
-          add_page(is_idle ? idle : touched, offset);
-          if (!is_idle) found.add(offset - static_cast<std::uint64_t>(first), piece.data() + n, page_bytes);
-        }
-        at += done;
-      }
+access_log::access_log(int file, std::uint64_t offset) : file_(file), offset_(offset), space_(0, room, granule_size) {
+  os::map_file(space_.data(), space_.size(), os::page_protection::read_write, file, offset);
+  os::exclude_from_core(space_.data(), space_.size());
+}
+
+access_log::head& access_log::first() const noexcept { return *reinterpret_cast<head*>(space_.data()); }
+
+// The texts of a race in shared memory take the place of the entries behind it.
+void access_log::append(std::span<const recorded_stretch> accesses, std::span<const recorded_race> races) {
+  constexpr std::size_t slots_of_text = (sizeof(place_text) + sizeof(entry) - 1) / sizeof(entry);
+  if (accesses.empty() && races.empty()) return;
+  const lock_guard lock(mutex_);
+  auto* const entries = reinterpret_cast<entry*>(space_.data() + sizeof(entry));
+  const std::size_t most = room / sizeof(entry) - 1;
+  for (;;) {
+    std::uint64_t before = first().entries.load(std::memory_order_acquire), at = before;
+    HPE_REQUIRE(at + accesses.size() + races.size() * (1 + slots_of_text) <= most, HPE_ERROR_OUT_OF_MEMORY,
+                "HPE_CHECK: a launch has accessed too many separate ranges of memory");
+    for (const recorded_stretch& each : accesses)
+      entries[at++] = {
+          each.begin, each.end, entry::kind::stretch, {static_cast<std::uint8_t>(each.how)}, {each.number}};
+    for (const recorded_race& each : races) {
+      const auto use = [](const recorded_race::access& a) { return static_cast<std::uint8_t>(a.how); };
+      entries[at++] = {each.begin,
+                       each.end,
+                       each.is_shared ? entry::kind::shared_race : entry::kind::block_race,
+                       {use(each.earlier), use(each.later)},
+                       {each.earlier.number, each.later.number}};
+      if (!each.is_shared) continue;
+      place_text texts{};
+      each.earlier.place.copy(texts.text[0], sizeof texts.text[0] - 1);
+      each.later.place.copy(texts.text[1], sizeof texts.text[1] - 1);
+      each.variable.copy(texts.text[2], sizeof texts.text[2] - 1);
+      std::memcpy(static_cast<void*>(entries + at), &texts, sizeof texts);
+      at += slots_of_text;
     }
+    if (first().entries.compare_exchange_strong(before, at, std::memory_order_release)) return;
   }
-  for (const extent& each : touched) clear(file, each.offset, each.size);
-  if (idle_pages > std::max(few_pages, touched_pages))
-    for (const extent& each : idle) os::discard(file, each.offset, each.size);
+}
+
+void access_log::take(function_ref<void(const recorded_stretch&)> visit, std::vector<recorded_race>& races) {
+  constexpr std::size_t slots_of_text = (sizeof(place_text) + sizeof(entry) - 1) / sizeof(entry);
+  constexpr std::uint64_t most_kept = std::uint64_t{16} << 20;
+  const lock_guard lock(mutex_);
+  const auto* const entries = reinterpret_cast<const entry*>(space_.data() + sizeof(entry));
+  std::uint64_t done = 0;
+  for (std::uint64_t all = 0; (all = first().entries.load(std::memory_order_acquire)) != done;) {
+    while (done < all) {
+      const entry& e = entries[done++];
+      const auto use = [&](std::size_t n) { return static_cast<ptx::recorded_use>(e.uses[n]); };
+      if (e.what == entry::kind::stretch) {
+        visit({e.begin, e.end, use(0), e.numbers[0]});
+        continue;
+      }
+      recorded_race made{
+          e.what == entry::kind::shared_race, e.begin, e.end, {use(0), e.numbers[0]}, {use(1), e.numbers[1]}};
+      if (made.is_shared) {
+        place_text texts;
+        std::memcpy(&texts, static_cast<const void*>(entries + done), sizeof texts);
+        done += slots_of_text;
+        made.earlier.place = texts.text[0];
+        made.later.place = texts.text[1];
+        made.variable = texts.text[2];
+      }
+      races.push_back(std::move(made));
+    }
+    // No device writes entries that are before the size.
+    if (const std::uint64_t end = done * sizeof(entry) / granule_size * granule_size; end > most_kept)
+      os::discard(file_, offset_ + most_kept, end - most_kept);
+    std::uint64_t read = all;
+    if (first().entries.compare_exchange_strong(read, 0, std::memory_order_acq_rel)) break;
+  }
+}
+
+recorded_reader::of_device::of_device(const ptx::record_places& places)
+    : file(os::create_memory_file("hpe-accesses", places.bytes() + access_log::room)),
+      log(file.get(), places.bytes()) {}
+
+recorded_reader::recorded_reader(const uvas_layout& layout, unsigned devices) {
+  for (unsigned d = 0; d < devices; ++d) devices_.push_back(std::make_unique<of_device>(record_places_of(layout)));
+}
+
+void recorded_reader::take(unsigned device, function_ref<void(const recorded_stretch&)> visit) {
+  of_device& it = *devices_[device];
+  std::vector<recorded_race> found;
+  it.log.take(visit, found);
+  const lock_guard lock(it.mutex);
+  it.races.insert(it.races.end(), found.begin(), found.end());
+}
+
+std::vector<recorded_race> recorded_reader::take_races(unsigned device) {
+  of_device& it = *devices_[device];
+  const lock_guard lock(it.mutex);
+  return std::exchange(it.races, {});
 }
 
 }  // namespace hpe::device::soft

@@ -1,13 +1,16 @@
 #pragma once
 
-/// The accesses of PTX kernels that a soft device records (HPE_CHECK). The device stores the numbers of accesses into a
-/// memory file (runtime/ptx/build/access_recording.h); the owner reads the numbers when a launch has ended, and clears
-/// them. Between two calls of take(), a device must not run more than one launch if the owner wants to know the
-/// accesses of each.
+/// The accesses of PTX kernels that a soft device records (HPE_CHECK). Kernels store the numbers of accesses into a
+/// memory file of the device (runtime/ptx/build/access_recording.h). When a launch has ended, the device appends
+/// stretches of bytes with the same number to a log in the same file, and the owner reads the log. Between two calls of
+/// take(), a device must not run more than one launch if the owner wants to know the accesses of each.
 
+#include <atomic>
+#include <span>
 #include <vector>
 
 #include "runtime/base/function_ref.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/base/uvas_layout.h"
 #include "runtime/device/device_ptx_module.h"
 #include "runtime/os/file_descriptor.h"
@@ -24,16 +27,28 @@ namespace hpe::device::soft {
   return layout.base + layout.size();
 }
 
-/// For a device: reserves the addresses at which accesses are recorded. Call this before the process has many mappings.
-/// Throws HPE_ERROR_INITIALIZATION if the addresses are not free.
-class recorded_memory {
+/// The log of a device, behind the record in the device's file. The device appends, the owner takes. Thread-safe in
+/// each process.
+class access_log {
  public:
-  recorded_memory(const uvas_layout& layout, os::file_descriptor file);
-  [[nodiscard]] bool contains(std::uint64_t address) const noexcept;
+  static constexpr std::uint64_t room = std::uint64_t{64} << 30;
+
+  /// `file`: must exist as long as the log. `offset`: where the log begins in the file.
+  access_log(int file, std::uint64_t offset);
+
+  void append(std::span<const recorded_stretch> accesses, std::span<const recorded_race> races);
+  /// Removes all entries, and calls visit for each stretch. Appends the races to `races`.
+  void take(function_ref<void(const recorded_stretch&)> visit, std::vector<recorded_race>& races);
 
  private:
-  os::file_descriptor file_;
+  struct head;
+  struct entry;
+  [[nodiscard]] head& first() const noexcept;
+
+  int file_;
+  std::uint64_t offset_;
   os::reservation space_;
+  mutex mutex_;
 };
 
 /// For the owner. Calls for different devices may run at the same time.
@@ -41,13 +56,21 @@ class recorded_reader {
  public:
   recorded_reader(const uvas_layout& layout, unsigned devices);
 
-  [[nodiscard]] int file(unsigned device) const noexcept { return files_[device].get(); }
+  [[nodiscard]] int file(unsigned device) const noexcept { return devices_[device]->file.get(); }
   /// Calls visit for each stretch of bytes that kernels on the device have accessed since the last call.
-  void take(unsigned device, function_ref<void(const recorded_stretch&)> visit) const;
+  void take(unsigned device, function_ref<void(const recorded_stretch&)> visit);
+  /// Returns the races in the launches whose accesses take() has visited.
+  [[nodiscard]] std::vector<recorded_race> take_races(unsigned device);
 
  private:
-  ptx::record_places places_;
-  std::vector<os::file_descriptor> files_;  // by device
+  struct of_device {
+    explicit of_device(const ptx::record_places& places);
+    os::file_descriptor file;
+    access_log log;
+    hpe::mutex mutex;
+    std::vector<recorded_race> races HPE_GUARDED_BY(mutex);
+  };
+  std::vector<std::unique_ptr<of_device>> devices_;
 };
 
 }  // namespace hpe::device::soft

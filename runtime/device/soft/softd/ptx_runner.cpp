@@ -34,7 +34,10 @@ void loaded_ptx_module::prepare() {
   const std::shared_ptr<ptx::program> program =
       ptx::parse(unpack_texts(texts_.get(), bytes_),
                  execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
-  if (execution_.records_accesses) ptx::record_accesses(*program, record_places_);
+  if (execution_.records_accesses) {
+    pairs_.emplace(ptx::find_access_sites(*program));
+    ptx::record_accesses(*program, record_places_);
+  }
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
   if (!execution_.interprets) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));
   image_ = std::move(image);
@@ -62,6 +65,20 @@ ptx::kernel_trial* loaded_ptx_module::find_trial(const ptx::function& kernel, co
     auto& trial = trials_[&kernel];
     if (trial == nullptr)
       trial = std::make_unique<ptx::kernel_trial>(*image_, kernel, *compiled_, ptx::work_of_compilation(kernel));
+    found = trial.get();
+  }
+  return found->is_open(block) ? found : nullptr;
+}
+
+ptx::kernel_trial* loaded_ptx_module::find_race_trial(const ptx::function& kernel, const ptx::dimensions& block) {
+  constexpr std::uint64_t most_instructions = 500'000;  // of a kernel; they take about a tenth of a second
+  if (!execution_.records_accesses || compiled_ == nullptr) return nullptr;
+  ptx::kernel_trial* found = nullptr;
+  {
+    const lock_guard lock(mutex_);
+    auto& trial = race_trials_[&kernel];
+    if (trial == nullptr)
+      trial = std::make_unique<ptx::kernel_trial>(*image_, kernel, *compiled_, most_instructions, true);
     found = trial.get();
   }
   return found->is_open(block) ? found : nullptr;
@@ -101,8 +118,8 @@ void kernel_maker::work() {
   }
 }
 
-ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
-  if (!execution_.finds_races) return nullptr;
+ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel, bool in_trial) {
+  if (!execution_.finds_races && !in_trial && (!execution_.records_accesses || compiled_ != nullptr)) return nullptr;
   const lock_guard lock(mutex_);
   auto& races = races_[&kernel];
   if (races == nullptr) races = std::make_unique<ptx::race_report>(image_->program(), kernel);
@@ -225,6 +242,8 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   c.number = what.number;
 
   ptx::descendants order;
+  std::unique_lock<std::mutex> alone;
+  if (recorded_ != nullptr) alone = std::unique_lock(recording_);
   auto failed = run_grid(module, c, what.cooperative, order);
   while (const auto next = order.next()) {
     if (!failed) failed = run_queued(module, *next, what.number, order);
@@ -260,10 +279,47 @@ std::optional<ptx_runner::trouble> ptx_runner::run_queued(loaded_ptx_module& mod
   return run_grid(module, c, false, order);
 }
 
+namespace {
+
+using part_of_record = std::function<void(std::size_t)>;
+
+void collect_part(const void* work, const hpeTiles* parts) {
+  for (std::uint64_t n = parts->begin; n < parts->end; ++n) (**static_cast<const part_of_record* const*>(work))(n);
+}
+
+}  // namespace
+
+void ptx_runner::collect(const loaded_ptx_module& module, const ptx::launch_configuration& grid) {
+  const auto run = [this](std::size_t count, const part_of_record& work) {
+    const std::uint32_t parts[3] = {static_cast<std::uint32_t>(count), 1, 1};
+    const part_of_record* const argument = &work;
+    if (count == 1) return work(0);
+    if (count != 0) HPE_INVARIANT(!pool_.run(collect_part, &argument, parts));
+  };
+  const auto use_of = [](ptx::memory_use how) {
+    using enum ptx::memory_use;
+    return how == read ? ptx::recorded_use::read : how == atomic ? ptx::recorded_use::atomic : ptx::recorded_use::write;
+  };
+  std::vector<recorded_race> races;
+  if (grid.races != nullptr)
+    for (const auto& [what, earlier, later, variable] : grid.races->take_placed())
+      races.push_back({true,
+                       what.offset,
+                       what.offset + 1,
+                       {use_of(what.earlier.how), 0, earlier},
+                       {use_of(what.later.how), 0, later},
+                       variable});
+  recorded_->collect(grid.grid.count() > 1 ? module.pairs() : nullptr, std::move(races), run);
+}
+
 std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& module,
                                                         const ptx::launch_configuration& grid, bool cooperative,
                                                         ptx::descendants& order) {
-  ptx::kernel_trial* const trial = cooperative || grid.cluster ? nullptr : module.find_trial(*grid.kernel, grid.block);
+  ptx::kernel_trial* trial = nullptr;
+  const bool has_shared = grid.kernel->shared_size + grid.dynamic_shared != 0, is_alone = !cooperative && !grid.cluster;
+  if (is_alone && has_shared) trial = module.find_race_trial(*grid.kernel, grid.block);
+  const bool in_race_trial = trial != nullptr;
+  if (is_alone && !in_race_trial) trial = module.find_trial(*grid.kernel, grid.block);
   // Compile the kernel before the launch, so that an error of the compiler is not reported as a fault of a block.
   if (trial == nullptr) static_cast<void>(module.engine_for(*grid.kernel, grid.block));
 
@@ -285,7 +341,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& modul
   around.device_count = shared_.configuration().shape.devices();
   launch.configuration.image = &module.image();
   launch.configuration.surroundings = &around;
-  launch.configuration.races = module.races_of(*grid.kernel);
+  launch.configuration.races = module.races_of(*grid.kernel, in_race_trial);
   std::atomic<std::uint64_t>& crowd = shared_.status(device_).crowd;
   launch.room = {blocks_per_thread * shared_.configuration().threads,
                  [&crowd](std::uint64_t resident) { crowd = resident; }};
@@ -301,10 +357,11 @@ std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& modul
   if (trial != nullptr) trial->keep_work();
   order.enter(queue.take());
   links_.end(launch.configuration, launch.traffic.get(), start);
+  if (recorded_ != nullptr) collect(module, launch.configuration);
 
   const lock_guard lock(launch.mutex);
   output_.append(grid.number, launch.printed, false);
-  if (launch.configuration.races != nullptr)
+  if (launch.configuration.races != nullptr && module.tells_races())
     for (const std::string& race : launch.configuration.races->take())
       output_.append(grid.number, fmt::format("hpe: on device {}, {}\n", device_, race), true);
   if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)

@@ -11,10 +11,10 @@
 #include "runtime/device/device_ptx_module.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/shared/output.h"
-#include "runtime/device/soft/shared/recorded_accesses.h"
 #include "runtime/device/soft/softd/heap.h"
 #include "runtime/device/soft/softd/memory.h"
 #include "runtime/device/soft/softd/meter.h"
+#include "runtime/device/soft/softd/recorded_memory.h"
 #include "runtime/device/soft/softd/tile_pool.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/compiler/kernel_trial.h"
@@ -42,9 +42,16 @@ class loaded_ptx_module {
                                                                   const ptx::dimensions& block);
   /// Returns the trial in which launches of a kernel begin; null if they use engine_for. Call this after find.
   [[nodiscard]] ptx::kernel_trial* find_trial(const ptx::function& kernel, const ptx::dimensions& block);
+  /// Returns the trial in which launches of a kernel with shared memory begin if accesses are recorded: its interpreter
+  /// looks for races. Null if no launch needs it, or no further launch. Call this after find.
+  [[nodiscard]] ptx::kernel_trial* find_race_trial(const ptx::function& kernel, const ptx::dimensions& block);
   /// Returns the report to which launches of the kernel add the races that they find; null if hpe does not look for
-  /// races. Call this after find.
-  [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
+  /// races. `in_trial`: whether the launch begins in a find_race_trial(). Call this after find.
+  [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel, bool in_trial);
+  /// Whether the device prints the races.
+  [[nodiscard]] bool tells_races() const { return execution_.finds_races; }
+  /// Returns which accesses of two blocks are a race; null if accesses are not recorded. Call this after find.
+  [[nodiscard]] const ptx::site_pairs* pairs() const { return pairs_ ? &*pairs_ : nullptr; }
 
  private:
   void prepare();
@@ -54,11 +61,13 @@ class loaded_ptx_module {
   ptx_addresses parts_;
   ptx_execution execution_;
   ptx::record_places record_places_;
+  std::optional<ptx::site_pairs> pairs_;
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: kernels are interpreted
   mutex mutex_;
   std::map<const ptx::function*, std::unique_ptr<ptx::kernel_trial>> trials_ HPE_GUARDED_BY(mutex_);
+  std::map<const ptx::function*, std::unique_ptr<ptx::kernel_trial>> race_trials_ HPE_GUARDED_BY(mutex_);
   std::map<const ptx::function*, std::unique_ptr<ptx::race_report>> races_ HPE_GUARDED_BY(mutex_);
 };
 
@@ -116,6 +125,8 @@ class ptx_runner {
  private:
   std::optional<trouble> run_queued(loaded_ptx_module& module, const ptx::queued_work& what, std::uint64_t number,
                                     ptx::descendants& order);
+  /// Logs the accesses of a grid that has ended.
+  void collect(const loaded_ptx_module& module, const ptx::launch_configuration& grid);
   /// Runs one grid. Adds the launches, copies and fills that the grid's threads queue to `order`.
   std::optional<trouble> run_grid(loaded_ptx_module& module, const ptx::launch_configuration& grid, bool cooperative,
                                   ptx::descendants& order);
@@ -128,6 +139,7 @@ class ptx_runner {
   link_meter links_;
   kernel_heap heap_;
   std::unique_ptr<recorded_memory> recorded_;  // null: accesses are not recorded
+  std::mutex recording_;                       // held while a launch records its accesses
   kernel_maker maker_;
 };
 

@@ -23,6 +23,8 @@ std::uint32_t narrow_integer(const texture& t, std::int32_t value, float range) 
                     : static_cast<std::uint32_t>(value);
 }
 
+thread_local const texel_observer* observes_texels = nullptr;
+
 std::uint32_t linear_of_srgb(std::uint32_t fraction) {
   const float c = std::bit_cast<float>(fraction);
   return std::bit_cast<std::uint32_t>(c <= 0.04045F ? c / 12.92F : std::pow((c + 0.055F) / 1.055F, 2.4F));
@@ -35,6 +37,7 @@ std::uint32_t channel_at(const texture& t, const texture_level& l, const element
                          (static_cast<std::uint64_t>(where.z) + where.layer) * l.slice +
                          static_cast<std::uint64_t>(where.y) * l.pitch +
                          (static_cast<std::uint64_t>(where.x) * t.channels + channel) * size;
+  if (observes_texels != nullptr) (*observes_texels)(at, size);
   std::uint32_t raw = 0;
   std::memcpy(&raw, at, size);
   switch (t.format) {
@@ -108,6 +111,8 @@ neighbours between(float x) {
 }
 
 }  // namespace
+
+void set_texel_observer(const texel_observer* observer) { observes_texels = observer; }
 
 std::uint32_t texture::channel_bytes() const {
   switch (format) {

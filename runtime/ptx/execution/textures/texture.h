@@ -4,7 +4,10 @@
 /// an array of one to three dimensions, layers of one or two dimensions, or the faces of a cube.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+
+#include "runtime/base/function_ref.h"
 
 namespace hpe::ptx {
 
@@ -17,6 +20,11 @@ struct texture_level {
   std::uint64_t layers = 0;             // 0 means not layered; the faces of a cube are six layers
   std::uint64_t slice = 0;              // the distance between planes or layers, in bytes
 };
+
+/// Receives the bytes of each element that the calling thread reads from now on; null: no function. The observer must
+/// exist until the next call.
+using texel_observer = function_ref<void(const void* at, std::size_t bytes)>;
+void set_texel_observer(const texel_observer* observer);
 
 /// A texture or surface object, whose handle is the address of this structure. The base class describes the first
 /// level. Surfaces use only the memory and its layout.

@@ -58,7 +58,11 @@ std::array<std::uint32_t, 4> found_at(const access& by) {
 }
 
 void read(const access& by) {
+  const auto record = [&by](const void* at, std::size_t bytes) { record_range(by.block, by.what, at, bytes, false); };
+  const texel_observer observer(record);
+  if (by.what.description != 0) set_texel_observer(&observer);
   const auto found = found_at(by);
+  set_texel_observer(nullptr);
   for (std::size_t n = 0; n < by.what.results.size(); ++n) by.results[n] = found[n];
 }
 
@@ -102,6 +106,7 @@ std::uint8_t* find(const access& by, const texture_position<std::int32_t>& where
 void load(const access& by) {
   const unsigned size = bytes_of(by.what.types[0]);
   const std::uint8_t* const at = find(by, by.position(), size * by.what.vector);
+  if (at != nullptr) record_range(by.block, by.what, at, std::uint64_t{size} * by.what.vector, false);
   for (unsigned n = 0; n < by.what.vector; ++n) {
     by.results[n] = 0;
     if (at != nullptr) std::memcpy(&by.results[n], at + std::size_t{n} * size, size);
@@ -112,6 +117,7 @@ void store(const access& by) {
   const unsigned size = bytes_of(by.what.types[0]);
   std::uint8_t* const at = find(by, by.position(), size * by.what.vector);
   if (at == nullptr) return;
+  record_range(by.block, by.what, at, std::uint64_t{size} * by.what.vector, true);
   for (unsigned n = 0; n < by.what.vector; ++n)
     std::memcpy(at + std::size_t{n} * size, &by.sources[first_surface_value + n], size);
 }
@@ -126,6 +132,7 @@ void store_formatted(const access& by) {
       std::clamp(where.x, -1, static_cast<std::int32_t>(by.object.width)) * element;
   std::uint8_t* const at = find(by, where, static_cast<std::uint32_t>(element));
   if (at == nullptr) return;
+  record_range(by.block, by.what, at, static_cast<std::uint64_t>(element), true);
   for (unsigned n = 0; n < by.object.channels && n < by.what.vector; ++n) {
     const std::uint32_t value =
         to_channel(by.object.format, static_cast<std::uint32_t>(by.sources[first_surface_value + n]));
