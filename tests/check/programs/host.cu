@@ -36,7 +36,7 @@ CASE(source_only_read) {  // source-changed -
   if (wrong) from[101] = 1;  // SECOND
 }
 
-CASE(registered_source_changed_too_early) {  // source-changed - (not found)
+CASE(registered_source_changed_too_early) {  // source-changed -
   ints p;
   int* from = static_cast<int*>(std::aligned_alloc(4096, 4096));
   stream a;
@@ -81,7 +81,7 @@ CASE(synchronised_with_the_wrong_device) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(beside_on_the_same_page) {  // host-touch - (not found)
+CASE(beside_on_the_same_page) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -90,14 +90,14 @@ CASE(beside_on_the_same_page) {  // host-touch - (not found)
   seen = to[count / 2 - (wrong ? 1 : 0)];                               // SECOND
 }
 
-CASE(managed_read_too_early) {  // host-touch fill (not found)
+CASE(managed_read_too_early) {  // host-touch fill
   managed_ints p;
   fill<<<4, 256>>>(p, count, 1);  // FIRST
   if (!wrong) CHECK(cudaDeviceSynchronize());
   seen = p[100];  // SECOND
 }
 
-CASE(managed_written_too_early) {  // host-touch twice (not found)
+CASE(managed_written_too_early) {  // host-touch twice
   managed_ints p;
   ints q;
   stream a;
@@ -106,7 +106,7 @@ CASE(managed_written_too_early) {  // host-touch twice (not found)
   p[100] = 1;  // SECOND
 }
 
-CASE(managed_cleared_too_early) {  // host-touch add (not found)
+CASE(managed_cleared_too_early) {  // host-touch add
   managed_ints p;
   stream a;
   add<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
@@ -114,7 +114,7 @@ CASE(managed_cleared_too_early) {  // host-touch add (not found)
   std::memset(p, 0, bytes);  // SECOND
 }
 
-CASE(mapped_read_too_early) {  // host-touch fill (not found)
+CASE(mapped_read_too_early) {  // host-touch fill
   pinned_ints p(cudaHostAllocMapped);
   stream a;
   int* mapped;
@@ -124,7 +124,7 @@ CASE(mapped_read_too_early) {  // host-touch fill (not found)
   seen = p[100];  // SECOND
 }
 
-CASE(mapped_written_too_early) {  // host-touch twice (not found)
+CASE(mapped_written_too_early) {  // host-touch twice
   pinned_ints p(cudaHostAllocMapped);
   ints q;
   stream a;
@@ -153,7 +153,7 @@ CASE(memcpy_into_a_source) {  // source-changed -
   std::memcpy(from, next.data(), bytes);  // SECOND
 }
 
-CASE(fwrite_too_early) {  // host-touch - (not found)
+CASE(fwrite_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -164,7 +164,7 @@ CASE(fwrite_too_early) {  // host-touch - (not found)
   std::fclose(file);
 }
 
-CASE(write_too_early) {  // host-touch - (not found)
+CASE(write_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -175,7 +175,7 @@ CASE(write_too_early) {  // host-touch - (not found)
   close(file);
 }
 
-CASE(read_into_a_source) {  // source-changed - (not found)
+CASE(read_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -186,7 +186,7 @@ CASE(read_into_a_source) {  // source-changed - (not found)
   close(file);
 }
 
-CASE(fread_into_a_source) {  // source-changed - (not found)
+CASE(fread_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -215,7 +215,7 @@ CASE(other_thread_reads_too_early) {  // host-touch -
   std::thread([&] { seen = to[100]; }).join();  // SECOND
 }
 
-CASE(host_function_of_another_stream) {  // host-touch fill (not found)
+CASE(host_function_of_another_stream) {  // host-touch fill
   pinned_ints p;
   stream a, b;
   const auto look = [](void* p) {
@@ -248,7 +248,7 @@ CASE(variable_read_too_early) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(memset_of_pinned_memory) {  // host-touch - (not found)
+CASE(memset_of_pinned_memory) {  // host-touch -
   pinned_ints p;
   stream a;
   CHECK(cudaMemsetAsync(p, 1, bytes, a));  // FIRST
@@ -271,7 +271,7 @@ CASE(double_buffer_refilled_too_early) {  // source-changed -
   }
 }
 
-CASE(columns_of_pinned_memory) {  // host-touch - (not found)
+CASE(columns_of_pinned_memory) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;

@@ -93,8 +93,9 @@ void start_checking(const options& chosen) {
     ::setenv("HPE_SEGMENT_SIZE", "256G", 0);  // NOLINT(concurrency-mt-unsafe)
   chosen_settings = new settings{chosen.check_json, static_cast<int>(chosen.check_status), ::getpid()};
   // Neither object is ever deleted, because threads use them until the process ends.
-  set_checker(new check::checker(std::move(ignored), is_fresh_memory, is_other), [] { end_watches(false); });
   start_watching();
+  set_checker(new check::checker(std::move(ignored), is_fresh_memory, is_other, take_touches),
+              {watch, [] { end_watches(false); }});
 }
 
 std::vector<check::finding> take_findings() {
