@@ -64,7 +64,7 @@ class staging {
   std::vector<const void*> addresses_;   // of the accesses' memory; null for ordinary memory
 };
 
-/// Tells the watcher of touches, if there is one, that a call uses hpe memory of the program.
+/// Tells the watcher of touches, if there is one, that a call uses memory of the program.
 void tell_touch(const void* begin, std::size_t bytes, host_use use) noexcept;
 
 /// The number of bytes in the buffers of a vector; SIZE_MAX if the sum is larger.

@@ -153,6 +153,12 @@ void watched_pages::close(std::uintptr_t address) noexcept {
   }
 }
 
+bool watched_pages::is_in_use(std::uintptr_t begin, std::uintptr_t end) const noexcept {
+  for (std::uintptr_t at = page_of(begin); at < end; at += page_bytes)
+    if (const page* const each = find(at); each != nullptr && each->wanted.load() != all) return true;
+  return false;
+}
+
 bool watched_pages::is_tired(std::uintptr_t address) const noexcept {
   const page* const its = find(address);
   return its != nullptr && its->is_tired();

@@ -40,6 +40,8 @@ class watched_pages {
   [[nodiscard]] answer touched(std::uintptr_t address, bool writes) noexcept;
   /// Protects a page again.
   void close(std::uintptr_t address) noexcept;
+  /// Whether work uses a page of this range.
+  [[nodiscard]] bool is_in_use(std::uintptr_t begin, std::uintptr_t end) const noexcept;
   /// Whether a page remains open until its next use begins, because it has been touched often.
   [[nodiscard]] bool is_tired(std::uintptr_t address) const noexcept;
   /// Opens all watched pages, until their next uses begin. Returns whether there was one.

@@ -149,7 +149,7 @@ bool is_fresh_memory(std::uint64_t begin, std::uint64_t end) {
 }
 
 void tell_added(const cudart_allocation& made) {
-  if (checker() == nullptr || made.to_registered != 0) return;
+  if (checker() == nullptr || made.registered != nullptr) return;
   using enum allocation_kind;
   const bool is_fresh = made.kind == device && made.size <= most_filled;
   const bool must_be_freed = made.kind == device || made.kind == managed || made.kind == host;
@@ -157,7 +157,7 @@ void tell_added(const cudart_allocation& made) {
 }
 
 void tell_removed(const cudart_allocation& gone) {
-  if (checker() == nullptr || gone.to_registered != 0) return;
+  if (checker() == nullptr || gone.registered != nullptr) return;
   checker()->release(number(gone.base), place_of_call());
   forget_pages(gone);
 }
@@ -204,9 +204,11 @@ checked_launch::~checked_launch() {
     log(log_level::warn, "HPE_CHECK: the accesses of a kernel are not known: {}", ::hpeGetLastErrorMessage());
   // To the checker, registered memory is at the program's addresses.
   for (check::access_range& each : ranges) {
-    const std::uint64_t shift = distance_to_registered(each.begin);
-    each.begin += shift;
-    each.end += shift;
+    const std::optional<cudart_allocation> its = registered_behind(each.begin);
+    if (!its) continue;
+    const std::uint64_t distance = number(its->base) - number(its->device_base);
+    each.begin += distance;
+    each.end += distance;
   }
   if (writes_unrecorded_)
     for (const auto& [argument, value] : what_->pointers) checker()->set_written(value);

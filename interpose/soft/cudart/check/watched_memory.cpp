@@ -96,7 +96,7 @@ bool on_protect(void* begin, std::size_t bytes, int allowed, bool* failed) {
 
 void on_call(const void* begin, std::size_t bytes, bool writes) {
   const auto first = reinterpret_cast<std::uintptr_t>(begin);
-  if (bytes != 0) all->touches.add(first, first + bytes, writes, nullptr);
+  if (all->pages.is_in_use(first, first + bytes)) all->touches.add(first, first + bytes, writes, nullptr);
 }
 
 bool on_refusal() { return all->pages.open_all(); }
@@ -140,13 +140,17 @@ void start_watching() {
 void watch(const task_memory_uses& uses, const check::past_ptr& work) {
   trace::call_stack::prepare();
   for (const hpeAccess& each : uses.ranges) {
-    const std::uint64_t first = reinterpret_cast<std::uintptr_t>(each.address);
-    const std::uint64_t begin = first + distance_to_registered(first);
+    auto begin = reinterpret_cast<std::uintptr_t>(each.address);
+    std::size_t bytes = each.size;
+    if (const auto behind = registered_behind(begin)) {
+      begin = reinterpret_cast<std::uintptr_t>(behind->base);
+      bytes = behind->size;
+    }
     // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
     const auto found = host_memory_at(reinterpret_cast<const void*>(begin));
-    if (!found || each.size == 0) continue;
+    if (!found || bytes == 0) continue;
     const std::lock_guard lock(all->mutex);
-    watch_range(begin, each.size, each.mode != HPE_IN, found->is_managed(), work);
+    watch_range(begin, bytes, each.mode != HPE_IN, found->is_managed(), work);
   }
 }
 
@@ -170,10 +174,10 @@ void forget_pages(const cudart_allocation& gone) {
   all->pages.forget(begin, begin + gone.size);
 }
 
-std::uint64_t distance_to_registered(std::uint64_t address) {
+std::optional<cudart_allocation> registered_behind(std::uint64_t address) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
   const auto found = process().memory().find(reinterpret_cast<const void*>(address));
-  return found ? static_cast<std::uint64_t>(found->to_registered) : 0;
+  return found && found->registered != nullptr ? process().memory().find(found->registered) : std::nullopt;
 }
 
 }  // namespace hpe::cudart

@@ -6,6 +6,7 @@
 /// makes the access, and the page is protected again. The checker finds out which touches conflict with which work.
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "interpose/soft/cudart/memory/memory_table.h"
@@ -28,8 +29,7 @@ void end_watches(bool also_unfinished);
 /// To be called when memory is freed.
 void forget_pages(const cudart_allocation& gone);
 
-/// Returns the distance from an address of hpe's memory behind registered memory to the program's address; 0 for other
-/// addresses.
-[[nodiscard]] std::uint64_t distance_to_registered(std::uint64_t address);
+/// Returns the registered memory behind which hpe's memory at this address lies, if it does.
+[[nodiscard]] std::optional<cudart_allocation> registered_behind(std::uint64_t address);
 
 }  // namespace hpe::cudart

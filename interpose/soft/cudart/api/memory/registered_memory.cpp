@@ -59,7 +59,7 @@ void* move_to_hpe(cudart_allocation memory) {
                           .kind = allocation_kind::host,
                           .device = memory.device,
                           .flags = memory.flags,
-                          .to_registered = own.data() - shared});
+                          .registered = memory.base});
   return memory.device_base;
 }
 
