@@ -67,6 +67,8 @@ constexpr std::array run_options{
     run_option{records, "--check", nullptr, "HPE_CHECK",
                "report wrong synchronisation and wrong accesses of a CUDA program, on soft devices"},
     run_option{records, "--check-json", "FILE", "HPE_CHECK_JSON", "with --check, also write the findings as JSON"},
+    run_option{records, "--check-sarif", "FILE", "HPE_CHECK_SARIF",
+               "with --check, also write the findings as SARIF, for code scanning"},
     run_option{records, "--check-ignore", "FILE", "HPE_CHECK_IGNORE", "with --check, findings that are not reported"},
     run_option{records, "--explain", nullptr, "HPE_SPREAD_EXPLAIN",
                "with --spread, print at the end which kernels ran on several devices, and why others did not"},
@@ -281,6 +283,7 @@ options options_of_checked_program(const options& chosen) {
   // Accesses are recorded in three copies of the address space, which therefore must be small.
   if (variable("HPE_SEGMENT_SIZE").empty()) set_variable("HPE_SEGMENT_SIZE", "128G");
   if (!chosen.check_json.empty()) check_file("--check-json", chosen.check_json);
+  if (!chosen.check_sarif.empty()) check_file("--check-sarif", chosen.check_sarif);
   if (!chosen.check_ignore.empty() && ::access(chosen.check_ignore.c_str(), R_OK) != 0)
     throw command_line::bad_input(fmt::format("--check-ignore: the file {} cannot be read", chosen.check_ignore));
   return options_of_program();

@@ -66,10 +66,40 @@ HPE_API hpeStatus hpeGetRecordedSites(hpeKernel kernel,
                                       void (*visit)(uint32_t site, uint32_t use, const char* place, void* data),
                                       void* data, int* complete);
 
-/* Makes hpe's signal handler call watcher for every page fault of the process first, in the thread that faulted. If
- * watcher has changed the protection of the page and returns a value other than 0, the thread repeats the access.
- * watcher must be async-signal-safe. NULL: no function. */
-HPE_API hpeStatus hpeWatchFaults(bool (*watcher)(void* address, bool is_write));
+/* An access of CPU code to memory that somebody watches. */
+typedef struct hpeTouch {
+  const void* fault;       /* the address at which the access failed */
+  uint64_t begin;          /* the bytes of the whole access; only the byte at fault if they are not known */
+  uint64_t bytes;
+  bool writes;
+  const void* instruction; /* NULL if not known */
+} hpeTouch;
+
+typedef enum hpeTouchAnswer {
+  HPE_TOUCH_NOT_WATCHED = 0, /* hpe looks for another cause of the fault */
+  HPE_TOUCH_REPEAT = 1,      /* the watcher has opened the page; the thread repeats the access */
+  HPE_TOUCH_STEP = 2         /* as HPE_TOUCH_REPEAT; behind the access, hpe calls stepped */
+} hpeTouchAnswer;
+
+/* Functions that watch the accesses of CPU code. hpe calls faulted and stepped in the signal handler of the thread, so
+ * both must be async-signal-safe. */
+typedef struct hpeTouchWatcher {
+  /* For every page fault of the process, before hpe looks for its cause. */
+  hpeTouchAnswer (*faulted)(const hpeTouch* touch);
+  void (*stepped)(void);
+  /* hpe is about to allow no access (0), reads (1) or all accesses (2) to pages that the program uses. The function sets
+   * the protection, or returns 0 if it watches none of the pages. *failed becomes 1 if mprotect has failed. */
+  bool (*protects)(void* begin, size_t bytes, int allowed, bool* failed);
+  /* A function of libc that hpe replaces is about to access the bytes, through another mapping. */
+  void (*called)(const void* begin, size_t bytes, bool writes);
+  /* A system call has failed with EFAULT. The function opens the pages, and returns whether one was closed; hpe then
+   * repeats the call. */
+  bool (*refused)(void);
+} hpeTouchWatcher;
+
+/* Sets the functions, all at once, for the rest of the process. *canStep tells whether HPE_TOUCH_STEP is possible on this
+ * processor. Error: HPE_ERROR_INVALID_ARGUMENT if functions have been set, or one is NULL. */
+HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* canStep);
 
 #ifdef __cplusplus
 }

@@ -192,6 +192,7 @@ std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size
       file_chunk it = std::move(chunks[i]);
       if (it.read.count <= 0) return it.read.error;
       on_their_way.add(std::move(it.memory), static_cast<std::size_t>(it.read.count));
+      tell_touch(static_cast<std::byte*>(p) + done, static_cast<std::size_t>(it.read.count), host_use::write);
       done += static_cast<std::size_t>(it.read.count);
       if (static_cast<std::size_t>(it.read.count) < r.size_of(i)) return 0;
     }
@@ -205,6 +206,7 @@ std::optional<ssize_t> large_write(const char* call, int file, const void* p, st
   const uncancelled during;
   const auto what = plan(file, p, bytes, offset, host_use::read);
   if (!what) return {};
+  tell_touch(p, what->bytes, host_use::read);
   return move_all(call, file, *what, [&](const file_range& r, std::size_t& done) {
     std::vector<buffer_access> chunks(r.chunks());
     conveyor belt(chunks.size(), helpers_for_writing + 1, helpers_for_writing, [&](std::size_t i) {

@@ -155,11 +155,14 @@ bool copied(void* to, const void* from, bytes_of n) noexcept {
   const bool to_ordinary = other(to);
   if (to_ordinary && other(from)) return copied_by_threads(to, from, n);
   if (!apart(to, from, n) || (!to_ordinary && !for_devices(to, n))) return false;
+  tell_touch(from, n, host_use::read);
+  tell_touch(to, n, host_use::write);
   return done([&] { hpe::core::runtime::instance().copies().copy_for_program(to, from, n); });
 }
 
 bool filled(void* to, int value, bytes_of n) noexcept {
   if (other(to) || !for_devices(to, n)) return false;
+  tell_touch(to, n, host_use::write);
   return done(
       [&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
 }
@@ -167,6 +170,7 @@ bool filled(void* to, int value, bytes_of n) noexcept {
 // Compares chunk by chunk, because the first difference is often near the beginning.
 bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   if (other(a) && other(b)) return false;
+  for (const void* const each : {a, b}) tell_touch(each, n, host_use::read);
   return done([&] {
     for (bytes_of at = 0; at < n && result == 0; at += worth_it) {
       const bytes_of size = std::min(worth_it, n - at);

@@ -4,8 +4,9 @@
 #include <climits>
 
 #include "runtime/base/log.h"
+#include "runtime/os/touch.h"
 
-// Invariant: list_ is as long as accesses_, or one entry longer if a buffer extends beyond its allocation.
+// Invariant: accesses_ and addresses_ have the same length. list_ is as long as they are, or one entry longer if a buffer extends beyond its allocation.
 
 namespace hpe::interpose {
 
@@ -38,6 +39,7 @@ void staging::add(const void* address, std::size_t bytes) {
   if (leaving_.iov_len > 0) return;
   if (bytes == 0 || ordinary(address)) {
     accesses_.emplace_back();
+    addresses_.push_back(nullptr);
     list_.push_back({const_cast<void*>(address), bytes});
     return;
   }
@@ -45,10 +47,17 @@ void staging::add(const void* address, std::size_t bytes) {
   if (good > 0) {
     const buffer_access& access = accesses_.emplace_back(address, good, use_);
     list_.push_back({access.data(), good});
+    if (use_ == host_use::read) tell_touch(address, good, use_);
+    addresses_.push_back(address);
   }
   if (good == bytes) return;
   list_.push_back({nullptr, bytes - good});
   leaving_ = {const_cast<void*>(address), bytes};
+}
+
+void tell_touch(const void* begin, std::size_t bytes, host_use use) noexcept {
+  if (const os::touch_watcher* const watcher = os::watcher_of_touches())
+    watcher->called(begin, bytes, use != host_use::read);
 }
 
 void staging::add(const iovec* vector, std::size_t count, std::size_t most) {
@@ -65,6 +74,7 @@ void staging::written(std::size_t bytes) {
   for (std::size_t i = 0; i < accesses_.size() && bytes > 0; ++i) {
     const std::size_t part = std::min(bytes, list_[i].iov_len);
     if (accesses_[i].staged()) accesses_[i].written(0, part);
+    if (addresses_[i] != nullptr) tell_touch(addresses_[i], part, host_use::write);
     bytes -= part;
   }
 }

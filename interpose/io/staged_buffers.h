@@ -61,7 +61,11 @@ class staging {
   iovec leaving_{};  // the buffer that extends beyond its allocation
   std::vector<iovec> list_;
   std::vector<buffer_access> accesses_;  // one for each entry of the list, except for the address that is not mapped
+  std::vector<const void*> addresses_;   // of the accesses' memory; null for ordinary memory
 };
+
+/// Tells the watcher of touches, if there is one, that a call uses memory of the program.
+void tell_touch(const void* begin, std::size_t bytes, host_use use) noexcept;
 
 /// The number of bytes in the buffers of a vector; SIZE_MAX if the sum is larger.
 [[nodiscard]] std::size_t bytes_of_vector(const iovec* vector, std::size_t count) noexcept;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <type_traits>
 
 #include "interpose/io/staged_buffers.h"
 #include "runtime/core/api/api_guard.h"
@@ -14,11 +15,15 @@ namespace hpe::interpose {
 /// The largest number of bytes that Linux transfers in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Returns the result of a call that passed the program's buffer on unchanged. If the call has failed, first logs an
-/// explanation (explain() in staged_buffers.h).
-inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size_t bytes) noexcept {
+/// Returns the result of a call that passed the program's buffer on unchanged: a buffer that the call reads if the type is
+/// const, otherwise one that it writes. If the call has failed, first logs an explanation (explain() in
+/// staged_buffers.h).
+template <class Byte>
+ssize_t passed(ssize_t result, const char* call, Byte* p, std::size_t bytes) noexcept {
   if (result == -1) [[unlikely]]
     explain(call, p, bytes);
+  else
+    tell_touch(p, static_cast<std::size_t>(result), std::is_const_v<Byte> ? host_use::read : host_use::write);
   return result;
 }
 

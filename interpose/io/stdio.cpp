@@ -58,6 +58,7 @@ bytes_of through(const char* call, std::FILE* stream, Move move) {
 
 bytes_of put(const char* call, const std::byte* p, bytes_of total, std::FILE* stream) {
   const bytes_of good = allocated(p, total);
+  tell_touch(p, good, host_use::read);
   int error = errno;
   const bytes_of done = through(call, stream, [&](bytes_of& sum) {
     std::vector<buffer_access> chunks(chunks_of(good));
@@ -91,6 +92,7 @@ bytes_of get(const char* call, std::byte* p, bytes_of total, std::FILE* stream) 
       const bytes_of got = next::fread(it.data(), 1, size_of_chunk(i, good), stream);
       error = errno;
       if (got > 0) on_their_way.add(std::move(it), got);
+      tell_touch(p + sum, got, host_use::write);
       sum += got;
       if (got < size_of_chunk(i, good)) return;
     }

@@ -4,6 +4,7 @@
 #include "runtime/check/checker.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -88,8 +89,11 @@ call_place call_place::outside_of(const void* function) const {
 }
 
 checker::checker(ignored_findings ignored, std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged,
-                 std::function<bool(std::uint64_t)> is_other)
-    : ignored_(std::move(ignored)), is_unchanged_(std::move(is_unchanged)), is_other_(std::move(is_other)) {}
+                 std::function<bool(std::uint64_t)> is_other, std::function<std::vector<host_touch>()> take_touches)
+    : ignored_(std::move(ignored)),
+      is_unchanged_(std::move(is_unchanged)),
+      is_other_(std::move(is_other)),
+      take_touches_(std::move(take_touches)) {}
 
 std::uint32_t checker::add_line(int device) {
   const lock_guard lock(mutex_);
@@ -109,6 +113,7 @@ std::shared_ptr<const checked_work> checker::queue(std::uint32_t line, std::uint
                                                    std::span<const std::uint32_t> after_lines, const queued_kind& kind,
                                                    std::shared_ptr<const call_place> place) {
   const lock_guard lock(mutex_);
+  add_touches();
   std::vector<past_ptr> all(after.begin(), after.end());
   for (const std::uint32_t other : after_lines) all.push_back(order_.last(other));
   auto made = std::make_shared<const checked_work>(
@@ -124,7 +129,62 @@ past_ptr checker::last(std::uint32_t line) const {
 
 void checker::wait(const past_ptr& ended) {
   const lock_guard lock(mutex_);
+  add_touches();
   order_.wait(ended);
+}
+
+void checker::begin_host_function(const operation_run& run) {
+  const lock_guard lock(mutex_);
+  add_touches();
+  order_.wait_for_begin(*run.work->when);
+  host_functions_[::gettid()] = run;
+}
+
+void checker::end_host_function() {
+  const lock_guard lock(mutex_);
+  add_touches();
+  const auto ended = host_functions_.find(::gettid());
+  if (ended == host_functions_.end()) return;
+  order_.wait(ended->second.work->when);
+  host_functions_.erase(ended);
+}
+
+void checker::wait_for_seen() {
+  for (const past_ptr& each : seen_) order_.wait(each);
+  seen_.clear();
+}
+
+void checker::add_touches() {
+  if (!take_touches_) return;
+  past_ptr now;
+  // What follows comes after the touches so far.
+  const auto go_on = [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+    order_.wait(std::exchange(now, nullptr));
+    wait_for_seen();
+  };
+  for (const host_touch& each : take_touches_()) {
+    const auto found = find(each.begin);
+    if (found == allocations_.end()) continue;
+    const auto in = host_functions_.find(each.thread);
+    if (in == host_functions_.end() && now == nullptr) {
+      if (!touches_line_) {
+        touches_line_ = order_.add_line();
+        ended_.push_back(false);
+      }
+      now = order_.queue(*touches_line_);
+    }
+    operation_run run = in != host_functions_.end() ? in->second : operation_run{};
+    const auto place = std::make_shared<const call_place>(call_place{"", each.stack});
+    checked_operation code{.what = "CPU code", .place = place, .is_host = true};
+    if (each.is_vague) code.vague = {each.begin, each.end};
+    run.what = std::make_shared<const checked_operation>(std::move(code));
+    const past_ptr when = run.work != nullptr ? order_.part_now(*run.work->when) : now;
+    run.work = std::make_shared<const checked_work>(checked_work{when, 0, place});
+    const touched bytes{each.begin, each.end, std::make_shared<const actor>(actor{run, 0})};
+    add_to_allocation(found->second, found->first, {&bytes, 1}, each.writes ? use::write : use::read, false);
+    if (!seen_.empty()) go_on();
+  }
+  go_on();
 }
 
 std::vector<past_ptr> checker::last_of(std::span<const std::uint32_t> lines) const {
@@ -215,8 +275,11 @@ checker::allocations::iterator checker::find(std::uint64_t address) {
 
 bool checker::is_ordered(const actor& earlier, const actor& later) const {
   const operation_run &a = earlier.run, &b = later.run;
-  if (a.work == b.work) return a.steps == nullptr || a.step == b.step || b.steps->before[b.step][a.step];
-  return a.work->when == nullptr || order_.is_ordered(a.work->when->self, *b.work->when);
+  if (a.work->when == nullptr) return true;
+  // A host function is a part of its work.
+  if (a.work->when->self == b.work->when->self)
+    return a.steps == nullptr || a.step == b.step || b.steps->before[b.step][a.step];
+  return order_.is_ordered(a.work->when->self, *b.work->when);
 }
 
 std::vector<std::uint64_t> checker::find_fresh(std::span<const std::pair<int, std::uint64_t>> pointers) {
@@ -237,17 +300,22 @@ void checker::add(const operation_run& run, std::span<const access_range> ranges
   std::array<actor_ptr, 256> actors;
   std::vector<touched> what;
   const lock_guard lock(mutex_);
-  for (std::size_t n = 0; n < ranges.size();) {
-    const use how = ranges[n].how;
-    what.clear();
-    for (std::uint64_t last = 0; n < ranges.size() && ranges[n].how == how && ranges[n].begin >= last; ++n) {
-      last = ranges[n].end;
-      actor_ptr& by = actors[ranges[n].site % actors.size()];
-      if (by == nullptr) by = std::make_shared<const actor>(actor{run, ranges[n].site});
-      what.push_back({ranges[n].begin, ranges[n].end, &by});
+  // Atomic accesses first: CPU code may have learned by them that other bytes are ready.
+  for (const use how : {use::atomic, use::read, use::write}) {
+    for (std::size_t n = 0; n < ranges.size();) {
+      what.clear();
+      std::uint64_t last = 0;  // add_touched needs ranges in ascending order
+      for (; n < ranges.size() && (ranges[n].how != how || ranges[n].begin >= last); ++n) {
+        if (ranges[n].how != how) continue;
+        last = ranges[n].end;
+        actor_ptr& by = actors[ranges[n].site % actors.size()];
+        if (by == nullptr) by = std::make_shared<const actor>(actor{run, ranges[n].site});
+        what.push_back({ranges[n].begin, ranges[n].end, &by});
+      }
+      add_touched(run, what, how, fresh);
     }
-    add_touched(run, what, how, fresh);
   }
+  wait_for_seen();
 }
 
 void checker::add_touched(const operation_run& run, std::span<const touched> what, use how,
@@ -357,6 +425,8 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
 
 void checker::add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
                        use how, const actor& earlier, use earlier_how) {
+  if (by->run.what->is_host) return add_touch(in, base, begin, end, *by, how, earlier, earlier_how);
+  if (earlier.run.what->is_host) return add_touch(in, base, begin, end, earlier, earlier_how, *by, how);
   // A use that is not ordered with the free is found too.
   if (is_free(*by) && is_allocation(earlier)) return;
   const bool in_graph = by->run.work == earlier.run.work;
@@ -473,27 +543,33 @@ void checker::report(const std::string& key, const void* repeated_by, const std:
   known.last = repeated_by;
 }
 
-void checker::add_touch(const operation_run& by, use how, std::uint64_t address, bool writes, const call_place& place) {
-  const lock_guard lock(mutex_);
-  const auto who = std::make_shared<const actor>(actor{by, 0});
-  const std::string key = fmt::format("touch {} {:x}", key_of(*who), hash_of(place));
-  report(key, by.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+void checker::add_touch(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor& touch,
+                        use touch_how, const actor& work, use work_how) {
+  // By such an access, CPU code can learn that other bytes are ready.
+  if (work_how == use::atomic) seen_.push_back(work.run.work->when);
+  if (std::find(seen_.begin(), seen_.end(), work.run.work->when) != seen_.end()) return;
+  const auto& vague = touch.run.what->vague;
+  if (vague && (begin > vague->first || end < vague->second)) return;
+  // One line of the program can touch memory by many instructions, for example in libc.
+  std::string& place = places_[hash_of(*touch.run.what->place)];
+  if (place.empty()) place = text_of(*touch.run.what->place);
+  report(fmt::format("touch {} {}", key_of(work), place), work.run.work.get(), [&] {
     finding f;
-    const bool is_source = how == use::read;
-    f.kind = is_source ? "source-changed" : "host-touch";
-    f.sentence = fmt::format("CPU code {} memory that {} may still {}", writes ? "writes" : "reads", by.what->what,
-                             is_source ? "read" : "write");
-    if (const auto found = find(address); found != allocations_.end())
-      describe(f, found->second, found->first, address, address + 1);
-    f.now = finding_side{.how = writes ? "write" : "read", .what = "CPU code", .place = text_of(place)};
-    f.earlier = side_of(*who, how, 0, 0);
-    f.missing = fmt::format("a wait of the host for {} between the two", stream_text(*who));
+    const bool writes = touch_how == use::write, is_source = work_how == use::read && !work.run.what->is_kernel;
+    f.kind = writes && is_source ? "source-changed" : "host-touch";
+    f.sentence = fmt::format("CPU code {} memory that {} may still {}", present_of(touch_how), work.run.what->what,
+                             work_how == use::read ? "read" : "write");
+    describe(f, in, base, begin, end);
+    f.now = finding_side{.how = std::string(name_of(touch_how)), .what = "CPU code", .place = place};
+    f.earlier = side_of(work, work_how, base, in.bytes);
+    f.missing = fmt::format("a wait of the host for {} between the two", stream_text(work));
     return f;
   });
 }
 
 std::vector<finding> checker::finish() {
   const lock_guard lock(mutex_);
+  add_touches();
   for (const auto& [line, last] : last_use_) {
     const auto& work = last;  // clang 14 cannot capture a structured binding
     if (order_.has_waited(work->when->self)) continue;
@@ -527,6 +603,7 @@ std::vector<finding> checker::finish() {
 
 std::vector<finding> checker::take() {
   const lock_guard lock(mutex_);
+  add_touches();
   std::vector<finding> result = all_findings();
   findings_.clear();
   keys_.clear();

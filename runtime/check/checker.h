@@ -3,6 +3,8 @@
 /// Checks the order of the device work of a process: receives the work when it is queued, the bytes that it accesses
 /// when it has run, the waits of CPU code, and the allocations. Knows nothing about devices or CUDA. Thread-safe.
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +19,7 @@
 #include "runtime/check/byte_history.h"
 #include "runtime/check/findings.h"
 #include "runtime/check/order.h"
+#include "runtime/check/touch_log.h"
 #include "runtime/trace/call_stack.h"
 
 namespace hpe::check {
@@ -40,6 +43,9 @@ struct checked_operation {
   std::vector<std::pair<int, std::uint64_t>> pointers{};
   /// Returns the place in the kernel's source of a site's number; null: none is known.
   std::function<std::string(std::uint32_t site, use how)> source_of{};
+  bool is_host = false;  // CPU code
+  /// The bytes of which CPU code may have used only some (touch_log.h).
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> vague{};
 };
 using operation_ptr = std::shared_ptr<const checked_operation>;
 
@@ -99,9 +105,11 @@ class checker {
  public:
   /// `is_unchanged` returns whether bytes of fresh memory still have the value that they got at the allocation, so that
   /// a read by a kernel is reported only if CPU code or another library has not written them either. `is_other` returns
-  /// whether an address that the checker does not know is memory that a kernel may use.
+  /// whether an address that the checker does not know is memory that a kernel may use. `take_touches` returns what CPU
+  /// code has touched since the last call, and must not call the checker.
   checker(ignored_findings ignored, std::function<bool(std::uint64_t begin, std::uint64_t end)> is_unchanged,
-          std::function<bool(std::uint64_t address)> is_other);
+          std::function<bool(std::uint64_t address)> is_other,
+          std::function<std::vector<host_touch>()> take_touches = {});
 
   // Streams and their work:
   std::uint32_t add_line(int device);
@@ -114,6 +122,11 @@ class checker {
   /// Returns the pasts of the last work of these lines, or of all lines of a device, for a later call of wait().
   [[nodiscard]] std::vector<past_ptr> last_of(std::span<const std::uint32_t> lines) const;
   [[nodiscard]] std::vector<past_ptr> last_of_device(int device);
+  /// The calling thread begins, or ends, a host function: a run whose operation is null. Other threads can learn from the
+  /// host function that earlier work has ended, so CPU code has waited for this work when the function begins. When it
+  /// ends, CPU code has also waited for the graph whose node it is.
+  void begin_host_function(const operation_run& run);
+  void end_host_function();
   /// Whether CPU code has waited for this work.
   [[nodiscard]] bool has_waited(const past_ptr& work) const;
   /// Whether no more work follows in the line, and CPU code has waited for all of its work.
@@ -139,9 +152,6 @@ class checker {
   void add(const operation_run& run, std::span<const access_range> ranges, std::span<const std::uint64_t> fresh = {});
   /// Adds races within a launch. Reports one for each kernel, call and array.
   void add(const operation_run& launch, std::span<const launch_race> races);
-
-  /// Adds a touch by CPU code of memory that queued work still uses. `place` is the place of the touch.
-  void add_touch(const operation_run& by, use how, std::uint64_t address, bool writes, const call_place& place);
 
   /// Adds the findings that only the end of the program shows, and returns all, in the order in which they were found.
   [[nodiscard]] std::vector<finding> finish();
@@ -175,6 +185,12 @@ class checker {
   void add_to_allocation(allocation& to, std::uint64_t base, std::span<const touched> what, use how, bool is_kernel,
                          bool was_fresh) HPE_REQUIRES(mutex_);
   void add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std::uint64_t end) HPE_REQUIRES(mutex_);
+  /// Adds what CPU code has touched since the last call. The order of work must not have changed meanwhile.
+  void add_touches() HPE_REQUIRES(mutex_);
+  void wait_for_seen() HPE_REQUIRES(mutex_);
+  /// Adds a touch by CPU code of bytes that work uses, without an order between them.
+  void add_touch(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor& touch,
+                 use touch_how, const actor& work, use work_how) HPE_REQUIRES(mutex_);
   void add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
                 use how, const actor& earlier, use earlier_how) HPE_REQUIRES(mutex_);
   [[nodiscard]] finding finding_of(const operation_run& launch, const launch_race& race) HPE_REQUIRES(mutex_);
@@ -189,8 +205,14 @@ class checker {
   const ignored_findings ignored_;
   const std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged_;
   const std::function<bool(std::uint64_t)> is_other_;
+  const std::function<std::vector<host_touch>()> take_touches_;
   mutable mutex mutex_;
   work_order order_ HPE_GUARDED_BY(mutex_);
+  std::optional<std::uint32_t> touches_line_ HPE_GUARDED_BY(mutex_);        // of CPU code
+  std::map<::pid_t, operation_run> host_functions_ HPE_GUARDED_BY(mutex_);  // by thread
+  std::map<std::uint64_t, std::string> places_ HPE_GUARDED_BY(mutex_);  // of touches, by the hash of the stack
+  // Work that CPU code has seen in progress, by values that the work has changed atomically.
+  std::vector<past_ptr> seen_ HPE_GUARDED_BY(mutex_);
   std::map<int, std::vector<std::uint32_t>> lines_ HPE_GUARDED_BY(mutex_);  // by device
   std::vector<bool> ended_ HPE_GUARDED_BY(mutex_);                          // by line
   // By line: the last work that uses memory.

@@ -10,28 +10,6 @@ namespace hpe::check {
 
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      result += {'\\', c};
-    else if (static_cast<unsigned char>(c) < ' ')
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      result += c;
-  }
-  return result + "\"";
-}
-
-std::string json_of(const finding_side& side) {
-  std::string result = fmt::format("{{\"how\":{},\"what\":{}", quoted(side.how), quoted(side.what));
-  if (side.argument != 0) result += fmt::format(",\"argument\":{}", side.argument);
-  if (!side.source.empty()) result += fmt::format(",\"source\":{}", quoted(side.source));
-  result += fmt::format(",\"place\":{}", quoted(side.place));
-  if (side.stream != 0) result += fmt::format(",\"stream\":{}", side.stream);
-  return result + "}";
-}
-
 std::string text_of(const finding_side& side) {
   std::string result = fmt::format("{} by {}", side.how, side.what);
   if (side.argument != 0) result += fmt::format(", argument {}", side.argument);
@@ -55,10 +33,29 @@ std::string_view word(std::string_view& rest) {
 
 }  // namespace
 
-const std::vector<std::string_view>& kinds_of_findings() {
-  static const std::vector<std::string_view> all{"stream-race",  "graph-race",     "block-race",    "shared-race",
-                                                 "out-of-range", "use-after-free", "never-written", "leak",
-                                                 "never-waited", "source-changed", "host-touch"};
+const std::vector<finding_kind>& kinds_of_findings() {
+  static const std::vector<finding_kind> all{
+      {"stream-race", "Work in two streams accesses the same bytes, and nothing orders it",
+       "At least one of the two writes. Record an event behind the earlier work and let the later work's stream wait for "
+       "it, or let the host wait between the two calls."},
+      {"graph-race", "Two nodes of a graph access the same bytes, and no path of edges orders them",
+       "At least one of the two writes. Add an edge between the nodes."},
+      {"block-race", "Two blocks of a launch access the same bytes, and nothing orders them",
+       "At least one of the two writes. Use an atomic operation, or divide the work between two launches."},
+      {"shared-race", "Two threads of a block access the same bytes of shared memory, and nothing orders them",
+       "At least one of the two writes. Add a barrier (__syncthreads) between the two accesses."},
+      {"out-of-range", "A kernel accesses bytes that belong to no allocation",
+       "Test the index in the kernel, or allocate more memory."},
+      {"use-after-free", "Work accesses memory that has been freed", "Free the memory behind its last use."},
+      {"never-written", "Work reads device memory that nothing has written",
+       "Write the bytes first, by a copy, a memset or a kernel."},
+      {"leak", "The program ends and has not freed memory", "Free the memory.", false},
+      {"never-waited", "The program ends and has not waited for work that it queued",
+       "Wait for the stream before the program ends; otherwise the work may not run."},
+      {"source-changed", "CPU code writes memory from which a queued copy may still read",
+       "Let the host wait for the copy before it writes the memory."},
+      {"host-touch", "CPU code accesses memory that queued work may still use",
+       "Let the host wait for the work before CPU code accesses the memory."}};
   return all;
 }
 
@@ -80,7 +77,8 @@ ignored_findings::ignored_findings(std::string_view text) {
     rest = rest.substr(0, rest.find('#'));
     const std::string_view kind = word(rest);
     if (kind.empty()) continue;
-    const auto& kinds = kinds_of_findings();
+    std::vector<std::string_view> kinds;
+    for (const finding_kind& each : kinds_of_findings()) kinds.push_back(each.name);
     HPE_REQUIRE(!rest.empty(), HPE_ERROR_INVALID_ARGUMENT,
                 "line {} of the findings to ignore: a text that occurs in the finding is missing behind \"{}\"", line,
                 kind);
@@ -113,24 +111,6 @@ std::string text_of(const finding& what) {
   }
   if (!what.missing.empty()) result += fmt::format("  missing: {}\n", what.missing);
   return result;
-}
-
-std::string json_of(const std::vector<finding>& all) {
-  std::string result = "{\"findings\":[";
-  for (const finding& f : all) {
-    if (&f != all.data()) result += ",";
-    result += fmt::format("\n{{\"kind\":{},\"count\":{},\"sentence\":{}", quoted(f.kind), f.count, quoted(f.sentence));
-    if (f.bytes != 0)
-      result += fmt::format(",\"address\":\"{:#x}\",\"offset\":{},\"bytes\":{}", f.address, f.offset, f.bytes);
-    if (f.allocation)
-      result += fmt::format(",\"allocation\":{{\"bytes\":{},\"call\":{},\"place\":{}}}", f.allocation_bytes,
-                            quoted(f.allocation->what), quoted(f.allocation->place));
-    if (f.now) result += fmt::format(",\"now\":{}", json_of(*f.now));
-    if (f.earlier) result += fmt::format(",\"earlier\":{}", json_of(*f.earlier));
-    if (!f.missing.empty()) result += fmt::format(",\"missing\":{}", quoted(f.missing));
-    result += "}";
-  }
-  return result + "\n]}\n";
 }
 
 }  // namespace hpe::check

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The findings of a run: one for each defect and place, with the number of repeats, as text and as JSON.
+/// The findings of a run: one for each defect and place, with the number of repeats.
 /// docs/check.md describes the kinds.
 
 #include <cstdint>
@@ -54,11 +54,15 @@ class ignored_findings {
   std::vector<rule> rules_;
 };
 
-/// The names of all kinds.
-[[nodiscard]] const std::vector<std::string_view>& kinds_of_findings();
+struct finding_kind {
+  std::string_view name;
+  std::string_view title;
+  std::string_view help;  // what the program should do
+  bool is_error = true;   // otherwise the program's results are right nevertheless
+};
+[[nodiscard]] const std::vector<finding_kind>& kinds_of_findings();
 
 /// Several lines, which end with a newline.
 [[nodiscard]] std::string text_of(const finding& what);
-[[nodiscard]] std::string json_of(const std::vector<finding>& all);
 
 }  // namespace hpe::check

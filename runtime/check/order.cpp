@@ -44,6 +44,12 @@ past_ptr work_order::queue(std::uint32_t line, std::span<const past_ptr> after, 
   return made;
 }
 
+past_ptr work_order::part_now(const past& of) const {
+  auto made = std::make_shared<past>(of);
+  made->host = host_;
+  return made;
+}
+
 void work_order::wait(const past_ptr& ended) {
   if (ended == nullptr) return;
   bool is_new = false;
@@ -54,6 +60,12 @@ void work_order::wait(const past_ptr& ended) {
     lines_[each.line].waited = each.number;
     lines_[each.line].steps.push_back({each.number, host_});
   }
+}
+
+void work_order::wait_for_begin(const past& begun) {
+  auto before = std::make_shared<past>(begun);
+  std::erase(before->further, begun.self);
+  wait(before);
 }
 
 bool work_order::is_ordered(moment earlier, const past& later) const {

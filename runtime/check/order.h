@@ -42,11 +42,16 @@ class work_order {
   /// `after_all`: the work, and all work that is ordered after it, counts as ordered after everything else.
   past_ptr queue(std::uint32_t line, std::span<const past_ptr> after = {}, bool after_all = false);
 
+  /// Returns the past of a part of some work, which CPU code executes now.
+  [[nodiscard]] past_ptr part_now(const past& of) const;
+
   /// Returns the past of the last work of a line; null if the line has no work.
   [[nodiscard]] past_ptr last(std::uint32_t line) const { return lines_[line].last; }
 
   /// Records that a CPU thread has waited for the end of some work. Null is ignored.
   void wait(const past_ptr& ended);
+  /// Records that a CPU thread has waited for all work that is ordered before the begin of this work.
+  void wait_for_begin(const past& begun);
 
   /// Returns whether the work at `earlier` has certainly ended before the work with this past begins. Work that is the
   /// same, or that was queued later than the work with this past, is not ordered before it.

@@ -10,6 +10,7 @@
 #include "runtime/base/log.h"
 #include "runtime/fault/service.h"
 #include "runtime/os/signals.h"
+#include "runtime/os/touch.h"
 #include "runtime/os/virtual_memory.h"
 
 // The code that runs in the signal handler: it finds the service through the static pointers in this file, asks the
@@ -50,8 +51,6 @@ struct installed {
 constinit installed<service*> coherent_memory;
 constinit installed<other_faults> other_memory;
 
-constinit std::atomic<fault_watcher> watcher{nullptr};
-
 // If the processor does not report the kind of access, a write is the safe assumption.
 bool is_write(const os::access_violation& f) noexcept { return f.kind != os::fault_access::read; }
 
@@ -61,9 +60,21 @@ fault_verdict offer_to_others(const os::access_violation& f) noexcept {
   return resolve(static_cast<std::byte*>(f.address), is_write(f));
 }
 
+os::touch_answer offer_to_watcher(const os::access_violation& f) noexcept {
+  const os::touch_watcher* const watcher = os::watcher_of_touches();
+  if (watcher == nullptr) return os::touch_answer::not_watched;
+  const auto fault = reinterpret_cast<std::uintptr_t>(f.address);
+  os::touch what{f.address, fault, 1, is_write(f), f.instruction};
+  if (fault - f.of_access.begin < f.of_access.bytes) what.begin = f.of_access.begin, what.bytes = f.of_access.bytes;
+  return watcher->faulted(what);
+}
+
 fault_verdict on_fault(const os::access_violation& f) noexcept {
-  const fault_watcher first = watcher.load(std::memory_order_acquire);
-  if (first != nullptr && first(f.address, is_write(f))) return fault_verdict::retry;
+  switch (offer_to_watcher(f)) {
+    case os::touch_answer::repeat: return fault_verdict::retry;
+    case os::touch_answer::step: return fault_verdict::step;
+    case os::touch_answer::not_watched: break;
+  }
   service* const to = coherent_memory.server.load(std::memory_order_acquire);
   auto* const address = static_cast<std::byte*>(f.address);
   if (to == nullptr || !to->covers(address)) return offer_to_others(f);
@@ -97,7 +108,11 @@ void handle_faults_with(service* to) {
   });
 }
 
-void show_faults_to(fault_watcher first) noexcept { watcher.store(first, std::memory_order_release); }
+void show_touches_to(const os::touch_watcher* by) {
+  os::allow_steps();
+  os::install_fault_handler(on_fault);
+  os::watch_touches(by);
+}
 
 void handle_other_faults_with(other_faults resolve) { other_memory.set(resolve); }
 

@@ -4,6 +4,10 @@
 
 #include "runtime/fault/request_board.h"
 
+namespace hpe::os {
+struct touch_watcher;
+}
+
 namespace hpe::fault {
 
 class service;
@@ -17,10 +21,7 @@ void handle_faults_with(service* to);
 using other_faults = fault_verdict (*)(std::byte* address, bool write) noexcept;
 void handle_other_faults_with(other_faults resolve);
 
-/// Makes the signal handler call `first` in the faulting thread for every fault before it looks for a cause. If `first`
-/// has made the access possible and returns true, the thread repeats the access. `first` must be async-signal-safe. For
-/// memory that the checker of programs has protected (HPE_CHECK).
-using fault_watcher = bool (*)(void* address, bool write);
-void show_faults_to(fault_watcher first) noexcept;
+/// Makes the signal handler show every fault to the watcher before it looks for a cause (HPE_CHECK). Call it once.
+void show_touches_to(const os::touch_watcher* by);
 
 }  // namespace hpe::fault

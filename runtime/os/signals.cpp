@@ -11,6 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/os/next_function.h"
+#include "runtime/os/touch.h"
 
 // The handler is installed with SA_NODEFER and a mask of one signal. So it runs under the mask of the code that it
 // interrupted: a thread that waits for its data still receives SIGINT, and the handler of SIGINT may itself fault. Just
@@ -149,7 +150,19 @@ access_violation describe(const siginfo_t* info, const ucontext_t* context) noex
   fault_access kind = fault_access::read;
   if ((registers[REG_ERR] & write_bit) != 0) kind = fault_access::write;
   if ((registers[REG_ERR] & fetch_bit) != 0) kind = fault_access::execute;
-  return {info->si_addr, kind, reinterpret_cast<const void*>(registers[REG_RIP])};
+  access_violation result{info->si_addr, kind, reinterpret_cast<const void*>(registers[REG_RIP])};
+  if (kind != fault_access::execute && watcher_of_touches() != nullptr)
+    result.of_access = bytes_accessed_by(*context).value_or(accessed_bytes{});
+  return result;
+}
+
+// The flag by which the processor raises SIGTRAP behind the next instruction.
+constexpr greg_t trap_flag = 1 << 8;
+constexpr bool has_steps = true;
+
+void set_trap(ucontext_t* context, bool on) noexcept {
+  greg_t& flags = context->uc_mcontext.gregs[REG_EFL];
+  flags = on ? flags | trap_flag : flags & ~trap_flag;
 }
 
 #else
@@ -158,7 +171,49 @@ access_violation describe(const siginfo_t* info, const ucontext_t*) noexcept {
   return {info->si_addr, fault_access::unknown, nullptr};
 }
 
+constexpr bool has_steps = false;
+void set_trap(ucontext_t*, bool) noexcept {}
+
 #endif
+
+// ---- steps --------------------------------------------------------------------------------------------------------
+
+// During a step, no signal handler of the program runs in the thread: it could leave the step by a long jump. SIGTRAP
+// ends the process if it is blocked, so it is not.
+constinit thread_local bool in_step = false;
+constinit thread_local sigset_t mask_before_step{};
+constinit std::atomic<const touch_watcher*> touches{nullptr};
+action program_trap{};
+
+void begin_step(ucontext_t* context) noexcept {
+  if (in_step) return;  // an access to several pages
+  in_step = true;
+  mask_before_step = context->uc_sigmask;
+  sigset_t all;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGTRAP, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+  context->uc_sigmask = all;
+  set_trap(context, true);
+}
+
+void end_step(ucontext_t* context) noexcept {
+  if (!in_step) return;
+  in_step = false;
+  context->uc_sigmask = mask_before_step;
+  set_trap(context, false);
+  const int saved = errno;
+  touches.load(std::memory_order_acquire)->stepped();
+  errno = saved;
+}
+
+void on_trap(int signal, siginfo_t* info, void* context) {
+  if (in_step) return end_step(static_cast<ucontext_t*>(context));
+  if ((program_trap.sa_flags & SA_SIGINFO) != 0) return program_trap.sa_sigaction(signal, info, context);
+  if (program_trap.sa_handler == SIG_IGN) return;
+  if (program_trap.sa_handler != SIG_DFL) return program_trap.sa_handler(signal);
+  next_sigaction(SIGTRAP, &program_trap, nullptr);
+  ::raise(SIGTRAP);
+}
 
 // ---- forwarding ---------------------------------------------------------------------------------------------------
 
@@ -223,11 +278,14 @@ void on_segv(int /*signal*/, siginfo_t* info, void* context) {
   if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
     const access_violation refused = describe(info, interrupted);
     const int saved = errno;
-    const bool again = refused.kind != fault_access::execute &&
-                       current_entry.load(std::memory_order_acquire)(refused) == fault_verdict::retry;
+    const fault_verdict verdict = refused.kind != fault_access::execute
+                                      ? current_entry.load(std::memory_order_acquire)(refused)
+                                      : fault_verdict::not_ours;
     errno = saved;
-    if (again) return;
+    if (verdict == fault_verdict::step) begin_step(interrupted);
+    if (verdict != fault_verdict::not_ours) return;
   }
+  end_step(interrupted);
   forward(info, interrupted);
 }
 
@@ -259,6 +317,18 @@ void install_fault_handler(fault_entry entry) {
   install(SIGSEGV, on_segv);
   translate_current_mask();
 }
+
+void allow_steps() {
+  if (!has_steps) return;
+  if (next_sigaction(SIGTRAP, nullptr, &program_trap) != 0) throw_system_error("sigaction");
+  install(SIGTRAP, on_trap);
+}
+
+bool can_step() noexcept { return has_steps; }
+
+void watch_touches(const touch_watcher* by) { touches.store(by, std::memory_order_release); }
+
+const touch_watcher* watcher_of_touches() noexcept { return touches.load(std::memory_order_acquire); }
 
 void before_death(void (*prepare)() noexcept) noexcept { prepare_death.store(prepare, std::memory_order_release); }
 

@@ -13,6 +13,8 @@
 #include <csignal>
 #include <cstdint>
 
+#include "runtime/os/accessed_bytes.h"
+
 namespace hpe::os {
 
 enum class fault_access : std::uint8_t { unknown, read, write, execute };
@@ -22,10 +24,12 @@ struct access_violation {
   void* address = nullptr;
   fault_access kind = fault_access::unknown;  ///< unknown where the processor does not report it
   const void* instruction = nullptr;          ///< nullptr if not known
+  accessed_bytes of_access{};                 ///< all bytes of the access; empty if not known, or if nobody watches
 };
 
 enum class fault_verdict : std::uint8_t {
   retry,    ///< the access may succeed now; the thread repeats it
+  step,     ///< as retry; behind the access, the handler calls touch_watcher::stepped. Only after allow_steps()
   not_ours  ///< the fault is delivered to the program's own action
 };
 
@@ -74,5 +78,8 @@ class signals_blocked {
 /// Translates the mask that the calling thread already has because its creator set the mask, or because a call that was
 /// not interposed set it.
 void translate_current_mask() noexcept;
+
+/// To be called once, before the first touch_answer::step: prepares the process for steps (touch.h).
+void allow_steps();
 
 }  // namespace hpe::os

@@ -2,10 +2,22 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/os/touch.h"
 
 namespace hpe::work {
 
 using coherence::block_state;
+
+namespace {
+
+bool protect_view(void* view, std::size_t bytes, os::page_protection allowed) {
+  const os::touch_watcher* const watcher = os::watcher_of_touches();
+  bool failed = false;
+  if (watcher != nullptr && watcher->protects(view, bytes, allowed, failed)) return !failed;
+  return os::protect(view, bytes, allowed);
+}
+
+}  // namespace
 
 os::page_protection access_for(block_state state) noexcept {
   switch (state) {
@@ -22,7 +34,7 @@ bool host_view::set(const coherence::region& r, coherence::block_run run, os::pa
   const coherence::byte_range bytes = r.bytes_of(run);
   if (bytes.empty()) return true;
   counters::add(count_.protections, 1);
-  return os::protect(r.layout.base + bytes.begin, bytes.size(), allowed);
+  return protect_view(r.layout.base + bytes.begin, bytes.size(), allowed);
 }
 
 std::span<std::byte> host_view::set_apart(const coherence::region& r, coherence::block_run run) noexcept {
@@ -45,7 +57,7 @@ void host_view::degrade(coherence::region& r) {
       r.layout.bytes, static_cast<const void*>(r.layout.base));
   r.collapse();
   counters::add(count_.degraded, 1);
-  HPE_REQUIRE(os::protect(r.layout.base, r.layout.extent, access_for(r.state(0))), HPE_ERROR_SYSTEM,
+  HPE_REQUIRE(protect_view(r.layout.base, r.layout.extent, access_for(r.state(0))), HPE_ERROR_SYSTEM,
               "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
 }
 

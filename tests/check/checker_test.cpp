@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include "runtime/base/error.h"
+#include "runtime/check/reports.h"
 
 using namespace hpe::check;
 
@@ -37,7 +40,13 @@ class Checker : public testing::Test {
 
   checker checker_{ignored_findings("# none\nleak nothing\n* a_kernel_to_ignore\n"),
                    [](std::uint64_t, std::uint64_t) { return true; },
-                   [](std::uint64_t address) { return address >= 0x100000; }};
+                   [](std::uint64_t address) { return address >= 0x100000; },
+                   [this] { return std::exchange(touches_, {}); }};
+  std::vector<host_touch> touches_;
+
+  void touch(std::uint64_t begin, std::uint64_t end, bool writes, bool is_vague = false) {
+    touches_.push_back({begin, end, writes, is_vague, ::gettid(), hpe::trace::call_stack::here()});
+  }
 };
 
 using words = std::vector<std::string>;
@@ -124,6 +133,92 @@ TEST_F(Checker, TellsUsesAfterTheFree) {
   EXPECT_EQ(kinds(), words{"stream-race 1"}) << "the free is not ordered after the write";
   add({kernel("a"), queue(second)}, base, base + 4, use::read);
   EXPECT_EQ(kinds(), words{"use-after-free 1"});
+}
+
+TEST_F(Checker, TellsTouchesOfBytesThatQueuedWorkUses) {
+  allocate();
+  const std::uint32_t line = checker_.add_line(0);
+  const auto copy = std::make_shared<const checked_operation>(checked_operation{"cudaMemcpyAsync", place("copy")});
+  const auto reads = queue(line), writes = queue(line);
+  add({copy, reads}, base + 10, base + 20, use::read);
+  touch(base, base + 10, true);
+  touch(base + 10, base + 20, false);
+  touch(base + 15, base + 30, true);
+  const std::vector<finding> found = checker_.take();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, "source-changed");
+  EXPECT_EQ(found[0].sentence, "CPU code writes memory that cudaMemcpyAsync may still read");
+  EXPECT_EQ(found[0].offset, 15U);
+  EXPECT_EQ(found[0].bytes, 5U);
+  add({kernel("kernel fill"), writes}, base + 18, base + 20, use::write);
+  EXPECT_EQ(kinds(), words{"host-touch 1"}) << "the kernel ran after the touch, but was queued before it";
+  checker_.wait(writes->when);
+  touch(base, base + 30, true);
+  EXPECT_EQ(kinds(), words{});
+  add({kernel("kernel fill"), queue(line)}, base, base + 20, use::write);
+  EXPECT_EQ(kinds(), words{}) << "the kernel was queued after the touch";
+}
+
+TEST_F(Checker, TellsTouchesOfHostFunctionsAsPartsOfTheirWork) {
+  allocate();
+  const std::uint32_t first = checker_.add_line(0), second = checker_.add_line(0);
+  const auto fill = kernel("kernel fill");
+  const auto before = queue(first), function = queue(first), after = queue(first), other = queue(second);
+  add({fill, before}, base, base + 10, use::write);
+  add({fill, other}, base + 20, base + 30, use::write);
+  checker_.begin_host_function({nullptr, function});
+  touch(base, base + 10, true);
+  checker_.end_host_function();
+  add({fill, after}, base, base + 10, use::write);
+  EXPECT_EQ(kinds(), words{}) << "the work of one stream has an order";
+  checker_.begin_host_function({nullptr, queue(first)});
+  touch(base + 25, base + 26, false);
+  checker_.end_host_function();
+  EXPECT_EQ(kinds(), words{"host-touch 1"});
+}
+
+TEST_F(Checker, TakesNodesOfAGraphAndItsHostFunctionsInTheOrderOfTheEdges) {
+  allocate();
+  const auto work = queue(checker_.add_line(0));
+  const auto steps = std::make_shared<const step_order>(
+      step_order{{{false, false, false}, {true, false, false}, {false, false, false}}});
+  add({kernel("kernel fill"), work, steps, 0}, base, base + 10, use::write);
+  checker_.begin_host_function({nullptr, work, steps, 1});
+  touch(base, base + 1, false);
+  checker_.end_host_function();
+  EXPECT_EQ(kinds(), words{});
+  checker_.begin_host_function({nullptr, work, steps, 2});
+  touch(base, base + 1, false);
+  checker_.end_host_function();
+  EXPECT_EQ(kinds(), words{"host-touch 1"});
+}
+
+TEST_F(Checker, DoesNotTellWhatCpuCodeCanKnow) {
+  allocate();
+  const std::uint32_t line = checker_.add_line(0);
+  const auto flags = queue(line);
+  const std::array<access_range, 2> ranges{
+      access_range{base, base + 100, use::write, 1}, access_range{base + 100, base + 104, use::atomic, 2}};
+  checker_.add({kernel("kernel fill"), flags}, ranges);
+  touch(base + 100, base + 104, false);
+  touch(base, base + 100, false);
+  EXPECT_EQ(kinds(), words{}) << "CPU code has seen the flag that the kernel sets";
+  const auto later = queue(line);
+  touch(base + 100, base + 104, false);
+  touch(base, base + 100, false);
+  EXPECT_EQ(kinds(), words{});
+  checker_.add({kernel("kernel fill"), later}, ranges);
+  EXPECT_EQ(kinds(), words{}) << "the same, if the accesses of the kernel are known later";
+}
+
+TEST_F(Checker, TellsTouchesOfWholeVectorsOnlyIfAllBytesConflict) {
+  allocate();
+  const auto work = queue(checker_.add_line(0));
+  add({kernel("kernel fill"), work}, base, base + 40, use::write);
+  touch(base + 32, base + 64, false, true);
+  EXPECT_EQ(kinds(), words{}) << "a function of libc may have read only what lies behind";
+  touch(base, base + 32, false, true);
+  EXPECT_EQ(kinds(), words{"host-touch 1"});
 }
 
 TEST_F(Checker, TellsReadsOfBytesThatNothingWrote) {

@@ -5,9 +5,36 @@
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 #include "runtime/fault/handler.h"
+#include "runtime/os/touch.h"
 
 using hpe::core::guarded;
 using hpe::core::runtime;
+
+namespace {
+
+using hpe::os::page_protection;
+using hpe::os::touch_answer;
+
+hpeTouchWatcher the_watcher{};  // set once, before the functions below are called
+
+touch_answer faulted(const hpe::os::touch& what) noexcept {
+  const hpeTouch it{what.fault, what.begin, what.bytes, what.writes, what.instruction};
+  switch (the_watcher.faulted(&it)) {
+    case HPE_TOUCH_REPEAT: return touch_answer::repeat;
+    case HPE_TOUCH_STEP: return touch_answer::step;
+    case HPE_TOUCH_NOT_WATCHED: break;
+  }
+  return touch_answer::not_watched;
+}
+void stepped() noexcept { the_watcher.stepped(); }
+bool protects(void* begin, std::size_t bytes, page_protection allowed, bool& failed) {
+  const int level = allowed == page_protection::none ? 0 : allowed == page_protection::read ? 1 : 2;
+  return the_watcher.protects(begin, bytes, level, &failed);
+}
+void called(const void* begin, std::size_t bytes, bool writes) noexcept { the_watcher.called(begin, bytes, writes); }
+bool refused() noexcept { return the_watcher.refused(); }
+
+}  // namespace
 
 hpeStatus hpeTakeRecordedRanges(int device, void (*visit)(const hpeRecordedRange*, void*), void* data) {
   return guarded([&] {
@@ -47,8 +74,17 @@ hpeStatus hpeTakeRecordedRaces(int device, void (*visit)(const hpeRecordedRace*,
   });
 }
 
-hpeStatus hpeWatchFaults(bool (*watcher)(void*, bool)) {
-  return guarded([&] { hpe::fault::show_faults_to(watcher); });
+hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step) {
+  return guarded([&] {
+    HPE_REQUIRE(watcher != nullptr && watcher->faulted != nullptr && watcher->stepped != nullptr &&
+                    watcher->protects != nullptr && watcher->called != nullptr && watcher->refused != nullptr &&
+                    the_watcher.faulted == nullptr,
+                HPE_ERROR_INVALID_ARGUMENT, "hpeWatchTouches needs all functions, and can be called once");
+    the_watcher = *watcher;
+    static constexpr hpe::os::touch_watcher functions{faulted, stepped, protects, called, refused};
+    hpe::fault::show_touches_to(&functions);
+    if (can_step != nullptr) *can_step = hpe::os::can_step();
+  });
 }
 
 hpeStatus hpeGetRecordedSites(hpeKernel kernel, void (*visit)(uint32_t, uint32_t, const char*, void*), void* data,

@@ -1,7 +1,12 @@
 // CPU code, also inside libc, that touches memory which queued work still uses.
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -36,7 +41,7 @@ CASE(source_only_read) {  // source-changed -
   if (wrong) from[101] = 1;  // SECOND
 }
 
-CASE(registered_source_changed_too_early) {  // source-changed - (not found)
+CASE(registered_source_changed_too_early) {  // source-changed -
   ints p;
   int* from = static_cast<int*>(std::aligned_alloc(4096, 4096));
   stream a;
@@ -81,7 +86,7 @@ CASE(synchronised_with_the_wrong_device) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(beside_on_the_same_page) {  // host-touch - (not found)
+CASE(beside_on_the_same_page) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -90,14 +95,14 @@ CASE(beside_on_the_same_page) {  // host-touch - (not found)
   seen = to[count / 2 - (wrong ? 1 : 0)];                               // SECOND
 }
 
-CASE(managed_read_too_early) {  // host-touch fill (not found)
+CASE(managed_read_too_early) {  // host-touch fill
   managed_ints p;
   fill<<<4, 256>>>(p, count, 1);  // FIRST
   if (!wrong) CHECK(cudaDeviceSynchronize());
   seen = p[100];  // SECOND
 }
 
-CASE(managed_written_too_early) {  // host-touch twice (not found)
+CASE(managed_written_too_early) {  // host-touch twice
   managed_ints p;
   ints q;
   stream a;
@@ -106,7 +111,7 @@ CASE(managed_written_too_early) {  // host-touch twice (not found)
   p[100] = 1;  // SECOND
 }
 
-CASE(managed_cleared_too_early) {  // host-touch add (not found)
+CASE(managed_cleared_too_early) {  // host-touch add
   managed_ints p;
   stream a;
   add<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
@@ -114,7 +119,7 @@ CASE(managed_cleared_too_early) {  // host-touch add (not found)
   std::memset(p, 0, bytes);  // SECOND
 }
 
-CASE(mapped_read_too_early) {  // host-touch fill (not found)
+CASE(mapped_read_too_early) {  // host-touch fill
   pinned_ints p(cudaHostAllocMapped);
   stream a;
   int* mapped;
@@ -124,7 +129,7 @@ CASE(mapped_read_too_early) {  // host-touch fill (not found)
   seen = p[100];  // SECOND
 }
 
-CASE(mapped_written_too_early) {  // host-touch twice (not found)
+CASE(mapped_written_too_early) {  // host-touch twice
   pinned_ints p(cudaHostAllocMapped);
   ints q;
   stream a;
@@ -153,7 +158,7 @@ CASE(memcpy_into_a_source) {  // source-changed -
   std::memcpy(from, next.data(), bytes);  // SECOND
 }
 
-CASE(fwrite_too_early) {  // host-touch - (not found)
+CASE(fwrite_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -164,7 +169,7 @@ CASE(fwrite_too_early) {  // host-touch - (not found)
   std::fclose(file);
 }
 
-CASE(write_too_early) {  // host-touch - (not found)
+CASE(write_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -175,7 +180,7 @@ CASE(write_too_early) {  // host-touch - (not found)
   close(file);
 }
 
-CASE(read_into_a_source) {  // source-changed - (not found)
+CASE(read_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -186,7 +191,7 @@ CASE(read_into_a_source) {  // source-changed - (not found)
   close(file);
 }
 
-CASE(fread_into_a_source) {  // source-changed - (not found)
+CASE(fread_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -215,7 +220,7 @@ CASE(other_thread_reads_too_early) {  // host-touch -
   std::thread([&] { seen = to[100]; }).join();  // SECOND
 }
 
-CASE(host_function_of_another_stream) {  // host-touch fill (not found)
+CASE(host_function_of_another_stream) {  // host-touch fill
   pinned_ints p;
   stream a, b;
   const auto look = [](void* p) {
@@ -248,7 +253,7 @@ CASE(variable_read_too_early) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(memset_of_pinned_memory) {  // host-touch - (not found)
+CASE(memset_of_pinned_memory) {  // host-touch -
   pinned_ints p;
   stream a;
   CHECK(cudaMemsetAsync(p, 1, bytes, a));  // FIRST
@@ -271,13 +276,189 @@ CASE(double_buffer_refilled_too_early) {  // source-changed -
   }
 }
 
-CASE(columns_of_pinned_memory) {  // host-touch - (not found)
+CASE(columns_of_pinned_memory) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
   const size_t row = 32 * sizeof(int);
   CHECK(cudaMemcpy2DAsync(to, row, p, row, row / 2, 32, cudaMemcpyDeviceToHost, a));  // FIRST
   seen = to[3 * 32 + (wrong ? 15 : 16)];  // SECOND: the right half of a row is not copied
+}
+
+// `count` zeros in registered memory, with other bytes before and behind them on the same pages.
+struct registered_ints {
+  char* all;
+  int* p;
+  registered_ints() : all(new char[bytes + 128]()), p(reinterpret_cast<int*>(all + 64)) {
+    CHECK(cudaHostRegister(p, bytes, cudaHostRegisterMapped));
+  }
+  registered_ints(const registered_ints&) = delete;
+  registered_ints& operator=(const registered_ints&) = delete;
+  ~registered_ints() {
+    wait_for_all();
+    CHECK(cudaHostUnregister(p));
+    delete[] all;
+  }
+  operator int*() const { return p; }
+};
+
+CASE(registered_result_read_too_early) {  // host-touch -
+  ints p;
+  registered_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  to.all[63] = 1;                                                   // beside the copied bytes
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = to[0];  // SECOND
+}
+
+CASE(registered_memory_in_a_kernel) {  // host-touch fill
+  registered_ints p;
+  int* mapped;
+  stream a;
+  CHECK(cudaHostGetDevicePointer(&mapped, p.p, 0));
+  fill<<<4, 256, 0, a>>>(mapped + 1, count - 1, 5);  // FIRST
+  seen = p[0];                                       // beside the kernel's bytes
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  if (p[1] != 5 && !wrong) std::abort();  // SECOND
+}
+
+CASE(write_of_registered_memory) {  // host-touch -
+  ints p;
+  registered_ints to;
+  stream a;
+  const int file = open("/tmp", O_TMPFILE | O_RDWR, 0600);
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  if (write(file, to, bytes) != bytes) std::abort();  // SECOND
+  close(file);
+}
+
+CASE(rows_refilled_too_early) {  // source-changed -
+  ints p;
+  registered_ints from;
+  stream a;
+  const size_t row = 32 * sizeof(int);
+  CHECK(cudaMemcpy2DAsync(p, row, from, row, row / 2, 32, cudaMemcpyHostToDevice, a));  // FIRST
+  seen = from[0];
+  from[3 * 32 + (wrong ? 0 : 16)] = 1;  // SECOND: the right half of a row is not copied
+}
+
+CASE(managed_rows_copied) {  // host-touch -
+  ints p;
+  managed_ints to;
+  stream a;
+  const size_t row = 32 * sizeof(int);
+  CHECK(cudaMemcpy2DAsync(to, row, p, row, row / 2, 32, cudaMemcpyDeviceToHost, a));  // FIRST
+  to[16] = 1;
+  seen = to[wrong ? 15 : 17];  // SECOND
+}
+
+__managed__ int total_of_managed[4];
+
+static __global__ void count_up() { ++total_of_managed[1]; }
+
+CASE(managed_variable_read_too_early) {  // host-touch count_up
+  stream a;
+  total_of_managed[0] = 1;
+  count_up<<<1, 1, 0, a>>>();  // FIRST
+  seen = total_of_managed[2];
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = total_of_managed[1];  // SECOND
+}
+
+CASE(process_vm_readv_into_a_source) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  std::vector<int> next(count);
+  stream a;
+  const iovec here{from.p, bytes}, there{next.data(), bytes};
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != bytes) std::abort();  // SECOND
+}
+
+CASE(half_of_the_bytes_read_from_a_file) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  stream a;
+  int ends[2];
+  if (pipe(ends) != 0 || write(ends[1], "1234", 4) != 4) std::abort();
+  // The read ends before the copied bytes.
+  CHECK(cudaMemcpyAsync(p, from + (wrong ? 0 : 1), bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
+  if (read(ends[0], from, bytes) != 4) std::abort();                                        // SECOND
+  close(ends[0]);
+  close(ends[1]);
+}
+
+CASE(system_call_without_a_function) {  // source-changed -
+  ints p;
+  registered_ints from;
+  stream a;
+  CHECK(cudaMemcpyAsync(p, from, bytes / 2, cudaMemcpyHostToDevice, a));
+  // hpe does not know this system call, which writes beside the copied bytes.
+  if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, from + count * 3 / 4) != 0) std::abort();
+  CHECK(cudaMemcpyAsync(p, from, bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  from[8] = 1;  // SECOND
+}
+
+CASE(with_all_signals_blocked) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  sigset_t all, before, after;
+  sigfillset(&all);
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = to[100];  // SECOND
+  pthread_sigmask(SIG_SETMASK, &before, &after);
+  if (sigismember(&after, SIGTRAP) != 1 || sigismember(&after, SIGUSR1) != 1) std::abort();
+}
+
+CASE(written_over_two_pages) {  // host-touch -
+  ints p;
+  char* to;
+  stream a;
+  CHECK(cudaMallocHost(&to, 2 * 4096));
+  CHECK(cudaMemcpyAsync(to + 4096, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
+  to[4095] = 1;
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  *reinterpret_cast<volatile long long*>(to + 4092) = 1;  // SECOND
+  wait_for_all();
+  CHECK(cudaFreeHost(to));
+}
+
+static __global__ void fill_and_tell(int* p, int n, volatile int* ready) {
+  for (int i = 0; i < n; ++i) p[i] = i;
+  __threadfence_system();
+  *ready = 1;
+}
+
+CASE(flag_in_mapped_memory) {  // host-touch fill_and_tell
+  pinned_ints p(cudaHostAllocMapped), ready(cudaHostAllocMapped);
+  stream a;
+  fill_and_tell<<<1, 1, 0, a>>>(p, 100, ready);  // FIRST
+  if (!wrong)
+    while (reinterpret_cast<volatile int*>(ready.p)[0] == 0) usleep(100);
+  seen = p[7];  // SECOND
+}
+
+CASE(two_threads_on_one_page) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
+  const auto count_beside = [&](int at) {
+    for (int i = 0; i < 1000; ++i) ++*static_cast<volatile int*>(to + at);
+  };
+  std::thread other(count_beside, count / 2);
+  count_beside(count - 1);
+  other.join();
+  if (to[count / 2] != 1000 || to[count - 1] != 1000) std::abort();
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = to[0];  // SECOND
 }
 
 int main(int argc, char** argv) { return run_cases(argc, argv, wait_for_all); }

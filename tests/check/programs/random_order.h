@@ -35,8 +35,14 @@ inline constexpr std::array<stream_kind, 8> streams{{{0, stream_kind::legacy},
                                                      {1, stream_kind::blocking},
                                                      {1, stream_kind::independent}}};
 
-/// The buffers: two in the memory of device 0, one of device 1, blocks of a pool of device 0, and pinned memory.
-enum buffer { first, second, peer, pool, pinned = pool + blocks_of_pool, other_pinned, buffers };
+/// The buffers: two in the memory of device 0, one of device 1, blocks of a pool of device 0, and memory that CPU code
+/// uses too.
+enum buffer { first, second, peer, pool, pinned = pool + blocks_of_pool, other_pinned, registered, managed, buffers };
+
+/// The rows of act::copy_rows.
+constexpr int rows = 3;
+constexpr int pitch_of_to = 24;
+constexpr int pitch_of_from = 20;
 
 enum class act {
   // Work in a stream:
@@ -47,6 +53,7 @@ enum class act {
   add_words,  // atomically
   fill,       // cuMemsetD8Async
   copy,       // cuMemcpyAsync
+  copy_rows,  // cuMemcpy2DAsync; `bytes` in each row
   record,
   wait,
   allocate,
@@ -85,26 +92,21 @@ struct operation : memory_use {
   std::array<bool, 3> edges;        // from node 0 to 1, from 0 to 2, from 1 to 2
 };
 
-/// What a program may contain.
-struct kinds {
-  bool host_touches;
-};
-
 inline bool is_in_pool(int b) { return b >= pool && b < pool + blocks_of_pool; }
 inline int device_of_event(int e) { return e == events - 1 ? 1 : 0; }
 inline bool is_kernel(act a) { return a <= act::add_words; }
 inline bool has_to(act a) {
   return a == act::set_bytes || a == act::copy_bytes || a == act::add_bytes || a == act::add_words || a == act::fill ||
-         a == act::copy || a == act::fill_now || a == act::copy_now || a == act::upload_now || a == act::write;
+         a == act::copy || a == act::copy_rows || a == act::fill_now || a == act::copy_now || a == act::upload_now || a == act::write;
 }
 inline bool has_from(act a) {
-  return a == act::get_bytes || a == act::copy_bytes || a == act::copy || a == act::copy_now ||
-         a == act::download_now || a == act::read;
+  return a == act::get_bytes || a == act::copy_bytes || a == act::copy || a == act::copy_rows ||
+         a == act::copy_now || a == act::download_now || a == act::read;
 }
 
 class generator {
  public:
-  generator(std::uint64_t seed, kinds what) : random_(seed), what_(what) {}
+  explicit generator(std::uint64_t seed) : random_(seed) {}
 
   std::vector<operation> program() {
     // A program uses few streams and buffers, so that its operations meet.
@@ -132,10 +134,13 @@ class generator {
     const bool on_host = what == act::read || what == act::write;
     memory_use u{what, some_buffer(on_host), some_buffer(on_host), 0, 0, number(1, 64)};
     if (what == act::allocate || what == act::release) u.to = pool + number(0, blocks_of_pool - 1);
-    if (what == act::copy_bytes || what == act::copy || what == act::copy_now)
+    if (what == act::copy_bytes || what == act::copy || what == act::copy_rows || what == act::copy_now)
       while (u.from == u.to) u.from = some_buffer(false);
+    // CPU code that sees an atomic change counts as having waited.
+    while (what == act::add_words && u.to >= pinned) u.to = some_buffer(false);
     u.to_at = some_offset(u.bytes);
     u.from_at = some_offset(u.bytes);
+    if (what == act::copy_rows) u.bytes = 1 + u.bytes % 16;
     if (what == act::add_words) u.to_at &= ~3, u.bytes = (u.bytes + 3) & ~3;
     return u;
   }
@@ -159,32 +164,31 @@ class generator {
   int number(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   int some_offset(int bytes) { return number(0, spread_) * (buffer_bytes - 64 - bytes % 2) / 8; }
   int some_buffer(bool on_host) {
-    if (on_host) return number(pinned, other_pinned);
+    if (on_host) return number(pinned, buffers - 1);
     const int chosen = number(0, 15);
     return chosen < 5    ? first
            : chosen < 8  ? second
            : chosen < 10 ? peer
            : chosen < 13 ? pool + chosen % blocks_of_pool
-                         : pinned + chosen % 2;
+                         : number(pinned, buffers - 1);
   }
   act some_act() {
     const int chosen = number(0, 99);
     if (chosen < 34) return static_cast<act>(number(0, static_cast<int>(act::add_bytes)));
     if (chosen < 36) return act::add_words;
     if (chosen < 40) return act::graph;
-    if (chosen < 55) return number(0, 1) == 0 ? act::fill : act::copy;
+    if (chosen < 55) return static_cast<act>(number(static_cast<int>(act::fill), static_cast<int>(act::copy_rows)));
     if (chosen < 75) return number(0, 1) == 0 ? act::record : act::wait;
     if (chosen < 82) return number(0, 1) == 0 ? act::allocate : act::release;
     if (chosen < 84) return act::call;
     if (chosen < 90)
       return static_cast<act>(number(static_cast<int>(act::fill_now), static_cast<int>(act::download_now)));
-    if (chosen < 94 || !what_.host_touches)
+    if (chosen < 94)
       return static_cast<act>(number(static_cast<int>(act::wait_for_stream), static_cast<int>(act::query_event)));
     return number(0, 1) == 0 ? act::read : act::write;
   }
 
   std::mt19937_64 random_;
-  const kinds what_;
   int spread_ = 8;
 };
 
@@ -254,8 +258,6 @@ class oracle {
   struct use {
     int node, number, begin, end;
     bool writes, atomic;
-    bool is_touch;  // of CPU code
-    bool is_copy;   // the check compares accesses of CPU code only with copies
   };
 
   int add_node(const std::vector<int>& after) {
@@ -294,17 +296,19 @@ class oracle {
   void touch(int node, int number, const memory_use& o) {
     using enum act;
     const auto add = [&](int buffer, int begin, int end, bool writes) {
-      touch(buffer,
-            {node, number, begin, end, writes, o.what == add_words, o.what == read || o.what == write, o.what == copy});
+      touch(buffer, {node, number, begin, end, writes, o.what == add_words});
+    };
+    const auto add_rows = [&](int buffer, int begin, int pitch, bool writes) {
+      for (int r = 0; r < (o.what == copy_rows ? rows : 1); ++r)
+        add(buffer, begin + r * pitch, begin + r * pitch + o.bytes, writes);
     };
     if (o.what == allocate || o.what == release) add(o.to, 0, buffer_bytes, true);
-    if (has_from(o.what)) add(o.from, o.from_at, o.from_at + o.bytes, false);
-    if (has_to(o.what)) add(o.to, o.to_at, o.to_at + o.bytes, true);
+    if (has_from(o.what)) add_rows(o.from, o.from_at, pitch_of_from, false);
+    if (has_to(o.what)) add_rows(o.to, o.to_at, pitch_of_to, true);
   }
   void touch(int buffer, const use& now) {
     for (const use& earlier : uses_[buffer]) {
       const bool meet = earlier.begin < now.end && now.begin < earlier.end && (earlier.writes || now.writes);
-      if (now.is_touch && !earlier.is_copy) continue;
       if (meet && !(earlier.atomic && now.atomic) && earlier.node != now.node && !before_[now.node][earlier.node])
         races_.insert({earlier.number, now.number, buffer});
     }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "hpe/check.h"
+#include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/module/cudart_module.h"
 #include "runtime/base/demangled.h"
@@ -150,7 +151,7 @@ bool is_fresh_memory(std::uint64_t begin, std::uint64_t end) {
 }
 
 void tell_added(const cudart_allocation& made) {
-  if (checker() == nullptr) return;
+  if (checker() == nullptr || made.registered != nullptr) return;
   using enum allocation_kind;
   const bool is_fresh = made.kind == device && made.size <= most_filled;
   const bool must_be_freed = made.kind == device || made.kind == managed || made.kind == host;
@@ -158,7 +159,9 @@ void tell_added(const cudart_allocation& made) {
 }
 
 void tell_removed(const cudart_allocation& gone) {
-  if (checker() != nullptr) checker()->release(number(gone.base), place_of_call());
+  if (checker() == nullptr || gone.registered != nullptr) return;
+  checker()->release(number(gone.base), place_of_call());
+  forget_pages(gone);
 }
 
 void tell_copy(const char* to, const char* from, const box_copy& shape,
@@ -213,6 +216,14 @@ checked_launch::~checked_launch() {
          race->variable});
   };
   static_cast<void>(::hpeTakeRecordedRaces(device_, add_race, &races));
+  // To the checker, registered memory is at the program's addresses.
+  for (check::access_range& each : ranges) {
+    const std::optional<cudart_allocation> its = registered_behind(each.begin);
+    if (!its) continue;
+    const std::uint64_t distance = number(its->base) - number(its->device_base);
+    each.begin += distance;
+    each.end += distance;
+  }
   if (writes_unrecorded_)
     for (const auto& [argument, value] : what_->pointers) checker()->set_written(value);
   add_accesses(what_, ranges, fresh_);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -16,13 +17,14 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/check/reports.h"
 
 namespace hpe::cudart {
 
 namespace {
 
 struct settings {
-  std::string json;
+  std::string json, sarif;
   int status = 0;
   ::pid_t process = 0;
 };
@@ -41,18 +43,25 @@ std::string with_process_number(std::string path) {
   return path;
 }
 
+template <class Text>
+void write_file(const char* option, const std::string& chosen, Text text) {
+  if (chosen.empty()) return;
+  const std::string path = with_process_number(chosen);
+  std::ofstream file(path);
+  file << text();
+  file.close();
+  if (!file) log(log_level::error, "HPE_CHECK: the file {} of {} cannot be written", path, option);
+}
+
 void write_report(const std::vector<check::finding>& all) {
   std::string text;
   for (const check::finding& each : all) text += check::text_of(each);
   text += all.empty() ? "hpe check: no findings\n" : fmt::format("hpe check: {} findings\n", all.size());
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
-  if (chosen_settings->json.empty()) return;
-  const std::string path = with_process_number(chosen_settings->json);
-  std::ofstream file(path);
-  file << check::json_of(all);
-  file.close();
-  if (!file) log(log_level::error, "HPE_CHECK_JSON: the file {} cannot be written", path);
+  write_file("HPE_CHECK_JSON", chosen_settings->json, [&] { return check::json_of(all); });
+  write_file("HPE_CHECK_SARIF", chosen_settings->sarif,
+             [&] { return check::sarif_of(all, std::filesystem::current_path().string()); });
 }
 
 void end_checking(int status, void* /*unused*/) {
@@ -91,10 +100,11 @@ void start_checking(const options& chosen) {
   // The record needs 15 times the address space, which therefore must be small.
   if (::getenv("HPE_SEGMENT_SIZE") == nullptr)
     ::setenv("HPE_SEGMENT_SIZE", "128G", 0);  // NOLINT(concurrency-mt-unsafe)
-  chosen_settings = new settings{chosen.check_json, static_cast<int>(chosen.check_status), ::getpid()};
+  chosen_settings = new settings{chosen.check_json, chosen.check_sarif, static_cast<int>(chosen.check_status), ::getpid()};
   // Neither object is ever deleted, because threads use them until the process ends.
-  set_checker(new check::checker(std::move(ignored), is_fresh_memory, is_other), [] { end_watches(false); });
   start_watching();
+  set_checker(new check::checker(std::move(ignored), is_fresh_memory, is_other, take_touches),
+              {watch, [] { end_watches(false); }});
 }
 
 std::vector<check::finding> take_findings() {

@@ -1,128 +1,183 @@
-// A slot is in use while its range is not empty. The signal handler reads the slots without a lock: a slot's range is
-// set last and cleared first. The pages of cudaMallocHost belong only to the program, because hpe copies through
-// another mapping, so only threads of the program can touch them.
+// The pages belong only to the program: hpe accesses pinned memory and managed memory by another mapping, and registered
+// memory, which it moves to its own pages, by their address for kernels. So all touches are the program's.
 
 #include "interpose/soft/cudart/check/watched_memory.h"
 
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <mutex>
 #include <utility>
 
 #include "hpe/check.h"
 #include "interpose/soft/cudart/device/context.h"
+#include "runtime/base/log.h"
+#include "runtime/check/touch_log.h"
+#include "runtime/check/watched_pages.h"
 
 namespace hpe::cudart {
 
 namespace {
 
-constexpr std::uintptr_t page_bytes = 4096;
+using check::watched_pages;
 
-struct slot {
-  std::atomic<std::uintptr_t> begin{0}, end{0};  // the range; end 0: the slot is free
-  std::atomic<bool> forbids_reads{false};
-  // The first touch. 0: none, 1: a thread writes the members below, 2: they are complete.
-  std::atomic<int> touched{0};
-  std::uintptr_t address = 0;
-  bool writes = false;
-  trace::call_stack stack;
-  // Used with the mutex only.
-  check::operation_run what;
-  check::use how = check::use::read;
+/// A range of pages in use by work. Later work of the same stream replaces earlier work.
+struct memory_in_use {
+  std::uintptr_t begin = 0, end = 0;
+  bool is_written = false;
+  check::past_ptr work;
 };
 
-// The largest number of ranges that are watched at once; further ranges are not watched.
-std::array<slot, 256> slots;
-std::mutex slots_mutex;
+/// The pages that the thread with this number opens for one access.
+struct open_pages {
+  std::atomic<::pid_t> thread{0};
+  std::array<std::uintptr_t, 4> pages{};
+  std::size_t count = 0;
+};
 
-std::uintptr_t page_of(std::uintptr_t address) { return address / page_bytes * page_bytes; }
+// The objects exist until the process ends, because signal handlers use them.
+struct watching {
+  watched_pages pages;
+  check::touch_log touches;
+  bool can_step = false;
+  std::array<open_pages, 256> steps{};
+  std::mutex mutex;
+  std::vector<memory_in_use> in_use;  // with the mutex
+  bool has_told = false;              // with the mutex
+};
+watching* all = nullptr;
 
-void* pointer(std::uintptr_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses are numbers
-}
-
-/// The signal handler. Opens the page if it is watched; other pages of the same range remain protected.
-bool on_fault(void* where, bool is_write) {
-  const auto address = reinterpret_cast<std::uintptr_t>(where);
-  bool is_watched = false;
-  for (slot& each : slots) {
-    const std::uintptr_t end = each.end.load(std::memory_order_acquire), begin = each.begin.load();
-    if (end == 0 || address < page_of(begin) || address >= page_of(end - 1) + page_bytes) continue;
-    is_watched = true;
-    if (address < begin || address >= end || (!is_write && !each.forbids_reads.load())) continue;
-    int none = 0;
-    if (!each.touched.compare_exchange_strong(none, 1)) continue;
-    each.address = address;
-    each.writes = is_write;
-    each.stack = trace::call_stack::here();
-    each.touched.store(2, std::memory_order_release);
+open_pages* step_of(::pid_t thread, bool makes) noexcept {
+  const auto find = [](::pid_t wanted) {
+    return std::find_if(all->steps.begin(), all->steps.end(), [&](const open_pages& each) { return each.thread == wanted; });
+  };
+  if (const auto found = find(thread); found != all->steps.end()) return &*found;
+  if (!makes) return nullptr;
+  for (open_pages& each : all->steps) {
+    ::pid_t none = 0;
+    if (!each.thread.compare_exchange_strong(none, thread)) continue;
+    each.count = 0;
+    return &each;
   }
-  if (!is_watched) return false;
-  const int before = errno;
-  const bool opened = ::mprotect(pointer(page_of(address)), page_bytes, PROT_READ | PROT_WRITE) == 0;
-  errno = before;
-  return opened;
+  return nullptr;
 }
 
-// Sets the protection of the range's pages to what the remaining slots need. Requires the mutex. Pages that a touch has
-// opened are protected again only by a new watch.
-void open_pages(std::uintptr_t begin, std::uintptr_t end) {
-  for (std::uintptr_t at = page_of(begin); at < end; at += page_bytes) {
-    int allowed = PROT_READ | PROT_WRITE;
-    for (const slot& each : slots) {
-      const std::uintptr_t other = each.end.load();
-      if (other == 0 || at + page_bytes <= each.begin.load() || at >= other) continue;
-      allowed = std::min(allowed, each.forbids_reads.load() ? PROT_NONE : PROT_READ);
-    }
-    ::mprotect(pointer(at), page_bytes, allowed);
+hpeTouchAnswer on_fault(const hpeTouch* touch) {
+  const auto fault = reinterpret_cast<std::uintptr_t>(touch->fault);
+  switch (all->pages.touched(fault, touch->writes)) {
+    case watched_pages::answer::not_watched: return HPE_TOUCH_NOT_WATCHED;
+    case watched_pages::answer::opened: return HPE_TOUCH_REPEAT;
+    case watched_pages::answer::touched: break;
+  }
+  open_pages* step = step_of(::gettid(), false);
+  // The second page of an access belongs to the same touch.
+  if (step == nullptr) all->touches.add(touch->begin, touch->begin + touch->bytes, touch->writes, touch->instruction);
+  if (!all->can_step || all->pages.is_tired(fault)) return HPE_TOUCH_REPEAT;
+  if (step == nullptr) step = step_of(::gettid(), true);
+  if (step == nullptr || step->count == step->pages.size()) return HPE_TOUCH_REPEAT;
+  step->pages[step->count++] = fault;
+  return HPE_TOUCH_STEP;
+}
+
+void on_step() {
+  open_pages* const step = step_of(::gettid(), false);
+  if (step == nullptr) return;
+  for (std::size_t n = 0; n < step->count; ++n) all->pages.close(step->pages[n]);
+  step->thread.store(0);
+}
+
+bool on_protect(void* begin, std::size_t bytes, int allowed, bool* failed) {
+  constexpr std::array levels{os::page_protection::none, os::page_protection::read, os::page_protection::read_write};
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  return all->pages.allow(first, first + bytes, levels[static_cast<std::size_t>(allowed)], *failed);
+}
+
+void on_call(const void* begin, std::size_t bytes, bool writes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  if (all->pages.is_in_use(first, first + bytes)) all->touches.add(first, first + bytes, writes, nullptr);
+}
+
+bool on_refusal() { return all->pages.open_all(); }
+
+/// The memory that the program uses at its own addresses, if pages of this memory can be watched.
+std::optional<cudart_allocation> host_memory_at(const void* address) {
+  const auto found = process().memory().find(address);
+  if (!found || !(found->is_managed() || !found->is_on_device())) return std::nullopt;
+  if (found->kind == allocation_kind::registered && found->device_base == found->base) return std::nullopt;
+  return found;
+}
+
+// Requires the mutex.
+void watch_range(std::uintptr_t begin, std::size_t bytes, bool is_written, bool has_protocol,
+                 const check::past_ptr& work) {
+  const memory_in_use made{begin, begin + bytes, is_written, work};
+  const auto same = std::find_if(all->in_use.begin(), all->in_use.end(), [&](const memory_in_use& each) {
+    return each.begin == made.begin && each.end == made.end && each.is_written == is_written &&
+           each.work->self.line == work->self.line;
+  });
+  if (same != all->in_use.end()) {
+    same->work = work;
+    return;
+  }
+  if (all->pages.add(made.begin, made.end, is_written, has_protocol)) {
+    all->in_use.push_back(made);
+  } else if (!std::exchange(all->has_told, true)) {
+    log(log_level::warn, "HPE_CHECK: not all CPU code that touches memory of queued work is seen: there is too much memory");
   }
 }
 
 }  // namespace
 
-void start_watching() { check(::hpeWatchFaults(on_fault)); }
+void start_watching() {
+  all = new watching;
+  all->touches.prepare();
+  const hpeTouchWatcher functions{on_fault, on_step, on_protect, on_call, on_refusal};
+  check(::hpeWatchTouches(&functions, &all->can_step));
+}
 
-void watch(const void* first, std::size_t bytes, check::use how, const check::operation_run& what) {
-  const auto found = process().memory().find(first);
-  if (bytes == 0 || !found || found->kind != allocation_kind::host || !found->holds(first, bytes)) return;
+void watch(const task_memory_uses& uses, const check::past_ptr& work) {
   trace::call_stack::prepare();
-  const auto begin = reinterpret_cast<std::uintptr_t>(first), end = begin + bytes;
-  const std::lock_guard lock(slots_mutex);
-  const auto free = std::find_if(slots.begin(), slots.end(), [](const slot& each) { return each.end.load() == 0; });
-  if (free == slots.end()) return;
-  free->what = what;
-  free->how = how;
-  free->touched.store(0);
-  free->forbids_reads.store(how != check::use::read);
-  free->begin.store(begin);
-  free->end.store(end, std::memory_order_release);
-  const int allowed = how == check::use::read ? PROT_READ : PROT_NONE;
-  bool overlaps = false;
-  for (const slot& each : slots)
-    if (&each != &*free && each.end.load() != 0 && each.begin.load() < page_of(end - 1) + page_bytes &&
-        each.end.load() > page_of(begin))
-      overlaps = true;
-  if (overlaps)
-    open_pages(begin, end);
-  else
-    ::mprotect(pointer(page_of(begin)), page_of(end - 1) + page_bytes - page_of(begin), allowed);
+  for (const hpeAccess& each : uses.ranges) {
+    auto begin = reinterpret_cast<std::uintptr_t>(each.address);
+    std::size_t bytes = each.size;
+    if (const auto behind = registered_behind(begin)) {
+      begin = reinterpret_cast<std::uintptr_t>(behind->base);
+      bytes = behind->size;
+    }
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
+    const auto found = host_memory_at(reinterpret_cast<const void*>(begin));
+    if (!found || bytes == 0) continue;
+    const std::lock_guard lock(all->mutex);
+    watch_range(begin, bytes, each.mode != HPE_IN, found->is_managed(), work);
+  }
 }
 
 void end_watches(bool also_unfinished) {
-  const std::lock_guard lock(slots_mutex);
-  for (slot& each : slots) {
-    const std::uintptr_t end = each.end.load(), begin = each.begin.load();
-    if (end == 0 || (!also_unfinished && !checker()->has_waited(each.what.work->when))) continue;
-    each.end.store(0);
-    open_pages(begin, end);
-    if (each.touched.load(std::memory_order_acquire) == 2)
-      checker()->add_touch(each.what, each.how, each.address, each.writes, {"", each.stack});
-    each.what = {};
-  }
+  const std::lock_guard lock(all->mutex);
+  std::erase_if(all->in_use, [&](const memory_in_use& each) {
+    if (!also_unfinished && !checker()->has_waited(each.work)) return false;
+    all->pages.remove(each.begin, each.end, each.is_written);
+    return true;
+  });
+  if (all->pages.has_missed_touches() && !std::exchange(all->has_told, true))
+    log(log_level::warn,
+        "HPE_CHECK: CPU code touches memory of queued work very often; from now on, only the first touch of each page "
+        "is seen");
+}
+
+std::vector<check::host_touch> take_touches() { return all->touches.take(); }
+
+void forget_pages(const cudart_allocation& gone) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(gone.base);
+  all->pages.forget(begin, begin + gone.size);
+}
+
+std::optional<cudart_allocation> registered_behind(std::uint64_t address) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
+  const auto found = process().memory().find(reinterpret_cast<const void*>(address));
+  return found && found->registered != nullptr ? process().memory().find(found->registered) : std::nullopt;
 }
 
 }  // namespace hpe::cudart

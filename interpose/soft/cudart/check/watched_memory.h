@@ -1,11 +1,15 @@
 #pragma once
 
-/// Finds CPU code that touches pinned memory (cudaMallocHost) which a queued copy still uses. From the call that queues
-/// the copy until CPU code has waited for it, the pages of the memory are protected: a source against writes, a
-/// destination against all accesses. The first touch of a page is recorded, and the page is opened.
+/// Sees CPU code that touches memory of the host which queued work may use: pinned memory, registered memory and managed
+/// memory. From the call that queues the work until CPU code has waited for it, the pages of the memory are protected:
+/// of memory that the work only reads, against writes; otherwise against all accesses. A touch is recorded, the thread
+/// makes the access, and the page is protected again. The checker finds out which touches conflict with which work.
 
 #include <cstddef>
+#include <optional>
+#include <vector>
 
+#include "interpose/soft/cudart/memory/memory_table.h"
 #include "interpose/soft/cudart/stream/checked_work.h"
 
 namespace hpe::cudart {
@@ -13,12 +17,19 @@ namespace hpe::cudart {
 /// Starts to watch pages. Call this once, before watch().
 void start_watching();
 
-/// Watches a range until CPU code has waited for the work. `what` reads the range (a source) or writes it. Ranges that
-/// do not begin in memory of cudaMallocHost are not watched.
-void watch(const void* begin, std::size_t bytes, check::use how, const check::operation_run& what);
+/// Watches the memory of the host that the work uses. Kernels use the memory to which their arguments point.
+void watch(const task_memory_uses& uses, const check::past_ptr& work);
 
-/// Reports the touches of ranges whose work CPU code has waited for, and ceases to watch these ranges. also_unfinished:
-/// all ranges, because the program ends.
+/// Ceases to watch memory for whose work CPU code has waited. also_unfinished: all memory, because the program ends.
 void end_watches(bool also_unfinished);
+
+/// Returns what CPU code has touched since the last call.
+[[nodiscard]] std::vector<check::host_touch> take_touches();
+
+/// To be called when memory is freed.
+void forget_pages(const cudart_allocation& gone);
+
+/// Returns the registered memory behind which hpe's memory at this address lies, if it does.
+[[nodiscard]] std::optional<cudart_allocation> registered_behind(std::uint64_t address);
 
 }  // namespace hpe::cudart

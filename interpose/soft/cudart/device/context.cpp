@@ -162,11 +162,17 @@ task_memory_uses context::kernel_uses(int device, std::span<const std::byte> arg
         [&](const cudart_allocation& each) { return each.kind == allocation_kind::variable && each.device == device; });
   else
     uses.kernels_on = std::uint64_t{1} << device;
+  if (checker() != nullptr)
+    for (const hpeAccess& each : memory_.accesses([](const cudart_allocation& each) { return each.kind == allocation_kind::managed_variable; }))
+      uses.ranges.push_back(each);
   // Steps of 4 bytes also find addresses in packed structures.
   for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {
     void* address = nullptr;
     std::memcpy(&address, arguments.data() + at, sizeof address);
-    if (!arguments_tell && memory_.find(address)) continue;
+    const auto listed = memory_.find(address);
+    // The checker must know which memory of the host the kernel may use.
+    const bool is_checked = checker() != nullptr && listed && (listed->is_managed() || !listed->is_on_device());
+    if (!arguments_tell && listed && !is_checked) continue;
     const auto found = memory_.find_also_of_hpe(address);
     if (found) uses.ranges.push_back({found->device_base, found->size, HPE_INOUT});
   }

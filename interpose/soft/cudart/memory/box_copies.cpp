@@ -26,6 +26,14 @@ void copy_range(char* to, const char* from, std::size_t bytes) {
   check(::hpeMemcpy(to, between.data(), bytes));
 }
 
+/// Returns the address by which hpe accesses memory. CPU code may not be allowed to access registered memory at the
+/// program's address (check/watched_memory.h).
+const char* for_hpe(const char* address) {
+  const auto found = process().memory().find(address);
+  if (!found || found->device_base == found->base) return address;
+  return static_cast<const char*>(found->device_base) + (address - static_cast<const char*>(found->base));
+}
+
 }  // namespace
 
 bool is_pageable(const void* address) { return !process().memory().find_also_of_hpe(address).has_value(); }
@@ -43,12 +51,15 @@ void check_box(const char* begin, const box& shape, bool must_be_known) {
 }
 
 void copy_box(char* to, const char* from, const box_copy& shape) {
+  to = const_cast<char*>(for_hpe(to));
+  from = for_hpe(from);
   const box_copy rows = shape.joined();
   rows.for_each_row(
       [&](std::size_t at_to, std::size_t at_from) { copy_range(to + at_to, from + at_from, rows.extent.width); });
 }
 
 void set_box(char* to, const box& shape, unsigned value, unsigned element_size) {
+  to = const_cast<char*>(for_hpe(to));
   const box rows = shape.joined();
   const std::size_t width = rows.extent.width;
   if (element_size == 1)

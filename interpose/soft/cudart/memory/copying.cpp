@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/box_copies.h"
 #include "interpose/soft/cudart/stream/capture.h"
@@ -67,17 +66,6 @@ std::shared_ptr<set_operation> make_set(const cudaMemsetParams& what, std::size_
   return made;
 }
 
-/// Watches the pinned sides of a copy of one contiguous range that the stream has queued last.
-void watch_sides(const cudart_stream& where, const copy_operation& made, std::size_t bytes) {
-  const check::past_ptr last = where.last_past();
-  if (last == nullptr || made.place() == nullptr) return;
-  const auto what =
-      std::make_shared<const check::checked_operation>(check::checked_operation{made.place()->call, made.place()});
-  const auto work = std::make_shared<const check::checked_work>(check::checked_work{last, where.id(), made.place()});
-  watch(made.parameters.srcPtr.ptr, bytes, check::use::read, {what, work});
-  watch(made.parameters.dstPtr.ptr, bytes, check::use::write, {what, work});
-}
-
 /// Queues an operation on a stream; the queued work owns a reference to the operation.
 cudaError_t submit_carried(cudart_stream& where, const std::shared_ptr<const stream_operation>& what) {
   require_not_capturing(where);
@@ -127,8 +115,7 @@ cudaError_t copy_in_stream(const cudaMemcpy3DParms& what, cudaStream_t handle) {
   }
   auto made = std::make_shared<copy_operation>();
   made->parameters = what;
-  check(submit(*where, made));
-  if (checker() != nullptr && !captures) watch_sides(*where, *made, bytes);
+  check(submit(*where, std::move(made)));
   return !captures && (reads_pageable || writes_pageable) ? where->synchronize() : cudaSuccess;
 }
 

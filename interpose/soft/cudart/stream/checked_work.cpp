@@ -11,13 +11,13 @@ namespace hpe::cudart {
 namespace {
 
 std::atomic<check::checker*> only{nullptr};
-void (*after_waits)() = nullptr;
+work_watcher watches{};
 
 }  // namespace
 
 check::checker* checker() noexcept { return only.load(std::memory_order_acquire); }
-void set_checker(check::checker* made, void (*after_wait)()) noexcept {
-  after_waits = after_wait;
+void set_checker(check::checker* made, const work_watcher& watcher) noexcept {
+  watches = watcher;
   only.store(made, std::memory_order_release);
 }
 
@@ -44,10 +44,21 @@ void add_races(const check::operation_ptr& what, std::span<const check::launch_r
     to->add(run_of(what), races);
 }
 
+void tell_queued(const task_memory_uses& uses, const check::past_ptr& work) {
+  if (watches.queued != nullptr) watches.queued(uses, work);
+}
+
+void tell_host_function(bool begins) {
+  check::checker* const to = checker();
+  if (to == nullptr || this_threads_work().work == nullptr) return;
+  begins ? to->begin_host_function(run_of(nullptr)) : to->end_host_function();
+  if (watches.waited != nullptr) watches.waited();
+}
+
 void tell_wait(const check::past_ptr& ended) {
   if (check::checker* const to = checker(); to != nullptr && ended != nullptr) {
     to->wait(ended);
-    after_waits();
+    if (watches.waited != nullptr) watches.waited();
   }
 }
 

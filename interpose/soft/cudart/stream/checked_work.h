@@ -7,15 +7,20 @@
 #include <memory>
 #include <span>
 
+#include "interpose/soft/cudart/stream/stream_task.h"
 #include "runtime/check/checker.h"
 
 namespace hpe::cudart {
 
 /// Returns the checker of this process; null if the program is not checked.
 [[nodiscard]] check::checker* checker() noexcept;
-/// Call this once, before the first stream is created. The checker must exist until the process ends. `after_wait` is
-/// called when CPU code has waited for work.
-void set_checker(check::checker* made, void (*after_wait)()) noexcept;
+/// Functions that watch memory while work uses it.
+struct work_watcher {
+  void (*queued)(const task_memory_uses& uses, const check::past_ptr& work);  ///< work has been queued
+  void (*waited)();                                                           ///< CPU code has waited for work
+};
+/// Call this once, before the first stream is created. The checker must exist until the process ends.
+void set_checker(check::checker* made, const work_watcher& watcher) noexcept;
 
 /// Returns the place where the program calls the CUDA function in progress; null if the program is not checked.
 [[nodiscard]] std::shared_ptr<const check::call_place> place_of_call();
@@ -37,6 +42,10 @@ void add_races(const check::operation_ptr& what, std::span<const check::launch_r
 /// Returns the run of the operation as part of the work that the calling thread runs.
 [[nodiscard]] check::operation_run run_of(check::operation_ptr what);
 
+/// Tells the watcher that work has been queued.
+void tell_queued(const task_memory_uses& uses, const check::past_ptr& work);
+/// Tells the checker that the calling thread begins, or ends, a host function.
+void tell_host_function(bool begins);
 /// Tells the checker that CPU code has waited for some work.
 void tell_wait(const check::past_ptr& ended);
 

@@ -186,6 +186,7 @@ cudaError_t cudart_stream::push(std::function<void()> run, std::vector<point> af
     checked =
         checker()->queue(checked_line_, id_, pasts, order_->checked_lines_before(kind_),
                          {uses.kernels_on != 0 || !uses.ranges.empty(), uses.waits_for_unknown}, std::move(place));
+    tell_queued(uses, checked->when);
   }
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
   const std::scoped_lock lock(mutex_);
@@ -379,13 +380,14 @@ std::vector<std::shared_ptr<capture>> device_streams::captures() {
 cudaError_t device_streams::fault() const { return order_->fault; }
 void device_streams::fail(cudaError_t error) { order_->fail(error); }
 
-// Other threads can learn from the host function that earlier work of the stream has ended, so for the checker, CPU
-// code has waited for it.
 host_function_scope::host_function_scope() {
   host_function = true;
-  if (const auto& now = this_threads_work().work; now != nullptr) tell_wait(now->when);
+  tell_host_function(true);
 }
-host_function_scope::~host_function_scope() { host_function = false; }
+host_function_scope::~host_function_scope() {
+  tell_host_function(false);
+  host_function = false;
+}
 bool in_host_function() { return host_function; }
 
 }  // namespace hpe::cudart

@@ -58,8 +58,19 @@ void* move_to_hpe(cudart_allocation memory) {
                           .size = own.size() + page,
                           .kind = allocation_kind::host,
                           .device = memory.device,
-                          .flags = memory.flags});
+                          .flags = memory.flags,
+                          .registered = memory.base});
   return memory.device_base;
+}
+
+/// Lets hpe watch the memory (check/watched_memory.h): hpe's own accesses must use other addresses than the program's.
+void watch_registered(void* pointer) {
+  try {
+    move_to_hpe(*process().memory().find(pointer));
+  } catch (const failure& why) {
+    hpe::log(hpe::log_level::warn, "HPE_CHECK: CPU code that touches the registered memory at {} is not seen: {}",
+             pointer, why.what());
+  }
 }
 
 /// Replaces the pages of hpe memory by private pages with the same bytes. If the program has registered buffers in
@@ -102,6 +113,7 @@ cudaError_t CUDARTAPI cudaHostRegister(void* pointer, std::size_t bytes, unsigne
                 .kind = allocation_kind::registered,
                 .device = process().current_device(),
                 .flags = flags});
+    if (checker() != nullptr) watch_registered(pointer);
   });
 }
 

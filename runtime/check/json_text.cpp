@@ -1,0 +1,36 @@
+#include "runtime/check/json_text.h"
+
+#include <fmt/format.h>
+
+namespace hpe::check {
+
+std::string json_string(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      result += {'\\', c};
+    else if (static_cast<unsigned char>(c) < ' ')
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
+std::string json_array(const std::vector<std::string>& elements, bool in_lines) {
+  const std::string_view begin = in_lines ? "\n" : "";
+  std::string result = "[";
+  for (const std::string& each : elements) {
+    if (&each != elements.data()) result += ",";
+    result.append(begin).append(each);
+  }
+  return result.append(begin).append("]");
+}
+
+json_object& json_object::add_json(std::string_view name, std::string_view json) {
+  if (!members_.empty()) members_ += ",";
+  members_.append(json_string(name)).append(":").append(json);
+  return *this;
+}
+
+}  // namespace hpe::check

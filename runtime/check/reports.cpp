@@ -1,0 +1,179 @@
+// SARIF: https://docs.oasis-open.org/sarif/sarif/v2.1.0. A rule is a kind of finding.
+
+#include "runtime/check/reports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/check/json_text.h"
+
+namespace hpe::check {
+
+namespace {
+
+json_object object_of(const finding_side& side) {
+  json_object made;
+  made.add("how", side.how).add("what", side.what).add_some("argument", side.argument);
+  made.add_some("source", side.source).add("place", side.place).add_some("stream", side.stream);
+  return made;
+}
+
+json_object object_of(const finding& f) {
+  json_object made;
+  made.add("kind", f.kind).add("count", f.count).add("sentence", f.sentence);
+  if (f.bytes != 0)
+    made.add("address", fmt::format("{:#x}", f.address)).add("offset", f.offset).add("bytes", f.bytes);
+  if (f.allocation)
+    made.add("allocation", json_object()
+                               .add("bytes", f.allocation_bytes)
+                               .add("call", f.allocation->what)
+                               .add("place", f.allocation->place));
+  if (f.now) made.add("now", object_of(*f.now));
+  if (f.earlier) made.add("earlier", object_of(*f.earlier));
+  made.add_some("missing", f.missing);
+  return made;
+}
+
+/// A place of a finding, and what is there.
+struct told_place {
+  std::string place;
+  std::string what;
+};
+
+/// The places of a finding: first the one where the program must change.
+std::vector<told_place> places_of(const finding& f) {
+  std::vector<told_place> all;
+  const auto add = [&](const std::optional<finding_side>& side, std::string_view name) {
+    if (!side) return;
+    if (!side->source.empty()) all.push_back({side->source, fmt::format("{}: {} by {}", name, side->how, side->what)});
+    if (!side->place.empty()) all.push_back({side->place, fmt::format("{}: {}, called here", name, side->what)});
+  };
+  add(f.now, "now");
+  add(f.earlier, "earlier");
+  add(f.allocation, "memory");
+  return all;
+}
+
+std::string uri_of(std::string_view path) {
+  std::string result;
+  for (const char c : path) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                          std::string_view("/-._~+@,=").find(c) != std::string_view::npos;
+    result += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return result;
+}
+
+constexpr std::string_view root_name = "%SRCROOT%";
+
+/// A location of SARIF. A place that is no line of a file, such as a function, is a logical location.
+json_object location_of(const told_place& at, const std::string& root) {
+  json_object made;
+  const std::size_t colon = at.place.rfind(':');
+  const std::string line = colon == std::string::npos ? "" : at.place.substr(colon + 1);
+  const bool is_line = !line.empty() && line != "0" && line.find_first_not_of("0123456789") == std::string::npos;
+  if (is_line) {
+    const std::string file = at.place.substr(0, colon);
+    json_object artifact;
+    if (file.starts_with(root + "/"))
+      artifact.add("uri", uri_of(file.substr(root.size() + 1))).add("uriBaseId", root_name);
+    else
+      artifact.add("uri", (file.starts_with("/") ? "file://" : "") + uri_of(file));
+    made.add("physicalLocation", json_object()
+                                     .add("artifactLocation", artifact)
+                                     .add("region", json_object().add_json("startLine", line)));
+  } else {
+    made.add_json("logicalLocations", json_array({json_object().add("fullyQualifiedName", at.place).text()}));
+  }
+  made.add("message", json_object().add("text", at.what));
+  return made;
+}
+
+/// Equal for the same finding in other runs, also if other lines of the files have changed.
+std::string fingerprint_of(const finding& f) {
+  std::string text = f.kind;
+  const auto add = [&](std::string_view part) { text.append("|").append(part); };
+  for (const auto& side : {f.now, f.earlier, f.allocation}) {
+    if (!side) continue;
+    add(side->how);
+    add(side->what);
+    for (const std::string& place : {side->source, side->place}) {
+      const std::size_t slash = place.rfind('/'), begin = slash == std::string::npos ? 0 : slash + 1;
+      add(std::string_view(place).substr(begin, place.rfind(':') - begin));
+    }
+  }
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return fmt::format("{:016x}", hash);
+}
+
+json_object text_object(std::string_view text) { return json_object().add("text", text); }
+
+std::string rule_of(const finding_kind& kind) {
+  json_object made;
+  made.add("id", kind.name)
+      .add("shortDescription", text_object(kind.title))
+      .add("help", text_object(kind.help))
+      .add("defaultConfiguration", json_object().add("level", kind.is_error ? "error" : "warning"));
+  return made.text();
+}
+
+std::string result_of(const finding& f, const std::string& root, const std::string& fingerprint) {
+  const auto& kinds = kinds_of_findings();
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const finding_kind& k) { return k.name == f.kind; });
+  json_object made;
+  made.add("ruleId", f.kind);
+  if (kind != kinds.end())
+    made.add("ruleIndex", kind - kinds.begin()).add("level", kind->is_error ? "error" : "warning");
+  made.add("message", text_object(f.missing.empty() ? f.sentence : fmt::format("{}. Missing: {}.", f.sentence, f.missing)));
+  std::vector<std::string> first, others;
+  for (const told_place& each : places_of(f)) {
+    json_object location = location_of(each, root);
+    if (first.empty())
+      first.push_back(location.text());
+    else
+      others.push_back(location.add("id", others.size() + 1).text());
+  }
+  made.add_json("locations", json_array(first));
+  if (!others.empty()) made.add_json("relatedLocations", json_array(others));
+  made.add("partialFingerprints", json_object().add("hpeFinding/v1", fingerprint)).add("occurrenceCount", f.count);
+  made.add("properties", json_object().add("finding", object_of(f)));
+  return made.text();
+}
+
+}  // namespace
+
+std::string json_of(const std::vector<finding>& all) {
+  std::vector<std::string> objects;
+  for (const finding& each : all) objects.push_back(object_of(each).text());
+  return json_object().add_json("findings", json_array(objects, true)).text() + "\n";
+}
+
+std::string sarif_of(const std::vector<finding>& all, const std::string& root) {
+  std::vector<std::string> rules, results;
+  for (const finding_kind& each : kinds_of_findings()) rules.push_back(rule_of(each));
+  std::map<std::string, int> repeats;  // findings with equal fingerprints get numbers
+  for (const finding& each : all) {
+    const std::string print = fingerprint_of(each);
+    const int number = ++repeats[print];
+    results.push_back(result_of(each, root, number == 1 ? print : fmt::format("{}:{}", print, number)));
+  }
+  const json_object driver = json_object()
+                                 .add("name", "hpe check")
+                                 .add_json("rules", json_array(rules, true));
+  const json_object bases =
+      json_object().add(root_name, json_object().add("uri", fmt::format("file://{}/", uri_of(root))));
+  json_object run;
+  run.add("tool", json_object().add("driver", driver)).add("originalUriBaseIds", bases).add("columnKind", "utf16CodeUnits");
+  run.add_json("results", json_array(results, true));
+  return json_object()
+             .add("$schema", "https://json.schemastore.org/sarif-2.1.0.json")
+             .add("version", "2.1.0")
+             .add_json("runs", json_array({run.text()}))
+             .text() +
+         "\n";
+}
+
+}  // namespace hpe::check

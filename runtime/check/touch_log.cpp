@@ -1,0 +1,89 @@
+#include "runtime/check/touch_log.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hpe::check {
+
+void touch_log::prepare() {
+  const auto find = [](dl_phdr_info* object, std::size_t, void* to) {
+    if (object->dlpi_name == nullptr || std::strstr(object->dlpi_name, "/libc.so") == nullptr) return 0;
+    for (int n = 0; n < object->dlpi_phnum; ++n) {
+      const auto& part = object->dlpi_phdr[n];
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+      *static_cast<code*>(to) = {object->dlpi_addr + part.p_vaddr, object->dlpi_addr + part.p_vaddr + part.p_memsz};
+    }
+    return 1;
+  };
+  ::dl_iterate_phdr(find, &libc_);
+  void* const libc = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (libc == nullptr) return;
+  // The symbols lead to the variants for this processor.
+  constexpr std::uintptr_t before = 64, behind = 4096;
+  constexpr std::array<const char*, 2> names{"memcpy", "memmove"};
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    const auto entry = reinterpret_cast<std::uintptr_t>(::dlsym(libc, names[n]));
+    copies_[n] = {entry - before, entry + behind};
+  }
+}
+
+bool touch_log::join(std::uintptr_t begin, std::uintptr_t end, bool writes, std::uintptr_t instruction) noexcept {
+  constexpr std::uint64_t latest = 4;  // a thread's last touch is among the last ones
+  const std::uint64_t next = next_.load();
+  for (std::uint64_t back = 1; back <= std::min(latest, next); ++back) {
+    entry& each = entries_[(next - back) % entries_.size()];
+    int state = entry::complete;
+    if (!each.state.compare_exchange_strong(state, entry::in_use)) continue;
+    const bool same_code =
+        instruction == each.instruction || (libc_.contains(instruction) && libc_.contains(each.instruction));
+    const bool follows = same_code && each.what.thread == ::gettid() && each.what.writes == writes &&
+                         !each.what.is_vague && begin <= each.what.end && end >= each.what.begin;
+    if (follows) {
+      each.what.begin = std::min(each.what.begin, begin);
+      each.what.end = std::max(each.what.end, end);
+    }
+    each.state.store(entry::complete, std::memory_order_release);
+    if (follows) return true;
+  }
+  return false;
+}
+
+void touch_log::add(std::uintptr_t begin, std::uintptr_t end, bool writes, const void* instruction) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(instruction);
+  constexpr std::uintptr_t exact = 8;  // functions of libc that read words read no more than they need
+  const bool copies = copies_[0].contains(at) || copies_[1].contains(at);
+  const bool is_vague = !writes && end - begin > exact && libc_.contains(at) && !copies;
+  if (!is_vague && instruction != nullptr && join(begin, end, writes, at)) return;
+  for (std::size_t tries = 0; tries < entries_.size(); ++tries) {
+    entry& each = entries_[next_.load() % entries_.size()];
+    int state = entry::free;
+    if (!each.state.compare_exchange_strong(state, entry::in_use)) {
+      if (state == entry::complete) return;  // the log is full: the touch is lost
+      continue;                              // another thread takes this entry
+    }
+    next_.fetch_add(1);
+    each.instruction = at;
+    each.what = {begin, end, writes, is_vague, ::gettid(), trace::call_stack::here()};
+    each.state.store(entry::complete, std::memory_order_release);
+    return;
+  }
+}
+
+std::vector<host_touch> touch_log::take() {
+  std::vector<host_touch> result;
+  const std::uint64_t next = next_.load();
+  for (std::uint64_t n = next; n < next + entries_.size(); ++n) {
+    entry& each = entries_[n % entries_.size()];
+    int state = entry::complete;
+    if (!each.state.compare_exchange_strong(state, entry::in_use)) continue;
+    result.push_back(each.what);
+    each.state.store(entry::free, std::memory_order_release);
+  }
+  return result;
+}
+
+}  // namespace hpe::check

@@ -1,0 +1,184 @@
+// Whoever changes what a page's protection depends on does so before mprotect. Threads that hold the mutex do both in one
+// critical section; close() repeats mprotect until nothing has changed meanwhile. So the last mprotect is always right.
+
+#include "runtime/check/watched_pages.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace hpe::check {
+
+namespace {
+
+std::uintptr_t page_of(std::uintptr_t address) {
+  return address / watched_pages::page_bytes * watched_pages::page_bytes;
+}
+
+}  // namespace
+
+watched_pages::leaf* watched_pages::find_leaf(std::uintptr_t number) const noexcept {
+  for (std::size_t at = number * 0x9e3779b97f4a7c15ULL >> 48;; at = (at + 1) % most_leaves) {
+    leaf* const each = table_[at].load(std::memory_order_acquire);
+    if (each == nullptr || each->number == number) return each;
+  }
+}
+
+watched_pages::page* watched_pages::find(std::uintptr_t address) const noexcept {
+  const std::uintptr_t number = address / page_bytes;
+  leaf* const its = find_leaf(number / pages_of_leaf);
+  return its != nullptr ? &its->pages[number % pages_of_leaf] : nullptr;
+}
+
+watched_pages::page* watched_pages::find_or_make(std::uintptr_t address) {
+  if (page* const found = find(address)) return found;
+  if (leaves_ == most_leaves / 2) return nullptr;
+  const std::uintptr_t number = address / page_bytes / pages_of_leaf;
+  auto* const made = new leaf;
+  made->number = number;
+  std::size_t at = number * 0x9e3779b97f4a7c15ULL >> 48;
+  while (table_[at].load() != nullptr) at = (at + 1) % most_leaves;
+  table_[at].store(made, std::memory_order_release);
+  ++leaves_;
+  return find(address);
+}
+
+bool watched_pages::protect(std::uintptr_t begin, std::uintptr_t end, level allowed) noexcept {
+  constexpr std::array<int, 3> bits{PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE};
+  if (begin == end) return true;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
+  return ::mprotect(reinterpret_cast<void*>(begin), end - begin, bits[allowed]) == 0;
+}
+
+/// Calls change(page) for each page, and then sets the protection of the pages for which it returns true: the protection
+/// may have changed.
+template <class Change>
+bool watched_pages::apply(std::uintptr_t begin, std::uintptr_t end, const Change& change) {
+  bool good = true;
+  std::uintptr_t from = page_of(begin), at = from;
+  level same = all;
+  for (; at < end; at += page_bytes) {
+    page* const each = find(at);
+    const bool changed = each != nullptr && change(*each);
+    const level now = each != nullptr ? each->effective() : same;
+    if (!changed || now != same) {
+      good = protect(from, at, same) && good;
+      from = changed ? at : at + page_bytes;
+      same = now;
+    }
+  }
+  return protect(from, std::max(from, at), same) && good;
+}
+
+bool watched_pages::add(std::uintptr_t begin, std::uintptr_t end, bool is_written, bool has_protocol) {
+  const lock_guard lock(mutex_);
+  for (std::uintptr_t at = page_of(begin); at < end; at += page_bytes) {
+    page* const each = find_or_make(at);
+    if (each == nullptr) return false;
+    if (each->known.load()) continue;
+    // The protocol opens a closed page when CPU code touches it.
+    each->allowed.store(has_protocol ? none : all);
+    each->known.store(true);
+  }
+  apply(begin, end, [&](page& each) {
+    ++(is_written ? each.writers : each.readers);
+    const level before = each.effective();
+    const bool is_new = each.readers + each.writers == 1;
+    each.touches.store(0);
+    each.wanted.store(each.writers != 0 ? none : reads);
+    return is_new || each.effective() != before;
+  });
+  return true;
+}
+
+void watched_pages::remove(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
+  const lock_guard lock(mutex_);
+  apply(begin, end, [&](page& each) {
+    --(is_written ? each.writers : each.readers);
+    const level before = each.effective();
+    each.wanted.store(each.writers != 0 ? none : each.readers != 0 ? reads : all);
+    return each.effective() != before;
+  });
+}
+
+void watched_pages::forget(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  for (std::uintptr_t at = page_of(begin); at < end; at += page_bytes)
+    // A page that other memory shares remains mapped.
+    if (page* const each = find(at); each != nullptr && each->readers + each->writers == 0) each->known.store(false);
+}
+
+bool watched_pages::allow(std::uintptr_t begin, std::uintptr_t end, os::page_protection allowed, bool& failed) {
+  bool any = false;
+  for (std::uintptr_t at = begin; at < end && !any; at = (at / page_bytes / pages_of_leaf + 1) * pages_of_leaf * page_bytes)
+    any = find(at) != nullptr;
+  if (!any) return false;
+  using os::page_protection;
+  const level its = allowed == page_protection::none ? none : allowed == page_protection::read ? reads : all;
+  const lock_guard lock(mutex_);
+  std::uintptr_t from = begin;
+  const auto plain = [&](std::uintptr_t until) { failed = !protect(from, until, its) || failed; };
+  for (std::uintptr_t at = begin; at < end; at += page_bytes) {
+    page* const each = find(at);
+    if (each == nullptr || !each->known.load()) continue;
+    each->allowed.store(its);
+    if (each->effective() == its) continue;
+    plain(at);
+    failed = !protect(at, at + page_bytes, each->effective()) || failed;
+    from = at + page_bytes;
+  }
+  plain(std::max(from, end));
+  return true;
+}
+
+watched_pages::answer watched_pages::touched(std::uintptr_t address, bool writes) noexcept {
+  page* const its = find(address);
+  if (its == nullptr || !its->known.load()) return answer::not_watched;
+  const level needed = writes ? all : reads, allowed = its->allowed.load(), open = its->effective();
+  if (needed > allowed) return answer::not_watched;
+  const std::uintptr_t begin = page_of(address);
+  if (needed <= open) return protect(begin, begin + page_bytes, open) ? answer::opened : answer::not_watched;
+  const bool many = steps_.fetch_add(1) >= most_steps;
+  its->touches.store(many ? most_touches : its->touches.load() + 1);
+  return protect(begin, begin + page_bytes, allowed) ? answer::touched : answer::not_watched;
+}
+
+void watched_pages::close(std::uintptr_t address) noexcept {
+  const page* const its = find(address);
+  if (its == nullptr) return;
+  const std::uintptr_t begin = page_of(address);
+  for (level now = all; now != its->effective();) {
+    now = its->effective();
+    protect(begin, begin + page_bytes, now);
+  }
+}
+
+bool watched_pages::is_in_use(std::uintptr_t begin, std::uintptr_t end) const noexcept {
+  for (std::uintptr_t at = page_of(begin); at < end; at += page_bytes)
+    if (const page* const each = find(at); each != nullptr && each->wanted.load() != all) return true;
+  return false;
+}
+
+bool watched_pages::is_tired(std::uintptr_t address) const noexcept {
+  const page* const its = find(address);
+  return its != nullptr && its->is_tired();
+}
+
+bool watched_pages::open_all() {
+  const lock_guard lock(mutex_);
+  bool any = false;
+  for (const auto& slot : table_) {
+    leaf* const its = slot.load();
+    if (its == nullptr) continue;
+    const std::uintptr_t begin = its->number * pages_of_leaf * page_bytes;
+    apply(begin, begin + pages_of_leaf * page_bytes, [&](page& each) {
+      if (each.readers + each.writers == 0 || each.is_tired()) return false;
+      any = true;
+      each.touches.store(most_touches);
+      return true;
+    });
+  }
+  return any;
+}
+
+}  // namespace hpe::check
