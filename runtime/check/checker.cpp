@@ -180,8 +180,9 @@ void checker::add_touches() {
     run.what = std::make_shared<const checked_operation>(std::move(code));
     const past_ptr when = run.work != nullptr ? order_.part_now(*run.work->when) : now;
     run.work = std::make_shared<const checked_work>(checked_work{when, 0, place});
-    const touched bytes{each.begin, each.end, std::make_shared<const actor>(actor{run, 0})};
-    add_to_allocation(found->second, found->first, {&bytes, 1}, each.writes ? use::write : use::read, false);
+    const actor_ptr who = std::make_shared<const actor>(actor{run, 0});
+    const touched bytes{each.begin, each.end, &who};
+    add_to_allocation(found->second, found->first, {&bytes, 1}, each.writes ? use::write : use::read, false, false);
     if (!seen_.empty()) go_on();
   }
   go_on();

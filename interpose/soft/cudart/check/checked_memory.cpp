@@ -116,8 +116,8 @@ void tell(const std::vector<check::access_range>& ranges, const std::shared_ptr<
 
 std::size_t bytes_behind_allocations() noexcept { return checker() != nullptr ? behind : 0; }
 
-bool fill_fresh_memory(void* base, std::size_t bytes) {
-  if (checker() == nullptr || bytes > most_filled) return false;
+bool fill_with_fresh_value(void* base, std::size_t bytes) {
+  if (bytes > most_filled) return false;
   check(::hpeMemset(base, fresh_value, bytes));
   return true;
 }

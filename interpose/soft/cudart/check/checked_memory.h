@@ -20,8 +20,8 @@ class kernel;
 /// allocation.
 [[nodiscard]] std::size_t bytes_behind_allocations() noexcept;
 /// Fills memory that the program allocates with a value by which the checker recognises bytes that nothing has written.
-/// Returns false if the program is not checked, or if the memory is too large to fill.
-bool fill_fresh_memory(void* base, std::size_t bytes);
+/// Returns false if the memory is too large to fill.
+bool fill_with_fresh_value(void* base, std::size_t bytes);
 /// Frees memory of cudaMalloc that no work uses. If the program is checked, the memory remains until much other memory
 /// has been freed, so that kernels that use it do not fault, and their accesses are recorded.
 [[nodiscard]] hpeStatus free_device_memory(void* base, std::size_t bytes);

@@ -104,7 +104,7 @@ void start_checking(const options& chosen) {
   // Neither object is ever deleted, because threads use them until the process ends.
   start_watching();
   set_checker(new check::checker(std::move(ignored), is_fresh_memory, is_other, take_touches),
-              {watch, [] { end_watches(false); }});
+              {fill_with_fresh_value, watch, [] { end_watches(false); }});
 }
 
 std::vector<check::finding> take_findings() {

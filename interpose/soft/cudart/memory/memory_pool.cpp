@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/failure.h"
+#include "interpose/soft/cudart/stream/checked_work.h"
 
 namespace hpe::cudart {
 namespace {

@@ -44,6 +44,10 @@ void add_races(const check::operation_ptr& what, std::span<const check::launch_r
     to->add(run_of(what), races);
 }
 
+bool fill_fresh_memory(void* base, std::size_t bytes) {
+  return watches.fill_fresh != nullptr && watches.fill_fresh(base, bytes);
+}
+
 void tell_queued(const task_memory_uses& uses, const check::past_ptr& work) {
   if (watches.queued != nullptr) watches.queued(uses, work);
 }

@@ -14,8 +14,10 @@ namespace hpe::cudart {
 
 /// Returns the checker of this process; null if the program is not checked.
 [[nodiscard]] check::checker* checker() noexcept;
-/// Functions that watch memory while work uses it.
+/// What the checker needs to know of memory and of waits.
 struct work_watcher {
+  /// Fills memory that has just been allocated; returns false if it does not.
+  bool (*fill_fresh)(void* base, std::size_t bytes);
   void (*queued)(const task_memory_uses& uses, const check::past_ptr& work);  ///< work has been queued
   void (*waited)();                                                           ///< CPU code has waited for work
 };
@@ -42,6 +44,8 @@ void add_races(const check::operation_ptr& what, std::span<const check::launch_r
 /// Returns the run of the operation as part of the work that the calling thread runs.
 [[nodiscard]] check::operation_run run_of(check::operation_ptr what);
 
+/// See work_watcher. Returns false if the program is not checked.
+[[nodiscard]] bool fill_fresh_memory(void* base, std::size_t bytes);
 /// Tells the watcher that work has been queued.
 void tell_queued(const task_memory_uses& uses, const check::past_ptr& work);
 /// Tells the checker that the calling thread begins, or ends, a host function.

@@ -13,6 +13,7 @@
 #include "interpose/soft/cudart/memory/pool_table.h"
 #include "interpose/soft/cudart/spread/soft_spreading.h"
 #include "interpose/soft/cudart/stream/capture.h"
+#include "interpose/soft/cudart/stream/checked_work.h"
 #include "interpose/soft/cudart/stream/cudart_stream.h"
 
 using namespace hpe::cudart;
@@ -38,7 +39,7 @@ void* allocate(std::size_t bytes, allocation_kind kind, unsigned flags = 0) {
     status = try_to();
   }
   check(status);
-  if (kind == allocation_kind::device) fill_fresh_memory(made, bytes);
+  if (kind == allocation_kind::device) static_cast<void>(fill_fresh_memory(made, bytes));
   process().memory().add({.base = made, .size = bytes, .kind = kind, .device = device, .flags = flags});
   return made;
 }
