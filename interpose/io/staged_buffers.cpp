@@ -6,7 +6,8 @@
 #include "runtime/base/log.h"
 #include "runtime/os/touch.h"
 
-// Invariant: accesses_ and addresses_ have the same length. list_ is as long as they are, or one entry longer if a buffer extends beyond its allocation.
+// Invariant: accesses_ and addresses_ have the same length. list_ is as long as they are, or one entry longer if a
+// buffer extends beyond its allocation.
 
 namespace hpe::interpose {
 

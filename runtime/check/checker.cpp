@@ -467,7 +467,7 @@ void checker::add(const operation_run& launch, std::span<const launch_race> race
 finding checker::finding_of(const operation_run& launch, const launch_race& race) {
   finding f;
   const auto found = race.is_shared ? allocations_.end() : find(race.begin);
-  const auto side = [&](const launch_race::access& a) {
+  const auto side = [&](const launch_race::access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
     const bool is_known = found != allocations_.end();
     finding_side made =
         side_of({launch, a.site}, a.how, is_known ? found->first : 0, is_known ? found->second.bytes : 0);

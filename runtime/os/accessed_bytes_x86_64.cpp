@@ -1,6 +1,6 @@
 // The size of an access follows from the opcode and the prefixes, the address from the ModRM and SIB bytes (Intel's
-// Software Developer's Manual, volume 2, chapters 2 and 3). An unknown instruction only makes a touch less exact, so the
-// tables contain what compilers and libc use.
+// Software Developer's Manual, volume 2, chapters 2 and 3). An unknown instruction only makes a touch less exact, so
+// the tables contain what compilers and libc use.
 
 #include <array>
 

@@ -180,8 +180,9 @@ void set_trap(ucontext_t*, bool) noexcept {}
 
 // During a step, no signal handler of the program runs in the thread: it could leave the step by a long jump. SIGTRAP
 // ends the process if it is blocked, so it is not.
-constinit thread_local bool in_step = false;
-constinit thread_local sigset_t mask_before_step{};
+// The model of both variables: a handler must not allocate thread-local storage.
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool in_step = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local sigset_t mask_before_step{};
 constinit std::atomic<const touch_watcher*> touches{nullptr};
 action program_trap{};
 

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Touches: accesses of CPU code to memory whose use by CPU code somebody watches (hpe run --check). The watcher protects
-/// pages. At a fault, it can let the thread make this one access: the page is open until the instruction has been
-/// executed.
+/// Touches: accesses of CPU code to memory whose use by CPU code somebody watches (hpe run --check). The watcher
+/// protects pages. At a fault, it can let the thread make this one access: the page is open until the instruction has
+/// been executed.
 
 #include <cstddef>
 #include <cstdint>

@@ -340,8 +340,8 @@ void planner::probe(account& a, const outlook& now) {
 // about the same size, or one device.
 const decision& planner::without_plan(const account& of, const query& q) {
   // Not destroyed, because threads may launch kernels while the process ends.
-  static const auto& not_planned = *new std::string(
-      fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100));
+  static const auto& not_planned =
+      *new std::string(fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100));
   unplanned_.arrays.resize(q.arrays.size());  // none of these arrays moves
   const auto blocks = [](const dimension& grid) { return std::uint64_t{grid[0]} * grid[1] * grid[2]; };
   bool is_alike =

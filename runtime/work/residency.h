@@ -201,8 +201,8 @@ class residency {
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
   std::vector<std::atomic<std::uint64_t>> withheld_;  // by device; see withhold()
-  std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
-  std::vector<std::vector<gap>> fetched_;      // by device; gaps for the fetcher's next uploads
+  std::vector<std::unique_ptr<mutex>> turns_;         // by device; taken in ascending order, before mutexes of regions
+  std::vector<std::vector<gap>> fetched_;             // by device; gaps for the fetcher's next uploads
   std::atomic<bool> ending_{false};
   std::vector<std::thread> servers_;  // serve other processes; one thread for each shared device
   fetcher fetcher_;                   // the last member, because its thread uses the others

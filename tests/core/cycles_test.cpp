@@ -119,8 +119,8 @@ TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
   const moves moved;
   run();
   hpe::synchronize();
-  // Without learning, each period brings in all arrays but array 0. If threads are slow, the fetching thread and a launch may
-  // each evict an array that the other one has brought in.
+  // Without learning, each period brings in all arrays but array 0. If threads are slow, the fetching thread and a
+  // launch may each evict an array that the other one has brought in.
   EXPECT_LE(moved.in() / periods, static_cast<double>(count - 3));
   EXPECT_LE(moved.out(), 2);
   all.check();

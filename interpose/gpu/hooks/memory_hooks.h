@@ -82,7 +82,9 @@ CUresult CUDAAPI allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_
   if (elsewhere == CUDA_SUCCESS) *pitch = between;
   if (elsewhere) return *elsewhere;
   const auto by_driver = [&] { return (real.*Entry)(made, pitch, width, rows, element); };
-  return is_possible ? allocate_by_driver({driver_allocation::name_kind::address, std::nullopt, bytes}, *made, by_driver) : try_twice_by_driver(by_driver);
+  return is_possible
+             ? allocate_by_driver({driver_allocation::name_kind::address, std::nullopt, bytes}, *made, by_driver)
+             : try_twice_by_driver(by_driver);
 }
 
 template <auto Entry>

@@ -181,8 +181,7 @@ template <auto Entry>
 CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address, bytes);
   const CUresult result = (real.*Entry)(address, bytes);
-  if (result == CUDA_SUCCESS)
-    tell_driver_allocation({driver_allocation_event::step::unmapped, address, bytes, 0});
+  if (result == CUDA_SUCCESS) tell_driver_allocation({driver_allocation_event::step::unmapped, address, bytes, 0});
   return result;
 }
 

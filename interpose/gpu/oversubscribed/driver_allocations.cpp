@@ -70,8 +70,8 @@ void driver_allocations::note(const driver_allocation_event& event) {
       keep(event.handle);
       break;
     case step::unmapped:
-      for (auto at = mapped_.lower_bound(event.address);
-           at != mapped_.end() && at->first - event.address < event.bytes; at = mapped_.erase(at))
+      for (auto at = mapped_.lower_bound(event.address); at != mapped_.end() && at->first - event.address < event.bytes;
+           at = mapped_.erase(at))
         drop(at->second);
       break;
   }

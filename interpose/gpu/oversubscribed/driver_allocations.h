@@ -44,8 +44,8 @@ struct driver_allocation_event {
 using driver_call = function_ref<CUresult(std::uint64_t&)>;
 
 /// The device memory that the driver has allocated for the program and that stays on its device: small allocations, and
-/// the memory of cuMemCreate, which exists until all its handles are released and all its mappings are removed. hpe uses
-/// this much less of the device's memory. Thread-safe.
+/// the memory of cuMemCreate, which exists until all its handles are released and all its mappings are removed. hpe
+/// uses this much less of the device's memory. Thread-safe.
 class driver_allocations {
  public:
   explicit driver_allocations(core::allocator& memory) : memory_(memory) {}

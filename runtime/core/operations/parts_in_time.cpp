@@ -20,8 +20,8 @@ namespace {
 /// The arrays of a launch, and the device memory that parts of them take.
 class launch_arrays {
  public:
-  launch_arrays(allocator& memory, const spread::kernel_model& kernel,
-                const spread::launch& launch, std::span<const hpeAccess> others)
+  launch_arrays(allocator& memory, const spread::kernel_model& kernel, const spread::launch& launch,
+                std::span<const hpeAccess> others)
       : memory_(memory) {
     for (const hpeAccess& each : others)
       for (const home& h : describe(memory, each.address).homes) of_others_[h.device] += h.range.size();
@@ -133,10 +133,10 @@ class launch_arrays {
 
 }  // namespace
 
-std::vector<part_in_time> cut_in_time(allocator& memory,
-                                      const spread::kernel_model& kernel, const spread::launch& launch,
-                                      std::uint32_t count, std::span<const hpeAccess> others,
-                                      const std::string& obstacle, const std::string& refusal) {
+std::vector<part_in_time> cut_in_time(allocator& memory, const spread::kernel_model& kernel,
+                                      const spread::launch& launch, std::uint32_t count,
+                                      std::span<const hpeAccess> others, const std::string& obstacle,
+                                      const std::string& refusal) {
   const launch_arrays arrays(memory, kernel, launch, others);
   HPE_REQUIRE(!arrays.leads_nowhere(), HPE_ERROR_OUT_OF_MEMORY,
               "{}; the launch cannot run in parts one after the other: it has a pointer that is in no allocation",

@@ -25,10 +25,10 @@ struct part_in_time {
 /// the grid must not be cut, for example "it uses ..."; empty if the grid may be cut. refusal: the error of the attempt
 /// to run the launch in one piece. Throws HPE_ERROR_OUT_OF_MEMORY if the launch cannot run in parts; the message
 /// contains `refusal` and the reason. Thread-safe.
-[[nodiscard]] std::vector<part_in_time> cut_in_time(allocator& memory,
-                                                    const spread::kernel_model& kernel, const spread::launch& launch,
-                                                    std::uint32_t count, std::span<const hpeAccess> others,
-                                                    const std::string& obstacle, const std::string& refusal);
+[[nodiscard]] std::vector<part_in_time> cut_in_time(allocator& memory, const spread::kernel_model& kernel,
+                                                    const spread::launch& launch, std::uint32_t count,
+                                                    std::span<const hpeAccess> others, const std::string& obstacle,
+                                                    const std::string& refusal);
 
 /// Logs that work of the program runs with data in zero-copy memory, for the reason `refusal`: the first time as a
 /// warning.

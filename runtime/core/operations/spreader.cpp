@@ -230,8 +230,8 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   result how;
   std::vector<part_in_time> all;
   try {
-    all = cut_in_time(memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
-                      obstacle, refusal);
+    all = cut_in_time(memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables, obstacle,
+                      refusal);
     if (all.size() == 1) trial_.stay_in_parts(tried);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !zero_copy_) throw;

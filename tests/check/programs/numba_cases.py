@@ -67,7 +67,7 @@ def never_written(wrong):
     cuda.synchronize()
 
 
-@cuda.jit
+@cuda.jit(lineinfo=True)
 def last(to, source, size):
     i = cuda.grid(1)
     if i < size:

@@ -353,10 +353,17 @@ std::span<const scenario> scenarios() {
           {"HPE_SCOPE", "args"},
           {"HPE_SPREAD", "1"},
           {"HPE_SPREAD_CUT", "even"}}}};
-    const std::pair<const char*, void (*)(program&, const arm_function&)> parts[] = {
-        {"allocations", allocations}, {"mappings", mappings}, {"copies", copies},   {"boxes", boxes},   {"fills", fills},
-        {"launches", launches},       {"streams", streams}, {"graphs", graphs}, {"touches", touches},
-        {"messages", messages},       {"life", whole_life}};
+    const std::pair<const char*, void (*)(program&, const arm_function&)> parts[] = {{"allocations", allocations},
+                                                                                     {"mappings", mappings},
+                                                                                     {"copies", copies},
+                                                                                     {"boxes", boxes},
+                                                                                     {"fills", fills},
+                                                                                     {"launches", launches},
+                                                                                     {"streams", streams},
+                                                                                     {"graphs", graphs},
+                                                                                     {"touches", touches},
+                                                                                     {"messages", messages},
+                                                                                     {"life", whole_life}};
     std::vector<scenario> result;
     for (const mode& m : modes)
       for (const auto& [name, run] : parts)
