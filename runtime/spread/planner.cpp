@@ -21,7 +21,7 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/spread/planner_tables.h"
+#include "runtime/spread/known_kernels.h"
 
 namespace hpe::spread {
 
@@ -46,7 +46,7 @@ constexpr double weight_of_others = 2;
 /// takes, and the arrays move back.
 constexpr double moves_of_a_try = 3;
 
-/// The gain, in seconds, from which on it matters that a launch is queued before its kernel is ready.
+/// If a launch would gain fewer seconds, it does not matter whether it is queued before its kernel is ready.
 constexpr double gain_of_early_launch = 2e-5;
 constexpr std::uint64_t most_early_launches = 1024;  // of a kernel over the same arrays
 
@@ -55,28 +55,36 @@ bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[
 
 }  // namespace
 
+/// The move that would make a launch faster.
+struct planner::wish {
+  outlook::move* what = nullptr;  // null if no move makes the launch faster
+  double loss = 0;                // seconds that the launch loses without the move
+  bool is_try = false;            // whether the move is a trial of the slower way
+};
+
 double planner::seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 planner::planner(const machine& m, const sample_size& size, when_planned when, clock now)
-    : machine_(m), size_(size), when_(when), now_(std::move(now)), unplanned_uses_(std::make_unique<unplanned_uses>()) {
+    : machine_(m),
+      size_(size),
+      when_(when),
+      now_(std::move(now)),
+      kernels_(std::make_unique<known_kernels>(machine_, when == when_planned::elsewhere)),
+      unplanned_uses_(std::make_unique<unplanned_uses>()) {
   home_.how = array_placement::kind::one;
   home_.home = std::max(m.alone, 0);
 }
 planner::~planner() = default;
 
-planner::known_kernel& planner::known(const kernel_model& kernel) {
-  if (latest_ == nullptr || latest_->first != &kernel) latest_ = &*kernels_.try_emplace(&kernel).first;
-  if (latest_->second == nullptr) {
-    latest_->second = std::make_unique<known_kernel>();
-    latest_->second->number = ++kernels_made_;
-    budget_.begin(now_());
-  }
-  return *latest_->second;
+known_kernel& planner::known(const kernel_model& kernel) {
+  const auto [found, is_new] = kernels_->of(kernel);
+  if (is_new) budget_.begin(now_());
+  return found;
 }
 
-planner::known_case* planner::find_case(known_kernel& kernel, const query& q) {
+known_case* planner::find_case(known_kernel& kernel, const query& q) {
   const auto is_it = [&](const known_case& c) {
     if (!is_same(c.grid, q.l.grid) || !is_same(c.block, q.l.block)) return false;
     for (std::size_t n = 0; n < q.arrays.size(); ++n)
@@ -89,7 +97,7 @@ planner::known_case* planner::find_case(known_kernel& kernel, const query& q) {
   return nullptr;
 }
 
-planner::known_case& planner::add_case(known_kernel& kernel, const query& q) {
+known_case& planner::add_case(known_kernel& kernel, const query& q) {
   auto made = std::make_unique<known_case>();
   made->grid = q.l.grid;
   made->block = q.l.block;
@@ -108,7 +116,7 @@ planner::known_case& planner::add_case(known_kernel& kernel, const query& q) {
   return *kernel.latest;
 }
 
-planner::account& planner::account_of(known_kernel& kernel, const query& q) {
+account& planner::account_of(known_kernel& kernel, const query& q) {
   std::vector<std::uint64_t> addresses;
   for (const kernel_array* const a : q.arrays)
     if (a != nullptr && a->granule > 0) addresses.push_back(a->address);
@@ -126,12 +134,6 @@ bool planner::may_plan(const known_kernel& kernel, double beyond) const {
   return budget_.allows(2 * kernel.plan_seconds, now_(), beyond);
 }
 
-machine planner::machine_for(const account& a) const {
-  machine result = machine_;
-  if (when_ == when_planned::elsewhere) result.scale = a.record->scale();
-  return result;
-}
-
 std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses,
                             double scale) {
   std::string key = key_of_traffic;
@@ -147,7 +149,7 @@ outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q
   std::vector<std::uint32_t> layouts;
   for (const kernel_array* const a : q.arrays) layouts.push_back(layouts_.of(a));
   const double uses = c.of->uses_expected;
-  const machine m = machine_for(*c.of);
+  const machine m = kernels_->machine_for(*c.of);
   c.wanted_scale = m.scale;
   c.added = kernel.added;
   std::string lying = key_of(key, layouts, uses, m.scale);
@@ -198,13 +200,13 @@ void planner::ask(known_kernel& kernel, const query& q, const machine& m, const 
 }
 
 bool planner::wants(const outlook_request& missing) const {
-  const auto found = kernels_.find(&missing.kernel_);
-  return found != kernels_.end() && found->second != nullptr && found->second->number == missing.keys_.kernel_number;
+  const known_kernel* const found = kernels_->find(missing.kernel_);
+  return found != nullptr && found->number == missing.keys_.kernel_number;
 }
 
 void planner::add(outlook_request& computed) {
   if (!wants(computed)) return;
-  known_kernel& kernel = *kernels_.find(&computed.kernel_)->second;
+  known_kernel& kernel = *kernels_->find(computed.kernel_);
   budget_.spend(computed.seconds_);
   kernel.asked.erase(computed.keys_.of_outlook);
   if (computed.made_ == nullptr) return;
@@ -233,7 +235,7 @@ void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
   std::shared_ptr<const sampled_traffic>& traffic = kernel.samples[q.key_of_traffic()];
   traffic = sampled_traffic::of(q, machine_, size_);
   const std::array<std::uint32_t, 3> before = c.now->stay.how.parts_along;
-  *c.now = outlook::of(q, *traffic, machine_for(*c.of), c.of->uses_expected);
+  *c.now = outlook::of(q, *traffic, kernels_->machine_for(*c.of), c.of->uses_expected);
   c.traffic = traffic;
   remember(*c.of, q, *c.now);
   c.pause = before == c.now->stay.how.parts_along ? std::min(2 * c.pause, longest_pause) : 1;
@@ -259,7 +261,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
     }
     layouts.push_back(arrays[n] == nullptr ? layouts_.of(nullptr) : layouts_.of_homes(after[n]));
   }
-  const machine m = machine_for(a);
+  const machine m = kernels_->machine_for(a);
   std::string key = key_of(traffic->first, layouts, a.uses_expected, m.scale);
   if (kernel.outlooks.contains(key)) return;
   const stopwatch watch(now_);
@@ -336,8 +338,9 @@ void planner::probe(account& a, const outlook& now) {
 // Returns the decision for a launch without a plan: the cut of an earlier launch over the same arrays whose grid has
 // about the same size, or one device.
 const decision& planner::without_plan(const account& of, const query& q) {
-  static const std::string not_planned =
-      fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100);
+  // Not destroyed, because threads may launch kernels while the process ends.
+  static const auto& not_planned =
+      *new std::string(fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100));
   unplanned_.arrays.resize(q.arrays.size());  // none of these arrays moves
   const auto blocks = [](const dimension& grid) { return std::uint64_t{grid[0]} * grid[1] * grid[2]; };
   bool is_alike =
@@ -463,7 +466,7 @@ bool planner::is_due(account& a, const query& q, const wish& wished) {
   const double patient = std::ldexp(price, static_cast<int>(std::min(a.refusals, 10U)));
   if (a.lost < patient) return false;
   if (how.is_spread() && unplanned_uses_->concern(a.addresses)) return false;
-  if (wished.loss > weight_of_others * loss_of_others(a, q, how)) return true;
+  if (wished.loss > weight_of_others * kernels_->loss_of_others(a, q, how)) return true;
   ++a.refusals;
   a.lost = std::numeric_limits<double>::min();
   return false;
@@ -535,18 +538,7 @@ void planner::forget(account& a) {
 }
 
 void planner::forget(std::uint64_t address) {
-  for (const auto& [kernel, k] : kernels_) {
-    std::erase_if(k->cases, [&](const auto& c) {
-      return std::ranges::any_of(c->arrays, [&](const auto& array) { return array.address == address; });
-    });
-    k->latest = nullptr;
-    for (const auto& [addresses, a] : k->accounts) a->asked = nullptr;
-    std::erase_if(k->accounts, [&](const auto& each) {
-      if (!std::ranges::binary_search(each.first, address)) return false;
-      forget(*each.second);
-      return true;
-    });
-  }
+  kernels_->forget(address, [this](account& a) { forget(a); });
   if (const auto found = residents_.find(address); found != residents_.end()) {
     forget(*found->second);
     residents_.erase(found);
@@ -556,16 +548,11 @@ void planner::forget(std::uint64_t address) {
 }
 
 void planner::forget(const kernel_model& kernel) {
-  const auto found = kernels_.find(&kernel);
-  if (found == kernels_.end()) return;
-  for (const auto& [addresses, a] : found->second->accounts) forget(*a);
-  latest_ = nullptr;
-  kernels_.erase(found);
+  kernels_->forget(kernel, [this](account& a) { forget(a); });
 }
 
 void planner::forget_all() {
-  latest_ = nullptr;
-  kernels_.clear();
+  kernels_->forget_all();
   residents_.clear();
   unhappy_.clear();
   layouts_ = {};

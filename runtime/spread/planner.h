@@ -47,6 +47,10 @@ struct start_cost {
   double process_seconds = 0;  // in addition, for the first spread kernel of the process
 };
 
+struct account;
+struct known_case;
+struct known_kernel;
+class known_kernels;
 class unplanned_uses;
 
 /// Only one thread at a time may use an object.
@@ -132,9 +136,6 @@ class planner {
 
  private:
   struct wish;
-  struct account;
-  struct known_case;
-  struct known_kernel;
   using query = asked_launch;
 
   [[nodiscard]] static double seconds_now();
@@ -164,14 +165,10 @@ class planner {
   /// Adds the loss of this launch to the account. Returns whether launches have lost as much time as the move takes,
   /// and the move makes all kernels together faster.
   [[nodiscard]] bool is_due(account& a, const query& q, const wish& wished);
-  /// Returns how many seconds the launches of other kernels lose by a move for each launch `q`. Kernels that gain do
-  /// not count. Assumes that other arrays of these kernels move to the places that then are best.
-  [[nodiscard]] double loss_of_others(const account& of, const query& q, const decision& move) const;
   /// `spread`: the predicted seconds of a spread launch.
   void measure(account& a, outlook& now, launch_way how, double spread);
   void probe(account& a, const outlook& now);
   void rescale(known_kernel& kernel, known_case& c, const query& q);
-  [[nodiscard]] machine machine_for(const account& a) const;
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
   void settle(std::span<const std::uint64_t> addresses, double stake, bool from_resident = false);
   void count_wait(known_kernel& kernel, double loss, const start_cost& start);
@@ -187,9 +184,7 @@ class planner {
   const when_planned when_;
   const clock now_;
   time_budget budget_{share};
-  using kernel_table = std::unordered_map<const kernel_model*, std::unique_ptr<known_kernel>>;
-  kernel_table kernels_;
-  kernel_table::value_type* latest_ = nullptr;  // the kernel of the last decision
+  const std::unique_ptr<known_kernels> kernels_;
   // By address: arrays of launches that no plan can spread.
   std::unordered_map<std::uint64_t, std::unique_ptr<account>> residents_;
   std::unordered_map<std::uint64_t, std::vector<account*>>
@@ -204,7 +199,6 @@ class planner {
   bool is_early_ = false;
   const std::unique_ptr<unplanned_uses> unplanned_uses_;
   requests requests_;
-  std::uint64_t kernels_made_ = 0;  // the number of known kernels that were made so far
 };
 
 }  // namespace hpe::spread

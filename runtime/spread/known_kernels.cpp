@@ -1,11 +1,9 @@
 // An array has one placement for all kernels that use it. In an unmodified program, the planner moves arrays only if
-// all these kernels together become faster.
+// all these kernels together become faster (loss_of_others).
+
+#include "runtime/spread/known_kernels.h"
 
 #include <algorithm>
-#include <map>
-
-#include "runtime/spread/planner.h"
-#include "runtime/spread/planner_tables.h"
 
 namespace hpe::spread {
 
@@ -29,11 +27,33 @@ std::map<std::uint64_t, kernel_array> placed_by(const asked_launch& q, const dec
 
 }  // namespace
 
-double planner::loss_of_others(const account& of, const query& q, const decision& move) const {
+std::pair<known_kernel&, bool> known_kernels::of(const kernel_model& kernel) {
+  if (latest_ != nullptr && latest_->first == &kernel) return {*latest_->second, false};
+  auto found = kernels_.find(&kernel);
+  const bool is_new = found == kernels_.end();
+  if (is_new) {
+    found = kernels_.emplace(&kernel, std::make_unique<known_kernel>()).first;
+    found->second->number = ++made_;
+  }
+  latest_ = &*found;
+  return {*found->second, is_new};
+}
+
+known_kernel* known_kernels::find(const kernel_model& kernel) {
+  const auto found = kernels_.find(&kernel);
+  return found != kernels_.end() ? found->second.get() : nullptr;
+}
+
+machine known_kernels::machine_for(const account& a) const {
+  machine result = machine_;
+  if (scales_) result.scale = a.record->scale();
+  return result;
+}
+
+double known_kernels::loss_of_others(const account& of, const asked_launch& q, const decision& move) const {
   const std::map<std::uint64_t, kernel_array> placed = placed_by(q, move, machine_.devices);
   double loss = 0;
   for (const auto& [model, its] : kernels_) {
-    if (its == nullptr) continue;
     for (const auto& c : its->cases) {
       const account& b = *c->of;
       const bool is_latest = c->last_launch == b.last_launch;
@@ -62,6 +82,34 @@ double planner::loss_of_others(const account& of, const query& q, const decision
     }
   }
   return loss;
+}
+
+void known_kernels::forget(std::uint64_t address, function_ref<void(account&)> ends) {
+  for (const auto& [model, k] : kernels_) {
+    std::erase_if(k->cases, [&](const auto& c) {
+      return std::ranges::any_of(c->arrays, [&](const auto& array) { return array.address == address; });
+    });
+    k->latest = nullptr;
+    for (const auto& [addresses, a] : k->accounts) a->asked = nullptr;
+    std::erase_if(k->accounts, [&](const auto& each) {
+      if (!std::ranges::binary_search(each.first, address)) return false;
+      ends(*each.second);
+      return true;
+    });
+  }
+}
+
+void known_kernels::forget(const kernel_model& kernel, function_ref<void(account&)> ends) {
+  const auto found = kernels_.find(&kernel);
+  if (found == kernels_.end()) return;
+  for (const auto& [addresses, a] : found->second->accounts) ends(*a);
+  latest_ = nullptr;
+  kernels_.erase(found);
+}
+
+void known_kernels::forget_all() {
+  latest_ = nullptr;
+  kernels_.clear();
 }
 
 }  // namespace hpe::spread
