@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -172,7 +173,16 @@ bool lacks_table_entries(const void* address, std::size_t size) noexcept {
   });
 }
 
+namespace {
+
+constinit std::atomic<bool> pages_stay_small{false};
+
+}  // namespace
+
+void leave_pages_small() noexcept { pages_stay_small.store(true, std::memory_order_relaxed); }
+
 void allow_huge_pages(void* address, std::size_t size) noexcept {
+  if (pages_stay_small.load(std::memory_order_relaxed)) return;
   if (const auto [first, bytes] = whole_units(address, size, huge_page); bytes != 0)
     ::madvise(first, bytes, MADV_HUGEPAGE);
 }
