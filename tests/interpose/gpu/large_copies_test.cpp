@@ -98,6 +98,20 @@ TEST_F(LargeCopies, StartNoThreads) {
   EXPECT_GT(threads(), before);
 }
 
+// The driver itself calls memcpy while it holds its locks.
+TEST_F(LargeCopies, DoNotCallTheDriver) {
+  start_helpers();
+  const pages from = filled_with(1, large);
+  const pages other = filled_with(3, large);
+  const pages to = pinned_with(2, large);
+  const unsigned before = stand_in::calls("cuPointerGetAttribute");
+  copy(to.get(), from.get(), large);
+  copy(other.get(), from.get(), large);
+  EXPECT_EQ(stand_in::calls("cuPointerGetAttribute"), before);
+  EXPECT_TRUE(equal(from, to, large));
+  EXPECT_TRUE(equal(from, other, large));
+}
+
 sigjmp_buf before_the_copy;
 
 TEST_F(LargeCopies, AreOverWhenAHandlerLeavesThem) {
