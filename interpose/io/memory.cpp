@@ -105,13 +105,16 @@ bool apart(const void* a, const void* b, bytes_of n) noexcept {
 }
 
 // Whether another thread may end this thread between any two instructions (asynchronous cancellation). Such a thread
-// must not copy in hpe, which takes locks and uses other threads. Not inlined: a caller that contains calls which could
-// throw could not be unwound while it runs libc's function.
+// must not copy in hpe, which takes locks and uses other threads. The thread may end in this function, in libc's
+// function and in their callers, so none of these may contain a call that the compiler believes to throw: the thread
+// could not be unwound. Therefore the functions with such calls (copied, filled, compared) are not inlined, and the
+// compiler must not know that pthread_setcanceltype may throw.
 [[gnu::noinline]] bool may_end_at_any_time() noexcept {
+  const auto set_type = reinterpret_cast<int (*)(int, int*) noexcept>(&::pthread_setcanceltype);
   int type = PTHREAD_CANCEL_DEFERRED;
-  ::pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+  set_type(PTHREAD_CANCEL_DEFERRED, &type);
   if (type == PTHREAD_CANCEL_DEFERRED) return false;
-  ::pthread_setcanceltype(type, nullptr);
+  set_type(type, nullptr);
   return true;
 }
 
@@ -151,7 +154,7 @@ bool copied_by_threads(void* to, const void* from, bytes_of n) noexcept {
   return done([&] { result = cuda->copy_on_host(to, from, n); }) && result;
 }
 
-bool copied(void* to, const void* from, bytes_of n) noexcept {
+[[gnu::noinline]] bool copied(void* to, const void* from, bytes_of n) noexcept {
   const bool to_ordinary = other(to);
   if (to_ordinary && other(from)) return copied_by_threads(to, from, n);
   if (!apart(to, from, n) || (!to_ordinary && !for_devices(to, n))) return false;
@@ -160,7 +163,7 @@ bool copied(void* to, const void* from, bytes_of n) noexcept {
   return done([&] { hpe::core::runtime::instance().copies().copy_for_program(to, from, n); });
 }
 
-bool filled(void* to, int value, bytes_of n) noexcept {
+[[gnu::noinline]] bool filled(void* to, int value, bytes_of n) noexcept {
   if (other(to) || !for_devices(to, n)) return false;
   tell_touch(to, n, host_use::write);
   return done(
@@ -168,7 +171,7 @@ bool filled(void* to, int value, bytes_of n) noexcept {
 }
 
 // Compares chunk by chunk, because the first difference is often near the beginning.
-bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
+[[gnu::noinline]] bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   if (other(a) && other(b)) return false;
   for (const void* const each : {a, b}) tell_touch(each, n, host_use::read);
   return done([&] {

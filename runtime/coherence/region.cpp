@@ -40,7 +40,6 @@ void region::begin(region_layout description, std::uint64_t prefetch_window, std
   rolling_window_ = rolling_window;
   advice = HPE_ADVISE_DEFAULT;
   degraded = false;
-  acquired = 0;
   shared.clear();
   reset_patterns();
   alive = true;

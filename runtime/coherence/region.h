@@ -80,8 +80,9 @@ class region {
   write_behind writer HPE_GUARDED_BY(mutex);
   shared_parts shared HPE_GUARDED_BY(mutex);
 
-  /// The number of uses that the program has acquired (hpeAcquire). While there is one, the home's memory must stay
-  /// where it is. Grows only under the mutex.
+  /// The number of uses that the program has acquired (hpeAcquire, hpeEnqueue). While there is one, the home's memory
+  /// must stay where it is. Grows only under the mutex. Not set to 0 when the object becomes another region: a use of
+  /// the old region may end later.
   std::atomic<std::uint32_t> acquired{0};
   std::atomic<std::uint32_t> shadow_readers{0};  ///< the number of threads that read the shadow (work::shadow_lease)
 

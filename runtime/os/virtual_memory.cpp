@@ -1,6 +1,7 @@
 #include "runtime/os/virtual_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -153,6 +155,19 @@ bool most_are(const void* address, std::size_t size, const Missing& is_missing) 
   return missing > examined / 2;
 }
 
+// Disables cancellation of the calling thread while an object exists: the functions of this file that open files are no
+// cancellation points.
+class uncancelled {
+ public:
+  uncancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~uncancelled() { ::pthread_setcancelstate(before_, nullptr); }
+  uncancelled(const uncancelled&) = delete;
+  uncancelled& operator=(const uncancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 }  // namespace
 
 bool lacks_pages(const void* address, std::size_t size) noexcept {
@@ -163,6 +178,7 @@ bool lacks_pages(const void* address, std::size_t size) noexcept {
 }
 
 bool lacks_table_entries(const void* address, std::size_t size) noexcept {
+  const uncancelled here;
   const file_descriptor tables(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   return most_are(address, size, [&](const std::byte* page) {
     constexpr std::uint64_t present = std::uint64_t{1} << 63;
@@ -172,7 +188,16 @@ bool lacks_table_entries(const void* address, std::size_t size) noexcept {
   });
 }
 
+namespace {
+
+constinit std::atomic<bool> pages_stay_small{false};
+
+}  // namespace
+
+void leave_pages_small() noexcept { pages_stay_small.store(true, std::memory_order_relaxed); }
+
 void allow_huge_pages(void* address, std::size_t size) noexcept {
+  if (pages_stay_small.load(std::memory_order_relaxed)) return;
   if (const auto [first, bytes] = whole_units(address, size, huge_page); bytes != 0)
     ::madvise(first, bytes, MADV_HUGEPAGE);
 }

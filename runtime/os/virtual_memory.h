@@ -77,7 +77,12 @@ void populate_whole_pages(void* address, std::size_t size) noexcept;
 
 /// Lets the system make huge pages in the range, where pages are missing, if the system's setting allows programs to
 /// ask for them ("always" or "madvise" in /sys/kernel/mm/transparent_hugepage/enabled). A hint; failures are ignored.
+/// Has no effect after leave_pages_small().
 void allow_huge_pages(void* address, std::size_t size) noexcept;
+/// To be called when the program excludes huge pages from some of its memory (MADV_NOHUGEPAGE). The system tells only
+/// in /proc/self/smaps which memory this is, and takes long for that, so allow_huge_pages() then leaves all memory as
+/// it is.
+void leave_pages_small() noexcept;
 
 /// Backs [address, address + size) of a writable shared mapping with pages where pages are missing, and keeps its
 /// contents. The pages are huge if the operating system supports that (madvise(MADV_COLLAPSE), Linux 6.1; it needs no

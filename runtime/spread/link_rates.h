@@ -63,8 +63,8 @@ struct machine {
   double copy_rate = 3.4e11;       // copies of replicas between two devices
   double instruction_rate = 2e13;  // thread instructions per second on one device
   double launch_seconds = 6e-6;    // host time to launch one part of a spread launch and to wait for it
-  /// How many times as long as predicted the kernel's launches take (way_record::scale). Times that do not depend on
-  /// the kernel are divided by this number, so that they have the right ratio to the predicted times of the kernel.
+  /// The measured time of the kernel's launches divided by the predicted time (way_record::scale). Times that do not
+  /// depend on the kernel are divided by this number, so that they have the right ratio to the predicted times.
   double scale = 1;
   // The initial price, before a move was measured: seconds per range, and seconds per byte. The first is an estimate of
   // the driver's time to create, map and unmap memory. The second was measured on two H100: a move of 1 GB takes about

@@ -22,7 +22,6 @@
 #include <utility>
 
 #include "runtime/spread/known_kernels.h"
-#include "runtime/spread/unplanned_uses.h"
 
 namespace hpe::spread {
 
@@ -47,7 +46,7 @@ constexpr double weight_of_others = 2;
 /// takes, and the arrays move back.
 constexpr double moves_of_a_try = 3;
 
-/// The gain, in seconds, from which on it matters that a launch is queued before its kernel is ready.
+/// If a launch would gain fewer seconds, it does not matter whether it is queued before its kernel is ready.
 constexpr double gain_of_early_launch = 2e-5;
 constexpr std::uint64_t most_early_launches = 1024;  // of a kernel over the same arrays
 

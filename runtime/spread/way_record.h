@@ -53,8 +53,9 @@ class way_record {
   /// counts these seconds as spent.
   [[nodiscard]] bool may_try(double seconds);
   [[nodiscard]] std::uint64_t count(launch_way w) const { return of(w).count; }
-  /// How many times as long as predicted launches on one device take: a power of four, at least 1. 1 until enough
-  /// launches have been measured, and for launches so short that most of the time is the start of the kernel.
+  /// The measured time of launches on one device divided by the predicted time, as a power of four, at least 1. The
+  /// value is 1 until enough launches have been measured, and for launches that are so short that most of the time is
+  /// the start of the kernel.
   [[nodiscard]] double scale() const { return scale_; }
 
  private:

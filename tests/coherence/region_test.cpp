@@ -41,6 +41,16 @@ TEST_F(region_test, begins_fresh) {
   EXPECT_FALSE(it.alive);
 }
 
+// The program may free an allocation while a call of hpeEnqueue uses it.
+TEST_F(region_test, a_use_that_ends_after_its_region_is_not_a_use_of_the_next_region) {
+  begin(one_home(1000 * kib, 64 * kib));
+  ++it.acquired;
+  it.end();
+  begin(one_home(1000 * kib, 64 * kib));
+  --it.acquired;
+  EXPECT_EQ(it.acquired, 0u);
+}
+
 TEST_F(region_test, blocks_of_a_range_are_those_that_it_meets) {
   begin(one_home(1000 * kib, 64 * kib));
   EXPECT_EQ(it.blocks_of({0, 1}), (block_run{0, 1}));

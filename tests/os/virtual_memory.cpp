@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -235,6 +236,27 @@ TEST(Populate, TellsWhetherPagesOfAFileNeedPageFaults) {
   EXPECT_TRUE(os::lacks_table_entries(r.data(), size));
   os::populate_for_reading(r.data(), size);
   EXPECT_FALSE(os::lacks_table_entries(r.data(), size));
+}
+
+// memcpy asks, and memcpy is no cancellation point.
+TEST(Populate, IsAskedByThreadsThatAreCancelled) {
+  static bool is_answered;
+  is_answered = false;
+  pthread_t thread{};
+  const auto run = [](void*) -> void* {
+    static std::byte memory[8192];
+    std::memset(memory, 1, sizeof memory);
+    ::pthread_cancel(::pthread_self());
+    (void)os::lacks_table_entries(memory, sizeof memory);
+    is_answered = true;
+    ::pthread_testcancel();
+    return nullptr;
+  };
+  ASSERT_EQ(::pthread_create(&thread, nullptr, run, nullptr), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_TRUE(is_answered);
 }
 
 TEST(MemoryFileErrors, NameTheFile) {

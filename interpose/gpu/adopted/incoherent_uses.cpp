@@ -53,12 +53,20 @@ void incoherent_uses::warn(incoherent_use how, adopted_region::bytes region) {
 }
 
 void incoherent_uses::shares(incoherent_use how, adopted_region::bytes range, adopted_region::bytes region) {
-  const std::string place = trace::location_of_caller();
-  const lock_guard lock(mutex_);
-  any_.store(true, std::memory_order_relaxed);
   const auto same = [&](const note& n) {
     return n.how == how && n.range.begin == range.begin && n.range.end == range.end;
   };
+  {
+    const lock_guard lock(mutex_);
+    const auto known = std::ranges::find_if(notes_, same);
+    if (known != notes_.end()) {
+      if (meet(range, region)) tell(how, region, known->place);
+      return;
+    }
+  }
+  const std::string place = trace::location_of_caller();  // takes long, so only for a new note
+  const lock_guard lock(mutex_);
+  any_.store(true, std::memory_order_relaxed);
   if (std::ranges::none_of(notes_, same)) notes_.push_back({how, range, place});
   if (meet(range, region)) tell(how, region, place);
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "interpose/gpu/copies/pinned_ranges.h"
 #include "interpose/gpu/work/device_range.h"
 #include "runtime/base/log.h"
 #include "runtime/os/virtual_memory.h"
@@ -111,7 +112,8 @@ writing pageable_copy::writing_to(void* host, std::size_t bytes) {
 }
 
 bool pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {
-  if (!crew_.started() || (is_pageable(to, bytes) && is_pageable(from, bytes))) return false;
+  const pinned_ranges& pinned = pinned_ranges::of_process();
+  if (!crew_.started() || (!pinned.has(to, bytes) && !pinned.has(from, bytes))) return false;
   const bool more_threads = crew_for_new_pages_.started() && os::lacks_table_entries(from, bytes);
   (more_threads ? crew_for_new_pages_ : crew_).copy(to, from, bytes, writing::past_caches);
   return true;

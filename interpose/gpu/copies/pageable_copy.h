@@ -41,8 +41,8 @@ class pageable_copy {
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
 
   /// Copies in host memory if CPU code fills or empties its own pinned buffer. Returns false, without effect, if
-  /// neither range is pinned, or if no upload or download has started helping threads. So the copy itself allocates no
-  /// memory.
+  /// neither range is in memory that the program has pinned, or if no upload or download has started helping threads.
+  /// So the copy itself allocates no memory. Does not call the driver. Signals must be blocked.
   bool copy_on_host(void* to, const void* from, std::size_t bytes) noexcept;
 
  private:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "interpose/gpu/copies/pinned_ranges.h"
 #include "interpose/gpu/hooks/guarded.h"
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
@@ -14,6 +15,28 @@
 namespace hpe::cuda_hooks {
 
 namespace {
+
+// ---- pinned host memory ------------------------------------------------------------------------------------------
+
+template <auto Entry, class... Flags>
+CUresult CUDAAPI allocate_pinned(void** made, std::size_t bytes, Flags... flags) {
+  const CUresult result = (real.*Entry)(made, bytes, flags...);
+  if (result == CUDA_SUCCESS) pinned_ranges::of_process().add(*made, bytes);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI pin(void* begin, std::size_t bytes, unsigned flags) {
+  const CUresult result = (real.*Entry)(begin, bytes, flags);
+  if (result == CUDA_SUCCESS) pinned_ranges::of_process().add(begin, bytes);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI unpin(void* begin) {
+  pinned_ranges::of_process().remove(begin);
+  return (real.*Entry)(begin);
+}
 
 // ---- allocations -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ namespace hpe::cuda_hooks {
 namespace {
 
 constexpr std::size_t most_open = 256;  // the largest number of queued launches whose times hpe has not read yet
-constexpr std::chrono::microseconds pause_of_looks{50};  // the least time between two questions of look()
+constexpr std::chrono::microseconds pause_of_looks{50};  // the shortest time between two queries by look()
 // The limits of the wait for the end of a launch whose time the planner needs: a multiple of the predicted time, and a
 // number of seconds.
 constexpr double times_predicted = 4, longest_wait = 0.1;

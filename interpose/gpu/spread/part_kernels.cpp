@@ -24,7 +24,9 @@ bool lets_analyse(os::worker& by, const std::shared_ptr<program_image>& image) {
     }
   };
   try {
-    return by.post(analyse);
+    const bool is_posted = by.post(analyse);
+    if (!is_posted) image->end_claim();
+    return is_posted;
   } catch (...) {
     image->end_claim();
     throw;

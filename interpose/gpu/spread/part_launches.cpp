@@ -1,6 +1,7 @@
 #include "interpose/gpu/spread/part_launches.h"
 
 #include <cstring>
+#include <utility>
 
 #include "interpose/gpu/work/device_work.h"
 #include "interpose/gpu/work/driver_writes.h"
@@ -152,8 +153,20 @@ void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
     kernels_.load_ahead(*kernel);
     is_starting_.store(false, std::memory_order_release);
   };
-  // If the thread cannot run, launches load the code themselves.
-  if (!code_thread_.post(load)) cannot_start_.store(true, std::memory_order_release);
+  // If the thread cannot run, launches load the code themselves, except at the end of the process.
+  if (!code_thread_.post(load) && !is_ending_.load()) cannot_start_.store(true, std::memory_order_release);
+}
+
+void part_launches::finish_starts() noexcept {
+  // A signal handler may end the process while this thread waits.
+  static thread_local bool is_waiting = false;
+  if (std::exchange(is_waiting, true)) return;
+  is_ending_.store(true);
+  std::call_once(ends_, [this] {
+    analyses_.finish();
+    code_thread_.finish();
+  });
+  is_waiting = false;
 }
 
 std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_kernel>& kernel,

@@ -59,12 +59,10 @@ class part_launches {
   [[nodiscard]] std::optional<spread::start_cost> start_of(const part_kernel& kernel);
   /// Lets a thread load the code for launches of a kernel in parts. Does nothing if the thread is already loading code.
   void start(const std::shared_ptr<const part_kernel>& kernel);
-  /// Waits until the threads of this object have ended; later calls of start() do nothing. To be called before the
-  /// process ends.
-  void finish_starts() noexcept {
-    analyses_.finish();
-    code_thread_.finish();
-  }
+  /// Waits until the threads of this object have ended. Later calls of start() do nothing, and start_of() returns a
+  /// price for each kernel whose code is not loaded, so that the kernel stays on one GPU. To be called before the
+  /// process ends; each of several threads that call this function waits.
+  void finish_starts() noexcept;
   /// Returns the reason why no launch can run on several GPUs; empty if launches can.
   [[nodiscard]] std::string_view obstacle() const {
     return cannot_share_.load(std::memory_order_acquire) ? std::string_view(no_sharing_) : std::string_view();
@@ -118,7 +116,8 @@ class part_launches {
   std::once_flag shares_;
   std::string no_sharing_;  // why the GPUs cannot use each other's memory; set before cannot_share_
   std::atomic<bool> cannot_share_{false};
-  std::atomic<bool> is_starting_{false}, cannot_start_{false};
+  std::atomic<bool> is_starting_{false}, cannot_start_{false}, is_ending_{false};
+  std::once_flag ends_;
   core::zero_copy_trial trial_;
   os::worker analyses_{"hpe analysis"};
   os::worker code_thread_{"hpe code"};

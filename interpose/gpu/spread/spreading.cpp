@@ -35,6 +35,8 @@ std::ptrdiff_t devices_of(const core::launch_planner::plan& plan) {
   return std::ranges::count_if(plan.parts, [](const spread::subgrid& part) { return part.blocks() > 0; });
 }
 
+pid_t owner = 0;  // the process of spreading::active(); children made by fork have none of its threads
+
 }  // namespace
 
 spreading::spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversubscribed& memory)
@@ -94,20 +96,6 @@ void spreading::tell_gain() noexcept {
       std::abs(all.saved), all.saved > 0 ? "less" : "more", all.seconds);
 }
 
-// To be called when a thread begins to load code. Lets the main thread wait for that thread before it runs any exit
-// handler: the driver loads its compiler with the first text, and the exit handlers of the compiler, which run before
-// those of hpe, destroy what the loading thread uses. The destructors of the main thread's objects run earlier.
-void spreading::finish_before_exit_handlers() {
-  struct at_end {
-    pid_t owner = ::getpid();
-    ~at_end() {
-      if (::getpid() == owner) active()->launches_.finish_starts();
-    }
-  };
-  if (::gettid() != ::getpid()) return;
-  static thread_local const at_end of_main_thread;
-}
-
 void spreading::begin(const device::cuda::driver& cu) noexcept {
   static std::mutex making;
   static bool tried = false;
@@ -120,10 +108,10 @@ void spreading::begin(const device::cuda::driver& cu) noexcept {
     gpus.enter();
     oversubscribed* const memory = oversubscribed::spread_over(cu, gpus.devices());
     if (memory == nullptr) return;
+    owner = ::getpid();
     the_one.store(new spreading(cu, std::move(gpus), *memory), std::memory_order_release);
     // This function runs before the exit handler that prints the table of --explain, because that handler was
     // registered earlier, and exit handlers run in reverse order.
-    static const pid_t owner = ::getpid();
     std::atexit([] {
       if (::getpid() != owner) return;  // this is a child process made by fork
       active()->launches_.finish_starts();
@@ -135,6 +123,10 @@ void spreading::begin(const device::cuda::driver& cu) noexcept {
   } catch (const std::exception& e) {
     log(log_level::warn, "hpe run --spread: the program runs on one GPU: {}", e.what());
   }
+}
+
+void spreading::before_exit_handlers() noexcept {
+  if (spreading* const it = active(); it != nullptr && ::getpid() == owner) it->launches_.finish_starts();
 }
 
 void spreading::forget_handles() {
@@ -255,10 +247,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
   const std::optional<spread::start_cost> start = loads_ahead ? launches_.start_of(kernel) : std::nullopt;
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
                                        foreign, start ? &*start : nullptr);
-  if (how.plan.wants_start) {
-    finish_before_exit_handlers();
-    launches_.start(how.kernel);
-  }
+  if (how.plan.wants_start) launches_.start(how.kernel);
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
   return how;

@@ -36,6 +36,11 @@ class spreading {
   /// refuses, logs the failure and constructs no object.
   static void begin(const device::cuda::driver& cu) noexcept;
 
+  /// To be called when the process ends, before any exit handler runs. Waits for the threads that analyse kernels and
+  /// load code, and lets later launches load no code. The driver loads its compiler with the first text of PTX, and the
+  /// exit handlers of the compiler, which run before those of hpe, destroy what a loading thread uses.
+  static void before_exit_handlers() noexcept;
+
   /// To be called when the program launches a kernel and no object exists. Logs once why nothing can be spread, unless
   /// begin() has logged the reason. Throws std::bad_alloc.
   static void stays_on_one_gpu(const device::cuda::driver& cu);
@@ -57,7 +62,6 @@ class spreading {
   }
 
  private:
-  static void finish_before_exit_handlers();
   spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversubscribed& memory);
 
   /// Describes how a launch runs.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -104,7 +105,8 @@ class reduction_call {
   // `out`: nullptr in ranks that receive no result.
   reduction_call(const void* in, void* out, division parts, MPI_Datatype type, MPI_Op op, results_for whom)
       : in_(in == MPI_IN_PLACE ? out : in),
-        in_place_(in == MPI_IN_PLACE),
+        in_place_(in == MPI_IN_PLACE && !whom.own_part),
+        keeps_(in == MPI_IN_PLACE && whom.own_part),
         out_(out),
         parts_(std::move(parts)),
         type_(type),
@@ -136,6 +138,7 @@ class reduction_call {
     if (look(rank) == near_group::memory::device) return;
     on_device_ = false;
     scratch_ = {new std::byte[scratch_bytes(rank)], std::default_delete<std::byte[]>()};
+    if (keeps_) kept_ = {new std::byte[kept_bytes(rank)], std::default_delete<std::byte[]>()};
   }
 
   /// First step: adds the messages by which each rank receives its part of the numbers from all other ranks.
@@ -172,11 +175,16 @@ class reduction_call {
     return last;
   }
 
-  /// Third step: adds the messages by which each rank sends its combined part to the root, or to all ranks.
+  /// Third step: adds the messages by which each rank sends its combined part to the root, or to all ranks. In a
+  /// reduce-scatter, only a rank that keeps its part elsewhere sends it, to itself, after the last round.
   void post_results(std::size_t round, exchange& results) const {
-    if (whom_.own_part) return;
     const int rank = results.rank();
     const int size = results.size();
+    if (whom_.own_part) {
+      if (!keeps_ || round + 1 != rounds_) return;
+      results.receive(out_, static_cast<int>(parts_.count(rank)), type_, rank);
+      return results.send(kept_.get(), static_cast<int>(parts_.count(rank)), type_, rank);
+    }
     const std::optional<int> root = whom_.root;
     const bool receives = out_ != nullptr && (!root || *root == rank);
     for (int i = 1; i < size && receives; ++i) {
@@ -217,17 +225,22 @@ class reduction_call {
     if (mine != near_group::memory::device) return mine;
     if (!is_known()) return near_group::memory::other;
     scratch_ = driver().borrow_beside(reinterpret_cast<std::uintptr_t>(in_), scratch_bytes(rank));
-    return scratch_ != nullptr ? mine : near_group::memory::other;
+    if (keeps_) kept_ = driver().borrow_beside(reinterpret_cast<std::uintptr_t>(in_), kept_bytes(rank));
+    return scratch_ != nullptr && (kept_ != nullptr || !keeps_) ? mine : near_group::memory::other;
   }
 
   [[nodiscard]] static std::size_t rounds_of(std::size_t bytes) {
-    const std::size_t most = chunks_of_round * job::current()->chunk;
-    return std::max<std::size_t>(1, (bytes + most - 1) / most);
+    const std::size_t most = chunks_of_round * std::min(job::current()->chunk, SIZE_MAX / chunks_of_round);
+    return std::max<std::size_t>(1, bytes / most + (bytes % most != 0 ? 1 : 0));
   }
 
   [[nodiscard]] std::size_t scratch_bytes(int rank) const noexcept {
     const std::size_t most = (parts_.count(rank) + rounds_ - 1) / rounds_;
     return std::max<std::size_t>(1, most) * bytes_of_one_ * static_cast<std::size_t>(parts_.size());
+  }
+
+  [[nodiscard]] std::size_t kept_bytes(int rank) const noexcept {
+    return std::max<std::size_t>(1, parts_.count(rank)) * bytes_of_one_;
   }
 
   // The numbers of rank `rank` in a round: number `first_of` of its part, and the count.
@@ -240,9 +253,10 @@ class reduction_call {
   [[nodiscard]] std::byte* place(const void* buffer, int rank, std::size_t round) const noexcept {
     return moved(buffer, static_cast<MPI_Aint>((parts_.first(rank) + first_of(rank, round)) * bytes_of_one_));
   }
-  // Returns the address at which this rank combines its part of a round: in the receive buffer or, if this rank has no
-  // receive buffer, in the last block of the borrowed memory.
+  // Returns the address at which this rank combines its part of a round: in the receive buffer, in kept_, or, if this
+  // rank has no receive buffer, in the last block of the borrowed memory.
   [[nodiscard]] std::byte* result(int rank, std::size_t round) const noexcept {
+    if (keeps_) return kept_.get() + first_of(rank, round) * bytes_of_one_;
     if (out_ == nullptr)
       return scratch_.get() + count_of(rank, round) * bytes_of_one_ * (static_cast<std::size_t>(parts_.size()) - 1);
     if (whom_.own_part) return moved(out_, static_cast<MPI_Aint>(first_of(rank, round) * bytes_of_one_));
@@ -252,6 +266,10 @@ class reduction_call {
 
   const void* const in_;
   const bool in_place_;
+  // In a reduce-scatter with MPI_IN_PLACE, the part belongs to the beginning of the buffer, which contains numbers for
+  // other ranks until the last round. So this rank keeps its part in kept_ until then. The other ranks need not know
+  // this: not all ranks have to pass MPI_IN_PLACE.
+  const bool keeps_;
   void* const out_;
   const division parts_;
   const MPI_Datatype type_;
@@ -262,6 +280,7 @@ class reduction_call {
   const MPI_Op mpi_op_;
   const results_for whom_;
   std::shared_ptr<std::byte> scratch_;
+  std::shared_ptr<std::byte> kept_;
   bool on_device_ = true;
 };
 
@@ -310,10 +329,9 @@ taken reduce(const void* sendbuf, void* recvbuf, Parts parts_of, MPI_Datatype ty
   });
 }
 
-// Whether the ranks leave a reduce-scatter of `total` numbers to MPI. With MPI_IN_PLACE, a rank would combine its part
-// where the numbers for the first rank are.
-bool leaves_to_mpi(const void* sendbuf, MPI_Count total, MPI_Datatype type) {
-  return sendbuf == MPI_IN_PLACE || total > INT_MAX || is_smaller(least_bytes, static_cast<int>(total), type);
+// Whether the ranks leave a reduce-scatter of `total` numbers to MPI. The result is the same in all ranks.
+bool leaves_to_mpi(MPI_Count total, MPI_Datatype type) {
+  return total > INT_MAX || is_smaller(least_bytes, static_cast<int>(total), type);
 }
 
 }  // namespace
@@ -335,7 +353,7 @@ taken direct_reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype 
 
 taken direct_reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op,
                                   MPI_Comm comm, call_form form) {
-  if (!is_intra(comm) || recvcount < 0 || leaves_to_mpi(sendbuf, MPI_Count{recvcount} * members(comm), datatype))
+  if (!is_intra(comm) || recvcount < 0 || leaves_to_mpi(MPI_Count{recvcount} * members(comm), datatype))
     return std::nullopt;
   return reduce(
       sendbuf, recvbuf, [=](int size) { return division::listed(&recvcount, true, size); }, datatype, op,
@@ -350,7 +368,7 @@ taken direct_reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvc
     if (recvcounts[r] < 0) return std::nullopt;
     total += recvcounts[r];
   }
-  if (leaves_to_mpi(sendbuf, total, datatype)) return std::nullopt;
+  if (leaves_to_mpi(total, datatype)) return std::nullopt;
   return reduce(
       sendbuf, recvbuf, [=](int size) { return division::listed(recvcounts, false, size); }, datatype, op,
       {.own_part = true}, comm, form);

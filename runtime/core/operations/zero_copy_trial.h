@@ -63,7 +63,7 @@ class zero_copy_trial {
   }
   /// The later launches of the key run in this way, for example because the other way is not possible.
   void decide(const key& of, way how);
-  /// Ends the trial of a key, if there is one: zero-copy memory is not better, or is not a choice.
+  /// Ends the trial of a key, if there is one: zero-copy memory is not faster, or is impossible.
   void stay_in_parts(const std::optional<key>& of) {
     if (of) decide(*of, way::parts);
   }

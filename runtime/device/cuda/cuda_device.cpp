@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -45,9 +46,13 @@ CUcontext cuda_device::make_context() const {
               properties_.name, cu_.words_for(retained));
   try {
     const entered here(cu_, made);
-    if (clearing_ == nullptr)
-      cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
-    set_.memory().admit(index_, ordinal_, peers_);
+    cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+    try {
+      set_.memory().admit(index_, ordinal_, peers_);
+    } catch (...) {
+      cu_.cuStreamDestroy(std::exchange(clearing_, nullptr));  // the context may end with the release
+      throw;
+    }
   } catch (...) {
     cu_.cuDevicePrimaryCtxRelease(ordinal_);
     throw;

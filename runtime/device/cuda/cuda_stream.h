@@ -47,7 +47,12 @@ class cuda_stream final : public stream {
   // For the cuda_set and its devices:
 
   [[nodiscard]] cuda_device& device() const noexcept { return device_; }
-  [[nodiscard]] CUstream handle() const noexcept { return stream_; }
+  /// Returns the driver's stream; creates it if this is its first use. The device's context must be current.
+  [[nodiscard]] CUstream handle() {
+    const std::lock_guard lock(queue_);
+    make();
+    return stream_;
+  }
   /// Returns whether the command with this number is known to have finished. If not yet known, queries events, at most
   /// once in a microsecond while the command is unfinished, so the result may be false for about this time after the
   /// end.

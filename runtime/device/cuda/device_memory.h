@@ -2,7 +2,7 @@
 
 /// The device memory of all GPUs of a set, mapped at addresses of the UVAS.
 ///
-/// hpe keeps the memory of unmapped ranges of up to 32 MiB (128 MiB in all) for later ranges of the same size, because
+/// hpe keeps the memory of unmapped ranges of up to 64 MiB (256 MiB in all) for later ranges of the same size, because
 /// hpe unmaps and maps many ranges while it evicts data, and copies run more slowly while the driver creates and
 /// releases memory (H200: 48 GB/s instead of 55 GB/s).
 

@@ -11,8 +11,7 @@ namespace {
 // Holds a stream of the work_recorder, and the graph that the stream will run.
 class recorded_graph final : public recorded_work {
  public:
-  recorded_graph(work_recorder& owner, const driver& cu, cuda_stream& stream)
-      : owner_(owner), cu_(cu), stream_(stream) {}
+  recorded_graph(work_recorder& owner, const driver& cu) : owner_(owner), cu_(cu), stream_(owner.take()) {}
   // The driver keeps an instance that still runs until the instance has ended.
   ~recorded_graph() override {
     if (instance_ != nullptr) cu_.cuGraphExecDestroy(instance_);
@@ -44,7 +43,7 @@ std::unique_ptr<recorded_work> work_recorder::record(const std::function<int(voi
       HPE_ERROR_NOT_SUPPORTED,
       "hpeEnqueue needs CUDA graphs, which the CUDA driver of this machine lacks; hpeEnqueueLocked works without");
   device_.require_alive();
-  auto recorded = std::make_unique<recorded_graph>(*this, cu_, take());
+  auto recorded = std::make_unique<recorded_graph>(*this, cu_);
   const entered here(cu_, device_.context());
   recorded->instantiate(capture(static_cast<cuda_stream&>(recorded->on()).handle(), function));
   return recorded;
@@ -83,11 +82,12 @@ cuda_stream& work_recorder::take() {
       unused_.pop_back();
       return taken;
     }
+    unused_.reserve(++made_);  // space for all streams, so that give_back() needs no memory
   }
   return static_cast<cuda_stream&>(device_.create_stream(priority::launch));
 }
 
-void work_recorder::give_back(cuda_stream& unused) {
+void work_recorder::give_back(cuda_stream& unused) noexcept {
   const std::lock_guard lock(mutex_);
   unused_.push_back(&unused);
 }

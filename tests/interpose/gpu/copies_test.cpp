@@ -1,6 +1,7 @@
 // Copies from and to pageable memory. The stand-in executes a copy some time after the call, so the tests fail if hpe
 // releases memory too early.
 #include <cuda.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -71,8 +73,8 @@ TEST_F(Copies, UpAndDownInChunks) {
   }
 }
 
-// Whether the program has asked for huge pages at an address; nullopt if the system has none.
-std::optional<bool> may_have_huge_pages(const void* address) {
+// Whether the mapping at an address has a flag, for example "hg" after MADV_HUGEPAGE; nullopt if there is no mapping.
+std::optional<bool> has_flag(const void* address, const std::string& flag) {
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;
   for (std::string line; std::getline(maps, line);) {
@@ -82,7 +84,7 @@ std::optional<bool> may_have_huge_pages(const void* address) {
       const auto at = reinterpret_cast<std::uintptr_t>(address);
       inside = begin <= at && at < end;
     } else if (inside && line.starts_with("VmFlags:")) {
-      return (line + ' ').find(" hg ") != std::string::npos;
+      return (line + ' ').find(' ' + flag + ' ') != std::string::npos;
     }
   }
   return std::nullopt;
@@ -103,11 +105,19 @@ TEST_F(Copies, DownloadsMakeThePagesOfNewMemory) {
       const std::uint8_t around = is_new ? 0 : 0xee;
       EXPECT_EQ(to[-1], around);
       EXPECT_EQ(to[size], around);
-      EXPECT_EQ(may_have_huge_pages(to + size / 2).value_or(false), has_huge_pages && is_new && size >= 4 * MiB)
-          << size;
+      EXPECT_EQ(has_flag(to + size / 2, "hg").value_or(false), has_huge_pages && is_new && size >= 4 * MiB) << size;
       ::munmap(memory, bytes + MiB);
     }
   }
+}
+
+TEST_F(Copies, DownloadsLeaveMemoryWithoutHugePagesSo) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  if (::madvise(memory, bytes, MADV_NOHUGEPAGE) != 0) GTEST_SKIP() << "this system has no huge pages";
+  ASSERT_EQ(cuMemcpyDtoH(memory, device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(has_flag(static_cast<std::byte*>(memory) + bytes / 2, "nh"), true);
+  ::munmap(memory, bytes);
 }
 
 // Files with a hole, of which the page tables have no pages, and private mappings with changed pages.
@@ -133,6 +143,95 @@ TEST_F(Copies, OfMappedFiles) {
     ::munmap(memory, bytes);
   }
   ::close(file);
+}
+
+// A file in a file system of huge pages, with `size` bytes.
+class file_of_huge_pages {
+ public:
+  explicit file_of_huge_pages(std::size_t size) {
+    std::ifstream mounts("/proc/mounts");
+    for (std::string device, folder, kind, rest; file_ < 0 && mounts >> device >> folder >> kind;) {
+      std::getline(mounts, rest);
+      const std::string name = folder + "/hpe-copies-" + std::to_string(::getpid());
+      if (kind != "hugetlbfs") continue;
+      file_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+      ::unlink(name.c_str());
+      if (file_ >= 0 && ::ftruncate(file_, static_cast<off_t>(size)) != 0) throw std::bad_alloc();
+    }
+  }
+  ~file_of_huge_pages() {
+    if (file_ >= 0) ::close(file_);
+  }
+  file_of_huge_pages(const file_of_huge_pages&) = delete;
+  file_of_huge_pages& operator=(const file_of_huge_pages&) = delete;
+  [[nodiscard]] int number() const { return file_; }
+  // Null if there is no such file system, or if it has too few free pages.
+  [[nodiscard]] std::uint8_t* map(std::size_t size, int kind) const {
+    void* const memory = file_ < 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, kind, file_, 0);
+    return memory == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(memory);
+  }
+
+ private:
+  int file_ = -1;
+};
+
+constexpr const char* no_huge_pages = "no hugetlbfs with free pages is mounted (vm.nr_hugepages)";
+
+// The file has a hole, which a copy to the device reads as zeros, and which a copy from the device and a read fill.
+TEST_F(Copies, OfMappedFilesOfHugePages) {
+  constexpr std::size_t size = 6 * MiB, page = 2 * MiB;
+  for (const int kind : {MAP_SHARED, MAP_PRIVATE}) {
+    const file_of_huge_pages file(size);
+    std::uint8_t* const mapped = file.map(size, kind);
+    if (mapped == nullptr) GTEST_SKIP() << no_huge_pages;
+    auto content = fresh(size);
+    std::fill_n(content.begin() + page, page, std::uint8_t{0});
+    for (const std::size_t at : {std::size_t{0}, 2 * page}) std::copy_n(&content[at], page, mapped + at);
+    ASSERT_EQ(cuMemcpyHtoD(device, mapped, size), CUDA_SUCCESS);
+    EXPECT_TRUE(holds(content)) << "seed " << seed();
+    if (kind == MAP_SHARED) {
+      ASSERT_EQ(cuMemsetD8(device, 0xaa, size), CUDA_SUCCESS);
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's integer address
+      ASSERT_EQ(::pread(file.number(), reinterpret_cast<void*>(device), size, 0), static_cast<ssize_t>(size));
+      EXPECT_TRUE(holds(content)) << "seed " << seed();
+    }
+    ::munmap(mapped, size);
+  }
+  const auto wanted = fresh(size);
+  ASSERT_EQ(cuMemcpyHtoD(device, wanted.data(), size), CUDA_SUCCESS);
+  const int source = ::memfd_create("values", MFD_CLOEXEC);
+  ASSERT_EQ(::pwrite(source, wanted.data(), size, 0), static_cast<ssize_t>(size));
+  for (const bool by_copy : {true, false}) {
+    const file_of_huge_pages file(size);
+    std::uint8_t* const mapped = file.map(size, MAP_SHARED);
+    if (mapped == nullptr) GTEST_SKIP() << no_huge_pages;
+    if (by_copy) {
+      ASSERT_EQ(cuMemcpyDtoH(mapped, device, size), CUDA_SUCCESS);
+    } else {
+      ASSERT_EQ(::pread(source, mapped, size, 0), static_cast<ssize_t>(size));
+    }
+    EXPECT_EQ(std::memcmp(mapped, wanted.data(), size), 0) << "seed " << seed();
+    ::munmap(mapped, size);
+  }
+  ::close(source);
+}
+
+// As without hpe.
+TEST_F(Copies, OfAFileOfHugePagesThatIsShorterThanItsMappingEndTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  constexpr std::size_t size = 6 * MiB;
+  const file_of_huge_pages file(size);
+  std::uint8_t* const mapped = file.map(size, MAP_SHARED);
+  if (mapped == nullptr) GTEST_SKIP() << no_huge_pages;
+  ASSERT_EQ(::ftruncate(file.number(), 2 * MiB), 0);
+  for (const bool up : {true, false})
+    EXPECT_EXIT(
+        {
+          std::signal(SIGBUS, SIG_DFL);
+          (void)(up ? cuMemcpyHtoD(device, mapped, size) : cuMemcpyDtoH(mapped, device, size));
+        },
+        testing::KilledBySignal(SIGBUS), "");
+  ::munmap(mapped, size);
 }
 
 // As without hpe.

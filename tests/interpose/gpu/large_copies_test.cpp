@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "tests/interpose/gpu/driver_under_test.h"
 
@@ -95,6 +96,20 @@ TEST_F(LargeCopies, StartNoThreads) {
   EXPECT_TRUE(equal(from, to, large));
   start_helpers();
   EXPECT_GT(threads(), before);
+}
+
+// The driver itself calls memcpy while it holds its locks.
+TEST_F(LargeCopies, DoNotCallTheDriver) {
+  start_helpers();
+  const pages from = filled_with(1, large);
+  const pages other = filled_with(3, large);
+  const pages to = pinned_with(2, large);
+  const unsigned before = stand_in::calls("cuPointerGetAttribute");
+  copy(to.get(), from.get(), large);
+  copy(other.get(), from.get(), large);
+  EXPECT_EQ(stand_in::calls("cuPointerGetAttribute"), before);
+  EXPECT_TRUE(equal(from, to, large));
+  EXPECT_TRUE(equal(from, other, large));
 }
 
 sigjmp_buf before_the_copy;
@@ -198,6 +213,34 @@ TEST_F(LargeCopies, EndWithACancelledThread) {
     ASSERT_EQ(::pthread_create(&thread, nullptr, run, &data), 0);
     while (!data.copying) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + 7 * round));
+    ASSERT_EQ(::pthread_cancel(thread), 0);
+    void* result = nullptr;
+    ASSERT_EQ(::pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+  }
+}
+
+int (*volatile compare)(const void*, const void*, std::size_t) noexcept = std::memcmp;
+
+// Without calls that may throw, so that the thread can end at any instruction.
+[[gnu::noinline]] void compare_again_and_again(const std::uint8_t* a, const std::uint8_t* b) noexcept {
+  while (compare(a, b, std::size_t{1} << 20) != 0) {
+  }
+}
+
+// Each comparison ends at the first byte, so that most requests come while hpe looks how the thread may be cancelled.
+TEST_F(LargeCopies, ComparisonsEndWithACancelledThread) {
+  static const std::vector<std::uint8_t> a(std::size_t{1} << 20, 1), b(std::size_t{1} << 20, 2);
+  static void (*volatile run)(const std::uint8_t*, const std::uint8_t*) = compare_again_and_again;
+  for (int round = 0; round < 100; ++round) {
+    pthread_t thread{};
+    const auto start = [](void*) -> void* {
+      ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+      run(a.data(), b.data());
+      return nullptr;
+    };
+    ASSERT_EQ(::pthread_create(&thread, nullptr, start, nullptr), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     ASSERT_EQ(::pthread_cancel(thread), 0);
     void* result = nullptr;
     ASSERT_EQ(::pthread_join(thread, &result), 0);

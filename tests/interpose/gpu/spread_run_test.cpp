@@ -37,6 +37,17 @@ TEST(SpreadRun, PrintsTheSameWhileOtherThreadsAnalyseItsKernels) {
   EXPECT_EQ(two.text, one.text);
 }
 
+// The exit handlers of the driver's compiler must not run while a thread of hpe loads code, whichever thread launches
+// kernels, and whichever thread ends the process.
+TEST(SpreadRun, AProcessEndsAfterTheThreadThatLoadsCode) {
+  const std::string launch = "STAND_IN_COMPILE_MS=150 HPE_CALIBRATION=on " + run.substr(run.find(' ') + 1);
+  for (const char* const how : {"return-beside", "exit-beside", "exit-in-child", "quick-exit"}) {
+    const outcome ended = shell(launch + "--spread" + program + how);
+    EXPECT_EQ(exit_status(ended), 0) << how << ": " << ended.text;
+    EXPECT_EQ(ended.text, std::string("compiling\n") + (how == std::string("exit-in-child") ? "child 7\n" : "")) << how;
+  }
+}
+
 TEST(SpreadRun, TellsWhichKernelsRanWhere) {
   const outcome told = spread("add diffuse", "--spread --explain");
   EXPECT_EQ(exit_status(told), 0) << told.text;

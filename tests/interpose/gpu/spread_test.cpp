@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "hpe/hpe.h"
 #include "tests/interpose/gpu/failing_memory.h"
 #include "tests/interpose/gpu/spread_fixture.h"
 #include "tests/shell.h"
@@ -377,6 +378,22 @@ TEST_F(SpreadPeers, ReachMemoryOfTheDriverFromTheFirstLaunchInPartsOn) {
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(expect_sums(added_up, added_up));
   EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 2U);
+}
+
+// The first work of a GPU may be work that the program itself queues.
+TEST(SpreadRecording, HasAStreamOnAGpuThatNothingHasUsed) {
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+  static const stand_in::kernel nothing{[](const std::uint64_t*) {}, 0};
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&nothing));
+  ASSERT_EQ(cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(stand_in::calls("contexts of 1"), 0U);
+  void* given = nullptr;
+  const auto keep = [](void* stream, void* argument) {
+    *static_cast<void**>(argument) = stream;
+    return 0;
+  };
+  EXPECT_EQ(hpeEnqueue(1, keep, &given, nullptr, 0), HPE_SUCCESS) << hpeGetLastErrorMessage();
+  EXPECT_NE(given, nullptr);
 }
 
 // The stand-in's devices share the machine's cores, so moves of arrays cost much time, and launches do not become

@@ -216,6 +216,30 @@ TEST(collectives, LargeReduceScatters) {
   });
 }
 
+TEST(collectives, SomeRanksReduceAndScatterInPlace) {
+  std::vector<int> counts;
+  for (int i = 0; i < ranks(); ++i) counts.push_back(9000 + 37 * i);
+  const auto all = std::size_t(std::accumulate(counts.begin(), counts.end(), 0));
+  const auto partly_in_place = [&](const buffers& b, const auto& call) {
+    std::copy(b.send, b.send + all, b.receive);
+    call(rank() == 0 ? MPI_IN_PLACE : static_cast<const void*>(b.send), b.receive);
+    std::fill(b.receive + counts[std::size_t(rank())], b.receive + all, word{7});  // only the words before are defined
+  };
+  both_ways(
+      all, all,
+      [&](buffers b) {
+        partly_in_place(b, [&](const void* send, word* receive) {
+          MPI_Reduce_scatter(send, receive, counts.data(), type, MPI_SUM, world);
+        });
+      },
+      [&](buffers b, MPI_Request* r) {
+        partly_in_place(b, [&](const void* send, word* receive) {
+          MPI_Ireduce_scatter(send, receive, counts.data(), type, MPI_SUM, world, r);
+          MPI_Wait(r, MPI_STATUS_IGNORE);
+        });
+      });
+}
+
 // The ranks of one reduction use different kinds of memory.
 TEST(collectives, AReductionOfMixedMemory) {
   constexpr std::size_t many = 20001;

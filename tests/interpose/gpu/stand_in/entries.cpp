@@ -194,6 +194,7 @@ STAND_IN CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CU
 }
 
 STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  COUNT();
   object found;
   const bool device = find_object(address, found);
   if (!device && !is_pinned(address)) return CUDA_ERROR_INVALID_VALUE;

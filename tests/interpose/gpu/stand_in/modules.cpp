@@ -1,10 +1,17 @@
 // The stand-in's modules. A module is the code that nvcc puts into programs; the stand-in interprets the PTX in this
 // code.
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "runtime/device/cuda/fingerprint_kernel.h"
 #include "runtime/device/fingerprint.h"
@@ -32,6 +39,36 @@ struct module_code {
   }
   std::shared_ptr<const ptx::program> program;
   ptx::image image;
+};
+
+// Like the driver's compiler, this object has an exit handler from the first compilation on, which destroys what a
+// running compilation uses. STAND_IN_COMPILE_MS: how long a compilation takes.
+class compiler {
+ public:
+  static compiler& of_process() {
+    static compiler it;
+    return it;
+  }
+  void compile() {
+    ++busy_;
+    std::this_thread::sleep_for(time_);
+    --busy_;
+  }
+  ~compiler() {
+    if (busy_ == 0 || ::getpid() != owner_) return;
+    std::fputs("stand-in: the process ends during a compilation\n", stderr);
+    std::abort();
+  }
+
+ private:
+  static std::chrono::milliseconds wanted() {
+    const char* const given = std::getenv("STAND_IN_COMPILE_MS");
+    return std::chrono::milliseconds(given != nullptr ? std::atoi(given) : 0);
+  }
+
+  const std::chrono::milliseconds time_ = wanted();
+  const pid_t owner_ = ::getpid();
+  std::atomic<int> busy_{0};
 };
 
 std::mutex state;
@@ -137,6 +174,7 @@ STAND_IN void stand_in_limit_parameters(unsigned bytes) { most_parameters = byte
 
 STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
   COUNT();
+  compiler::of_process().compile();
   const auto code = std::make_shared<module_code>(image);
   *result = reinterpret_cast<CUmodule>(code.get());
   const std::lock_guard lock(state);
