@@ -111,6 +111,13 @@ class Enqueue(unittest.TestCase):
         self.assertEqual(told.stdout, "0 True\n", told.stderr)
 
     @unittest.skipIf("HPE_CUDA_DRIVER" in os.environ, "only with soft devices")
+    def test_works_after_a_reset_of_the_device(self):
+        for value in (4, 5):
+            self.assertEqual(self.enqueue(lambda stream: fill(self.array, value, stream), device=1), 0)
+            self.assertEqual(int(self.array[9]), value)
+            self.assertEqual(driver.cuDevicePrimaryCtxReset_v2(1), 0)
+
+    @unittest.skipIf("HPE_CUDA_DRIVER" in os.environ, "only with soft devices")
     def test_errors_of_the_driver_are_not_blamed_on_the_function(self):
         program = """if True:
             import enqueue_test
