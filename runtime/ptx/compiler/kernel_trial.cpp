@@ -40,8 +40,7 @@ bool kernel_trial::is_open(const dimensions& block) {
   return is_open_;
 }
 
-std::shared_ptr<execution_engine> kernel_trial::compiled_by(
-    function_ref<std::shared_ptr<execution_engine>()> compile) {
+std::shared_ptr<execution_engine> kernel_trial::compiled_by(function_ref<std::shared_ptr<execution_engine>()> compile) {
   try {
     return compile();
   } catch (const std::exception& e) {
