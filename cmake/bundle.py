@@ -112,8 +112,8 @@ class Tree:
             version = output_of("dpkg-query", "--show", "--showformat", "${Version}", package)
             shutil.copy(f"/usr/share/doc/{package}/copyright", licences / package)
             lines.append(f"{package} {version}: {', '.join(names)}\n")
-        (licences / "README").write_text("The libraries in lib/hpe/bundled and in hpe's own files come from these Debian packages. The file\n"
-                                         "with a package's name contains its licence.\n\n" + "".join(lines))
+        (licences / "README").write_text("The libraries in lib/hpe/bundled (in the wheel hpe_soft: lib/hpe/compiler) and in hpe's own files\n"
+                                         "come from these Debian packages. The file with a package's name contains its licence.\n\n" + "".join(lines))
 
 
 def main():

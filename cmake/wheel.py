@@ -6,11 +6,13 @@
 TREE is an installed tree after bundle.py, PACKAGE the folder of the Python package (apps/python/hpe). Writes two wheels to FOLDER:
 hpe-VERSION with the command, the libraries and the Python package, and hpe_soft-VERSION with the compiler of CUDA kernels for
 CPUs and LLVM, which is larger than everything else. The extra `soft` of hpe requires hpe_soft. Both wheels put files into
-hpe/tree, so that the compiler lies where it lies in the archive. The wheels are not on PyPI, whose project hpe is another one.
+hpe/tree, so that the compiler lies where it lies in the archive. Each wheel contains all libraries that its files need, hpe_soft in
+a folder of its own, because two packages must not install the same file. The wheels are not on PyPI, whose project hpe is another one.
 
-The tag of the wheels names the C library that the files need (PEP 600). Needs Debian's patchelf, binutils and python3-wheel.
+The tag of a wheel names the C library that its files need (PEP 600). Needs Debian's patchelf, binutils and python3-wheel.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,6 +22,7 @@ from pathlib import Path
 
 PRELOADED = {"libhpe-mpi.so"}  # hpe run preloads these names
 COMPILER = "libexec/hpe/libhpe-ptx-compiler.so"
+LIBRARIES_OF_SOFT = "lib/hpe/compiler"
 SUMMARY = "One coherent memory for the CPU and all GPUs, for unchanged CUDA and MPI programs and for NumPy arrays"
 SUMMARY_OF_SOFT = "The compiler of CUDA kernels for CPUs, for the soft devices of hpe"
 LICENSE = "Apache-2.0; the other libraries in the wheel have the licences in the folder licenses"
@@ -62,8 +65,9 @@ def has_loaded_name(file):
     return file.name in preloaded if preloaded else re.search(r"\.so\.\d+$", file.name) is not None
 
 
-def pack(stage, name, version, tag, tree, files, metadata, entry_points, folder):
+def pack(stage, name, version, tree, files, metadata, entry_points, folder):
     """Writes a wheel. files: pairs of a source and its path in the wheel."""
+    tag = tag_of([source for source, _ in files if is_elf(source.resolve())])
     root = stage / name
     facts = root / f"{name}-{version}.dist-info"
     facts.mkdir(parents=True)
@@ -88,21 +92,24 @@ def main():
     of_tree = [file for top in ("bin", "lib", "libexec") for file in sorted((tree / top).rglob("*"))
                if file.is_file() and not {"cmake", "pkgconfig"} & set(file.relative_to(tree).parts) and file.suffix != ".a"]
     of_tree = [file for file in of_tree if has_loaded_name(file)]
-    elf = [file for file in of_tree if is_elf(file.resolve())]
     compiler = tree / COMPILER
-    of_others = set().union(*(needed_by(file, tree) for file in elf if file != compiler and "bundled" not in file.parts))
-    soft = {compiler} | (needed_by(compiler, tree) - of_others)
-    tag = tag_of(elf)
+    of_others = set().union(*(needed_by(file, tree) for file in of_tree
+                              if is_elf(file.resolve()) and file != compiler and "bundled" not in file.parts))
+    of_compiler = needed_by(compiler, tree)
+    only_soft = {compiler} | (of_compiler - of_others)
     common = f"License: {LICENSE}\nRequires-Python: >=3.9\n"
     of_hpe = [(file, f"hpe/{file.name}") for file in [*sorted(package.glob("*.py")), package / "py.typed"]]
-    of_hpe += [(file, f"hpe/tree/{file.relative_to(tree)}") for file in of_tree if file not in soft]
+    of_hpe += [(file, f"hpe/tree/{file.relative_to(tree)}") for file in of_tree if file not in only_soft]
+    of_soft = [(file, f"hpe/tree/{LIBRARIES_OF_SOFT}/{file.name}") for file in sorted(of_compiler)]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
-        pack(Path(work), "hpe", version, tag, tree, of_hpe,
+        pack(Path(work), "hpe", version, tree, of_hpe,
              f"Summary: {SUMMARY}\n{common}"
              f"Requires-Dist: numpy>=1.22\nProvides-Extra: soft\nRequires-Dist: hpe-soft (=={version}) ; extra == 'soft'\n",
              "[console_scripts]\nhpe = hpe.__main__:main\n", folder)
-        pack(Path(work), "hpe_soft", version, tag, tree, [(file, f"hpe/tree/{file.relative_to(tree)}") for file in sorted(soft)],
+        moved = shutil.copy(compiler, work)
+        output_of("patchelf", "--set-rpath", "$ORIGIN/" + os.path.relpath(LIBRARIES_OF_SOFT, Path(COMPILER).parent), moved)
+        pack(Path(work), "hpe_soft", version, tree, [(Path(moved), f"hpe/tree/{COMPILER}"), *of_soft],
              f"Summary: {SUMMARY_OF_SOFT}\n{common}Requires-Dist: hpe (=={version})\n", "", folder)
 
 

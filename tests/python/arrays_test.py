@@ -93,6 +93,13 @@ def add_scaled(y, x, factor, **options):
 
 
 class Arrays(unittest.TestCase):
+    def test_refuse_a_wrong_shape_also_after_an_equal_one(self):
+        for right, wrong in ((3, 3.0), ((3, 4), (3, 4.0))):
+            for _ in range(2):
+                self.assertEqual(hpe.empty(right, "f4").size, numpy.prod(right))
+                with self.assertRaises(TypeError):
+                    hpe.empty(wrong, "f4")
+
     def test_are_numpy_arrays_in_hpe_memory(self):
         for order in "CF":
             a = hpe.empty((3, 4), "int16", order)

@@ -4,10 +4,14 @@ the driver of GPUs."""
 
 import ctypes
 import faulthandler
+import os
+import subprocess
+import sys
 import threading
 import time
 import unittest
 from ctypes import CFUNCTYPE, POINTER, byref, c_int, c_size_t, c_uint, c_void_p
+from pathlib import Path
 
 import numpy
 
@@ -93,6 +97,38 @@ class Enqueue(unittest.TestCase):
             self.assertEqual((int(self.array.min()), int(self.array.max())), (3, 3))
         self.assertEqual(self.enqueue(lambda stream: fill(self.array, 4, stream)), 0)
         self.assertEqual(int(self.array[9]), 4)
+
+    @unittest.skipIf("HPE_CUDA_DRIVER" not in os.environ, "not with soft devices")
+    def test_the_first_use_of_another_device_of_a_spread_program_has_a_stream(self):
+        program = """if True:
+            import enqueue_test
+            streams = []
+            function = enqueue_test.Function(lambda stream, _: streams.append(stream) or 0)
+            print(enqueue_test.enqueue(1, function, None, None, 0), streams[0] is not None)
+        """
+        told = subprocess.run([sys.executable, "-c", program], env={**os.environ, "HPE_SPREAD": "1"}, cwd=Path(__file__).parent,
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(told.stdout, "0 True\n", told.stderr)
+
+    @unittest.skipIf("HPE_CUDA_DRIVER" in os.environ, "only with soft devices")
+    def test_works_after_a_reset_of_the_device(self):
+        for value in (4, 5):
+            self.assertEqual(self.enqueue(lambda stream: fill(self.array, value, stream), device=1), 0)
+            self.assertEqual(int(self.array[9]), value)
+            self.assertEqual(driver.cuDevicePrimaryCtxReset_v2(1), 0)
+
+    @unittest.skipIf("HPE_CUDA_DRIVER" in os.environ, "only with soft devices")
+    def test_errors_of_the_driver_are_not_blamed_on_the_function(self):
+        program = """if True:
+            import enqueue_test
+            function = enqueue_test.Function(lambda stream, _: print("called"))
+            enqueue_test.enqueue(1, function, None, None, 0)
+            print(enqueue_test.library._library.hpeGetLastErrorMessage().decode())
+        """
+        told = subprocess.run([sys.executable, "-c", program], env={**os.environ, "HPE_SPREAD": "1"}, cwd=Path(__file__).parent,
+                              capture_output=True, text=True, timeout=60)
+        self.assertIn("the CUDA driver of device 1 cannot record work: CUDA_ERROR_INVALID_DEVICE", told.stdout, told.stderr)
+        self.assertNotIn("called", told.stdout)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ def _place(device, distribution):
     raise ValueError(f'distribution must be "block", "cyclic" or ("cyclic", bytes), not {distribution!r}')
 
 
-_forms: dict[Any, tuple[tuple[int, ...], numpy.dtype[Any], int]] = {}  # results of _form, by its arguments
+_forms: dict[Any, tuple[numpy.dtype[Any], int]] = {}  # dtypes and sizes of _form, by its arguments
 _MOST_FORMS = 1024
 
 
@@ -200,7 +200,7 @@ def _form(shape, dtype, order):
     if isinstance(arguments[0], (int, tuple)) and isinstance(arguments[1], (str, type)):
         if len(_forms) >= _MOST_FORMS:
             _forms.clear()
-        _forms[arguments] = shape, dtype, size
+        _forms[arguments] = dtype, size
     return shape, dtype, size
 
 
@@ -217,7 +217,7 @@ def empty(shape: Shape, dtype: DTypeLike = float, order: Literal["C", "F"] = "C"
     uses this one.
     The memory is freed with the last array or view that uses it. Raises OutOfMemoryError, and Error for an unknown device."""
     try:
-        shape, dtype, size = _forms[shape, dtype, order]
+        dtype, size = _forms[shape, dtype, order]  # NumPy refuses a shape that only equals that of the entry, such as 3.0
     except (KeyError, TypeError):
         shape, dtype, size = _form(shape, dtype, order)
     place = _place(device, distribution)

@@ -15,7 +15,9 @@ CUresult stream_of(unsigned device, CUstream& stream) {
   static std::mutex mutex;
   static std::array<CUstream, 64> all{};
   const std::lock_guard lock(mutex);
-  if (all.at(device) == nullptr)
+  unsigned flags = 0;
+  const bool exists = all.at(device) != nullptr && cuStreamGetFlags(all[device], &flags) == CUDA_SUCCESS;
+  if (!exists)  // at first, and after a reset of the device
     if (const CUresult wrong = cuStreamCreate(&all.at(device), CU_STREAM_NON_BLOCKING)) return wrong;
   stream = all.at(device);
   return CUDA_SUCCESS;

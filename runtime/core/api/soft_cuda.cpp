@@ -15,8 +15,20 @@ std::optional<soft_cuda> soft_cuda::find() {
 }
 
 void soft_cuda::enqueue(unsigned device, hpeEnqueueFunction function, void* argument) const {
+  struct call {
+    hpeEnqueueFunction function;
+    void* argument;
+    bool has_begun = false;
+  } of_program{function, argument};
+  const auto note_and_call = [](void* stream, void* made) {
+    call& it = *static_cast<call*>(made);
+    it.has_begun = true;
+    return it.function(stream, it.argument);
+  };
   int result = 0;
-  const char* const failed = enqueue_(device, function, argument, &result);
+  const char* const failed = enqueue_(device, note_and_call, &of_program, &result);
+  HPE_REQUIRE(of_program.has_begun, HPE_ERROR_LAUNCH_FAILED, "the CUDA driver of device {} cannot record work: {}",
+              device, failed);
   HPE_REQUIRE(result == 0, HPE_ERROR_LAUNCH_FAILED,
               "the function that was to queue work on device {} returned {} instead of 0", device, result);
   HPE_REQUIRE(

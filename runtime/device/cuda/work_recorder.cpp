@@ -43,8 +43,8 @@ std::unique_ptr<recorded_work> work_recorder::record(const std::function<int(voi
       HPE_ERROR_NOT_SUPPORTED,
       "hpeEnqueue needs CUDA graphs, which the CUDA driver of this machine lacks; hpeEnqueueLocked works without");
   device_.require_alive();
+  const entered here(cu_, device_.context());  // makes the context, in which a new stream is made
   auto recorded = std::make_unique<recorded_graph>(*this, cu_);
-  const entered here(cu_, device_.context());
   recorded->instantiate(capture(static_cast<cuda_stream&>(recorded->on()).handle(), function));
   return recorded;
 }
