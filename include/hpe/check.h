@@ -46,8 +46,8 @@ HPE_API hpeStatus hpeGetRecordedSites(hpeKernel kernel,
 
 /* An access of CPU code to memory that somebody watches. */
 typedef struct hpeTouch {
-  const void* fault;       /* the address at which the access failed */
-  uint64_t begin;          /* the bytes of the whole access; only the byte at fault if they are not known */
+  const void* fault; /* the address at which the access failed */
+  uint64_t begin;    /* the bytes of the whole access; only the byte at fault if they are not known */
   uint64_t bytes;
   bool writes;
   const void* instruction; /* NULL if not known */
@@ -65,8 +65,8 @@ typedef struct hpeTouchWatcher {
   /* For every page fault of the process, before hpe looks for its cause. */
   hpeTouchAnswer (*faulted)(const hpeTouch* touch);
   void (*stepped)(void);
-  /* hpe is about to allow no access (0), reads (1) or all accesses (2) to pages that the program uses. The function sets
-   * the protection, or returns 0 if it watches none of the pages. *failed becomes 1 if mprotect has failed. */
+  /* hpe is about to allow no access (0), reads (1) or all accesses (2) to pages that the program uses. The function
+   * sets the protection, or returns 0 if it watches none of the pages. *failed becomes 1 if mprotect has failed. */
   bool (*protects)(void* begin, size_t bytes, int allowed, bool* failed);
   /* A function of libc that hpe replaces is about to access the bytes, through another mapping. */
   void (*called)(const void* begin, size_t bytes, bool writes);
@@ -75,9 +75,9 @@ typedef struct hpeTouchWatcher {
   bool (*refused)(void);
 } hpeTouchWatcher;
 
-/* Sets the functions, all at once, for the rest of the process. *canStep tells whether HPE_TOUCH_STEP is possible on this
- * processor. Error: HPE_ERROR_INVALID_ARGUMENT if functions have been set, or one is NULL. */
-HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* canStep);
+/* Sets the functions, all at once, for the rest of the process. *can_step tells whether HPE_TOUCH_STEP is possible on
+ * this processor. Error: HPE_ERROR_INVALID_ARGUMENT if functions have been set, or one is NULL. */
+HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step);
 
 #ifdef __cplusplus
 }

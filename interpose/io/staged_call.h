@@ -15,8 +15,8 @@ namespace hpe::interpose {
 /// The largest number of bytes that Linux transfers in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Returns the result of a call that passed the program's buffer on unchanged: a buffer that the call reads if the type is
-/// const, otherwise one that it writes. If the call has failed, first logs an explanation (explain() in
+/// Returns the result of a call that passed the program's buffer on unchanged: a buffer that the call reads if the type
+/// is const, otherwise one that it writes. If the call has failed, first logs an explanation (explain() in
 /// staged_buffers.h).
 template <class Byte>
 ssize_t passed(ssize_t result, const char* call, Byte* p, std::size_t bytes) noexcept {

@@ -109,9 +109,9 @@ class checker {
   /// Returns the pasts of the last work of these lines, or of all lines of a device, for a later call of wait().
   [[nodiscard]] std::vector<past_ptr> last_of(std::span<const std::uint32_t> lines) const;
   [[nodiscard]] std::vector<past_ptr> last_of_device(int device);
-  /// The calling thread begins, or ends, a host function: a run whose operation is null. Other threads can learn from the
-  /// host function that earlier work has ended, so CPU code has waited for this work when the function begins. When it
-  /// ends, CPU code has also waited for the graph whose node it is.
+  /// The calling thread begins, or ends, a host function: a run whose operation is null. Other threads can learn from
+  /// the host function that earlier work has ended, so CPU code has waited for this work when the function begins. When
+  /// it ends, CPU code has also waited for the graph whose node it is.
   void begin_host_function(const operation_run& run);
   void end_host_function();
   /// Whether CPU code has waited for this work.
@@ -188,7 +188,7 @@ class checker {
   work_order order_ HPE_GUARDED_BY(mutex_);
   std::optional<std::uint32_t> touches_line_ HPE_GUARDED_BY(mutex_);        // of CPU code
   std::map<::pid_t, operation_run> host_functions_ HPE_GUARDED_BY(mutex_);  // by thread
-  std::map<std::uint64_t, std::string> places_ HPE_GUARDED_BY(mutex_);  // of touches, by the hash of the stack
+  std::map<std::uint64_t, std::string> places_ HPE_GUARDED_BY(mutex_);      // of touches, by the hash of the stack
   // Work that CPU code has seen in progress, by values that the work has changed atomically.
   std::vector<past_ptr> seen_ HPE_GUARDED_BY(mutex_);
   std::map<int, std::vector<std::uint32_t>> lines_ HPE_GUARDED_BY(mutex_);  // by device

@@ -36,7 +36,8 @@ std::string_view word(std::string_view& rest) {
 const std::vector<finding_kind>& kinds_of_findings() {
   static const std::vector<finding_kind> all{
       {"stream-race", "Work in two streams accesses the same bytes, and nothing orders it",
-       "At least one of the two writes. Record an event behind the earlier work and let the later work's stream wait for "
+       "At least one of the two writes. Record an event behind the earlier work and let the later work's stream wait "
+       "for "
        "it, or let the host wait between the two calls."},
       {"graph-race", "Two nodes of a graph access the same bytes, and no path of edges orders them",
        "At least one of the two writes. Add an edge between the nodes."},

@@ -23,8 +23,7 @@ json_object object_of(const finding_side& side) {
 json_object object_of(const finding& f) {
   json_object made;
   made.add("kind", f.kind).add("count", f.count).add("sentence", f.sentence);
-  if (f.bytes != 0)
-    made.add("address", fmt::format("{:#x}", f.address)).add("offset", f.offset).add("bytes", f.bytes);
+  if (f.bytes != 0) made.add("address", fmt::format("{:#x}", f.address)).add("offset", f.offset).add("bytes", f.bytes);
   if (f.allocation)
     made.add("allocation", json_object()
                                .add("bytes", f.allocation_bytes)
@@ -81,9 +80,8 @@ json_object location_of(const told_place& at, const std::string& root) {
       artifact.add("uri", uri_of(file.substr(root.size() + 1))).add("uriBaseId", root_name);
     else
       artifact.add("uri", (file.starts_with("/") ? "file://" : "") + uri_of(file));
-    made.add("physicalLocation", json_object()
-                                     .add("artifactLocation", artifact)
-                                     .add("region", json_object().add_json("startLine", line)));
+    made.add("physicalLocation",
+             json_object().add("artifactLocation", artifact).add("region", json_object().add_json("startLine", line)));
   } else {
     made.add_json("logicalLocations", json_array({json_object().add("fullyQualifiedName", at.place).text()}));
   }
@@ -127,7 +125,8 @@ std::string result_of(const finding& f, const std::string& root, const std::stri
   made.add("ruleId", f.kind);
   if (kind != kinds.end())
     made.add("ruleIndex", kind - kinds.begin()).add("level", kind->is_error ? "error" : "warning");
-  made.add("message", text_object(f.missing.empty() ? f.sentence : fmt::format("{}. Missing: {}.", f.sentence, f.missing)));
+  made.add("message",
+           text_object(f.missing.empty() ? f.sentence : fmt::format("{}. Missing: {}.", f.sentence, f.missing)));
   std::vector<std::string> first, others;
   for (const told_place& each : places_of(f)) {
     json_object location = location_of(each, root);
@@ -160,13 +159,13 @@ std::string sarif_of(const std::vector<finding>& all, const std::string& root) {
     const int number = ++repeats[print];
     results.push_back(result_of(each, root, number == 1 ? print : fmt::format("{}:{}", print, number)));
   }
-  const json_object driver = json_object()
-                                 .add("name", "hpe check")
-                                 .add_json("rules", json_array(rules, true));
+  const json_object driver = json_object().add("name", "hpe check").add_json("rules", json_array(rules, true));
   const json_object bases =
       json_object().add(root_name, json_object().add("uri", fmt::format("file://{}/", uri_of(root))));
   json_object run;
-  run.add("tool", json_object().add("driver", driver)).add("originalUriBaseIds", bases).add("columnKind", "utf16CodeUnits");
+  run.add("tool", json_object().add("driver", driver))
+      .add("originalUriBaseIds", bases)
+      .add("columnKind", "utf16CodeUnits");
   run.add_json("results", json_array(results, true));
   return json_object()
              .add("$schema", "https://json.schemastore.org/sarif-2.1.0.json")

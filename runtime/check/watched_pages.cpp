@@ -1,5 +1,6 @@
-// Whoever changes what a page's protection depends on does so before mprotect. Threads that hold the mutex do both in one
-// critical section; close() repeats mprotect until nothing has changed meanwhile. So the last mprotect is always right.
+// Whoever changes what a page's protection depends on does so before mprotect. Threads that hold the mutex do both in
+// one critical section; close() repeats mprotect until nothing has changed meanwhile. So the last mprotect is always
+// right.
 
 #include "runtime/check/watched_pages.h"
 
@@ -50,8 +51,8 @@ bool watched_pages::protect(std::uintptr_t begin, std::uintptr_t end, level allo
   return ::mprotect(reinterpret_cast<void*>(begin), end - begin, bits[allowed]) == 0;
 }
 
-/// Calls change(page) for each page, and then sets the protection of the pages for which it returns true: the protection
-/// may have changed.
+/// Calls change(page) for each page, and then sets the protection of the pages for which it returns true: the
+/// protection may have changed.
 template <class Change>
 bool watched_pages::apply(std::uintptr_t begin, std::uintptr_t end, const Change& change) {
   bool good = true;
@@ -119,7 +120,8 @@ void watched_pages::forget(std::uintptr_t begin, std::uintptr_t end) {
 
 bool watched_pages::allow(std::uintptr_t begin, std::uintptr_t end, os::page_protection allowed, bool& failed) {
   bool any = false;
-  for (std::uintptr_t at = begin; at < end && !any; at = (at / page_bytes / pages_of_leaf + 1) * pages_of_leaf * page_bytes)
+  for (std::uintptr_t at = begin; at < end && !any;
+       at = (at / page_bytes / pages_of_leaf + 1) * pages_of_leaf * page_bytes)
     any = find(at) != nullptr;
   if (!any) return false;
   using os::page_protection;

@@ -1,7 +1,6 @@
 #include "runtime/check/checker.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include "runtime/base/error.h"
@@ -197,8 +196,8 @@ TEST_F(Checker, DoesNotTellWhatCpuCodeCanKnow) {
   allocate();
   const std::uint32_t line = checker_.add_line(0);
   const auto flags = queue(line);
-  const std::array<access_range, 2> ranges{
-      access_range{base, base + 100, use::write, 1}, access_range{base + 100, base + 104, use::atomic, 2}};
+  const std::array<access_range, 2> ranges{access_range{base, base + 100, use::write, 1},
+                                           access_range{base + 100, base + 104, use::atomic, 2}};
   checker_.add({kernel("kernel fill"), flags}, ranges);
   touch(base + 100, base + 104, false);
   touch(base, base + 100, false);

@@ -67,9 +67,9 @@ TEST(AccessedBytes, FollowFromTheInstruction) {
 }
 
 TEST(AccessedBytes, OfAddressesRelativeToTheInstructionCountFromItsEnd) {
-  const instruction load{0x44, 0x8b, 0x2d, 0x10, 0, 0, 0};                     // mov r13d, [rip + 16]
-  const instruction store{0xc7, 0x05, 0x10, 0, 0, 0, 0x2a, 0, 0, 0};          // mov dword [rip + 16], 42
-  const instruction compare{0x80, 0x3d, 0xf0, 0xff, 0xff, 0xff, 0x00};        // cmp byte [rip - 16], 0
+  const instruction load{0x44, 0x8b, 0x2d, 0x10, 0, 0, 0};              // mov r13d, [rip + 16]
+  const instruction store{0xc7, 0x05, 0x10, 0, 0, 0, 0x2a, 0, 0, 0};    // mov dword [rip + 16], 42
+  const instruction compare{0x80, 0x3d, 0xf0, 0xff, 0xff, 0xff, 0x00};  // cmp byte [rip - 16], 0
   const auto end = [](const instruction& code) { return reinterpret_cast<std::uintptr_t>(code.data() + code.size()); };
   EXPECT_EQ(bytes_accessed_by(context_at(load))->begin, end(load) + 16);
   EXPECT_EQ(bytes_accessed_by(context_at(store))->begin, end(store) + 16);

@@ -97,11 +97,12 @@ inline int device_of_event(int e) { return e == events - 1 ? 1 : 0; }
 inline bool is_kernel(act a) { return a <= act::add_words; }
 inline bool has_to(act a) {
   return a == act::set_bytes || a == act::copy_bytes || a == act::add_bytes || a == act::add_words || a == act::fill ||
-         a == act::copy || a == act::copy_rows || a == act::fill_now || a == act::copy_now || a == act::upload_now || a == act::write;
+         a == act::copy || a == act::copy_rows || a == act::fill_now || a == act::copy_now || a == act::upload_now ||
+         a == act::write;
 }
 inline bool has_from(act a) {
-  return a == act::get_bytes || a == act::copy_bytes || a == act::copy || a == act::copy_rows ||
-         a == act::copy_now || a == act::download_now || a == act::read;
+  return a == act::get_bytes || a == act::copy_bytes || a == act::copy || a == act::copy_rows || a == act::copy_now ||
+         a == act::download_now || a == act::read;
 }
 
 class generator {

@@ -2,8 +2,8 @@
 // (random_order.h) tells which operations conflict; the check must find a conflict in each buffer that has one, and no
 // other.
 //
-// HPE_TEST_SEED is the number of the first program, HPE_TEST_PROGRAMS the number of programs. Each operation of a program
-// is on a line of its own of this file, by which a finding tells the operation.
+// HPE_TEST_SEED is the number of the first program, HPE_TEST_PROGRAMS the number of programs. Each operation of a
+// program is on a line of its own of this file, by which a finding tells the operation.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -302,17 +302,38 @@ CUresult machine::perform(int number, const operation& o) {
 static_assert(most_operations == 24);
 
 const char* name_of(act a) {
-  constexpr const char* names[] = {
-      "get_bytes",      "set_bytes",       "copy_bytes",   "add_bytes",   "add_words",    "fill",
-      "copy",           "copy_rows",       "record",       "wait",        "allocate",     "release",     "call",
-      "graph",          "fill_now",        "copy_now",     "upload_now",  "download_now", "wait_for_stream",
-      "wait_for_event", "wait_for_device", "query_stream", "query_event", "read",         "write"};
+  constexpr const char* names[] = {"get_bytes",
+                                   "set_bytes",
+                                   "copy_bytes",
+                                   "add_bytes",
+                                   "add_words",
+                                   "fill",
+                                   "copy",
+                                   "copy_rows",
+                                   "record",
+                                   "wait",
+                                   "allocate",
+                                   "release",
+                                   "call",
+                                   "graph",
+                                   "fill_now",
+                                   "copy_now",
+                                   "upload_now",
+                                   "download_now",
+                                   "wait_for_stream",
+                                   "wait_for_event",
+                                   "wait_for_device",
+                                   "query_stream",
+                                   "query_event",
+                                   "read",
+                                   "write"};
   static_assert(std::size(names) == static_cast<std::size_t>(act::acts));
   return names[static_cast<int>(a)];
 }
 
 std::string text_of(const memory_use& u) {
-  constexpr const char* buffer_names[] = {"first", "second", "peer", "pool 0", "pool 1", "pinned", "other pinned", "registered", "managed"};
+  constexpr const char* buffer_names[] = {"first",  "second",       "peer",       "pool 0", "pool 1",
+                                          "pinned", "other pinned", "registered", "managed"};
   std::ostringstream out;
   out << name_of(u.what);
   const auto range = [&](const char* word, int buffer, int at, int bytes) {
@@ -402,8 +423,7 @@ TEST(RandomPrograms, HaveTheFindingsThatTheOracleKnows) {
   constexpr std::uint64_t report_each = 5000;
   int failures = 0;
   for (std::uint64_t seed = first; seed < first + count && failures < 5; ++seed) {
-    const std::vector<operation> program =
-        generator(seed).program();
+    const std::vector<operation> program = generator(seed).program();
     const std::string wrong = difference(m, program);
     if ((seed - first + 1) % report_each == 0) std::cerr << seed - first + 1 << " programs\n";
     if (wrong.empty()) continue;

@@ -100,7 +100,8 @@ void start_checking(const options& chosen) {
   // Accesses are recorded in three copies of the address space, which therefore must be small.
   if (::getenv("HPE_SEGMENT_SIZE") == nullptr)
     ::setenv("HPE_SEGMENT_SIZE", "256G", 0);  // NOLINT(concurrency-mt-unsafe)
-  chosen_settings = new settings{chosen.check_json, chosen.check_sarif, static_cast<int>(chosen.check_status), ::getpid()};
+  chosen_settings =
+      new settings{chosen.check_json, chosen.check_sarif, static_cast<int>(chosen.check_status), ::getpid()};
   // Neither object is ever deleted, because threads use them until the process ends.
   start_watching();
   set_checker(new check::checker(std::move(ignored), is_fresh_memory, is_other, take_touches),

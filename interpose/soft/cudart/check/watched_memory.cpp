@@ -1,5 +1,5 @@
-// The pages belong only to the program: hpe accesses pinned memory and managed memory by another mapping, and registered
-// memory, which it moves to its own pages, by their address for kernels. So all touches are the program's.
+// The pages belong only to the program: hpe accesses pinned memory and managed memory by another mapping, and
+// registered memory, which it moves to its own pages, by their address for kernels. So all touches are the program's.
 
 #include "interpose/soft/cudart/check/watched_memory.h"
 
@@ -52,7 +52,8 @@ watching* all = nullptr;
 
 open_pages* step_of(::pid_t thread, bool makes) noexcept {
   const auto find = [](::pid_t wanted) {
-    return std::find_if(all->steps.begin(), all->steps.end(), [&](const open_pages& each) { return each.thread == wanted; });
+    return std::find_if(all->steps.begin(), all->steps.end(),
+                        [&](const open_pages& each) { return each.thread == wanted; });
   };
   if (const auto found = find(thread); found != all->steps.end()) return &*found;
   if (!makes) return nullptr;
@@ -127,7 +128,8 @@ void watch_range(std::uintptr_t begin, std::size_t bytes, bool is_written, bool 
   if (all->pages.add(made.begin, made.end, is_written, has_protocol)) {
     all->in_use.push_back(made);
   } else if (!std::exchange(all->has_told, true)) {
-    log(log_level::warn, "HPE_CHECK: not all CPU code that touches memory of queued work is seen: there is too much memory");
+    log(log_level::warn,
+        "HPE_CHECK: not all CPU code that touches memory of queued work is seen: there is too much memory");
   }
 }
 

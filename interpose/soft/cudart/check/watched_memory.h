@@ -1,9 +1,10 @@
 #pragma once
 
-/// Sees CPU code that touches memory of the host which queued work may use: pinned memory, registered memory and managed
-/// memory. From the call that queues the work until CPU code has waited for it, the pages of the memory are protected:
-/// of memory that the work only reads, against writes; otherwise against all accesses. A touch is recorded, the thread
-/// makes the access, and the page is protected again. The checker finds out which touches conflict with which work.
+/// Sees CPU code that touches memory of the host which queued work may use: pinned memory, registered memory and
+/// managed memory. From the call that queues the work until CPU code has waited for it, the pages of the memory are
+/// protected: of memory that the work only reads, against writes; otherwise against all accesses. A touch is recorded,
+/// the thread makes the access, and the page is protected again. The checker finds out which touches conflict with
+/// which work.
 
 #include <cstddef>
 #include <optional>

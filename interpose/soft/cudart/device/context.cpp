@@ -163,7 +163,8 @@ task_memory_uses context::kernel_uses(int device, std::span<const std::byte> arg
   else
     uses.kernels_on = std::uint64_t{1} << device;
   if (checker() != nullptr)
-    for (const hpeAccess& each : memory_.accesses([](const cudart_allocation& each) { return each.kind == allocation_kind::managed_variable; }))
+    for (const hpeAccess& each :
+         memory_.accesses([](const cudart_allocation& each) { return each.kind == allocation_kind::managed_variable; }))
       uses.ranges.push_back(each);
   // Steps of 4 bytes also find addresses in packed structures.
   for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {

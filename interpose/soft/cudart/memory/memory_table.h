@@ -35,9 +35,9 @@ struct cudart_allocation {
   unsigned flags = 0;  // the flags of cudaHostAlloc, cudaHostRegister or cudaMallocManaged; for kinds pool and mapped,
                        // a bit for each device with access
   void* device_base = nullptr;  // the address for kernels; differs from base only for registered memory
-  void* registered = nullptr;   // of hpe's memory behind registered memory, of which the program knows nothing: the base
-                                // of the registered memory
-  std::uint64_t id = 0;         // set by memory_table::add, not reused in this process
+  void* registered = nullptr;  // of hpe's memory behind registered memory, of which the program knows nothing: the base
+                               // of the registered memory
+  std::uint64_t id = 0;        // set by memory_table::add, not reused in this process
 
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) const noexcept {
     const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
