@@ -97,9 +97,9 @@ typedef struct hpeTouchWatcher {
   bool (*refused)(void);
 } hpeTouchWatcher;
 
-/* Sets the functions, all at once, for the rest of the process. *canStep tells whether HPE_TOUCH_STEP is possible on
+/* Sets the functions, all at once, for the rest of the process. *can_step tells whether HPE_TOUCH_STEP is possible on
  * this processor. Error: HPE_ERROR_INVALID_ARGUMENT if functions have been set, or one is NULL. */
-HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* canStep);
+HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step);
 
 #ifdef __cplusplus
 }

@@ -15,8 +15,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "runtime/base/touch.h"
 #include "runtime/os/next_function.h"
-#include "runtime/os/touch.h"
 
 namespace hpe::interpose::next {
 
@@ -30,7 +30,7 @@ class repeated_function : public os::next_function<Function> {
   auto operator()(Arguments... arguments) {
     const auto result = this->find()(arguments...);
     if constexpr (std::signed_integral<decltype(result)>)
-      if (result == -1 && errno == EFAULT && os::watcher_of_touches() != nullptr && os::watcher_of_touches()->refused())
+      if (result == -1 && errno == EFAULT && watcher_of_touches() != nullptr && watcher_of_touches()->refused())
         return this->find()(arguments...);
     return result;
   }

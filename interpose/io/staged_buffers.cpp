@@ -4,7 +4,7 @@
 #include <climits>
 
 #include "runtime/base/log.h"
-#include "runtime/os/touch.h"
+#include "runtime/base/touch.h"
 
 // Invariant: accesses_ and addresses_ have the same length. list_ is as long as they are, or one entry longer if a
 // buffer extends beyond its allocation.
@@ -57,8 +57,7 @@ void staging::add(const void* address, std::size_t bytes) {
 }
 
 void tell_touch(const void* begin, std::size_t bytes, host_use use) noexcept {
-  if (const os::touch_watcher* const watcher = os::watcher_of_touches())
-    watcher->called(begin, bytes, use != host_use::read);
+  if (const touch_watcher* const watcher = watcher_of_touches()) watcher->called(begin, bytes, use != host_use::read);
 }
 
 void staging::add(const iovec* vector, std::size_t count, std::size_t most) {

@@ -92,6 +92,15 @@ bool watched_pages::add(std::uintptr_t begin, std::uintptr_t end, bool is_writte
   return true;
 }
 
+void watched_pages::add_again(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  apply(begin, end, [](page& each) {
+    const level before = each.effective();
+    each.touches.store(0);
+    return each.effective() != before;
+  });
+}
+
 void watched_pages::remove(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
   const lock_guard lock(mutex_);
   apply(begin, end, [&](page& each) {

@@ -23,6 +23,8 @@ class watched_pages {
   /// Watches the pages of a range for one more use. `is_written`: the work writes the range. `has_protocol`: the
   /// coherence protocol also protects the pages. Returns false if the table of pages is full.
   bool add(std::uintptr_t begin, std::uintptr_t end, bool is_written, bool has_protocol);
+  /// A further use of a range begins that add() watches already: closes pages that remained open.
+  void add_again(std::uintptr_t begin, std::uintptr_t end);
   /// Ends a use that add() has begun with the same arguments.
   void remove(std::uintptr_t begin, std::uintptr_t end, bool is_written);
   /// To be called when memory has been freed: its addresses may get other pages.

@@ -8,9 +8,9 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/touch.h"
 #include "runtime/fault/service.h"
 #include "runtime/os/signals.h"
-#include "runtime/os/touch.h"
 #include "runtime/os/virtual_memory.h"
 
 // The code that runs in the signal handler: it finds the service through the static pointers in this file, asks the
@@ -60,20 +60,20 @@ fault_verdict offer_to_others(const os::access_violation& f) noexcept {
   return resolve(static_cast<std::byte*>(f.address), is_write(f));
 }
 
-os::touch_answer offer_to_watcher(const os::access_violation& f) noexcept {
-  const os::touch_watcher* const watcher = os::watcher_of_touches();
-  if (watcher == nullptr) return os::touch_answer::not_watched;
+touch_answer offer_to_watcher(const os::access_violation& f) noexcept {
+  const touch_watcher* const watcher = watcher_of_touches();
+  if (watcher == nullptr) return touch_answer::not_watched;
   const auto fault = reinterpret_cast<std::uintptr_t>(f.address);
-  os::touch what{f.address, fault, 1, is_write(f), f.instruction};
+  cpu_touch what{f.address, fault, 1, is_write(f), f.instruction};
   if (fault - f.of_access.begin < f.of_access.bytes) what.begin = f.of_access.begin, what.bytes = f.of_access.bytes;
   return watcher->faulted(what);
 }
 
 fault_verdict on_fault(const os::access_violation& f) noexcept {
   switch (offer_to_watcher(f)) {
-    case os::touch_answer::repeat: return fault_verdict::retry;
-    case os::touch_answer::step: return fault_verdict::step;
-    case os::touch_answer::not_watched: break;
+    case touch_answer::repeat: return fault_verdict::retry;
+    case touch_answer::step: return fault_verdict::step;
+    case touch_answer::not_watched: break;
   }
   service* const to = coherent_memory.server.load(std::memory_order_acquire);
   auto* const address = static_cast<std::byte*>(f.address);
@@ -108,10 +108,11 @@ void handle_faults_with(service* to) {
   });
 }
 
-void show_touches_to(const os::touch_watcher* by) {
-  os::allow_steps();
+bool show_touches_to(const touch_watcher* by) {
+  const bool has_steps = os::allow_steps();
   os::install_fault_handler(on_fault);
-  os::watch_touches(by);
+  touch_watcher_of_process.store(by, std::memory_order_release);
+  return has_steps;
 }
 
 void handle_other_faults_with(other_faults resolve) { other_memory.set(resolve); }

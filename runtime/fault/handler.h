@@ -4,7 +4,7 @@
 
 #include "runtime/fault/request_board.h"
 
-namespace hpe::os {
+namespace hpe {
 struct touch_watcher;
 }
 
@@ -22,6 +22,7 @@ using other_faults = fault_verdict (*)(std::byte* address, bool write) noexcept;
 void handle_other_faults_with(other_faults resolve);
 
 /// Makes the signal handler show every fault to the watcher before it looks for a cause (HPE_CHECK). Call it once.
-void show_touches_to(const os::touch_watcher* by);
+/// Returns whether the watcher may answer touch_answer::step.
+bool show_touches_to(const touch_watcher* by);
 
 }  // namespace hpe::fault

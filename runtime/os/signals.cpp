@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "runtime/base/error.h"
+#include "runtime/base/touch.h"
 #include "runtime/os/next_function.h"
-#include "runtime/os/touch.h"
 
 // The handler is installed with SA_NODEFER and a mask of one signal. So it runs under the mask of the code that it
 // interrupted: a thread that waits for its data still receives SIGINT, and the handler of SIGINT may itself fault. Just
@@ -183,7 +183,6 @@ void set_trap(ucontext_t*, bool) noexcept {}
 // The model of both variables: a handler must not allocate thread-local storage.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool in_step = false;
 [[gnu::tls_model("initial-exec")]] constinit thread_local sigset_t mask_before_step{};
-constinit std::atomic<const touch_watcher*> touches{nullptr};
 action program_trap{};
 
 void begin_step(ucontext_t* context) noexcept {
@@ -203,7 +202,7 @@ void end_step(ucontext_t* context) noexcept {
   context->uc_sigmask = mask_before_step;
   set_trap(context, false);
   const int saved = errno;
-  touches.load(std::memory_order_acquire)->stepped();
+  watcher_of_touches()->stepped();
   errno = saved;
 }
 
@@ -319,17 +318,12 @@ void install_fault_handler(fault_entry entry) {
   translate_current_mask();
 }
 
-void allow_steps() {
-  if (!has_steps) return;
+bool allow_steps() {
+  if (!has_steps) return false;
   if (next_sigaction(SIGTRAP, nullptr, &program_trap) != 0) throw_system_error("sigaction");
   install(SIGTRAP, on_trap);
+  return true;
 }
-
-bool can_step() noexcept { return has_steps; }
-
-void watch_touches(const touch_watcher* by) { touches.store(by, std::memory_order_release); }
-
-const touch_watcher* watcher_of_touches() noexcept { return touches.load(std::memory_order_acquire); }
 
 void before_death(void (*prepare)() noexcept) noexcept { prepare_death.store(prepare, std::memory_order_release); }
 

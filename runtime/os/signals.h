@@ -79,7 +79,7 @@ class signals_blocked {
 /// not interposed set it.
 void translate_current_mask() noexcept;
 
-/// To be called once, before the first touch_answer::step: prepares the process for steps (touch.h).
-void allow_steps();
+/// Prepares the process for fault_verdict::step, once. Returns false if the processor has no steps.
+[[nodiscard]] bool allow_steps();
 
 }  // namespace hpe::os

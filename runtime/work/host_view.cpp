@@ -2,7 +2,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/os/touch.h"
+#include "runtime/base/touch.h"
 
 namespace hpe::work {
 
@@ -11,9 +11,10 @@ using coherence::block_state;
 namespace {
 
 bool protect_view(void* view, std::size_t bytes, os::page_protection allowed) {
-  const os::touch_watcher* const watcher = os::watcher_of_touches();
+  const touch_watcher* const watcher = watcher_of_touches();
+  const int level = allowed == os::page_protection::none ? 0 : allowed == os::page_protection::read ? 1 : 2;
   bool failed = false;
-  if (watcher != nullptr && watcher->protects(view, bytes, allowed, failed)) return !failed;
+  if (watcher != nullptr && watcher->protects(view, bytes, level, failed)) return !failed;
   return os::protect(view, bytes, allowed);
 }
 

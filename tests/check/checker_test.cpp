@@ -135,7 +135,7 @@ TEST_F(Checker, TellsUsesAfterTheFree) {
 }
 
 TEST_F(Checker, TellsTouchesOfBytesThatQueuedWorkUses) {
-  allocate();
+  checker_.allocate(base, bytes, false, true, place("cudaMallocHost"));
   const std::uint32_t line = checker_.add_line(0);
   const auto copy = std::make_shared<const checked_operation>(checked_operation{"cudaMemcpyAsync", place("copy")});
   const auto reads = queue(line), writes = queue(line);

@@ -2,22 +2,21 @@
 
 #include "hpe/check.h"
 
+#include "runtime/base/touch.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 #include "runtime/fault/handler.h"
-#include "runtime/os/touch.h"
 
 using hpe::core::guarded;
 using hpe::core::runtime;
 
 namespace {
 
-using hpe::os::page_protection;
-using hpe::os::touch_answer;
+using hpe::touch_answer;
 
 hpeTouchWatcher the_watcher{};  // set once, before the functions below are called
 
-touch_answer faulted(const hpe::os::touch& what) noexcept {
+touch_answer faulted(const hpe::cpu_touch& what) noexcept {
   const hpeTouch it{what.fault, what.begin, what.bytes, what.writes, what.instruction};
   switch (the_watcher.faulted(&it)) {
     case HPE_TOUCH_REPEAT: return touch_answer::repeat;
@@ -27,9 +26,8 @@ touch_answer faulted(const hpe::os::touch& what) noexcept {
   return touch_answer::not_watched;
 }
 void stepped() noexcept { the_watcher.stepped(); }
-bool protects(void* begin, std::size_t bytes, page_protection allowed, bool& failed) {
-  const int level = allowed == page_protection::none ? 0 : allowed == page_protection::read ? 1 : 2;
-  return the_watcher.protects(begin, bytes, level, &failed);
+bool protects(void* begin, std::size_t bytes, int allowed, bool& failed) {
+  return the_watcher.protects(begin, bytes, allowed, &failed);
 }
 void called(const void* begin, std::size_t bytes, bool writes) noexcept { the_watcher.called(begin, bytes, writes); }
 bool refused() noexcept { return the_watcher.refused(); }
@@ -81,9 +79,9 @@ hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step) {
                     the_watcher.faulted == nullptr,
                 HPE_ERROR_INVALID_ARGUMENT, "hpeWatchTouches needs all functions, and can be called once");
     the_watcher = *watcher;
-    static constexpr hpe::os::touch_watcher functions{faulted, stepped, protects, called, refused};
-    hpe::fault::show_touches_to(&functions);
-    if (can_step != nullptr) *can_step = hpe::os::can_step();
+    static constexpr hpe::touch_watcher functions{faulted, stepped, protects, called, refused};
+    const bool has_steps = hpe::fault::show_touches_to(&functions);
+    if (can_step != nullptr) *can_step = has_steps;
   });
 }
 

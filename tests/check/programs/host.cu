@@ -285,19 +285,20 @@ CASE(columns_of_pinned_memory) {  // host-touch -
   seen = to[3 * 32 + (wrong ? 15 : 16)];  // SECOND: the right half of a row is not copied
 }
 
-// `count` zeros in registered memory, with other bytes before and behind them on the same pages.
+// `count` zeros in registered pages, with other bytes before and behind them.
 struct registered_ints {
   char* all;
   int* p;
-  registered_ints() : all(new char[bytes + 128]()), p(reinterpret_cast<int*>(all + 64)) {
-    CHECK(cudaHostRegister(p, bytes, cudaHostRegisterMapped));
+  registered_ints() : all(static_cast<char*>(std::aligned_alloc(4096, 8192))), p(reinterpret_cast<int*>(all + 64)) {
+    std::memset(all, 0, 8192);
+    CHECK(cudaHostRegister(all, 8192, cudaHostRegisterMapped));
   }
   registered_ints(const registered_ints&) = delete;
   registered_ints& operator=(const registered_ints&) = delete;
   ~registered_ints() {
     wait_for_all();
-    CHECK(cudaHostUnregister(p));
-    delete[] all;
+    CHECK(cudaHostUnregister(all));
+    std::free(all);
   }
   operator int*() const { return p; }
 };
@@ -320,7 +321,23 @@ CASE(registered_memory_in_a_kernel) {  // host-touch fill
   fill<<<4, 256, 0, a>>>(mapped + 1, count - 1, 5);  // FIRST
   seen = p[0];                                       // beside the kernel's bytes
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  if (p[1] != 5 && !wrong) std::abort();  // SECOND
+  const int got = static_cast<volatile int*>(p.p)[1];  // SECOND
+  if (got != 5 && !wrong) std::abort();
+}
+
+CASE(registered_memory_of_malloc) {  // source-changed -
+  ints p;
+  const size_t size = 1 << 20;
+  int* from = static_cast<int*>(std::malloc(size));  // in a mapping of its own
+  stream a;
+  CHECK(cudaHostRegister(from, size, cudaHostRegisterDefault));
+  std::memset(from, 0, size);
+  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  from[1] = 1;  // SECOND
+  wait_for_all();
+  CHECK(cudaHostUnregister(from));
+  std::free(from);
 }
 
 CASE(write_of_registered_memory) {  // host-touch -

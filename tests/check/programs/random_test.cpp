@@ -98,9 +98,8 @@ class machine {
       std::memset(got, 0, buffer_bytes);
       buffers_[b] = reinterpret_cast<CUdeviceptr>(got);
     }
-    // The memory shares its page with other memory.
-    GOOD(cuMemHostRegister(own_memory(), buffer_bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
-    buffers_[registered] = reinterpret_cast<CUdeviceptr>(own_memory());
+    GOOD(cuMemHostRegister(own_page, sizeof own_page, CU_MEMHOSTREGISTER_DEVICEMAP));
+    buffers_[registered] = reinterpret_cast<CUdeviceptr>(own_page + buffer_bytes);
     GOOD(cuMemAllocManaged(&buffers_[managed], buffer_bytes, CU_MEM_ATTACH_GLOBAL));
     GOOD(cuMemsetD8(buffers_[managed], 0, buffer_bytes));
     wait();
@@ -109,7 +108,7 @@ class machine {
   ~machine() {
     for (const int b : {first, second, peer, managed}) GOOD(cuMemFree(buffers_[b]));
     for (const int b : {pinned, other_pinned}) GOOD(cuMemFreeHost(reinterpret_cast<void*>(buffers_[b])));
-    GOOD(cuMemHostUnregister(own_memory()));
+    GOOD(cuMemHostUnregister(own_page));
   }
   machine(const machine&) = delete;
   machine& operator=(const machine&) = delete;
@@ -141,13 +140,10 @@ class machine {
   static int operation_at_line(int line) { return line - first_line_; }
 
  private:
-  static void* own_memory() {
-    static char memory[3 * buffer_bytes];
-    return memory + buffer_bytes;
-  }
+  alignas(4096) static inline char own_page[4096];  // registered
   CUdeviceptr seen_by_kernels(int b) const {
     CUdeviceptr result = buffers_[b];
-    if (b == registered) GOOD(cuMemHostGetDevicePointer(&result, own_memory(), 0));
+    if (b == registered) GOOD(cuMemHostGetDevicePointer(&result, own_page + buffer_bytes, 0));
     return result;
   }
   void on(int device) { GOOD(cuCtxSetCurrent(contexts_[device])); }

@@ -13,6 +13,7 @@
 
 #include "hpe/check.h"
 #include "interpose/soft/cudart/device/context.h"
+#include "interpose/soft/cudart/memory/own_pages.h"
 #include "runtime/base/log.h"
 #include "runtime/check/touch_log.h"
 #include "runtime/check/watched_pages.h"
@@ -106,7 +107,8 @@ bool on_refusal() { return all->pages.open_all(); }
 std::optional<cudart_allocation> host_memory_at(const void* address) {
   const auto found = process().memory().find(address);
   if (!found || !(found->is_managed() || !found->is_on_device())) return std::nullopt;
-  if (found->kind == allocation_kind::registered && found->device_base == found->base) return std::nullopt;
+  const bool is_registered = found->kind == allocation_kind::registered;
+  if (is_registered && (found->device_base == found->base || !has_own_pages(*found))) return std::nullopt;
   return found;
 }
 
@@ -120,6 +122,7 @@ void watch_range(std::uintptr_t begin, std::size_t bytes, bool is_written, bool 
   });
   if (same != all->in_use.end()) {
     same->work = work;
+    all->pages.add_again(made.begin, made.end);
     return;
   }
   if (all->pages.add(made.begin, made.end, is_written, has_protocol)) {

@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -53,6 +54,18 @@ memory_span frames_of_this_thread() {
 }
 
 }  // namespace
+
+bool has_own_pages(const cudart_allocation& memory) {
+  constexpr std::uintptr_t page = 4096, header = 2 * sizeof(std::size_t);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.base);
+  if (begin % page == 0) return memory.size % page == 0;
+  if (begin % page != header) return false;
+  // glibc's header: the size of the mapping, and the bit of a mapping.
+  constexpr std::size_t is_mapped = 2, flags = 7;
+  std::size_t size = 0;
+  std::memcpy(&size, static_cast<const char*>(memory.base) - sizeof size, sizeof size);
+  return (size & flags) == is_mapped && (size & ~flags) % page == 0 && (size & ~flags) - header >= memory.size;
+}
 
 bool io_uring_has(std::span<const char> pages) {
   const memory_span wanted = range_of(pages);

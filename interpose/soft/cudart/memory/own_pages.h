@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 
+#include "interpose/soft/cudart/memory/memory_table.h"
+
 namespace hpe::cudart {
 
 /// Returns the reason why these pages cannot be replaced by other pages with the same bytes, as the end of a sentence;
@@ -16,6 +18,11 @@ namespace hpe::cudart {
 /// readable and writable, shared mappings, the calling thread's stack, and buffers that were registered with io_uring.
 /// Does not detect registrations with other drivers, such as those of network adapters.
 [[nodiscard]] std::optional<std::string> reason_to_keep(std::span<const char> pages);
+
+/// Whether the pages of registered memory contain no other data: a range of whole pages, or memory of malloc in a
+/// mapping of its own. Other pages can contain data of hpe itself, so hpe must neither protect them nor replace them
+/// unasked.
+[[nodiscard]] bool has_own_pages(const cudart_allocation& memory);
 
 /// Whether these pages contain, or may contain, a buffer that is registered with io_uring. Linux does not always list
 /// these buffers (in /proc/self/fdinfo).

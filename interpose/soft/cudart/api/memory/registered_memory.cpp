@@ -66,7 +66,10 @@ void* move_to_hpe(cudart_allocation memory) {
 /// Lets hpe watch the memory (check/watched_memory.h): hpe's own accesses must use other addresses than the program's.
 void watch_registered(void* pointer) {
   try {
-    move_to_hpe(*process().memory().find(pointer));
+    const cudart_allocation memory = *process().memory().find(pointer);
+    if (!has_own_pages(memory))
+      throw failure(cudaErrorNotSupported, "its pages may contain other data; register whole pages");
+    move_to_hpe(memory);
   } catch (const failure& why) {
     hpe::log(hpe::log_level::warn, "HPE_CHECK: CPU code that touches the registered memory at {} is not seen: {}",
              pointer, why.what());

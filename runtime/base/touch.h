@@ -4,15 +4,14 @@
 /// protects pages. At a fault, it can let the thread make this one access: the page is open until the instruction has
 /// been executed.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/os/virtual_memory.h"
-
-namespace hpe::os {
+namespace hpe {
 
 /// Bytes that an instruction accesses.
-struct touch {
+struct cpu_touch {
   const void* fault = nullptr;  ///< the address at which the access failed
   std::uintptr_t begin = 0;     ///< of all bytes of the access; if they are not known, the byte at `fault`
   std::size_t bytes = 1;
@@ -23,30 +22,28 @@ struct touch {
 enum class touch_answer : std::uint8_t {
   not_watched,  ///< the page is not watched, or the access needs more than an opened page
   repeat,       ///< the page is open now
-  step          ///< the page is open now; stepped() is called when the access has been made (only if can_step())
+  step          ///< the page is open now; stepped() is called when the access has been made
 };
 
 /// Both functions for faults are called in the signal handler of the thread that faults, and must be async-signal-safe.
 struct touch_watcher {
-  touch_answer (*faulted)(const touch& what) noexcept;
+  touch_answer (*faulted)(const cpu_touch& what) noexcept;
   void (*stepped)() noexcept;
-  /// Called instead of protect() for pages of hpe memory. Returns false, and does nothing, if none of the pages is
-  /// watched. `failed` becomes true if mprotect has failed.
-  bool (*protects)(void* begin, std::size_t bytes, page_protection allowed, bool& failed);
-  /// A function of libc that hpe replaces is about to access these bytes through other pages.
+  /// Called instead of mprotect for pages of hpe memory, to allow no accesses (0), reads (1) or all accesses (2).
+  /// Returns false, and does nothing, if none of the pages is watched. `failed` becomes true if mprotect has failed.
+  bool (*protects)(void* begin, std::size_t bytes, int allowed, bool& failed);
+  /// A function of libc that hpe replaces accesses these bytes through other pages.
   void (*called)(const void* begin, std::size_t bytes, bool writes) noexcept;
   /// A system call has failed with EFAULT. Opens the watched pages, as far as the program may access them, and returns
   /// whether one was closed.
   bool (*refused)() noexcept;
 };
 
-/// Sets the watcher of the process, which must exist until the process ends. The fault handler must be installed
-/// (signals.h).
-void watch_touches(const touch_watcher* by);
-/// Returns the watcher; nullptr: there is none.
-[[nodiscard]] const touch_watcher* watcher_of_touches() noexcept;
+inline constinit std::atomic<const touch_watcher*> touch_watcher_of_process{nullptr};
 
-/// Whether the processor can execute a single instruction.
-[[nodiscard]] bool can_step() noexcept;
+/// Returns the watcher, which exists until the process ends; nullptr: there is none.
+[[nodiscard]] inline const touch_watcher* watcher_of_touches() noexcept {
+  return touch_watcher_of_process.load(std::memory_order_acquire);
+}
 
-}  // namespace hpe::os
+}  // namespace hpe

@@ -2,11 +2,13 @@
 // Software Developer's Manual, volume 2, chapters 2 and 3). An unknown instruction only makes a touch less exact, so
 // the tables contain what compilers and libc use.
 
-#include <array>
-
 #include "runtime/os/accessed_bytes.h"
 
+#include <array>
+
 namespace hpe::os {
+
+#if defined(__x86_64__)
 
 namespace {
 
@@ -356,5 +358,11 @@ class decoder {
 }  // namespace
 
 std::optional<accessed_bytes> bytes_accessed_by(const ucontext_t& context) noexcept { return decoder(context).run(); }
+
+#else
+
+std::optional<accessed_bytes> bytes_accessed_by(const ucontext_t& /*context*/) noexcept { return std::nullopt; }
+
+#endif
 
 }  // namespace hpe::os
