@@ -280,7 +280,7 @@ options options_of_checked_program(const options& chosen) {
         "--check works only on soft devices, which record the accesses of kernels: leave out --cuda driver and "
         "--devices cuda");
   set_variable("HPE_CUDA", "soft");
-  // Accesses are recorded in three copies of the address space, which therefore must be small.
+  // The record needs 15 times the address space, which therefore must be small.
   if (variable("HPE_SEGMENT_SIZE").empty()) set_variable("HPE_SEGMENT_SIZE", "128G");
   if (!chosen.check_json.empty()) check_file("--check-json", chosen.check_json);
   if (!chosen.check_sarif.empty()) check_file("--check-sarif", chosen.check_sarif);

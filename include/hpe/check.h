@@ -60,8 +60,8 @@ HPE_API hpeStatus hpeTakeRecordedRaces(int device, void (*visit)(const hpeRecord
 
 /* Calls visit for each place in the source at which launches of a kernel may access memory: first those of the kernel,
  * then those of the functions that kernels of its module call. Several places can have the same number. place is valid
- * during the call. *complete becomes 0 if the module contains instructions that write memory without a record (bulk
- * copies, stores of matrices and surfaces), otherwise 1. */
+ * during the call. *complete becomes 0 if kernels of the module may write memory without a record, by copies and
+ * fills that they queue, otherwise 1. */
 HPE_API hpeStatus hpeGetRecordedSites(hpeKernel kernel,
                                       void (*visit)(uint32_t site, uint32_t use, const char* place, void* data),
                                       void* data, int* complete);

@@ -173,7 +173,9 @@ std::function<Value*(unsigned)> emitter::pointers_of_lanes(const instruction& i,
   const auto* const sum = llvm::dyn_cast_or_null<llvm::GetElementPtrInst>(pointers);
   if (sum != nullptr && !sum->getPointerOperandType()->isVectorTy() && llvm::isa<llvm::Constant>(sum->getOperand(1)))
     return [=, this](unsigned lane) { return at.CreateExtractElement(pointers, lane); };
-  if (mask != nullptr || shape_of(o.index).what != lane_shape::kind::varying) return values_of_lanes(pointers, 0);
+  // The place of a record takes several instructions, which are faster for all lanes at once.
+  if (mask != nullptr || is_record(i) || shape_of(o.index).what != lane_shape::kind::varying)
+    return values_of_lanes(pointers, 0);
   llvm::AllocaInst* const memory = lane_memory(type_of(o.index), 0);
   {
     const in_view every(*this, view::every);
