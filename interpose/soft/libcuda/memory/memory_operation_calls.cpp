@@ -45,10 +45,10 @@ std::size_t bytes_of(CUstreamBatchMemOpType type) {
 
 void* word_at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-/// Throws unless the address is aligned to `bytes` and is in a CUDA allocation.
+/// Throws unless the address is aligned to `bytes`, and a CUDA allocation contains the whole word.
 void require_word(CUdeviceptr address, std::size_t bytes) {
   const auto found = process().memory().find(word_at(address));
-  require(address % bytes == 0 && found.has_value(), cudaErrorInvalidValue);
+  require(address % bytes == 0 && found && found->holds(word_at(address), bytes), cudaErrorInvalidValue);
 }
 
 void require_valid(const CUstreamBatchMemOpParams& each) {

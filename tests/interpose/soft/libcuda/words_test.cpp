@@ -79,6 +79,38 @@ TEST_F(Words, RefusesAddressesThatAreNoWords) {
   EXPECT_EQ(cuStreamBatchMemOp(writing_, 0, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Words, AreWhollyInTheirAllocation) {
+  CUdeviceptr three = 0;
+  ASSERT_EQ(cuMemAlloc(&three, 12), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamWriteValue32(writing_, three + 8, 1, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamWriteValue64(writing_, three + 8, 1, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamWaitValue64(writing_, three + 8, 1, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamWaitValue32(writing_, three + 12, 1, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamSynchronize(writing_), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(three), CUDA_SUCCESS);
+}
+
+// The operations of a batch have the effect of single calls in this order.
+TEST_F(Words, ABatchHas256OperationsAtMost) {
+  std::array<CUstreamBatchMemOpParams, 257> list{};
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    list[i].writeValue.address = words_ + 4 * (i % 2);
+    list[i].writeValue.value = i;
+  }
+  EXPECT_EQ(cuStreamBatchMemOp(writing_, 257, list.data(), 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamBatchMemOp(writing_, 256, list.data(), 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamBatchMemOp(writing_, 256, list.data(), 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(writing_), CUDA_SUCCESS);
+  EXPECT_EQ(word(0), (std::uint64_t{255} << 32) + 254);
+  EXPECT_EQ(word(1), 0U);
+  list[0].writeValue.flags = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+  EXPECT_EQ(cuStreamBatchMemOp(writing_, 1, list.data(), 0), CUDA_SUCCESS);
+  list[0].writeValue.flags = 2;
+  EXPECT_EQ(cuStreamBatchMemOp(writing_, 1, list.data(), 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamSynchronize(writing_), CUDA_SUCCESS);
+}
+
 TEST_F(Words, AGraphWritesThem) {
   std::array<CUstreamBatchMemOpParams, 2> list{};
   list[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
