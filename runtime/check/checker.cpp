@@ -11,8 +11,6 @@
 #include <set>
 #include <utility>
 
-#include "runtime/trace/location.h"
-
 namespace hpe::check {
 
 namespace {
@@ -20,22 +18,10 @@ namespace {
 // The bytes of an allocation whose values tell whether it is fresh.
 constexpr std::size_t first_bytes = 4096;
 
-std::string text_of(const call_place& place) {
-  return trace::location_of(std::span(place.stack.frames).first(static_cast<std::size_t>(place.stack.count)));
-}
-
-std::uint64_t hash_of(const call_place& place) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (int n = 0; n < place.stack.count; ++n)
-    hash =
-        (hash ^ reinterpret_cast<std::uintptr_t>(place.stack.frames[static_cast<std::size_t>(n)])) * 0x100000001b3ULL;
-  return hash;
-}
-
 /// Equal for all accesses of an operation that the program has queued at the same place.
 std::string key_of(const actor& a) {
   const checked_operation& what = *a.run.what;
-  return fmt::format("{} {:x} {:x}", what.what, hash_of(*what.place), hash_of(*a.run.work->place));
+  return fmt::format("{} {:x} {:x}", what.what, what.place->hash(), a.run.work->place->hash());
 }
 
 std::string_view past_of(use how) {
@@ -69,24 +55,6 @@ bool is_allocation(const actor& a) { return a.run.what->what.find("lloc") != std
 bool is_free(const actor& a) { return a.run.what->what.find("Free") != std::string::npos; }
 
 }  // namespace
-
-call_place call_place::here(const char* call) {
-  trace::call_stack::prepare();
-  return {call != nullptr ? call : "", trace::call_stack::here()};
-}
-
-call_place call_place::outside_of(const void* function) const {
-  constexpr std::uintptr_t longest = 256;
-  call_place result = *this;
-  const auto end = stack.frames.begin() + stack.count;
-  const auto found = std::find_if(stack.frames.begin(), end, [&](const void* frame) {
-    return reinterpret_cast<std::uintptr_t>(frame) - reinterpret_cast<std::uintptr_t>(function) - 1 < longest;
-  });
-  if (found == end || found + 1 == end) return result;
-  result.stack.count = static_cast<int>(end - (found + 1));
-  std::copy(found + 1, end, result.stack.frames.begin());
-  return result;
-}
 
 checker::checker(ignored_findings ignored, std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged,
                  std::function<bool(std::uint64_t)> is_other, std::function<std::vector<host_touch>()> take_touches)
@@ -393,7 +361,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
         f.now = side_of(*by, how, base, gone.bytes);
         f.offset = begin - base;
         f.allocation_bytes = gone.bytes;
-        f.allocation = finding_side{.how = "allocate", .what = gone.allocated->call, .place = text_of(*gone.allocated)};
+        f.allocation = finding_side{.how = "allocate", .what = gone.allocated->call, .place = gone.allocated->text()};
         f.earlier = side_of(*gone.by, use::write, 0, 0);
         f.earlier->how = "free";
         f.missing = ordered ? "the free must come after the last use"
@@ -500,7 +468,7 @@ finding checker::finding_of(const operation_run& launch, const launch_race& race
 
 void checker::add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
                             const actor_ptr& by) {
-  report(fmt::format("unwritten {} {:x}", key_of(*by), hash_of(*in.place)), by->run.work.get(), [&] {
+  report(fmt::format("unwritten {} {:x}", key_of(*by), in.place->hash()), by->run.work.get(), [&] {
     finding f;
     f.kind = "never-written";
     f.sentence = fmt::format("{} reads device memory that nothing has written", by->run.what->what);
@@ -517,7 +485,7 @@ void checker::describe(finding& to, const allocation& in, std::uint64_t base, st
   to.bytes = end - begin;
   to.offset = begin - base;
   to.allocation_bytes = in.bytes;
-  to.allocation = finding_side{.how = "allocate", .what = in.place->call, .place = text_of(*in.place)};
+  to.allocation = finding_side{.how = "allocate", .what = in.place->call, .place = in.place->text()};
 }
 
 finding_side checker::side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const {
@@ -526,7 +494,7 @@ finding_side checker::side_of(const actor& who, use how, std::uint64_t base, std
   for (const auto& [number, value] : what.pointers)
     if (value - base < bytes && side.argument == 0) side.argument = number;
   if (what.source_of && who.site != 0) side.source = what.source_of(who.site, how);
-  side.place = text_of(*what.place);
+  side.place = what.place->text();
   side.stream = who.run.work->stream;
   return side;
 }
@@ -552,8 +520,8 @@ void checker::add_touch(allocation& in, std::uint64_t base, std::uint64_t begin,
   const auto& vague = touch.run.what->vague;
   if (vague && (begin > vague->first || end < vague->second)) return;
   // One line of the program can touch memory by many instructions, for example in libc.
-  std::string& place = places_[hash_of(*touch.run.what->place)];
-  if (place.empty()) place = text_of(*touch.run.what->place);
+  std::string& place = places_[touch.run.what->place->hash()];
+  if (place.empty()) place = touch.run.what->place->text();
   report(fmt::format("touch {} {}", key_of(work), place), work.run.work.get(), [&] {
     finding f;
     const bool writes = touch_how == use::write, is_source = work_how == use::read && !work.run.what->is_kernel;
@@ -574,12 +542,12 @@ std::vector<finding> checker::finish() {
   for (const auto& [line, last] : last_use_) {
     const auto& work = last;  // clang 14 cannot capture a structured binding
     if (order_.has_waited(work->when->self)) continue;
-    report(fmt::format("wait {:x}", hash_of(*work->place)), work.get(), [&] {
+    report(fmt::format("wait {:x}", work->place->hash()), work.get(), [&] {
       finding f;
       f.kind = "never-waited";
       f.sentence = fmt::format("the program ends and has not waited for the work that {} queued", work->place->call);
-      f.now = finding_side{
-          .how = "queue", .what = work->place->call, .place = text_of(*work->place), .stream = work->stream};
+      f.now =
+          finding_side{.how = "queue", .what = work->place->call, .place = work->place->text(), .stream = work->stream};
       f.missing = fmt::format("a wait of the host for stream {} before the program ends", work->stream);
       return f;
     });
@@ -588,13 +556,13 @@ std::vector<finding> checker::finish() {
     const std::uint64_t base = allocated.first;
     const auto& each = allocated.second;
     if (!each.must_be_freed) continue;
-    report(fmt::format("leak {:x}", hash_of(*each.place)), &each, [&] {
+    report(fmt::format("leak {:x}", each.place->hash()), &each, [&] {
       finding f;
       f.kind = "leak";
       f.sentence = fmt::format("the program ends and has not freed {} bytes", each.bytes);
       f.address = base;
       f.allocation_bytes = each.bytes;
-      f.allocation = finding_side{.how = "allocate", .what = each.place->call, .place = text_of(*each.place)};
+      f.allocation = finding_side{.how = "allocate", .what = each.place->call, .place = each.place->text()};
       f.missing = "the free of the memory";
       return f;
     });

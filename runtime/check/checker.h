@@ -17,22 +17,12 @@
 
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/byte_history.h"
+#include "runtime/check/call_place.h"
 #include "runtime/check/findings.h"
 #include "runtime/check/order.h"
 #include "runtime/check/touch_log.h"
-#include "runtime/trace/call_stack.h"
 
 namespace hpe::check {
-
-/// Where the program made a call, and which call. The text of the place is looked up for reports only.
-struct call_place {
-  std::string call;
-  trace::call_stack stack;
-  /// The place where the calling thread is.
-  static call_place here(const char* call);
-  /// Returns the place from which a short function was called that is in the stack; *this if it is not in the stack.
-  [[nodiscard]] call_place outside_of(const void* function) const;
-};
 
 /// What some work does, the same for all runs of a node of a graph: "kernel add(float*, int)" or the name of a call.
 struct checked_operation {
