@@ -18,6 +18,10 @@ std::uintptr_t page_of(std::uintptr_t address) {
 
 }  // namespace
 
+watched_pages::~watched_pages() {
+  for (const std::atomic<leaf*>& each : table_) delete each.load();
+}
+
 watched_pages::leaf* watched_pages::find_leaf(std::uintptr_t number) const noexcept {
   for (std::size_t at = number * 0x9e3779b97f4a7c15ULL >> 48;; at = (at + 1) % most_leaves) {
     leaf* const each = table_[at].load(std::memory_order_acquire);

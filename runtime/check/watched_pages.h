@@ -18,6 +18,11 @@ namespace hpe::check {
 
 class watched_pages {
  public:
+  watched_pages() = default;
+  ~watched_pages();
+  watched_pages(const watched_pages&) = delete;
+  watched_pages& operator=(const watched_pages&) = delete;
+
   static constexpr std::uintptr_t page_bytes = 4096;
 
   /// Watches the pages of a range for one more use. `is_written`: the work writes the range. `has_protocol`: the
@@ -91,7 +96,7 @@ class watched_pages {
 
   mutex mutex_;
   std::size_t leaves_ HPE_GUARDED_BY(mutex_) = 0;
-  std::array<std::atomic<leaf*>, most_leaves> table_{};  // a hash table; leaves are never removed
+  std::array<std::atomic<leaf*>, most_leaves> table_{};  // a hash table; leaves exist as long as the object
   std::atomic<std::uint32_t> steps_{0};
 };
 
