@@ -86,7 +86,7 @@ typedef enum hpeTouchAnswer {
 typedef struct hpeTouchWatcher {
   /* For every page fault of the process, before hpe looks for its cause. */
   hpeTouchAnswer (*faulted)(const hpeTouch* touch);
-  void (*stepped)(void);
+  void (*stepped)(void); /* NOLINT(modernize-redundant-void-arg): also C */
   /* hpe is about to allow no access (0), reads (1) or all accesses (2) to pages that the program uses. The function
    * sets the protection, or returns 0 if it watches none of the pages. *failed becomes 1 if mprotect has failed. */
   bool (*protects)(void* begin, size_t bytes, int allowed, bool* failed);
@@ -94,7 +94,7 @@ typedef struct hpeTouchWatcher {
   void (*called)(const void* begin, size_t bytes, bool writes);
   /* A system call has failed with EFAULT. The function opens the pages, and returns whether one was closed; hpe then
    * repeats the call. */
-  bool (*refused)(void);
+  bool (*refused)(void); /* NOLINT(modernize-redundant-void-arg): also C */
 } hpeTouchWatcher;
 
 /* Sets the functions, all at once, for the rest of the process. *can_step tells whether HPE_TOUCH_STEP is possible on

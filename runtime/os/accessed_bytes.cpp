@@ -304,6 +304,7 @@ class decoder {
       sum += value_of(low | (b_ ? 8 : 0));
     }
     if (mode == 1) {
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): a displacement is a signed number
       const auto offset = static_cast<std::int64_t>(static_cast<std::int8_t>(*at_++));
       // The one-byte offsets of EVEX count in units of the access.
       sum += static_cast<std::uintptr_t>(offset * (is_evex_ ? static_cast<std::int64_t>(bytes) : 1));
