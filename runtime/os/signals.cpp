@@ -4,6 +4,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -180,15 +181,31 @@ void set_trap(ucontext_t*, bool) noexcept {}
 
 // During a step, no signal handler of the program runs in the thread: it could leave the step by a long jump. SIGTRAP
 // ends the process if it is blocked, so it is not.
-// The model of both variables: a handler must not allocate thread-local storage.
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool in_step = false;
-[[gnu::tls_model("initial-exec")]] constinit thread_local sigset_t mask_before_step{};
+// The table contains the threads that make a step, which takes microseconds. Thread-local variables would do the same,
+// but a handler must not allocate their storage, and storage that needs no allocation is short in Python.
+struct step {
+  std::atomic<pid_t> thread{0};
+  sigset_t mask_before{};
+};
+constinit std::array<step, 64> steps{};
 action program_trap{};
 
+// Returns the step of the calling thread; null if it makes none.
+step* find_step() noexcept {
+  const auto found = std::ranges::find(steps, ::gettid(), [](const step& each) { return each.thread.load(); });
+  return found != steps.end() ? &*found : nullptr;
+}
+
+step& add_step() noexcept {
+  for (std::size_t at = 0;; at = (at + 1) % steps.size()) {
+    pid_t none = 0;
+    if (steps[at].thread.compare_exchange_strong(none, ::gettid())) return steps[at];
+  }
+}
+
 void begin_step(ucontext_t* context) noexcept {
-  if (in_step) return;  // an access to several pages
-  in_step = true;
-  mask_before_step = context->uc_sigmask;
+  if (find_step() != nullptr) return;  // an access to several pages
+  add_step().mask_before = context->uc_sigmask;
   sigset_t all;
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGTRAP, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
@@ -196,10 +213,9 @@ void begin_step(ucontext_t* context) noexcept {
   set_trap(context, true);
 }
 
-void end_step(ucontext_t* context) noexcept {
-  if (!in_step) return;
-  in_step = false;
-  context->uc_sigmask = mask_before_step;
+void end_step(step& ended, ucontext_t* context) noexcept {
+  context->uc_sigmask = ended.mask_before;
+  ended.thread = 0;
   set_trap(context, false);
   const int saved = errno;
   watcher_of_touches()->stepped();
@@ -207,7 +223,7 @@ void end_step(ucontext_t* context) noexcept {
 }
 
 void on_trap(int signal, siginfo_t* info, void* context) {
-  if (in_step) return end_step(static_cast<ucontext_t*>(context));
+  if (step* const mine = find_step(); mine != nullptr) return end_step(*mine, static_cast<ucontext_t*>(context));
   if ((program_trap.sa_flags & SA_SIGINFO) != 0) return program_trap.sa_sigaction(signal, info, context);
   if (program_trap.sa_handler == SIG_IGN) return;
   if (program_trap.sa_handler != SIG_DFL) return program_trap.sa_handler(signal);
@@ -285,7 +301,7 @@ void on_segv(int /*signal*/, siginfo_t* info, void* context) {
     if (verdict == fault_verdict::step) begin_step(interrupted);
     if (verdict != fault_verdict::not_ours) return;
   }
-  end_step(interrupted);
+  if (step* const mine = find_step(); mine != nullptr) end_step(*mine, interrupted);
   forward(info, interrupted);
 }
 
