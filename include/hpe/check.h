@@ -66,7 +66,7 @@ HPE_API hpeStatus hpeGetRecordedSites(hpeKernel kernel,
                                       void (*visit)(uint32_t site, uint32_t use, const char* place, void* data),
                                       void* data, int* complete);
 
-/* An access of CPU code to memory that somebody watches. */
+/* An access of CPU code to watched memory. */
 typedef struct hpeTouch {
   const void* fault; /* the address at which the access failed */
   uint64_t begin;    /* the bytes of the whole access; only the byte at fault if they are not known */

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "runtime/base/fnv1a.h"
 #include "runtime/trace/location.h"
 
 namespace hpe::check {
@@ -30,10 +31,10 @@ std::string call_place::text() const {
 }
 
 std::uint64_t call_place::hash() const noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  fnv1a hash;
   for (int n = 0; n < stack.count; ++n)
-    hash = (hash ^ reinterpret_cast<std::uintptr_t>(stack.frames[static_cast<std::size_t>(n)])) * 0x100000001b3ULL;
-  return hash;
+    hash.add(reinterpret_cast<std::uintptr_t>(stack.frames[static_cast<std::size_t>(n)]));
+  return hash.value();
 }
 
 }  // namespace hpe::check

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/check/json_text.h"
+#include "runtime/base/fnv1a.h"
+#include "runtime/check/json_object.h"
 
 namespace hpe::check {
 
@@ -102,9 +103,9 @@ std::string fingerprint_of(const finding& f) {
       add(std::string_view(place).substr(begin, place.rfind(':') - begin));
     }
   }
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return fmt::format("{:016x}", hash);
+  fnv1a hash;
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  return fmt::format("{:016x}", hash.value());
 }
 
 json_object text_object(std::string_view text) { return json_object().add("text", text); }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "runtime/base/error.h"
+#include "runtime/base/fnv1a.h"
 
 namespace hpe::node {
 
@@ -26,12 +27,11 @@ static_assert(sizeof(form) == sizeof(hpeExport));
 
 constexpr std::uint32_t kind_of_this_form = 0x32657068;  // "hpe2"
 
-// FNV-1a
 std::uint64_t check_of(const form& f) noexcept {
-  std::uint64_t sum = 0xcbf29ce484222325;
+  fnv1a sum;
   for (const std::byte b : std::as_bytes(std::span(&f, 1)).first(offsetof(form, check)))
-    sum = (sum ^ static_cast<std::uint64_t>(b)) * 0x100000001b3;
-  return sum;
+    sum.add(static_cast<std::uint64_t>(b));
+  return sum.value();
 }
 
 }  // namespace

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 
+#include "runtime/base/fnv1a.h"
+
 namespace hpe::trace {
 
 namespace {
 
-// FNV-1a.
 std::uint64_t hash_of(unsigned kind, void* const* stack, int frames) {
-  std::uint64_t hash = (0xcbf29ce484222325ULL ^ kind) * 0x100000001b3ULL;
-  for (int i = 0; i < frames; ++i) hash = (hash ^ reinterpret_cast<std::uintptr_t>(stack[i])) * 0x100000001b3ULL;
-  return hash | 1;  // key 0 marks a free slot
+  fnv1a hash;
+  hash.add(kind);
+  for (int i = 0; i < frames; ++i) hash.add(reinterpret_cast<std::uintptr_t>(stack[i]));
+  return hash.value() | 1;  // key 0 marks a free slot
 }
 
 thread_local const call_stack* counted_for = nullptr;

@@ -111,6 +111,8 @@ class residency {
   void withhold(unsigned home, std::uint64_t bytes);
   /// Ends a withhold() of this many bytes.
   void restore(unsigned home, std::uint64_t bytes) noexcept;
+  /// Returns how many bytes of a device are withheld now.
+  [[nodiscard]] std::uint64_t withheld(unsigned home) const noexcept { return withheld_[home].load(); }
 
   /// How many bytes of a device's memory hpe data may use.
   [[nodiscard]] std::uint64_t most_of(unsigned home) const;

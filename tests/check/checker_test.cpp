@@ -52,6 +52,14 @@ using words = std::vector<std::string>;
 
 }  // namespace
 
+// A name of the program may contain any bytes.
+TEST(Findings, TheirJsonIsValidForAnyBytes) {
+  finding f;
+  f.kind = "leak";
+  f.sentence = "caf\xe9 and caf\xc3\xa9";
+  EXPECT_NE(json_of({f}).find("caf\xef\xbf\xbd and caf\xc3\xa9"), std::string::npos) << json_of({f});
+}
+
 TEST_F(Checker, TellsBothSidesOfARaceOnce) {
   allocate();
   const std::uint32_t first = checker_.add_line(0), second = checker_.add_line(0);

@@ -90,13 +90,4 @@ void driver_allocations::end(CUcontext context, function_ref<void(CUdeviceptr)> 
   }
 }
 
-std::size_t driver_allocations::bytes_on(unsigned device) const {
-  const lock_guard lock(mutex_);
-  std::size_t sum = 0;
-  for (const table* each : {&by_address_, &by_handle_})
-    for (const auto& [name, what] : *each)
-      if (what.device == device) sum += what.bytes;
-  return sum;
-}
-
 }  // namespace hpe::cuda_hooks

@@ -18,14 +18,14 @@ namespace hpe::cuda_hooks {
 
 /// Memory that the driver allocates for the program and that stays on its device.
 struct driver_allocation {
-  /// What the program calls the memory: the address of cuMemAlloc, or the handle of cuMemCreate.
+  /// The name by which the program refers to the memory: the address of cuMemAlloc, or the handle of cuMemCreate.
   enum class name_kind : std::uint8_t { address, handle };
   name_kind named_by = name_kind::address;
   std::optional<CUdevice> device;  ///< nullopt: the device of the current context
   std::size_t bytes = 0;
 };
 
-/// A call of the program, after its success, that frees memory of the driver, or that changes what refers to it.
+/// A successful call of the program that frees memory of the driver, or adds or removes a handle or a mapping of it.
 struct driver_allocation_event {
   enum class step : std::uint8_t {
     freed,     ///< `address` was freed
@@ -59,8 +59,6 @@ class driver_allocations {
   /// Removes the allocations of a context. Calls free(address) for each of them.
   void end(CUcontext context, function_ref<void(CUdeviceptr)> free);
 
-  [[nodiscard]] std::size_t bytes_on(unsigned device) const;
-
  private:
   struct allocation {
     unsigned device = 0;
@@ -77,7 +75,7 @@ class driver_allocations {
   void restore(const allocation& ended) noexcept;
 
   core::allocator& memory_;
-  mutable mutex mutex_;
+  mutex mutex_;
   table by_address_ HPE_GUARDED_BY(mutex_);
   table by_handle_ HPE_GUARDED_BY(mutex_);
   std::map<CUdeviceptr, std::uint64_t> mapped_ HPE_GUARDED_BY(mutex_);  // by address: the handle of the mapping

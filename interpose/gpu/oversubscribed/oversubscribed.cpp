@@ -238,7 +238,8 @@ std::optional<oversubscribed::amounts> oversubscribed::memory() const {
     all.total += own.total;
     all.free += own.free;
   }
-  if (wanted()) all.free = all.total - std::min(all.total, objects_.bytes_on(*device) + by_driver_.bytes_on(*device));
+  if (wanted())
+    all.free = all.total - std::min(all.total, objects_.bytes_on(*device) + hpe_.memory().withheld(*device));
   return all;
 }
 

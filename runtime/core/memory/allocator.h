@@ -83,6 +83,7 @@ class allocator {
   /// See work::residency.
   void withhold(unsigned device, std::size_t bytes) { with_.room.withhold(device, bytes); }
   void restore(unsigned device, std::size_t bytes) noexcept { with_.room.restore(device, bytes); }
+  [[nodiscard]] std::uint64_t withheld(unsigned device) const noexcept { return with_.room.withheld(device); }
   [[nodiscard]] std::uint64_t most_of(unsigned device) const { return with_.room.most_of(device); }
 
   /// Maps memory behind later allocations on devices (backing::give_behind). For CUDA programs: some kernels read a

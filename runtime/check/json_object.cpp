@@ -1,21 +1,6 @@
-#include "runtime/check/json_text.h"
-
-#include <fmt/format.h>
+#include "runtime/check/json_object.h"
 
 namespace hpe::check {
-
-std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      result += {'\\', c};
-    else if (static_cast<unsigned char>(c) < ' ')
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      result += c;
-  }
-  return result + "\"";
-}
 
 std::string json_array(const std::vector<std::string>& elements, bool in_lines) {
   const std::string_view begin = in_lines ? "\n" : "";
@@ -29,7 +14,7 @@ std::string json_array(const std::vector<std::string>& elements, bool in_lines) 
 
 json_object& json_object::add_json(std::string_view name, std::string_view json) {
   if (!members_.empty()) members_ += ",";
-  members_.append(json_string(name)).append(":").append(json);
+  members_.append(trace::json_text(name)).append(":").append(json);
   return *this;
 }
 

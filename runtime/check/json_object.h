@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/trace/recorder.h"
+
 namespace hpe::check {
 
-/// A text in quotation marks.
-[[nodiscard]] std::string json_string(std::string_view text);
 /// An array of JSON texts, each on a line of its own if `in_lines`.
 [[nodiscard]] std::string json_array(const std::vector<std::string>& elements, bool in_lines = false);
 
@@ -18,7 +18,7 @@ namespace hpe::check {
 class json_object {
  public:
   /// Adds a text; add_some() leaves out an empty text.
-  json_object& add(std::string_view name, std::string_view text) { return add_json(name, json_string(text)); }
+  json_object& add(std::string_view name, std::string_view text) { return add_json(name, trace::json_text(text)); }
   json_object& add_some(std::string_view name, std::string_view text) { return text.empty() ? *this : add(name, text); }
   /// Adds a number; add_some() leaves out 0.
   template <std::integral Number>
