@@ -65,28 +65,9 @@ void part_kernels::forget_handles(const std::function<void(const spread::kernel_
   });
 }
 
-program_code::origin part_kernels::origin_of(CUfunction handle) const {
-  program_code::origin result = program_code::of_process().origin_of(handle);
-  if (!result.name.empty()) return result;
-  // hpe has not seen how the program obtained the handle, so this function asks the driver. The handle may be a
-  // CUfunction or a CUkernel.
-  const char* name = nullptr;
-  auto* const kernel = reinterpret_cast<CUkernel>(handle);
-  if (cu_.cuFuncGetName != nullptr && cu_.cuFuncGetName(&name, handle) == CUDA_SUCCESS) {
-    CUmodule module = nullptr;
-    if (cu_.cuFuncGetModule != nullptr && cu_.cuFuncGetModule(&module, handle) == CUDA_SUCCESS) result.from = module;
-  } else if (cu_.cuKernelGetName != nullptr && cu_.cuKernelGetName(&name, kernel) == CUDA_SUCCESS) {
-    CUlibrary library = nullptr;
-    if (cu_.cuKernelGetLibrary != nullptr && cu_.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS)
-      result.from = library;
-  }
-  if (name != nullptr) result.name = name;
-  return result;
-}
-
 part_kernel part_kernels::look_up(CUfunction handle) const {
   part_kernel found;
-  const program_code::origin from = origin_of(handle);
+  const program_code::origin from = program_code::of_process().origin_of(cu_, handle);
   found.name = from.name;
   if (!from.name.empty()) {
     found.image = program_code::of_process().find(from, found.obstacle);

@@ -83,7 +83,6 @@ class part_kernels {
     std::vector<CUfunction> parts;  // one for each GPU; empty before load()
     unsigned most_shared = 0;       // the dynamic shared memory for which `parts` are prepared, in bytes
   };
-  [[nodiscard]] program_code::origin origin_of(CUfunction handle) const;
   /// Returns the name and the image of a kernel; without an image, the obstacle is set.
   [[nodiscard]] part_kernel look_up(CUfunction handle) const;
   /// Completes what look_up() has returned, from the analysis of the image.

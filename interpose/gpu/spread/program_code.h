@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/thread_safety.h"
+#include "runtime/device/cuda/driver.h"
 #include "runtime/spread/module_model.h"
 
 namespace hpe::cuda_hooks {
@@ -29,20 +30,23 @@ class program_image {
   /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
   /// reason. Throws std::bad_alloc for lack of host memory; the next call repeats the analysis.
   [[nodiscard]] const spread::module_model* model();
+  /// Returns the PTX, without analysis. If hpe cannot read it, returns null and sets failure() to the reason.
+  [[nodiscard]] std::shared_ptr<const ptx::program> program();
   /// Whether model() returns at once.
   [[nodiscard]] bool is_analysed() const noexcept { return is_analysed_.load(std::memory_order_acquire); }
   /// Returns true for one caller, which lets a thread call model(). If model() throws, or if no thread can call it,
   /// that caller or the thread calls end_claim(), and claim_analysis() returns true once more.
   [[nodiscard]] bool claim_analysis() noexcept { return !is_claimed_.exchange(true); }
   void end_claim() noexcept { is_claimed_.store(false); }
-  /// To be called after model().
+  /// To be called after program() or model().
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  void analyse();
+  void read();
 
   const std::vector<std::string> texts_;
-  std::once_flag analysis_;
+  std::once_flag reading_, analysis_;
+  std::shared_ptr<const ptx::program> program_;
   std::unique_ptr<spread::module_model> model_;
   std::string failure_;
   std::atomic<bool> is_analysed_{false}, is_claimed_{false};
@@ -71,6 +75,8 @@ class program_code {
     std::string name;            // the name of the kernel; empty if hpe has not seen the handle
   };
   [[nodiscard]] origin origin_of(const void* kernel) const;
+  /// Likewise, but asks the driver if hpe has not seen how the program obtained the handle, which may be a CUkernel.
+  [[nodiscard]] origin origin_of(const device::cuda::driver& cu, CUfunction handle) const;
 
   /// Whether any code that hpe has read so far contains PTX: code that the program has loaded, or code in the program's
   /// files.

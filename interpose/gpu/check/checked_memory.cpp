@@ -1,0 +1,71 @@
+#include "interpose/gpu/check/checked_memory.h"
+
+namespace hpe::cuda_hooks {
+
+void checked_memory::add(const program_memory& made, const check::operation_run& by) {
+  if (made.base == 0 || made.bytes == 0) return;
+  {
+    const lock_guard lock(mutex_);
+    all_[made.base] = {made.bytes, made.what};
+  }
+  using enum program_memory::kind;
+  if (made.what == registered) return;  // it remains the program's when it is no longer registered
+  const bool is_fresh = made.what == device;
+  if (by.work != nullptr)
+    checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
+  else
+    checker_.allocate(made.base, made.bytes, is_fresh, true, by.what->place);
+}
+
+bool checked_memory::remove(CUdeviceptr base, const check::operation_run& by) {
+  {
+    const lock_guard lock(mutex_);
+    if (all_.erase(base) == 0) return false;
+  }
+  if (by.work != nullptr)
+    checker_.release_in_line(base, by);
+  else
+    checker_.release(base, by.what->place);
+  return true;
+}
+
+std::optional<checked_memory::allocation> checked_memory::find(CUdeviceptr address) const {
+  const lock_guard lock(mutex_);
+  auto found = all_.upper_bound(address);
+  if (found == all_.begin()) return std::nullopt;
+  --found;
+  return address - found->first < found->second.bytes ? std::optional(found->second) : std::nullopt;
+}
+
+bool checked_memory::is_known_to(const device::cuda::driver& cu, CUdeviceptr address) {
+  unsigned type = 0;
+  return cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
+}
+
+bool checked_memory::is_of_host(CUdeviceptr address) const {
+  if (const auto found = find(address)) return found->what != program_memory::kind::device;
+  unsigned type = 0;
+  return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+         type == CU_MEMORYTYPE_HOST;
+}
+
+bool checked_memory::is_pageable(CUdeviceptr address) const { return !find(address) && !is_known_to(cu_, address); }
+
+void checked_memory::set_all_written() const {
+  std::vector<CUdeviceptr> bases;
+  {
+    const lock_guard lock(mutex_);
+    for (const auto& [base, its] : all_) bases.push_back(base);
+  }
+  for (const CUdeviceptr base : bases) checker_.set_written(base);
+}
+
+std::vector<check::access_range> accesses_of(CUdeviceptr begin, const box& shape, check::use how) {
+  std::vector<check::access_range> result;
+  const box joined = shape.joined();
+  if (joined.extent.is_empty()) return result;
+  joined.for_each_row([&](std::size_t at) { result.push_back({begin + at, begin + at + joined.extent.width, how, 0}); });
+  return result;
+}
+
+}  // namespace hpe::cuda_hooks
