@@ -128,7 +128,10 @@ checked_launch checked_kernels::describe(const spread_launch& launch,
   for (std::uint32_t n = 0; n < model.pointers().size(); ++n)
     if (model.pointers()[n].is_written && !all_writes_are_certain[n]) result.written.push_back(pointer(n));
   for (const spread::certain_access& c : certain) {
-    for (const auto& [begin, end] : c.ranges) result.certain.push_back({begin, end, use_of(c), c.number});
+    for (const auto& [begin, end] : c.ranges) {
+      result.certain.push_back({begin, end, use_of(c), c.number});
+      result.pointers.push_back(pointer(c.pointer));
+    }
     if (c.what == access_kind::write) continue;
     for (std::uint32_t n = 0; n < model.pointers().size(); ++n)
       if (model.pointers()[n].is_written && its->accesses->may_follow_write(c.number, n))

@@ -23,6 +23,8 @@ namespace hpe::cuda_hooks {
 struct checked_launch {
   check::operation_ptr what;
   std::vector<check::access_range> certain;
+  /// The values of the pointers through which the launch makes these accesses.
+  std::vector<CUdeviceptr> pointers;
   /// Memory that the launch may have written before it reads it, and memory of which it may write other bytes, by an
   /// address in it.
   std::vector<CUdeviceptr> written_before, written;

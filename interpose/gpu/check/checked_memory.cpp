@@ -1,12 +1,14 @@
 #include "interpose/gpu/check/checked_memory.h"
 
+#include <algorithm>
+
 namespace hpe::cuda_hooks {
 
 void checked_memory::add(const program_memory& made, const check::operation_run& by) {
   if (made.base == 0 || made.bytes == 0) return;
   {
     const lock_guard lock(mutex_);
-    all_[made.base] = {made.bytes, made.what};
+    all_[made.base] = {made.base, made.bytes, made.what};
   }
   using enum program_memory::kind;
   if (made.what == registered) return;  // it remains the program's when it is no longer registered
@@ -35,6 +37,33 @@ std::optional<checked_memory::allocation> checked_memory::find(CUdeviceptr addre
   if (found == all_.begin()) return std::nullopt;
   --found;
   return address - found->first < found->second.bytes ? std::optional(found->second) : std::nullopt;
+}
+
+std::vector<std::pair<check::access_range, CUdeviceptr>> checked_memory::take_outside(
+    std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const {
+  std::vector<std::pair<check::access_range, CUdeviceptr>> outside;
+  // Of each pointer's accesses, some must be inside.
+  std::map<CUdeviceptr, allocation> known;
+  for (std::size_t n = 0; n < accesses.size(); ++n) {
+    const auto found = find(pointers[n]);
+    if (found && accesses[n].begin < found->base + found->bytes && accesses[n].end > found->base)
+      known.emplace(pointers[n], *found);
+  }
+  for (std::size_t n = 0; n < accesses.size(); ++n) {
+    const auto found = known.find(pointers[n]);
+    if (found == known.end()) continue;
+    check::access_range& each = accesses[n];
+    const CUdeviceptr base = found->second.base, stop = base + found->second.bytes;
+    const auto cut = [&](std::uint64_t begin, std::uint64_t end) {
+      if (begin < end) outside.push_back({{begin, end, each.how, each.site}, base});
+    };
+    cut(each.begin, std::min<std::uint64_t>(each.end, base));
+    cut(std::max<std::uint64_t>(each.begin, stop), each.end);
+    each.begin = std::clamp<std::uint64_t>(each.begin, base, stop);
+    each.end = std::clamp<std::uint64_t>(each.end, base, stop);
+  }
+  std::erase_if(accesses, [](const check::access_range& each) { return each.begin >= each.end; });
+  return outside;
 }
 
 bool checked_memory::is_known_to(const device::cuda::driver& cu, CUdeviceptr address) {

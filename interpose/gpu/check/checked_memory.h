@@ -29,6 +29,12 @@ class checked_memory {
   /// Likewise; returns false if the program has not allocated the memory.
   bool remove(CUdeviceptr base, const check::operation_run& by);
 
+  /// Removes, from the accesses of a launch, those to bytes outside of the allocation to which their pointer points, and
+  /// returns them, with the address of this allocation. An access whose pointer points elsewhere remains: programs that
+  /// count from 1 pass the address before an array.
+  [[nodiscard]] std::vector<std::pair<check::access_range, CUdeviceptr>> take_outside(
+      std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const;
+
   /// Whether CPU code can use the memory at an address: managed, pinned, registered and pageable memory.
   [[nodiscard]] bool is_of_host(CUdeviceptr address) const;
   /// Whether this is memory of the host that the driver cannot access.
@@ -41,6 +47,7 @@ class checked_memory {
 
  private:
   struct allocation {
+    CUdeviceptr base = 0;
     std::size_t bytes = 0;
     program_memory::kind what{};
   };

@@ -196,7 +196,9 @@ class checked_program final : public memory_kind {
     const place_ptr place = place_of("cuLaunchKernel");
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
     if (work == nullptr) return;
-    const checked_launch what = its.kernels.describe(*call.launch, place);
+    checked_launch what = its.kernels.describe(*call.launch, place);
+    for (const auto& [bytes, base] : its.memory.take_outside(what.certain, what.pointers))
+      checker_.add_outside({what.what, work}, bytes, base);
     for (const CUdeviceptr each : what.written_before) its.memory.set_written(each);
     checker_.add({what.what, work}, what.certain);
     for (const CUdeviceptr each : what.written) its.memory.set_written(each);
