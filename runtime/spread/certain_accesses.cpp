@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace hpe::spread {
 
@@ -399,14 +400,18 @@ class certain_accesses::launch_solver {
       }
     }
     std::vector<__int128> begins{all.low};
-    __int128 wanted = 1;
-    for (const step& each : outer) wanted = std::min<__int128>(wanted * each.count, most_ranges + 1);
-    is_partial_ = wanted > most_ranges;
-    for (const step& each : outer) {
+    is_partial_ = false;
+    auto room = static_cast<double>(most_ranges);
+    for (std::size_t s = 0; s < outer.size(); ++s) {
+      const step& each = outer[s];
+      const auto fair = static_cast<__int128>(std::pow(room, 1.0 / static_cast<double>(outer.size() - s)));
+      const __int128 count = std::min(each.count, std::max<__int128>(fair, 2)), half = (count + 1) / 2;
+      is_partial_ |= count < each.count;
+      room /= static_cast<double>(count);
       const std::size_t before = begins.size();
-      for (__int128 n = 1; n < each.count && begins.size() < most_ranges; ++n)
-        for (std::size_t b = 0; b < before && begins.size() < most_ranges; ++b)
-          begins.push_back(begins[b] + n * each.distance);
+      for (__int128 n = 1; n < count; ++n)
+        for (std::size_t b = 0; b < before; ++b)
+          begins.push_back(begins[b] + (n < half ? n : each.count - count + n) * each.distance);
     }
     std::ranges::sort(begins);
     std::vector<std::pair<std::uint64_t, std::uint64_t>> result;

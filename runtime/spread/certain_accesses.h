@@ -33,9 +33,9 @@ class certain_accesses {
   explicit certain_accesses(const kernel_model& kernel);
 
   /// Returns the accesses of a launch, which must have all parameters of the kernel. Of an access to more than
-  /// most_ranges ranges, returns the first ones.
+  /// most_ranges ranges, returns some of the first and of the last ones: the borders of a field, which programs exchange.
   [[nodiscard]] std::vector<certain_access> of(const launch& l) const;
-  static constexpr std::size_t most_ranges = 512;
+  static constexpr std::size_t most_ranges = 128;
 
   /// Whether a write through the pointer `written` may run before the access with this number, in a launch.
   [[nodiscard]] bool may_follow_write(std::uint32_t number, std::uint32_t written) const;

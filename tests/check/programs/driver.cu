@@ -302,8 +302,10 @@ CASE_ALONE(leak) {  // leak -
 int main(int argc, char** argv) {
   CHECK(cuInit(0));
   CUmodule modules[2];
+  int devices = 0;
+  CHECK(cuDeviceGetCount(&devices));
   for (int i = 1; i >= 0; --i) {
-    CHECK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+    CHECK(cuDevicePrimaryCtxRetain(&contexts[i], i % devices));
     CHECK(cuCtxSetCurrent(contexts[i]));
     CHECK(cuModuleLoadData(&modules[i], kernels));
   }
