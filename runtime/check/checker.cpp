@@ -402,9 +402,8 @@ void checker::add_outside(const operation_run& run, const access_range& bytes, s
     const std::uint64_t stop = base + in.bytes;
     finding f;
     f.kind = "out-of-range";
-    const std::string where = bytes.begin < base
-                                  ? fmt::format("{} bytes before the begin", base - bytes.begin)
-                                  : fmt::format("{} bytes behind the end", bytes.begin - stop);
+    const std::string where = bytes.begin < base ? fmt::format("{} bytes before the begin", base - bytes.begin)
+                                                 : fmt::format("{} bytes behind the end", bytes.begin - stop);
     f.sentence = fmt::format("{} {} {} bytes {} of an allocation of {} bytes", run.what->what, present_of(bytes.how),
                              bytes.end - bytes.begin, where, in.bytes);
     describe(f, in, base, bytes.begin, bytes.end);

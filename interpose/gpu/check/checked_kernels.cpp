@@ -67,8 +67,8 @@ std::shared_ptr<checked_kernels::kernel> checked_kernels::look_up(CUfunction han
   made->accesses = std::make_unique<spread::certain_accesses>(*made->model);
   const ptx::analysis::words words(*made->program, made->model->analysis());
   for (const ptx::analysis::access& a : made->model->analysis().accesses)
-    made->places.push_back(
-        a.inside == nullptr ? words.place(made->model->analysis().kernel->code[a.position]) : std::string());
+    made->places.push_back(a.inside == nullptr ? words.place(made->model->analysis().kernel->code[a.position])
+                                               : std::string());
   return made;
 }
 
@@ -84,10 +84,10 @@ void checked_kernels::forget() {
   kernels_.clear();
 }
 
-checked_launch checked_kernels::describe(const spread_launch& launch,
+launch_accesses checked_kernels::describe(const spread_launch& launch,
                                          const std::shared_ptr<const check::call_place>& place) {
   const std::shared_ptr<kernel> its = find(launch.function);
-  checked_launch result;
+  launch_accesses result;
   check::checked_operation what{its->name, place, true};
   const auto finish = [&] {
     result.what = std::make_shared<const check::checked_operation>(std::move(what));
@@ -98,7 +98,8 @@ checked_launch checked_kernels::describe(const spread_launch& launch,
   if (its->model == nullptr || parameters.size() != its->model->analysis().kernel->formals_size) {
     // Such a kernel may follow pointers in memory.
     result.writes_anywhere = result.tells_host = true;
-    for (const CUdeviceptr word : words_of(cu_, {launch.function, launch.parameters, launch.extra}).value_or(std::vector<CUdeviceptr>()))
+    for (const CUdeviceptr word :
+         words_of(cu_, {launch.function, launch.parameters, launch.extra}).value_or(std::vector<CUdeviceptr>()))
       what.pointers.emplace_back(0, word);
     return finish();
   }

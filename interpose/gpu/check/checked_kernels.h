@@ -15,12 +15,12 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/checker.h"
 #include "runtime/device/cuda/driver.h"
-#include "runtime/spread/certain_accesses.h"
+#include "runtime/spread/certain/certain_accesses.h"
 
 namespace hpe::cuda_hooks {
 
 /// What the analysis of a kernel's PTX says about the accesses of a launch.
-struct checked_launch {
+struct launch_accesses {
   check::operation_ptr what;
   std::vector<check::access_range> certain;
   /// The values of the pointers through which the launch makes these accesses.
@@ -37,7 +37,7 @@ class checked_kernels {
  public:
   explicit checked_kernels(const device::cuda::driver& cu) : cu_(cu) {}
 
-  [[nodiscard]] checked_launch describe(const spread_launch& launch,
+  [[nodiscard]] launch_accesses describe(const spread_launch& launch,
                                         const std::shared_ptr<const check::call_place>& place);
   /// To be called when the program has unloaded code, because new kernels may get the handles of unloaded kernels.
   void forget();
@@ -48,7 +48,7 @@ class checked_kernels {
     std::shared_ptr<const ptx::program> program;
     std::unique_ptr<spread::kernel_model> model;  // null: hpe has no PTX of the kernel
     std::unique_ptr<spread::certain_accesses> accesses;
-    mutex one_at_a_time;  // the analysis of a launch uses the tables of the model
+    mutex one_at_a_time;              // the analysis of a launch uses the tables of the model
     std::vector<std::string> places;  // by the number of the access
   };
   [[nodiscard]] std::shared_ptr<kernel> find(CUfunction handle);

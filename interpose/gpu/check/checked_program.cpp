@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "interpose/gpu/check/checked_kernels.h"
-#include "interpose/gpu/check/checked_memory.h"
+#include "interpose/gpu/check/program_allocations.h"
 #include "interpose/gpu/check/checked_streams.h"
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/interposer.h"
@@ -62,11 +62,12 @@ class checked_program final : public memory_kind {
  public:
   explicit checked_program(const options& chosen)
       : report_(chosen),
-        checker_(report_.ignored(), [](std::uint64_t, std::uint64_t) { return true; },
-                 [this](std::uint64_t address) {
-                   parts* const its = started_.load();
-                   return its != nullptr && checked_memory::is_known_to(its->cu, address);
-                 }) {}
+        checker_(
+            report_.ignored(), [](std::uint64_t, std::uint64_t) { return true; },
+            [this](std::uint64_t address) {
+              parts* const its = started_.load();
+              return its != nullptr && program_allocations::is_known_to(its->cu, address);
+            }) {}
 
   void queued(const device_call& call) override {
     parts* const its = start();
@@ -147,7 +148,7 @@ class checked_program final : public memory_kind {
         : cu(given), streams(to, given), memory(to, given), kernels(given) {}
     const device::cuda::driver& cu;
     checked_streams streams;
-    checked_memory memory;
+    program_allocations memory;
     checked_kernels kernels;
   };
 
@@ -196,7 +197,7 @@ class checked_program final : public memory_kind {
     const place_ptr place = place_of("cuLaunchKernel");
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
     if (work == nullptr) return;
-    checked_launch what = its.kernels.describe(*call.launch, place);
+    launch_accesses what = its.kernels.describe(*call.launch, place);
     for (const auto& [bytes, base] : its.memory.take_outside(what.certain, what.pointers))
       checker_.add_outside({what.what, work}, bytes, base);
     for (const CUdeviceptr each : what.written_before) its.memory.set_written(each);
@@ -206,7 +207,7 @@ class checked_program final : public memory_kind {
     // CPU code can wait for the value that the kernel writes, and hpe does not see it.
     if (what.tells_host && reaches_host(its, what)) checker_.wait(work->when);
   }
-  static bool reaches_host(const parts& its, const checked_launch& what) {
+  static bool reaches_host(const parts& its, const launch_accesses& what) {
     return std::any_of(what.what->pointers.begin(), what.what->pointers.end(), [&](const auto& each) {
       return !its.memory.is_pageable(each.second) && its.memory.is_of_host(each.second);
     });
@@ -232,8 +233,8 @@ class checked_program final : public memory_kind {
 // Never destroyed, because threads of the program may call the driver until the process ends.
 checked_program* the_program = nullptr;
 
-// libhpe.so's constructor registers the handler before the program's code runs, so it is the last one to run. glibc runs
-// the remaining handlers, and then ends the process with the status.
+// libhpe.so's constructor registers the handler before the program's code runs, so it is the last one to run. glibc
+// runs the remaining handlers, and then ends the process with the status.
 [[gnu::constructor]] void register_end() {
   ::on_exit(
       [](int status, void*) {

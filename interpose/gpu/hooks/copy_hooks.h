@@ -174,11 +174,10 @@ CUresult CUDAAPI copy_rows(const Description* description, Stream... stream) {
   };
   const auto elsewhere = memory_kinds::first([&](memory_kind& kind) -> std::optional<CUresult> {
     if (!whole) return std::nullopt;
-    return kind.run(describe(false),
-                    [&](const box_part& part) {
-                      const Description described = cuda_shape::part_of(*description, *whole, part);
-                      return copy_described<Entry, Flavour>(&described, cuda_shape::decoded(described), stream...);
-                    });
+    return kind.run(describe(false), [&](const box_part& part) {
+      const Description described = cuda_shape::part_of(*description, *whole, part);
+      return copy_described<Entry, Flavour>(&described, cuda_shape::decoded(described), stream...);
+    });
   });
   return observed(elsewhere ? *elsewhere : copy_described<Entry, Flavour>(description, whole, stream...),
                   [&] { return describe(sizeof...(stream) == 0); });

@@ -130,7 +130,7 @@ CUresult CUDAAPI allocate_managed(CUdeviceptr* made, std::size_t bytes, unsigned
 
 template <auto Entry>
 CUresult allocate_rows_by_kind_or_driver(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows,
-                               unsigned element) {
+                                         unsigned element) {
   constexpr std::size_t unit = 512;  // the driver aligns rows to this number of bytes
   const std::size_t between = saturated_sum(width, unit - 1) / unit * unit;
   const std::size_t bytes = saturated_product(between, rows);

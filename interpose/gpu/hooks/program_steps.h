@@ -14,12 +14,12 @@ namespace hpe::cuda_hooks {
 /// the current one.
 struct order_step {
   enum class kind : std::uint8_t {
-    recorded,           ///< `event` was recorded on `stream`
-    event_ends,         ///< the program is about to destroy `event`
-    event_is_shared,    ///< other processes may record `event`
-    stream_waits,       ///< `stream` waits for `event`, or, if this is null, for something that hpe does not know
-    waited_for_event,   ///< CPU code has waited for `event`
-    waited_for_stream,  ///< CPU code has waited for `stream`
+    recorded,            ///< `event` was recorded on `stream`
+    event_ends,          ///< the program is about to destroy `event`
+    event_is_shared,     ///< other processes may record `event`
+    stream_waits,        ///< `stream` waits for `event`, or, if this is null, for something that hpe does not know
+    waited_for_event,    ///< CPU code has waited for `event`
+    waited_for_stream,   ///< CPU code has waited for `stream`
     waited_for_context,  ///< CPU code has waited for `context`
   };
   kind what{};

@@ -229,9 +229,9 @@ struct watched_function {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI queue_host_function(CUstream stream, CUhostFn call, void* argument) {
-  return watched_function<>::queue(
-      named(stream, Flavour), call, argument,
-      [&](CUhostFn function, void* with) { return (real.*Entry)(stream, function, with); });
+  return watched_function<>::queue(named(stream, Flavour), call, argument, [&](CUhostFn function, void* with) {
+    return (real.*Entry)(stream, function, with);
+  });
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI queue_callback(CUstream stream, CUstreamCallback call, void* argument, unsigned flags) {

@@ -1,6 +1,6 @@
 // The functions of CUDA's runtime library that the cases call, by CUDA's driver interface: NVIDIA's runtime library
-// works only with NVIDIA's driver, and not with the stand-in of tests/interpose/gpu. As in NVIDIA's library, a program's
-// calls of the runtime become calls of the driver.
+// works only with NVIDIA's driver, and not with the stand-in of tests/interpose/gpu. As in NVIDIA's library, a
+// program's calls of the runtime become calls of the driver.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -244,9 +244,8 @@ RUNTIME cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, 
 }
 RUNTIME cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* argument,
                                           unsigned flags) {
-  return entered([&] {
-    return cuStreamAddCallback(handle(stream), reinterpret_cast<CUstreamCallback>(call), argument, flags);
-  });
+  return entered(
+      [&] { return cuStreamAddCallback(handle(stream), reinterpret_cast<CUstreamCallback>(call), argument, flags); });
 }
 RUNTIME cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* argument) {
   return entered([&] { return cuLaunchHostFunc(handle(stream), call, argument); });

@@ -4,8 +4,8 @@
 /// (footprint.h), which is an upper bound, the result never contains a byte that no thread accesses.
 ///
 /// An access counts only if the branches that decide whether a thread reaches it compare sums of block indices, thread
-/// indices and loop counters, and if its address is such a sum too. Values from memory, and code that hpe does not know,
-/// are not certain.
+/// indices and loop counters, and if its address is such a sum too. Values from memory, and code that hpe does not
+/// know, are not certain.
 
 #include <cstdint>
 #include <optional>
@@ -33,7 +33,8 @@ class certain_accesses {
   explicit certain_accesses(const kernel_model& kernel);
 
   /// Returns the accesses of a launch, which must have all parameters of the kernel. Of an access to more than
-  /// most_ranges ranges, returns some of the first and of the last ones: the borders of a field, which programs exchange.
+  /// most_ranges ranges, returns some of the first and of the last ones: the borders of a field, which programs
+  /// exchange.
   [[nodiscard]] std::vector<certain_access> of(const launch& l) const;
   static constexpr std::size_t most_ranges = 128;
 

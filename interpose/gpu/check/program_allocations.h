@@ -19,19 +19,19 @@ namespace hpe::cuda_hooks {
 
 /// The memory of a program that is checked: tells the checker of allocations and frees, and knows which memory CPU code
 /// can read. Thread-safe.
-class checked_memory {
+class program_allocations {
  public:
   /// Both arguments must outlive the object.
-  checked_memory(check::checker& to, const device::cuda::driver& cu) : checker_(to), cu_(cu) {}
+  program_allocations(check::checker& to, const device::cuda::driver& cu) : checker_(to), cu_(cu) {}
 
   /// `by`: the work that allocates in the order of a stream; its `work` is null for an allocation at once.
   void add(const program_memory& made, const check::operation_run& by);
   /// Likewise; returns false if the program has not allocated the memory.
   bool remove(CUdeviceptr base, const check::operation_run& by);
 
-  /// Removes, from the accesses of a launch, those to bytes outside of the allocation to which their pointer points, and
-  /// returns them, with the address of this allocation. An access whose pointer points elsewhere remains: programs that
-  /// count from 1 pass the address before an array.
+  /// Removes, from the accesses of a launch, those to bytes outside of the allocation to which their pointer points,
+  /// and returns them, with the address of this allocation. An access whose pointer points elsewhere remains: programs
+  /// that count from 1 pass the address before an array.
   [[nodiscard]] std::vector<std::pair<check::access_range, CUdeviceptr>> take_outside(
       std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const;
 

@@ -1,10 +1,10 @@
-#include "interpose/gpu/check/checked_memory.h"
+#include "interpose/gpu/check/program_allocations.h"
 
 #include <algorithm>
 
 namespace hpe::cuda_hooks {
 
-void checked_memory::add(const program_memory& made, const check::operation_run& by) {
+void program_allocations::add(const program_memory& made, const check::operation_run& by) {
   if (made.base == 0 || made.bytes == 0) return;
   {
     const lock_guard lock(mutex_);
@@ -19,7 +19,7 @@ void checked_memory::add(const program_memory& made, const check::operation_run&
     checker_.allocate(made.base, made.bytes, is_fresh, true, by.what->place);
 }
 
-bool checked_memory::remove(CUdeviceptr base, const check::operation_run& by) {
+bool program_allocations::remove(CUdeviceptr base, const check::operation_run& by) {
   {
     const lock_guard lock(mutex_);
     if (all_.erase(base) == 0) return false;
@@ -31,7 +31,7 @@ bool checked_memory::remove(CUdeviceptr base, const check::operation_run& by) {
   return true;
 }
 
-std::optional<checked_memory::allocation> checked_memory::find(CUdeviceptr address) const {
+std::optional<program_allocations::allocation> program_allocations::find(CUdeviceptr address) const {
   const lock_guard lock(mutex_);
   auto found = all_.upper_bound(address);
   if (found == all_.begin()) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<checked_memory::allocation> checked_memory::find(CUdeviceptr addre
   return address - found->first < found->second.bytes ? std::optional(found->second) : std::nullopt;
 }
 
-std::vector<std::pair<check::access_range, CUdeviceptr>> checked_memory::take_outside(
+std::vector<std::pair<check::access_range, CUdeviceptr>> program_allocations::take_outside(
     std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const {
   std::vector<std::pair<check::access_range, CUdeviceptr>> outside;
   // Of each pointer's accesses, some must be inside.
@@ -66,21 +66,21 @@ std::vector<std::pair<check::access_range, CUdeviceptr>> checked_memory::take_ou
   return outside;
 }
 
-bool checked_memory::is_known_to(const device::cuda::driver& cu, CUdeviceptr address) {
+bool program_allocations::is_known_to(const device::cuda::driver& cu, CUdeviceptr address) {
   unsigned type = 0;
   return cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
 }
 
-bool checked_memory::is_of_host(CUdeviceptr address) const {
+bool program_allocations::is_of_host(CUdeviceptr address) const {
   if (const auto found = find(address)) return found->what != program_memory::kind::device;
   unsigned type = 0;
   return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
          type == CU_MEMORYTYPE_HOST;
 }
 
-bool checked_memory::is_pageable(CUdeviceptr address) const { return !find(address) && !is_known_to(cu_, address); }
+bool program_allocations::is_pageable(CUdeviceptr address) const { return !find(address) && !is_known_to(cu_, address); }
 
-void checked_memory::set_all_written() const {
+void program_allocations::set_all_written() const {
   std::vector<CUdeviceptr> bases;
   {
     const lock_guard lock(mutex_);
@@ -93,7 +93,9 @@ std::vector<check::access_range> accesses_of(CUdeviceptr begin, const box& shape
   std::vector<check::access_range> result;
   const box joined = shape.joined();
   if (joined.extent.is_empty()) return result;
-  joined.for_each_row([&](std::size_t at) { result.push_back({begin + at, begin + at + joined.extent.width, how, 0}); });
+  joined.for_each_row([&](std::size_t at) {
+    result.push_back({begin + at, begin + at + joined.extent.width, how, 0});
+  });
   return result;
 }
 

@@ -7,7 +7,7 @@
 // loop counters. Variables that all sums contain in the same proportion, like blockIdx.x * blockDim.x + threadIdx.x,
 // become one variable. Then each need limits a single variable, or is true for all values; otherwise the access is not
 // certain.
-#include "runtime/spread/certain_accesses.h"
+#include "runtime/spread/certain/certain_accesses.h"
 
 #include <algorithm>
 #include <array>
@@ -93,8 +93,7 @@ bool certain_accesses::add_repetition(known_access& to, std::uint32_t loop) cons
   const flow_graph& flow = kernel_.analysis().walk->flow();
   std::vector<bool> good(flow.blocks().size());
   for (const std::uint32_t b : flow.loops()[loop].blocks) good[b] = true;
-  return std::ranges::all_of(flow.loops()[loop].blocks,
-                             [&](std::uint32_t b) { return add_stay(to, b, good, loop); });
+  return std::ranges::all_of(flow.loops()[loop].blocks, [&](std::uint32_t b) { return add_stay(to, b, good, loop); });
 }
 
 // Adds the needs for which a thread does not leave the good blocks at the end of this block.
@@ -134,9 +133,9 @@ bool certain_accesses::may_follow_write(std::uint32_t number, std::uint32_t writ
     if (a.what == access_kind::read) return false;
     const bool precedes = a.inside != nullptr || a.position < position;
     return precedes && (a.forms.empty() || std::ranges::any_of(a.forms, [&](const address_form& f) {
-             const auto pointer = kernel_.pointer_of(f);
-             return !pointer || *pointer == written;
-           }));
+                          const auto pointer = kernel_.pointer_of(f);
+                          return !pointer || *pointer == written;
+                        }));
   });
 }
 
@@ -188,6 +187,7 @@ class certain_accesses::launch_solver {
     forms_.push_back(*address);  // the needs follow
     for (const need& each : a.needs)
       if (!add(each)) return {};
+    drop_implied();
     while (merge_some()) {
     }
     for (std::size_t n = 1; n < forms_.size(); ++n) limit_single(forms_[n]);
@@ -216,8 +216,8 @@ class certain_accesses::launch_solver {
   static bool is_small(__int128 n) { return n < too_large && n > -too_large; }
 
   [[nodiscard]] std::optional<std::size_t> variable_of(const quantity& q) const {
-    const auto found = std::ranges::find_if(
-        variables_, [&](const variable& v) { return v.what == q.what && v.number == q.number; });
+    const auto found =
+        std::ranges::find_if(variables_, [&](const variable& v) { return v.what == q.what && v.number == q.number; });
     if (found == variables_.end()) return std::nullopt;
     return static_cast<std::size_t>(found - variables_.begin());
   }
@@ -333,6 +333,19 @@ class certain_accesses::launch_solver {
       factor = 0;
     } else {
       need.constant -= factor;
+    }
+  }
+
+  // Drops needs that follow from another one, like the test before a loop over the grid from that in the loop.
+  void drop_implied() {
+    for (std::size_t n = 1; n < forms_.size();) {
+      bool follows = range_of(forms_[n]).low >= 0;
+      for (std::size_t other = 1; other < forms_.size() && !follows; ++other)
+        follows = other != n && range_of(difference(forms_[n], forms_[other], 0)).low >= 0;
+      if (follows)
+        forms_.erase(forms_.begin() + static_cast<std::ptrdiff_t>(n));
+      else
+        ++n;
     }
   }
 
