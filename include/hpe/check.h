@@ -28,6 +28,16 @@ typedef struct hpeRecordedRange {
   uint32_t site;
 } hpeRecordedRange;
 
+/* Like hpeModuleLoadPtx, for modules whose launches the program checks itself. If HPE_CHECK is on, kernels of such a
+ * module record all reads; kernels of other modules record only reads of bytes that their launch has not written
+ * before. */
+HPE_API hpeStatus hpeModuleLoadRecorded(hpeModule* module, const char* const* texts, size_t count);
+
+/* Makes the calling thread the only one that launches kernels of PTX on the device, until it calls
+ * hpeTakeRecordedRanges for the device: waits for launches of other threads. hpe does not compare these launches with
+ * their declared accesses. Error: HPE_ERROR_NOT_SUPPORTED if accesses are not recorded. */
+HPE_API hpeStatus hpeRecordLaunches(int device);
+
 /* Calls visit for the bytes that kernels of PTX on a device have accessed since the last call for this device: first
  * all that they read, then all that they wrote, then all that they accessed atomically, each in ascending order. A byte
  * that several instructions have accessed belongs to one of them. To know the accesses of one launch, the program must
@@ -48,6 +58,10 @@ HPE_API hpeStatus hpeGetRecordedSites(hpeKernel kernel,
  * watcher has changed the protection of the page and returns a value other than 0, the thread repeats the access.
  * watcher must be async-signal-safe. NULL: no function. */
 HPE_API hpeStatus hpeWatchFaults(bool (*watcher)(void* address, bool is_write));
+
+/* For hpe's own libraries, which come from the same build: appends hpe's findings about launches to *findings, a
+ * std::vector<hpe::check::finding>. After this call, the caller reports them, and hpe itself writes no report. */
+HPE_API hpeStatus hpeTakeFindings(void* findings);
 
 #ifdef __cplusplus
 }

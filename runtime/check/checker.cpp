@@ -10,23 +10,9 @@
 #include <set>
 #include <utility>
 
-#include "runtime/trace/location.h"
-
 namespace hpe::check {
 
 namespace {
-
-std::string text_of(const call_place& place) {
-  return trace::location_of(std::span(place.stack.frames).first(static_cast<std::size_t>(place.stack.count)));
-}
-
-std::uint64_t hash_of(const call_place& place) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (int n = 0; n < place.stack.count; ++n)
-    hash =
-        (hash ^ reinterpret_cast<std::uintptr_t>(place.stack.frames[static_cast<std::size_t>(n)])) * 0x100000001b3ULL;
-  return hash;
-}
 
 /// Equal for all accesses of an operation that the program has queued at the same place.
 std::string key_of(const actor& a) {
@@ -52,11 +38,18 @@ std::string_view present_of(use how) {
   return "";
 }
 
-constexpr std::string_view name_of(use how) {
-  return how == use::read ? "read" : how == use::write ? "write" : "atomic";
+std::string_view infinitive_of(use how) {
+  return how == use::read ? "read" : how == use::write ? "write" : "change atomically";
 }
 
 std::string stream_text(const actor& a) { return fmt::format("stream {}", a.run.work->stream); }
+
+std::string wait_for(const actor& a) {
+  return a.run.what->is_message
+             ? fmt::format("MPI_Wait, or another call that completes the request of {}, between the two",
+                           a.run.what->what)
+             : fmt::format("a wait of the host for {} between the two", stream_text(a));
+}
 
 // "cudaMallocAsync", "cuMemAllocAsync"
 bool is_allocation(const actor& a) { return a.run.what->what.find("lloc") != std::string::npos; }
@@ -64,27 +57,9 @@ bool is_free(const actor& a) { return a.run.what->what.find("Free") != std::stri
 
 }  // namespace
 
-call_place call_place::here(const char* call) {
-  trace::call_stack::prepare();
-  return {call != nullptr ? call : "", trace::call_stack::here()};
-}
-
-call_place call_place::outside_of(const void* function) const {
-  constexpr std::uintptr_t longest = 256;
-  call_place result = *this;
-  const auto end = stack.frames.begin() + stack.count;
-  const auto found = std::find_if(stack.frames.begin(), end, [&](const void* frame) {
-    return reinterpret_cast<std::uintptr_t>(frame) - reinterpret_cast<std::uintptr_t>(function) - 1 < longest;
-  });
-  if (found == end || found + 1 == end) return result;
-  result.stack.count = static_cast<int>(end - (found + 1));
-  std::copy(found + 1, end, result.stack.frames.begin());
-  return result;
-}
-
 checker::checker(ignored_findings ignored, std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged,
                  std::function<bool(std::uint64_t)> is_other)
-    : ignored_(std::move(ignored)), is_unchanged_(std::move(is_unchanged)), is_other_(std::move(is_other)) {}
+    : is_unchanged_(std::move(is_unchanged)), is_other_(std::move(is_other)), findings_(std::move(ignored)) {}
 
 std::uint32_t checker::add_line(int device) {
   const lock_guard lock(mutex_);
@@ -107,7 +82,7 @@ std::shared_ptr<const checked_work> checker::queue(std::uint32_t line, std::uint
   std::vector<past_ptr> all(after.begin(), after.end());
   for (const std::uint32_t other : after_lines) all.push_back(order_.last(other));
   auto made = std::make_shared<const checked_work>(
-      checked_work{order_.queue(line, all, kind.waits_for_unknown), stream, std::move(place)});
+      checked_work{order_.queue(line, all, kind.waits_for_unknown), stream, std::move(place), ++queued_});
   if (kind.uses_memory) last_use_[line] = made;
   return made;
 }
@@ -298,7 +273,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     if (begin - base < gone.bytes) {
       const bool ordered = is_ordered(*gone.by, *by);
       const std::string key = fmt::format("freed {} {} {}", ordered, key_of(*by), key_of(*gone.by));
-      return report(key, by->run.work.get(), [&] {
+      return findings_.report(key, by->run.work.get(), [&] {
         finding f;
         const std::string_view verb = present_of(how);
         fill(f, ordered ? "use-after-free" : "stream-race",
@@ -319,33 +294,41 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     }
   }
   if (is_other_(begin)) return;
-  report(fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
-    finding f;
-    const auto next = allocations_.upper_bound(begin);
-    std::string where = "outside of all allocations";
-    if (next != allocations_.begin()) {
-      const auto before = std::prev(next);
-      const std::uint64_t stop = before->first + before->second.bytes;
-      constexpr std::uint64_t near = std::uint64_t{1} << 20;
-      if (begin - stop < near) {
-        where = fmt::format("{} bytes behind the end of an allocation of {} bytes", begin - stop, before->second.bytes);
-        describe(f, before->second, before->first, begin, end);
-      }
-    }
-    fill(f, "out-of-range", fmt::format("{} {} {} bytes {}", by->run.what->what, present_of(how), end - begin, where));
-    if (f.allocation) f.now = side_of(*by, how, begin - f.offset, f.allocation_bytes);
-    f.missing = "a test of the index, or a larger allocation";
-    return f;
-  });
+  findings_.report(
+      fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+        finding f;
+        const auto next = allocations_.upper_bound(begin);
+        std::string where = "outside of all allocations";
+        if (next != allocations_.begin()) {
+          const auto before = std::prev(next);
+          const std::uint64_t stop = before->first + before->second.bytes;
+          constexpr std::uint64_t near = std::uint64_t{1} << 20;
+          if (begin - stop < near) {
+            where =
+                fmt::format("{} bytes behind the end of an allocation of {} bytes", begin - stop, before->second.bytes);
+            describe(f, before->second, before->first, begin, end);
+          }
+        }
+        fill(f, "out-of-range",
+             fmt::format("{} {} {} bytes {}", by->run.what->what, present_of(how), end - begin, where));
+        if (f.allocation) f.now = side_of(*by, how, begin - f.offset, f.allocation_bytes);
+        f.missing = "a test of the index, or a larger allocation";
+        return f;
+      });
 }
 
 void checker::add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
                        use how, const actor& earlier, use earlier_how) {
   // A use that is not ordered with the free is found too.
   if (is_free(*by) && is_allocation(earlier)) return;
+  if (by->run.what->is_message || earlier.run.what->is_message) {
+    const bool as_queued = earlier.run.work->number < by->run.work->number;
+    return as_queued ? add_message_race(in, base, begin, end, earlier, earlier_how, *by, how)
+                     : add_message_race(in, base, begin, end, *by, how, earlier, earlier_how);
+  }
   const bool in_graph = by->run.work == earlier.run.work;
   const std::string key = fmt::format("race {} {}", key_of(earlier), key_of(*by));
-  report(key, by->run.work.get(), [&] {
+  findings_.report(key, by->run.work.get(), [&] {
     finding f;
     f.kind = in_graph ? "graph-race" : "stream-race";
     const std::string verb = is_free(*by) ? "frees" : std::string(present_of(how));
@@ -364,9 +347,24 @@ void checker::add_race(allocation& in, std::uint64_t base, std::uint64_t begin, 
   });
 }
 
+void checker::add_message_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
+                               const actor& earlier, use earlier_how, const actor& later, use later_how) {
+  findings_.report(fmt::format("message {} {}", key_of(earlier), key_of(later)), later.run.work.get(), [&] {
+    finding f;
+    f.kind = "mpi-race";
+    f.sentence = fmt::format("{} {} bytes that {} may still {}", later.run.what->what, present_of(later_how),
+                             earlier.run.what->what, infinitive_of(earlier_how));
+    describe(f, in, base, begin, end);
+    f.now = side_of(later, later_how, base, in.bytes);
+    f.earlier = side_of(earlier, earlier_how, base, in.bytes);
+    f.missing = wait_for(earlier);
+    return f;
+  });
+}
+
 void checker::add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
                             const actor_ptr& by) {
-  report(fmt::format("unwritten {} {:x}", key_of(*by), hash_of(*in.place)), by->run.work.get(), [&] {
+  findings_.report(fmt::format("unwritten {} {:x}", key_of(*by), hash_of(*in.place)), by->run.work.get(), [&] {
     finding f;
     f.kind = "never-written";
     f.sentence = fmt::format("{} reads device memory that nothing has written", by->run.what->what);
@@ -389,42 +387,32 @@ void checker::describe(finding& to, const allocation& in, std::uint64_t base, st
 finding_side checker::side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const {
   const checked_operation& what = *who.run.what;
   finding_side side{.how = std::string(name_of(how)), .what = what.what};
-  for (const auto& [number, value] : what.pointers)
-    if (value - base < bytes && side.argument == 0) side.argument = number;
+  side.argument = what.argument_in(base, bytes);
   if (what.source_of && who.site != 0) side.source = what.source_of(who.site, how);
   side.place = text_of(*what.place);
   side.stream = who.run.work->stream;
   return side;
 }
 
-void checker::report(const std::string& key, const void* repeated_by, const std::function<finding()>& make) {
-  const auto [place, is_new] = findings_.try_emplace(key);
-  known_finding& known = place->second;
-  if (is_new) {
-    known.what = make();
-    known.is_ignored = ignored_.contains(known.what);
-    keys_.push_back(key);
-  } else if (known.last != repeated_by) {
-    ++known.what.count;
-  }
-  known.last = repeated_by;
-}
-
 void checker::add_touch(const operation_run& by, use how, std::uint64_t address, bool writes, const call_place& place) {
   const lock_guard lock(mutex_);
   const auto who = std::make_shared<const actor>(actor{by, 0});
   const std::string key = fmt::format("touch {} {:x}", key_of(*who), hash_of(place));
-  report(key, by.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+  findings_.report(key, by.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
     finding f;
     const bool is_source = how == use::read;
-    f.kind = is_source ? "source-changed" : "host-touch";
+    f.kind = by.what->is_message ? "mpi-race" : is_source ? "source-changed" : "host-touch";
+    f.address = address;
+    f.bytes = 1;
     f.sentence = fmt::format("CPU code {} memory that {} may still {}", writes ? "writes" : "reads", by.what->what,
                              is_source ? "read" : "write");
     if (const auto found = find(address); found != allocations_.end())
       describe(f, found->second, found->first, address, address + 1);
-    f.now = finding_side{.how = writes ? "write" : "read", .what = "CPU code", .place = text_of(place)};
+    f.now = finding_side{.how = writes ? "write" : "read",
+                         .what = place.call.empty() ? "CPU code" : "CPU code before " + place.call,
+                         .place = text_of(place)};
     f.earlier = side_of(*who, how, 0, 0);
-    f.missing = fmt::format("a wait of the host for {} between the two", stream_text(*who));
+    f.missing = wait_for(*who);
     return f;
   });
 }
@@ -434,7 +422,7 @@ std::vector<finding> checker::finish() {
   for (const auto& [line, last] : last_use_) {
     const auto& work = last;  // clang 14 cannot capture a structured binding
     if (order_.has_waited(work->when->self)) continue;
-    report(fmt::format("wait {:x}", hash_of(*work->place)), work.get(), [&] {
+    findings_.report(fmt::format("wait {:x}", hash_of(*work->place)), work.get(), [&] {
       finding f;
       f.kind = "never-waited";
       f.sentence = fmt::format("the program ends and has not waited for the work that {} queued", work->place->call);
@@ -448,7 +436,7 @@ std::vector<finding> checker::finish() {
     const std::uint64_t base = allocated.first;
     const auto& each = allocated.second;
     if (!each.must_be_freed) continue;
-    report(fmt::format("leak {:x}", hash_of(*each.place)), &each, [&] {
+    findings_.report(fmt::format("leak {:x}", hash_of(*each.place)), &each, [&] {
       finding f;
       f.kind = "leak";
       f.sentence = fmt::format("the program ends and has not freed {} bytes", each.bytes);
@@ -459,22 +447,12 @@ std::vector<finding> checker::finish() {
       return f;
     });
   }
-  return all_findings();
+  return findings_.all();
 }
 
 std::vector<finding> checker::take() {
   const lock_guard lock(mutex_);
-  std::vector<finding> result = all_findings();
-  findings_.clear();
-  keys_.clear();
-  return result;
-}
-
-std::vector<finding> checker::all_findings() const {
-  std::vector<finding> result;
-  for (const std::string& key : keys_)
-    if (const known_finding& each = findings_.at(key); !each.is_ignored) result.push_back(each.what);
-  return result;
+  return findings_.take();
 }
 
 }  // namespace hpe::check

@@ -15,33 +15,12 @@
 
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/byte_history.h"
+#include "runtime/check/finding_list.h"
 #include "runtime/check/findings.h"
+#include "runtime/check/operation.h"
 #include "runtime/check/order.h"
-#include "runtime/trace/call_stack.h"
 
 namespace hpe::check {
-
-/// Where the program made a call, and which call. The text of the place is looked up for reports only.
-struct call_place {
-  std::string call;
-  trace::call_stack stack;
-  /// The place where the calling thread is.
-  static call_place here(const char* call);
-  /// Returns the place from which a short function was called that is in the stack; *this if it is not in the stack.
-  [[nodiscard]] call_place outside_of(const void* function) const;
-};
-
-/// What some work does, the same for all runs of a node of a graph: "kernel add(float*, int)" or the name of a call.
-struct checked_operation {
-  std::string what;
-  std::shared_ptr<const call_place> place;
-  bool is_kernel = false;
-  /// The values of the kernel's arguments that can be pointers, by the argument's number from 1.
-  std::vector<std::pair<int, std::uint64_t>> pointers{};
-  /// Returns the place in the kernel's source of a site's number; null: none is known.
-  std::function<std::string(std::uint32_t site, use how)> source_of{};
-};
-using operation_ptr = std::shared_ptr<const checked_operation>;
 
 /// The order of the nodes of a graph: whether a node certainly ends before another one begins, in one launch.
 struct step_order {
@@ -53,6 +32,7 @@ struct checked_work {
   past_ptr when;
   std::uint64_t stream = 0;
   std::shared_ptr<const call_place> place;
+  std::uint64_t number = 0;  // later work has a larger number
 };
 
 struct queued_kind {
@@ -141,11 +121,6 @@ class checker {
     actor_ptr by;  // the free
   };
   using allocations = std::map<std::uint64_t, allocation>;
-  struct known_finding {
-    finding what;
-    const void* last = nullptr;  // the last work that repeated it
-    bool is_ignored = false;
-  };
 
   [[nodiscard]] allocations::iterator find(std::uint64_t address) HPE_REQUIRES(mutex_);
   void insert(std::uint64_t base, allocation made) HPE_REQUIRES(mutex_);
@@ -158,25 +133,24 @@ class checker {
                 use how, const actor& earlier, use earlier_how) HPE_REQUIRES(mutex_);
   void add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by)
       HPE_REQUIRES(mutex_);
-  [[nodiscard]] std::vector<finding> all_findings() const HPE_REQUIRES(mutex_);
-  void report(const std::string& key, const void* repeated_by, const std::function<finding()>& make)
-      HPE_REQUIRES(mutex_);
+  /// Adds a race of a call of MPI with device work, or with another call.
+  void add_message_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
+                        const actor& earlier, use earlier_how, const actor& later, use later_how) HPE_REQUIRES(mutex_);
   [[nodiscard]] finding_side side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const;
   void describe(finding& to, const allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end) const;
 
-  const ignored_findings ignored_;
   const std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged_;
   const std::function<bool(std::uint64_t)> is_other_;
   mutable mutex mutex_;
   work_order order_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;
   std::map<int, std::vector<std::uint32_t>> lines_ HPE_GUARDED_BY(mutex_);  // by device
   std::vector<bool> ended_ HPE_GUARDED_BY(mutex_);                          // by line
   // By line: the last work that uses memory.
   std::map<std::uint32_t, std::shared_ptr<const checked_work>> last_use_ HPE_GUARDED_BY(mutex_);
   allocations allocations_ HPE_GUARDED_BY(mutex_);               // by base
   std::map<std::uint64_t, freed> freed_ HPE_GUARDED_BY(mutex_);  // by base
-  std::map<std::string, known_finding> findings_ HPE_GUARDED_BY(mutex_);
-  std::vector<std::string> keys_ HPE_GUARDED_BY(mutex_);  // of the findings, in the order in which they were found
+  finding_list findings_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::check

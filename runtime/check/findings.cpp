@@ -56,9 +56,9 @@ std::string_view word(std::string_view& rest) {
 }  // namespace
 
 const std::vector<std::string_view>& kinds_of_findings() {
-  static const std::vector<std::string_view> all{"stream-race",    "graph-race",     "out-of-range",
-                                                 "use-after-free", "never-written",  "leak",
-                                                 "never-waited",   "source-changed", "host-touch"};
+  static const std::vector<std::string_view> all{
+      "stream-race",  "graph-race",     "mpi-race",   "out-of-range",     "use-after-free",  "never-written", "leak",
+      "never-waited", "source-changed", "host-touch", "undeclared-write", "undeclared-read", "beyond-range"};
   return all;
 }
 
@@ -115,8 +115,9 @@ std::string text_of(const finding& what) {
   return result;
 }
 
-std::string json_of(const std::vector<finding>& all) {
-  std::string result = "{\"findings\":[";
+std::string json_of(const std::vector<finding>& all, const char* rank) {
+  std::string result = rank == nullptr ? "{" : fmt::format("{{\"rank\":{},", rank);
+  result += "\"findings\":[";
   for (const finding& f : all) {
     if (&f != all.data()) result += ",";
     result += fmt::format("\n{{\"kind\":{},\"count\":{},\"sentence\":{}", quoted(f.kind), f.count, quoted(f.sentence));

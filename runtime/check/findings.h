@@ -59,6 +59,7 @@ class ignored_findings {
 
 /// Several lines, which end with a newline.
 [[nodiscard]] std::string text_of(const finding& what);
-[[nodiscard]] std::string json_of(const std::vector<finding>& all);
+/// `rank`: the rank of this process in its MPI job; null: none.
+[[nodiscard]] std::string json_of(const std::vector<finding>& all, const char* rank = nullptr);
 
 }  // namespace hpe::check

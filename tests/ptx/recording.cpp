@@ -21,7 +21,7 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
   }
 
   // Runs the body of a kernel in 64 threads. %rd1 is the address of `bytes` bytes, %r1 is the thread's number.
-  void run(const std::string& body) {
+  void run(const std::string& body, recorded_reads reads = recorded_reads::all) {
     const std::string text = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -43,7 +43,7 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
     memory_.assign(4 * bytes / sizeof(std::uint64_t), 0);
     auto* const begin = reinterpret_cast<std::uint8_t*>(memory_.data());
     const record_places places{reinterpret_cast<std::uint64_t>(begin), bytes, {bytes, 2 * bytes, 3 * bytes}};
-    kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places);
+    kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places, reads);
     runner.lend(begin, 4 * bytes);
     EXPECT_RUNS(runner.launch("k", {{1}, {64}}, begin));
     if (GetParam() == engine_kind::compiler) {
@@ -149,6 +149,40 @@ again:
   @%p1 bra again;)");
   EXPECT_EQ(recorded(recorded_use::read), "0-1048:1");
   EXPECT_EQ(recorded(recorded_use::write), "4-1052:2");
+}
+
+TEST_P(Recording, OfReadsBeforeWrites) {
+  run(R"(  ld.global.u32 %r2, [%rd3];
+  st.global.u32 [%rd3], %r2;
+  ld.global.u32 %r3, [%rd3];
+  st.global.u32 [%rd3+1024], %r2;
+  ld.u32 %r4, [%rd3+1024];
+  setp.lt.u32 %p1, %r1, 5;
+  @%p1 st.global.u32 [%rd3+2048], %r2;
+  @!%p1 ld.u32 %r5, [%rd3+2048];
+  @%p1 ld.global.u32 %r6, [%rd3+2048];
+  add.s64 %rd5, %rd1, %rd2;
+  @%p1 st.global.u8 [%rd5+3072], %h1;
+  ld.global.u8 %h2, [%rd5+3072];)",
+      recorded_reads::first);
+  std::string bytes_read;
+  for (int n = 5; n < 64; ++n)
+    bytes_read += std::string(" ") + std::to_string(3072 + 4 * n) + "-" + std::to_string(3073 + 4 * n) + ":10";
+  EXPECT_EQ(recorded(recorded_use::read), "0-256:1 2068-2304:7" + bytes_read);
+}
+
+TEST_P(Recording, OfReadsBeforeWritesInLoops) {
+  run(R"(  mov.u32 %r2, 0;
+again:
+  ld.global.u32 %r3, [%rd3];
+  st.global.u32 [%rd3+512], %r3;
+  add.s64 %rd3, %rd3, 512;
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p1, %r2, 4;
+  @%p1 bra again;)",
+      recorded_reads::first);
+  EXPECT_EQ(recorded(recorded_use::read), "0-256:1");
+  EXPECT_EQ(recorded(recorded_use::write), "512-768:2 1024-1280:2 1536-1792:2 2048-2304:2");
 }
 
 INSTANTIATE_FOR_ENGINES(Recording);

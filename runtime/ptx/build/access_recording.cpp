@@ -64,7 +64,8 @@ operand immediate(std::uint64_t value) { return {operand::kind::immediate, false
 
 class recorder {
  public:
-  recorder(program& p, function& f, const record_places& where) : program_(p), function_(f), where_(where) {}
+  recorder(program& p, function& f, const record_places& where, recorded_reads reads)
+      : program_(p), function_(f), where_(where), reads_(reads) {}
 
   void run(std::size_t& sites) {
     std::vector<std::uint32_t> positions;
@@ -110,6 +111,48 @@ class recorder {
     code_.push_back(std::move(i));
   }
 
+  // Adds a condition to a store.
+  void guard(instruction& store, const operand& condition) {
+    if (!store.guard.is_register()) {
+      store.guard = condition;
+      return;
+    }
+    if (store.guard.negated) {  // only guards may be negated, not the sources of and.pred
+      instruction opposite = like(store, opcode::not_, type::pred);
+      const operand turned = new_register(type::pred);
+      opposite.results = {turned};
+      opposite.sources = {{operand::kind::reg, false, store.guard.index, 0}};
+      add_pure(std::move(opposite));
+      store.guard = turned;
+    }
+    instruction both = like(store, opcode::and_, type::pred);
+    const operand guarded = new_register(type::pred);
+    both.results = {guarded};
+    both.sources = {condition, store.guard};
+    add_pure(std::move(both));
+    store.guard = guarded;
+  }
+
+  // Returns a predicate that tells whether no write of the element at an address has been recorded.
+  operand is_unwritten(const instruction& store, operand at, unsigned element) {
+    const type loaded = element == 8 ? type::u64 : element == 4 ? type::u32 : element == 2 ? type::u16 : type::u8;
+    const type compared = element == 1 ? type::u16 : loaded;
+    instruction load = like(store, opcode::ld, loaded);
+    const operand writer = new_register(compared), result = new_register(type::pred);
+    load.guard = store.guard;
+    load.modifiers.add(modifier::global);
+    at.value += where_.distances[static_cast<std::size_t>(recorded_use::write)];
+    load.results = {writer};
+    load.sources = {at};
+    code_.push_back(std::move(load));
+    instruction compare = like(store, opcode::setp, compared);
+    compare.modifiers.add(modifier::eq);
+    compare.results = {result};
+    compare.sources = {writer, immediate(0)};
+    add_pure(std::move(compare));
+    return result;
+  }
+
   void record(instruction access, const recorded_access& how, std::size_t number) {
     instruction store = like(access, opcode::st, type::b8);
     store.guard = access.guard;
@@ -137,29 +180,14 @@ class recorder {
       compare.results = {is_inside};
       compare.sources = {distance, immediate(where_.size)};
       add_pure(std::move(compare));
-      if (store.guard.is_register()) {
-        if (store.guard.negated) {  // only guards may be negated, not the sources of and.pred
-          instruction opposite = like(place, opcode::not_, type::pred);
-          const operand turned = new_register(type::pred);
-          opposite.results = {turned};
-          opposite.sources = {{operand::kind::reg, false, store.guard.index, 0}};
-          add_pure(std::move(opposite));
-          store.guard = turned;
-        }
-        instruction both = like(place, opcode::and_, type::pred);
-        const operand guarded = new_register(type::pred);
-        both.results = {guarded};
-        both.sources = {is_inside, store.guard};
-        add_pure(std::move(both));
-        store.guard = guarded;
-      } else {
-        store.guard = is_inside;
-      }
+      guard(store, is_inside);
     }
+    const unsigned element = how.bytes % 8 == 0 ? 8 : how.bytes % 4 == 0 ? 4 : how.bytes % 2 == 0 ? 2 : 1;
+    if (how.use == recorded_use::read && reads_ == recorded_reads::first)
+      guard(store, is_unwritten(store, at, element));
     store.modifiers.add(modifier::global);
     at.value += where_.distances[static_cast<std::size_t>(how.use)];
     store.sources = {at};
-    const unsigned element = how.bytes % 8 == 0 ? 8 : how.bytes % 4 == 0 ? 4 : how.bytes % 2 == 0 ? 2 : 1;
     store.types[0] = element == 8 ? type::b64 : element == 4 ? type::b32 : element == 2 ? type::b16 : type::b8;
     store.vector = static_cast<std::uint8_t>(how.bytes / element);
     if (store.vector == 2) store.modifiers.add(modifier::v2);
@@ -173,6 +201,7 @@ class recorder {
   program& program_;
   function& function_;
   const record_places& where_;
+  const recorded_reads reads_;
   std::vector<instruction> code_;
 };
 
@@ -199,12 +228,13 @@ bool writes_unrecorded(const program& p) {
                      [&](const auto& f) { return std::any_of(f->code.begin(), f->code.end(), is_unrecorded); });
 }
 
-void record_accesses(program& p, const record_places& where) {
+void record_accesses(program& p, const record_places& where, recorded_reads reads) {
   std::size_t sites = 0;
-  for (const auto& f : p.functions) recorder(p, *f, where).run(sites);
+  for (const auto& f : p.functions) recorder(p, *f, where, reads).run(sites);
   // The texts are a part of the name under which compiled kernels are kept.
-  p.texts.push_back(fmt::format("// accesses recorded: {:#x} {:#x} {:#x} {:#x} {:#x}\n", where.base, where.size,
-                                where.distances[0], where.distances[1], where.distances[2]));
+  p.texts.push_back(fmt::format("// accesses recorded: {:#x} {:#x} {:#x} {:#x} {:#x}{}\n", where.base, where.size,
+                                where.distances[0], where.distances[1], where.distances[2],
+                                reads == recorded_reads::first ? ", first reads" : ""));
 }
 
 }  // namespace hpe::ptx

@@ -21,6 +21,10 @@ enum class recorded_use : std::uint8_t {
 };
 inline constexpr std::size_t recorded_uses = 3;
 
+/// Which reads are recorded. `first`: those of bytes that no recorded write has written before, since the owner has
+/// last cleared the numbers.
+enum class recorded_reads : std::uint8_t { all, first };
+
 /// Where accesses are recorded.
 struct record_places {
   std::uint64_t base = 0;  // the first address whose accesses are recorded
@@ -46,6 +50,6 @@ inline constexpr std::size_t most_site_numbers = 255;
 
 /// Inserts the stores. Call this before the program is used. Not recorded are accesses of textures and surfaces, of
 /// matrices (wmma), bulk copies, and atomic operations on 128 bits.
-void record_accesses(program& p, const record_places& where);
+void record_accesses(program& p, const record_places& where, recorded_reads reads = recorded_reads::all);
 
 }  // namespace hpe::ptx

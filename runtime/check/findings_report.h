@@ -1,0 +1,40 @@
+#pragma once
+
+/// The report of `hpe run --check`: on standard error, and as JSON in a file.
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/check/findings.h"
+
+namespace hpe {
+struct options;
+}
+
+namespace hpe::check {
+
+class findings_report {
+ public:
+  /// Throws HPE_ERROR_INVALID_ARGUMENT for a wrong file of HPE_CHECK_IGNORE, or a wrong HPE_CHECK_STATUS.
+  explicit findings_report(const options& chosen);
+
+  [[nodiscard]] const ignored_findings& ignored() const noexcept { return ignored_; }
+  /// Whether this process is the one that made the object, and not a child made by fork.
+  [[nodiscard]] bool is_of_this_process() const noexcept;
+  /// Writes the report. In an MPI job, it names the rank.
+  void write(const std::vector<finding>& all) const;
+  /// Returns the exit status of a program that would end with `status`.
+  [[nodiscard]] int status(const std::vector<finding>& all, int status) const noexcept {
+    return all.empty() || status != 0 ? status : status_;
+  }
+
+ private:
+  ignored_findings ignored_;
+  std::string json_;
+  int status_;
+  ::pid_t process_;
+};
+
+}  // namespace hpe::check
