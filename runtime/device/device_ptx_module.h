@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hpe/ptx.h"
@@ -131,6 +132,9 @@ class ptx_capability {
   /// HPE_ERROR_NOT_SUPPORTED if a text is wrong or uses a feature that hpe lacks, and on GPUs HPE_ERROR_NOT_FOUND if
   /// the driver cannot load the texts; the message describes the error.
   virtual std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts, ptx_recording reads) = 0;
+  std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) {
+    return load(std::move(texts), ptx_recording::all_reads);
+  }
 
   /// Returns the output of the kernels that have ended since the last call, in the order in which the kernels were
   /// queued. On GPUs, the driver prints the output itself, and the result is empty.
