@@ -17,7 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
-#include "runtime/check/findings_report.h"
+#include "runtime/check/reports.h"
 
 namespace hpe::cuda_hooks {
 
