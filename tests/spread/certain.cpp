@@ -162,7 +162,8 @@ TEST(CertainAccesses, OfTheInsideOfAField) {
 }
 
 TEST(CertainAccesses, OfALoopOverTheGrid) {
-  const std::string loop = guard + "LOOP:\n" + store_at_i + "add.s32 %i, %i, %s;\nsetp.lt.s32 %c0, %i, %n;\n@%c0 bra LOOP;\n";
+  const std::string loop =
+      guard + "LOOP:\n" + store_at_i + "add.s32 %i, %i, %s;\nsetp.lt.s32 %c0, %i, %n;\n@%c0 bra LOOP;\n";
   for (const std::uint32_t n : {1U, 32U, 33U, 64U, 200U}) EXPECT_EQ(compare(loop, true, {.n = n}).certain, 1U) << n;
 }
 
@@ -194,7 +195,8 @@ TEST(CertainAccesses, NotIfABlockCanEndBefore) {
 // `if (a || b)`: of the two ways to the access, one counts.
 TEST(CertainAccesses, OfOneOfTwoWays) {
   const std::string either =
-      "mov.u32 %i, %x;\nsetp.lt.s32 %c0, %x, %m;\n@%c0 bra DO;\nsetp.lt.s32 %c1, %x, %n;\n@%c1 bra DO;\nbra END;\nDO:\n";
+      "mov.u32 %i, %x;\nsetp.lt.s32 %c0, %x, %m;\n@%c0 bra DO;\nsetp.lt.s32 %c1, %x, %n;\n@%c1 bra DO;\nbra "
+      "END;\nDO:\n";
   EXPECT_EQ(compare(either + store_at_i, true).certain, 1U);
 }
 

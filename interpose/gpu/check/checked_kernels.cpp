@@ -85,7 +85,7 @@ void checked_kernels::forget() {
 }
 
 launch_accesses checked_kernels::describe(const spread_launch& launch,
-                                         const std::shared_ptr<const check::call_place>& place) {
+                                          const std::shared_ptr<const check::call_place>& place) {
   const std::shared_ptr<kernel> its = find(launch.function);
   launch_accesses result;
   check::checked_operation what{its->name, place, true};

@@ -38,7 +38,7 @@ class checked_kernels {
   explicit checked_kernels(const device::cuda::driver& cu) : cu_(cu) {}
 
   [[nodiscard]] launch_accesses describe(const spread_launch& launch,
-                                        const std::shared_ptr<const check::call_place>& place);
+                                         const std::shared_ptr<const check::call_place>& place);
   /// To be called when the program has unloaded code, because new kernels may get the handles of unloaded kernels.
   void forget();
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "interpose/gpu/check/checked_kernels.h"
-#include "interpose/gpu/check/program_allocations.h"
 #include "interpose/gpu/check/checked_streams.h"
+#include "interpose/gpu/check/program_allocations.h"
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/interposer.h"
 #include "interpose/gpu/spread/program_code.h"
@@ -112,8 +112,11 @@ class checked_program final : public memory_kind {
   void ends(CUstream stream) override {
     if (parts* const its = start()) its->streams.ends(stream);
   }
-  std::optional<CUresult> reset(CUdevice /*device*/) override {
-    if (parts* const its = start()) its->streams.waited_for_all();
+  void ends(CUcontext context) override {
+    if (context != nullptr) end_memory(context, "cuCtxDestroy");
+  }
+  std::optional<CUresult> reset(CUdevice device) override {
+    end_memory(device, "cuDevicePrimaryCtxReset");
     return std::nullopt;
   }
   void code(const program_code_event& event) override {
@@ -160,6 +163,15 @@ class checked_program final : public memory_kind {
     static auto* const made = new parts(checker_, hpe->driver());
     started_.store(made, std::memory_order_release);
     return made;
+  }
+
+  // The end of a context waits for all of its work.
+  template <class Owner>
+  void end_memory(Owner of, const char* call) {
+    parts* const its = start();
+    if (its == nullptr) return;
+    its->streams.waited_for_all();
+    its->memory.remove_all(of, {operation_at(place_of(call)), nullptr});
   }
 
   static std::shared_ptr<const check::checked_work> work_for(parts& its, CUstream stream, const place_ptr& place) {

@@ -78,15 +78,35 @@ bool program_allocations::is_of_host(CUdeviceptr address) const {
          type == CU_MEMORYTYPE_HOST;
 }
 
-bool program_allocations::is_pageable(CUdeviceptr address) const { return !find(address) && !is_known_to(cu_, address); }
+bool program_allocations::is_pageable(CUdeviceptr address) const {
+  return !find(address) && !is_known_to(cu_, address);
+}
+
+std::vector<CUdeviceptr> program_allocations::bases() const {
+  std::vector<CUdeviceptr> result;
+  const lock_guard lock(mutex_);
+  for (const auto& [base, its] : all_) result.push_back(base);
+  return result;
+}
 
 void program_allocations::set_all_written() const {
-  std::vector<CUdeviceptr> bases;
-  {
-    const lock_guard lock(mutex_);
-    for (const auto& [base, its] : all_) bases.push_back(base);
+  for (const CUdeviceptr base : bases()) checker_.set_written(base);
+}
+
+template <class Value>
+void program_allocations::remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by) {
+  for (const CUdeviceptr base : bases()) {
+    Value its{};
+    if (cu_.cuPointerGetAttribute(&its, attribute, base) == CUDA_SUCCESS && its == value)
+      static_cast<void>(remove(base, by));
   }
-  for (const CUdeviceptr base : bases) checker_.set_written(base);
+}
+
+void program_allocations::remove_all(CUcontext of, const check::operation_run& by) {
+  remove_with(CU_POINTER_ATTRIBUTE_CONTEXT, of, by);
+}
+void program_allocations::remove_all(CUdevice of, const check::operation_run& by) {
+  remove_with(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, of, by);
 }
 
 std::vector<check::access_range> accesses_of(CUdeviceptr begin, const box& shape, check::use how) {

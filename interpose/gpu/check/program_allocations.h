@@ -29,6 +29,10 @@ class program_allocations {
   /// Likewise; returns false if the program has not allocated the memory.
   bool remove(CUdeviceptr base, const check::operation_run& by);
 
+  /// The memory of a context, or of a device's primary context, ends.
+  void remove_all(CUcontext of, const check::operation_run& by);
+  void remove_all(CUdevice of, const check::operation_run& by);
+
   /// Removes, from the accesses of a launch, those to bytes outside of the allocation to which their pointer points,
   /// and returns them, with the address of this allocation. An access whose pointer points elsewhere remains: programs
   /// that count from 1 pass the address before an array.
@@ -51,6 +55,9 @@ class program_allocations {
     std::size_t bytes = 0;
     program_memory::kind what{};
   };
+  template <class Value>
+  void remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by);
+  [[nodiscard]] std::vector<CUdeviceptr> bases() const;
   [[nodiscard]] std::optional<allocation> find(CUdeviceptr address) const;
 
   check::checker& checker_;

@@ -15,6 +15,7 @@
 #include "interpose/gpu/work/call_watch.h"
 #include "runtime/base/box.h"
 #include "runtime/base/function_ref.h"
+#include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
 
@@ -211,14 +212,15 @@ class memory_kinds {
   inline static constinit std::atomic<memory_kind*> first_{nullptr};
 };
 
-/// Lets all kinds observe a call: observe(kind). If host memory is too short, they do not learn of the call.
+/// Lets all kinds observe a call: observe(kind). If they cannot, the call goes on.
 template <class Observe>
 void let_observe(const Observe& observe) noexcept {
   if (!memory_kinds::any()) [[likely]]
     return;
   try {
     memory_kinds::each(observe);
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception& e) {
+    log(log_level::warn, "HPE_CHECK: a call of the CUDA driver is not checked: {}", e.what());
   }
 }
 /// Returns `result`. If it is CUDA_SUCCESS, the kinds first observe the work that describe() describes.
