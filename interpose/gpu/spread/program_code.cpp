@@ -95,10 +95,14 @@ void program_image::read() {
   }
 }
 
-const spread::module_model* program_image::model() {
+const spread::module_model* kernel_code::model(program_image& image) {
   std::call_once(analysis_, [&] {
     try {
-      if (const auto its = program()) model_ = std::make_unique<spread::module_model>(its);
+      if (const auto program = image.program(); program != nullptr)
+        model_ =
+            std::make_unique<spread::module_model>(program, [&](const std::string& name) { return name == name_; });
+      else
+        failure_ = image.failure();
     } catch (const error& e) {
       failure_ = fmt::format("hpe cannot analyse its PTX: {}", e.what());
     }
