@@ -73,8 +73,8 @@ class checker {
   std::shared_ptr<const checked_work> queue(std::uint32_t line, std::uint64_t stream, std::span<const past_ptr> after,
                                             std::span<const std::uint32_t> after_lines, const queued_kind& kind,
                                             std::shared_ptr<const call_place> place);
-  /// Work that runs has seen the values in memory for which it waited. `writers`: the work that has written them; empty:
-  /// unknown.
+  /// Work that runs has seen the values in memory for which it waited. `writers`: the work that has written them;
+  /// empty: unknown.
   void end_value_wait(const checked_work& waiting, std::span<const past_ptr> writers);
   [[nodiscard]] past_ptr last(std::uint32_t line) const;
   void wait(const past_ptr& ended);  ///< CPU code has waited for this work

@@ -1,5 +1,5 @@
-// Invariant: past::further of work contains, when it is queued, no moment that the CPU threads' clock of version past::host contains,
-// except the work itself.
+// Invariant: past::further of work contains, when it is queued, no moment that the CPU threads' clock of version
+// past::host contains, except the work itself.
 
 #include "runtime/check/order.h"
 

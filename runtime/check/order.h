@@ -22,8 +22,8 @@ struct moment {
   friend bool operator==(const moment&, const moment&) = default;
 };
 
-/// A wait for values in memory. When it has ended, it may be known which work has written the values. Until then, and if
-/// it is not known, all work counts as ordered before the end of the wait.
+/// A wait for values in memory. When it has ended, it may be known which work has written the values. Until then, and
+/// if it is not known, all work counts as ordered before the end of the wait.
 struct value_wait {
   enum class state : std::uint8_t { pending, known, unknown };
   state is = state::pending;

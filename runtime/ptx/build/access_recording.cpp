@@ -251,10 +251,11 @@ class recorder {
     constexpr unsigned most = 8;  // bytes of the record in one load
     operand writers = immediate(0);
     const auto add = [&](modifier record, modifier colour, const operand& place, unsigned size) {
-      instruction load = like(store, opcode::ld, size == 8   ? type::u64
-                                                 : size == 4 ? type::u32
-                                                 : size == 2 ? type::u16
-                                                             : type::u8);
+      instruction load = like(store, opcode::ld,
+                              size == 8   ? type::u64
+                              : size == 4 ? type::u32
+                              : size == 2 ? type::u16
+                                          : type::u8);
       load.guard = store.guard;
       load.modifiers.add(modifier::global);
       load.modifiers.add(record);
@@ -285,10 +286,9 @@ class recorder {
 
   // Returns the address of the word that contains a byte.
   operand word_of(const instruction& place, const operand& at) {
-    const operand address = at.is_register()
-                                ? computed(place, opcode::add, type::u64,
-                                           {{operand::kind::reg, false, at.index, 0}, immediate(at.value)})
-                                : computed(place, opcode::mov, type::u64, {at});
+    const operand address = at.is_register() ? computed(place, opcode::add, type::u64,
+                                                        {{operand::kind::reg, false, at.index, 0}, immediate(at.value)})
+                                             : computed(place, opcode::mov, type::u64, {at});
     return computed(place, opcode::and_, type::b64, {address, immediate(~(record_places::word - 1))});
   }
 

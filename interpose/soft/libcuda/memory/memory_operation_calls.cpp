@@ -143,8 +143,9 @@ cudaError_t write(const CUstreamBatchMemOpParams& what) {
                                        : write<std::uint32_t>(wanted.address, wanted.value);
 }
 
-/// Waits until the word has the value for which an operation waits, and returns this value as `seen`. Returns the sticky
-/// error as soon as the process has one, because its streams then drop the work that would have written the value.
+/// Waits until the word has the value for which an operation waits, and returns this value as `seen`. Returns the
+/// sticky error as soon as the process has one, because its streams then drop the work that would have written the
+/// value.
 template <class Word, class Signed>
 cudaError_t wait_for(CUdeviceptr address, Word wanted, unsigned flags, std::uint64_t& seen) {
   constexpr std::chrono::microseconds between(20);
