@@ -68,10 +68,16 @@ std::shared_ptr<const checked_work> checker::queue(std::uint32_t line, std::uint
   add_touches();
   std::vector<past_ptr> all(after.begin(), after.end());
   for (const std::uint32_t other : after_lines) all.push_back(order_.last(other));
-  auto made = std::make_shared<const checked_work>(
-      checked_work{order_.queue(line, all, kind.waits_for_unknown), stream, std::move(place), ++queued_});
+  auto made = std::make_shared<const checked_work>(checked_work{
+      order_.queue(line, all, kind.waits_for_unknown, kind.waits_for_values), stream, std::move(place), ++queued_});
   if (kind.uses_memory) last_use_[line] = made;
   return made;
+}
+
+void checker::end_value_wait(const checked_work& waiting, std::span<const past_ptr> writers) {
+  const lock_guard lock(mutex_);
+  add_touches();
+  order_.end_value_wait(*waiting.when, writers);
 }
 
 past_ptr checker::last(std::uint32_t line) const {

@@ -319,6 +319,23 @@ TEST_P(Recording, OfReadsBeforeWrites) {
   EXPECT_EQ(recorded(recorded_use::read), "0-256:1 2068-2304:7" + bytes_read);
 }
 
+// A block may know the writes of other blocks only after it has read memory with an atomic operation.
+TEST_P(Recording, OfReadsOfWritesByOtherBlocks) {
+  run(R"(  setp.eq.u32 %p1, %r0, 0;
+  @%p1 st.global.u32 [%rd3], %r1;
+  @%p1 st.global.u8 [%rd3+512], %r1;
+  @!%p1 ld.global.u32 %r2, [%rd3];
+  bar.sync 0;
+  @!%p1 atom.global.add.u32 %r4, [%rd1+1024], 1;
+  @!%p1 ld.global.u32 %r2, [%rd3];
+  @!%p1 ld.global.u16 %h1, [%rd3+512];
+  @!%p1 ld.global.u8 %h1, [%rd3+2];
+  @!%p1 ld.global.u32 %r2, [%rd3+2048];)",
+      2, recorded_reads::first);
+  EXPECT_EQ(recorded(recorded_use::read, 1), "0-256:3");
+  EXPECT_EQ(recorded(recorded_use::read, 2), "2048-2304:8");
+}
+
 TEST_P(Recording, OfReadsBeforeWritesInLoops) {
   run(R"(  mov.u32 %r2, 0;
 again:

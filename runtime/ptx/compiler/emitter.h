@@ -306,6 +306,7 @@ class emitter {
   llvm::Value* pointer_of(const instruction& i, const operand& o);
   llvm::Value* record_pointer_of(const instruction& i, const operand& o);
   llvm::Value* record_colour();
+  llvm::Value* record_colour(const instruction& i);
   /// Returns the pointer of an access. Before that, emits code that checks the alignment of the address, unless the
   /// access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);
