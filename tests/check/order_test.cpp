@@ -69,3 +69,15 @@ TEST(Order, ClocksOfEndedLinesDoNotGrow) {
   }
   EXPECT_EQ(order.queue(order.add_line(), {{last}})->further.size(), 1U);
 }
+
+TEST(Order, ABeginWaitsForTheEarlierWorkOfItsLine) {
+  work_order order;
+  const std::uint32_t first = order.add_line(), second = order.add_line();
+  const past_ptr before = order.queue(first), begun = order.queue(first);
+  order.wait_for_begin(*begun);
+  EXPECT_TRUE(order.has_waited(before->self));
+  EXPECT_FALSE(order.has_waited(begun->self));
+  const past_ptr other = order.queue(second);
+  EXPECT_TRUE(order.is_ordered(before->self, *other));
+  EXPECT_FALSE(order.is_ordered(begun->self, *other));
+}
