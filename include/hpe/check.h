@@ -29,6 +29,16 @@ typedef struct hpeRecordedRange {
   uint32_t site;
 } hpeRecordedRange;
 
+/* Like hpeModuleLoadPtx, for modules whose launches the program checks itself. If HPE_CHECK is on, kernels of such a
+ * module record all reads; kernels of other modules record only reads of bytes that their launch has not written
+ * before. */
+HPE_API hpeStatus hpeModuleLoadRecorded(hpeModule* module, const char* const* texts, size_t count);
+
+/* Makes the calling thread the only one that launches kernels of PTX on the device, until it calls
+ * hpeTakeRecordedRaces for the device: waits for launches of other threads. hpe does not compare these launches with
+ * their declared accesses. Error: HPE_ERROR_NOT_SUPPORTED if accesses are not recorded. */
+HPE_API hpeStatus hpeRecordLaunches(int device);
+
 /* Calls visit for the bytes that kernels of PTX on a device have accessed since the last call for this device, by use:
  * for each use first bytes that were accessed in units of less than 4 bytes, then the others, both in ascending order.
  * A byte that several instructions have accessed with the same use belongs to one of them. To know the accesses of one
@@ -55,7 +65,7 @@ typedef struct hpeRecordedRace {
 } hpeRecordedRace;
 
 /* Calls visit for each race in the launches whose accesses hpeTakeRecordedRanges has visited since the last call for
- * this device. The texts are valid during the call. */
+ * this device. The texts are valid during the call. Ends what hpeRecordLaunches has begun. */
 HPE_API hpeStatus hpeTakeRecordedRaces(int device, void (*visit)(const hpeRecordedRace* race, void* data), void* data);
 
 /* Calls visit for each place in the source at which launches of a kernel may access memory: first those of the kernel,
@@ -100,6 +110,10 @@ typedef struct hpeTouchWatcher {
 /* Sets the functions, all at once, for the rest of the process. *can_step tells whether HPE_TOUCH_STEP is possible on
  * this processor. Error: HPE_ERROR_INVALID_ARGUMENT if functions have been set, or one is NULL. */
 HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step);
+
+/* For hpe's own libraries, which come from the same build: appends hpe's findings about launches to *findings, a
+ * std::vector<hpe::check::finding>. After this call, the caller reports them, and hpe itself writes no report. */
+HPE_API hpeStatus hpeTakeFindings(void* findings);
 
 #ifdef __cplusplus
 }

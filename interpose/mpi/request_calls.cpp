@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "interpose/mpi/checks/checked_call.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/unmatched_sends.h"
 #include "interpose/mpi/messages/waits.h"
@@ -134,6 +135,7 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): t
 extern "C" {
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  const checked_requests checked(1, request);
   static constexpr named_call about{"MPI_Wait"};
   const waiting_call here(about);
   constexpr auto next = waits::one;
@@ -149,6 +151,7 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  const checked_requests checked(1, request);
   progress::of_process().help();
   auto& next = HPE_REAL(Test);
   if (nothing_pending() || request == nullptr) return leave(next(request, flag, status));
@@ -162,6 +165,7 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  const checked_requests checked(count, requests);
   static constexpr named_call about{"MPI_Waitany", "count"};
   const waiting_call here(about, count);
   constexpr auto next = waits::any;
@@ -177,6 +181,7 @@ int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status
 }
 
 int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  const checked_requests checked(count, requests);
   progress::of_process().help();
   auto& next = HPE_REAL(Testany);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, index, flag, status));
@@ -192,6 +197,7 @@ int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Sta
 }
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  const checked_requests checked(count, requests);
   static constexpr named_call about{"MPI_Waitall", "count"};
   const waiting_call here(about, count);
   constexpr auto next = waits::all;
@@ -205,6 +211,7 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 }
 
 int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  const checked_requests checked(count, requests);
   progress::of_process().help();
   auto& next = HPE_REAL(Testall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, flag, statuses));
@@ -216,6 +223,7 @@ int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuse
 }
 
 int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  const checked_requests checked(count, requests);
   static constexpr named_call about{"MPI_Waitsome", "count"};
   const waiting_call here(about, count);
   constexpr auto next = waits::some;
@@ -229,6 +237,7 @@ int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
 }
 
 int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  const checked_requests checked(count, requests);
   progress::of_process().help();
   auto& next = HPE_REAL(Testsome);
   if (nothing_pending() || count <= 0 || requests == nullptr)
@@ -243,6 +252,8 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
 // This function does not free the request. But if it reports the request as complete, the program may use the buffer,
 // so the wrapper finishes the operation.
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  MPI_Request same = request;
+  const checked_requests checked(1, &same, true);
   progress::of_process().help();
   auto& next = HPE_REAL(Request_get_status);
   const auto operation = pending_table::all().find(request);
@@ -264,6 +275,8 @@ int MPI_Cancel(MPI_Request* request) {
 }
 
 int MPI_Request_free(MPI_Request* request) {
+  checked_requests checked(1, request);
+  checked.freed();
   auto& next = HPE_REAL(Request_free);
   if (request != nullptr) unmatched_sends::freed(*request);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
@@ -286,6 +299,8 @@ int MPI_Request_free(MPI_Request* request) {
 // MPI_Start may change the handle: Open MPI replaces the request of a persistent buffered send whose last message it
 // has not sent completely.
 int MPI_Start(MPI_Request* request) {
+  checked_requests checked(1, request);
+  checked.start("MPI_Start");
   auto& next = HPE_REAL(Start);
   const unmatched_sends::starts here(1, request);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
@@ -299,6 +314,8 @@ int MPI_Start(MPI_Request* request) {
 }
 
 int MPI_Startall(int count, MPI_Request* requests) {
+  checked_requests checked(count, requests);
+  checked.start("MPI_Startall");
   auto& next = HPE_REAL(Startall);
   const unmatched_sends::starts here(count, requests);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests));

@@ -24,31 +24,15 @@ std::string key_of(const actor& a) {
   return fmt::format("{} {:x} {:x}", what.what, what.place->hash(), a.run.work->place->hash());
 }
 
-std::string_view past_of(use how) {
-  switch (how) {
-    case use::read:
-    case use::strong_read: return "read";
-    case use::write: return "wrote";
-    case use::atomic: return "changed atomically";
-  }
-  return "";
-}
-
-std::string_view present_of(use how) {
-  switch (how) {
-    case use::read:
-    case use::strong_read: return "reads";
-    case use::write: return "writes";
-    case use::atomic: return "changes atomically";
-  }
-  return "";
-}
-
-constexpr std::string_view name_of(use how) {
-  return how == use::read || how == use::strong_read ? "read" : how == use::write ? "write" : "atomic";
-}
-
 std::string stream_text(const actor& a) { return fmt::format("stream {}", a.run.work->stream); }
+
+// What is missing between the end of some work and a touch of its memory.
+std::string wait_for(const actor& a) {
+  return a.run.what->is_message
+             ? fmt::format("MPI_Wait, or another call that completes the request of {}, between the two",
+                           a.run.what->what)
+             : fmt::format("a wait of the host for {} between the two", stream_text(a));
+}
 
 // "cudaMallocAsync", "cuMemAllocAsync"
 bool is_allocation(const actor& a) { return a.run.what->what.find("lloc") != std::string::npos; }
@@ -58,10 +42,10 @@ bool is_free(const actor& a) { return a.run.what->what.find("Free") != std::stri
 
 checker::checker(ignored_findings ignored, std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged,
                  std::function<bool(std::uint64_t)> is_other, std::function<std::vector<host_touch>()> take_touches)
-    : ignored_(std::move(ignored)),
-      is_unchanged_(std::move(is_unchanged)),
+    : is_unchanged_(std::move(is_unchanged)),
       is_other_(std::move(is_other)),
-      take_touches_(std::move(take_touches)) {}
+      take_touches_(std::move(take_touches)),
+      findings_(std::move(ignored)) {}
 
 std::uint32_t checker::add_line(int device) {
   const lock_guard lock(mutex_);
@@ -85,7 +69,7 @@ std::shared_ptr<const checked_work> checker::queue(std::uint32_t line, std::uint
   std::vector<past_ptr> all(after.begin(), after.end());
   for (const std::uint32_t other : after_lines) all.push_back(order_.last(other));
   auto made = std::make_shared<const checked_work>(
-      checked_work{order_.queue(line, all, kind.waits_for_unknown), stream, std::move(place)});
+      checked_work{order_.queue(line, all, kind.waits_for_unknown), stream, std::move(place), ++queued_});
   if (kind.uses_memory) last_use_[line] = made;
   return made;
 }
@@ -132,7 +116,7 @@ void checker::add_touches() {
   };
   for (const host_touch& each : take_touches_()) {
     const auto found = find(each.begin);
-    if (found == allocations_.end()) continue;
+    if (found == allocations_.end() && ordinary_.empty()) continue;
     const auto in = host_functions_.find(each.thread);
     if (in == host_functions_.end() && now == nullptr) {
       if (!touches_line_) {
@@ -150,6 +134,10 @@ void checker::add_touches() {
     run.work = std::make_shared<const checked_work>(checked_work{when, 0, place});
     const actor_ptr who = std::make_shared<const actor>(actor{run, 0});
     const touched bytes{each.begin, each.end, &who};
+    if (found == allocations_.end()) {
+      add_ordinary_touch(bytes, each.writes ? use::write : use::read);
+      continue;
+    }
     add_to_allocation(found->second, found->first, {&bytes, 1}, each.writes ? use::write : use::read, false, false);
     if (!seen_.empty()) go_on();
   }
@@ -351,7 +339,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     if (begin - base < gone.bytes) {
       const bool ordered = is_ordered(*gone.by, *by);
       const std::string key = fmt::format("freed {} {} {}", ordered, key_of(*by), key_of(*gone.by));
-      return report(key, by->run.work.get(), [&] {
+      return findings_.report(key, by->run.work.get(), [&] {
         finding f;
         const std::string_view verb = present_of(how);
         fill(f, ordered ? "use-after-free" : "stream-race",
@@ -372,35 +360,43 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     }
   }
   if (is_other_(begin)) return;
-  report(fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
-    finding f;
-    const auto next = allocations_.upper_bound(begin);
-    std::string where = "outside of all allocations";
-    if (next != allocations_.begin()) {
-      const auto before = std::prev(next);
-      const std::uint64_t stop = before->first + before->second.bytes;
-      constexpr std::uint64_t near = std::uint64_t{1} << 20;
-      if (begin - stop < near) {
-        where = fmt::format("{} bytes behind the end of an allocation of {} bytes", begin - stop, before->second.bytes);
-        describe(f, before->second, before->first, begin, end);
-      }
-    }
-    fill(f, "out-of-range", fmt::format("{} {} {} bytes {}", by->run.what->what, present_of(how), end - begin, where));
-    if (f.allocation) f.now = side_of(*by, how, begin - f.offset, f.allocation_bytes);
-    f.missing = "a test of the index, or a larger allocation";
-    return f;
-  });
+  findings_.report(
+      fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+        finding f;
+        const auto next = allocations_.upper_bound(begin);
+        std::string where = "outside of all allocations";
+        if (next != allocations_.begin()) {
+          const auto before = std::prev(next);
+          const std::uint64_t stop = before->first + before->second.bytes;
+          constexpr std::uint64_t near = std::uint64_t{1} << 20;
+          if (begin - stop < near) {
+            where =
+                fmt::format("{} bytes behind the end of an allocation of {} bytes", begin - stop, before->second.bytes);
+            describe(f, before->second, before->first, begin, end);
+          }
+        }
+        fill(f, "out-of-range",
+             fmt::format("{} {} {} bytes {}", by->run.what->what, present_of(how), end - begin, where));
+        if (f.allocation) f.now = side_of(*by, how, begin - f.offset, f.allocation_bytes);
+        f.missing = "a test of the index, or a larger allocation";
+        return f;
+      });
 }
 
 void checker::add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
                        use how, const actor& earlier, use earlier_how) {
-  if (by->run.what->is_host) return add_touch(in, base, begin, end, *by, how, earlier, earlier_how);
-  if (earlier.run.what->is_host) return add_touch(in, base, begin, end, earlier, earlier_how, *by, how);
+  if (by->run.what->is_host) return add_touch(&in, base, begin, end, *by, how, earlier, earlier_how);
+  if (earlier.run.what->is_host) return add_touch(&in, base, begin, end, earlier, earlier_how, *by, how);
   // A use that is not ordered with the free is found too.
   if (is_free(*by) && is_allocation(earlier)) return;
+  if (by->run.what->is_message || earlier.run.what->is_message) {
+    const bool as_queued = earlier.run.work->number < by->run.work->number;
+    return as_queued ? add_message_race(in, base, begin, end, earlier, earlier_how, *by, how)
+                     : add_message_race(in, base, begin, end, *by, how, earlier, earlier_how);
+  }
   const bool in_graph = by->run.work == earlier.run.work;
   const std::string key = fmt::format("race {} {}", key_of(earlier), key_of(*by));
-  report(key, by->run.work.get(), [&] {
+  findings_.report(key, by->run.work.get(), [&] {
     finding f;
     f.kind = in_graph ? "graph-race" : "stream-race";
     const std::string verb = is_free(*by) ? "frees" : std::string(present_of(how));
@@ -423,52 +419,36 @@ void checker::add(const operation_run& launch, std::span<const launch_race> race
   const lock_guard lock(mutex_);
   for (const launch_race& each : races) {
     const auto found = each.is_shared ? allocations_.end() : find(each.begin);
-    const std::uint64_t base = found == allocations_.end() ? 0 : found->first;
-    // "tile + 8" is a byte of the array "tile".
-    const std::string_view array = std::string_view(each.variable).substr(0, each.variable.find(" + "));
-    const std::string key =
-        fmt::format("{} {} {:x} {}", each.is_shared ? "shared" : "blocks", key_of({launch, 0}), base, array);
-    report(key, launch.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS { return finding_of(launch, each); });
+    const bool is_known = found != allocations_.end();
+    const std::uint64_t base = is_known ? found->first : 0, bytes = is_known ? found->second.bytes : 0;
+    const std::string key = fmt::format("{} {}", each.key(base), key_of({launch, 0}));
+    findings_.report(key, launch.work.get(), [&] {
+      finding f = each.describe(*launch.what, base, bytes);
+      f.now->stream = f.earlier->stream = launch.work->stream;
+      if (is_known) describe(f, found->second, base, each.begin, each.end);
+      return f;
+    });
   }
 }
 
-finding checker::finding_of(const operation_run& launch, const launch_race& race) {
-  finding f;
-  const auto found = race.is_shared ? allocations_.end() : find(race.begin);
-  const auto side = [&](const launch_race::access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
-    const bool is_known = found != allocations_.end();
-    finding_side made =
-        side_of({launch, a.site}, a.how, is_known ? found->first : 0, is_known ? found->second.bytes : 0);
-    if (a.site == 0) made.source = a.source;
-    return made;
-  };
-  f.now = side(race.later);
-  f.earlier = side(race.earlier);
-  const std::string_view now = present_of(race.later.how), before = past_of(race.earlier.how);
-  if (race.is_shared) {
-    f.kind = "shared-race";
-    const std::string in = race.variable.empty() ? fmt::format("offset {}", race.begin) : race.variable;
-    f.sentence = fmt::format("{} {} shared memory ({}) that another thread of the block {}, and no barrier orders them",
-                             launch.what->what, now, in, before);
-    f.missing = "__syncthreads() between the two accesses, or __syncwarp() for threads of one warp";
+void checker::add_message_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
+                               const actor& earlier, use earlier_how, const actor& later, use later_how) {
+  findings_.report(fmt::format("message {} {}", key_of(earlier), key_of(later)), later.run.work.get(), [&] {
+    finding f;
+    f.kind = "mpi-race";
+    f.sentence = fmt::format("{} {} bytes that {} may still {}", later.run.what->what, present_of(later_how),
+                             earlier.run.what->what, infinitive_of(earlier_how));
+    describe(f, in, base, begin, end);
+    f.now = side_of(later, later_how, base, in.bytes);
+    f.earlier = side_of(earlier, earlier_how, base, in.bytes);
+    f.missing = wait_for(earlier);
     return f;
-  }
-  f.kind = "block-race";
-  f.sentence = fmt::format("{} {} bytes that another block of the launch {}, and nothing orders them",
-                           launch.what->what, now, before);
-  f.missing = "atomic operations, two launches, or a barrier of the grid";
-  if (found != allocations_.end()) {
-    describe(f, found->second, found->first, race.begin, race.end);
-  } else {
-    f.address = race.begin;
-    f.bytes = race.end - race.begin;
-  }
-  return f;
+  });
 }
 
 void checker::add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
                             const actor_ptr& by) {
-  report(fmt::format("unwritten {} {:x}", key_of(*by), in.place->hash()), by->run.work.get(), [&] {
+  findings_.report(fmt::format("unwritten {} {:x}", key_of(*by), in.place->hash()), by->run.work.get(), [&] {
     finding f;
     f.kind = "never-written";
     f.sentence = fmt::format("{} reads device memory that nothing has written", by->run.what->what);
@@ -489,31 +469,13 @@ void checker::describe(finding& to, const allocation& in, std::uint64_t base, st
 }
 
 finding_side checker::side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const {
-  const checked_operation& what = *who.run.what;
-  finding_side side{.how = std::string(name_of(how)), .what = what.what};
-  for (const auto& [number, value] : what.pointers)
-    if (value - base < bytes && side.argument == 0) side.argument = number;
-  if (what.source_of && who.site != 0) side.source = what.source_of(who.site, how);
-  side.place = what.place->text();
+  finding_side side = who.run.what->side(how, who.site, base, bytes);
   side.stream = who.run.work->stream;
   return side;
 }
 
-void checker::report(const std::string& key, const void* repeated_by, const std::function<finding()>& make) {
-  const auto [place, is_new] = findings_.try_emplace(key);
-  known_finding& known = place->second;
-  if (is_new) {
-    known.what = make();
-    known.is_ignored = ignored_.contains(known.what);
-    keys_.push_back(key);
-  } else if (known.last != repeated_by) {
-    ++known.what.count;
-  }
-  known.last = repeated_by;
-}
-
-void checker::add_touch(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor& touch,
-                        use touch_how, const actor& work, use work_how) {
+void checker::add_touch(const allocation* in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
+                        const actor& touch, use touch_how, const actor& work, use work_how) {
   // By such an access, CPU code can learn that other bytes are ready.
   if (work_how == use::atomic) seen_.push_back(work.run.work->when);
   if (std::find(seen_.begin(), seen_.end(), work.run.work->when) != seen_.end()) return;
@@ -522,18 +484,49 @@ void checker::add_touch(allocation& in, std::uint64_t base, std::uint64_t begin,
   // One line of the program can touch memory by many instructions, for example in libc.
   std::string& place = places_[touch.run.what->place->hash()];
   if (place.empty()) place = touch.run.what->place->text();
-  report(fmt::format("touch {} {}", key_of(work), place), work.run.work.get(), [&] {
+  findings_.report(fmt::format("touch {} {}", key_of(work), place), work.run.work.get(), [&] {
     finding f;
-    const bool writes = touch_how == use::write, is_source = work_how == use::read && !work.run.what->is_kernel;
-    f.kind = writes && is_source ? "source-changed" : "host-touch";
-    f.sentence = fmt::format("CPU code {} memory that {} may still {}", present_of(touch_how), work.run.what->what,
+    const checked_operation& what = *work.run.what;
+    const bool writes = touch_how == use::write, is_source = work_how == use::read && !what.is_kernel;
+    f.kind = what.is_message ? "mpi-race" : writes && is_source ? "source-changed" : "host-touch";
+    f.sentence = fmt::format("CPU code {} memory that {} may still {}", present_of(touch_how), what.what,
                              work_how == use::read ? "read" : "write");
-    describe(f, in, base, begin, end);
-    f.now = finding_side{.how = std::string(name_of(touch_how)), .what = "CPU code", .place = place};
-    f.earlier = side_of(work, work_how, base, in.bytes);
-    f.missing = fmt::format("a wait of the host for {} between the two", stream_text(work));
+    f.address = begin;
+    f.bytes = end - begin;
+    if (in != nullptr) describe(f, *in, base, begin, end);
+    f.now = finding_side{.how = std::string(name_of(touch_how)), .what = touch.run.what->what, .place = place};
+    f.earlier = side_of(work, work_how, base, in != nullptr ? in->bytes : 0);
+    f.missing = wait_for(work);
     return f;
   });
+}
+
+void checker::add_ordinary(const operation_run& message, std::span<const access_range> ranges) {
+  const lock_guard lock(mutex_);
+  const auto by = std::make_shared<const actor>(actor{message, 0});
+  for (const access_range& each : ranges) ordinary_.push_back({each, by});
+}
+
+void checker::forget(const operation_run& message) {
+  const lock_guard lock(mutex_);
+  std::erase_if(ordinary_, [&](const ordinary_use& each) { return each.by->run.work == message.work; });
+}
+
+void checker::add_ordinary_touch(const touched& touch, use how) {
+  for (const ordinary_use& each : ordinary_) {
+    const std::uint64_t begin = std::max<std::uint64_t>(touch.begin, each.range.begin);
+    const std::uint64_t end = std::min<std::uint64_t>(touch.end, each.range.end);
+    if (begin < end && (how == use::write || each.range.how == use::write))
+      add_touch(nullptr, 0, begin, end, **touch.by, how, *each.by, each.range.how);
+  }
+}
+
+void checker::add_change(const operation_run& message, std::uint64_t address, const call_place& noticed) {
+  const lock_guard lock(mutex_);
+  const auto place = std::make_shared<const call_place>(noticed);
+  const auto code = std::make_shared<const checked_operation>(
+      checked_operation{.what = "CPU code before " + noticed.call, .place = place, .is_host = true});
+  add_touch(nullptr, 0, address, address + 1, {{code, nullptr}, 0}, use::write, {message, 0}, use::read);
 }
 
 std::vector<finding> checker::finish() {
@@ -542,7 +535,7 @@ std::vector<finding> checker::finish() {
   for (const auto& [line, last] : last_use_) {
     const auto& work = last;  // clang 14 cannot capture a structured binding
     if (order_.has_waited(work->when->self)) continue;
-    report(fmt::format("wait {:x}", work->place->hash()), work.get(), [&] {
+    findings_.report(fmt::format("wait {:x}", work->place->hash()), work.get(), [&] {
       finding f;
       f.kind = "never-waited";
       f.sentence = fmt::format("the program ends and has not waited for the work that {} queued", work->place->call);
@@ -556,7 +549,7 @@ std::vector<finding> checker::finish() {
     const std::uint64_t base = allocated.first;
     const auto& each = allocated.second;
     if (!each.must_be_freed) continue;
-    report(fmt::format("leak {:x}", each.place->hash()), &each, [&] {
+    findings_.report(fmt::format("leak {:x}", each.place->hash()), &each, [&] {
       finding f;
       f.kind = "leak";
       f.sentence = fmt::format("the program ends and has not freed {} bytes", each.bytes);
@@ -567,23 +560,13 @@ std::vector<finding> checker::finish() {
       return f;
     });
   }
-  return all_findings();
+  return findings_.all();
 }
 
 std::vector<finding> checker::take() {
   const lock_guard lock(mutex_);
   add_touches();
-  std::vector<finding> result = all_findings();
-  findings_.clear();
-  keys_.clear();
-  return result;
-}
-
-std::vector<finding> checker::all_findings() const {
-  std::vector<finding> result;
-  for (const std::string& key : keys_)
-    if (const known_finding& each = findings_.at(key); !each.is_ignored) result.push_back(each.what);
-  return result;
+  return findings_.take();
 }
 
 }  // namespace hpe::check

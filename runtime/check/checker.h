@@ -17,27 +17,12 @@
 
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/byte_history.h"
-#include "runtime/check/call_place.h"
-#include "runtime/check/findings.h"
+#include "runtime/check/finding_list.h"
+#include "runtime/check/operation.h"
 #include "runtime/check/order.h"
 #include "runtime/check/touch_log.h"
 
 namespace hpe::check {
-
-/// What some work does, the same for all runs of a node of a graph: "kernel add(float*, int)" or the name of a call.
-struct checked_operation {
-  std::string what;
-  std::shared_ptr<const call_place> place;
-  bool is_kernel = false;
-  /// The values of the kernel's arguments that can be pointers, by the argument's number from 1.
-  std::vector<std::pair<int, std::uint64_t>> pointers{};
-  /// Returns the place in the kernel's source of a site's number; null: none is known.
-  std::function<std::string(std::uint32_t site, use how)> source_of{};
-  bool is_host = false;  // CPU code
-  /// The bytes of which CPU code may have used only some (touch_log.h).
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> vague{};
-};
-using operation_ptr = std::shared_ptr<const checked_operation>;
 
 /// The order of the nodes of a graph: whether a node certainly ends before another one begins, in one launch.
 struct step_order {
@@ -49,6 +34,7 @@ struct checked_work {
   past_ptr when;
   std::uint64_t stream = 0;
   std::shared_ptr<const call_place> place;
+  std::uint64_t number = 0;  // later work has a larger number; 0: not queued
 };
 
 struct queued_kind {
@@ -68,27 +54,6 @@ struct operation_run {
 struct actor {
   operation_run run;
   std::uint32_t site = 0;  // the number of the access in its module; 0: the whole operation
-};
-
-/// Bytes that a run of an operation has accessed.
-struct access_range {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  use how = use::read;
-  std::uint32_t site = 0;
-};
-
-/// Two accesses by threads of one launch that nothing orders: of two blocks, or of one block to its shared memory.
-struct launch_race {
-  struct access {
-    use how = use::read;
-    std::uint32_t site = 0;  // 0: `source` is the place in the kernel
-    std::string source{};
-  };
-  bool is_shared = false;
-  std::uint64_t begin = 0, end = 0;  // addresses; in shared memory, offsets
-  access earlier, later;
-  std::string variable{};  // the variable in shared memory; empty if unknown
 };
 
 class checker {
@@ -142,6 +107,12 @@ class checker {
   void add(const operation_run& run, std::span<const access_range> ranges, std::span<const std::uint64_t> fresh = {});
   /// Adds races within a launch. Reports one for each kernel, call and array.
   void add(const operation_run& launch, std::span<const launch_race> races);
+  /// Adds a call's uses of memory outside of all allocations, until forget() is called because CPU code has waited for
+  /// the call.
+  void add_ordinary(const operation_run& message, std::span<const access_range> ranges);
+  void forget(const operation_run& message);
+  /// CPU code has changed a byte that a call of MPI reads, before the call that has noticed it.
+  void add_change(const operation_run& message, std::uint64_t address, const call_place& noticed);
 
   /// Adds the findings that only the end of the program shows, and returns all, in the order in which they were found.
   [[nodiscard]] std::vector<finding> finish();
@@ -161,10 +132,10 @@ class checker {
     actor_ptr by;  // the free
   };
   using allocations = std::map<std::uint64_t, allocation>;
-  struct known_finding {
-    finding what;
-    const void* last = nullptr;  // the last work that repeated it
-    bool is_ignored = false;
+  /// A use of memory outside of all allocations.
+  struct ordinary_use {
+    access_range range;
+    actor_ptr by;
   };
 
   [[nodiscard]] allocations::iterator find(std::uint64_t address) HPE_REQUIRES(mutex_);
@@ -178,26 +149,26 @@ class checker {
   /// Adds what CPU code has touched since the last call. The order of work must not have changed meanwhile.
   void add_touches() HPE_REQUIRES(mutex_);
   void wait_for_seen() HPE_REQUIRES(mutex_);
-  /// Adds a touch by CPU code of bytes that work uses, without an order between them.
-  void add_touch(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor& touch,
+  /// Adds a touch by CPU code of bytes that work uses, without an order between them. `in`: null: no allocation.
+  void add_touch(const allocation* in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor& touch,
                  use touch_how, const actor& work, use work_how) HPE_REQUIRES(mutex_);
+  void add_ordinary_touch(const touched& touch, use how) HPE_REQUIRES(mutex_);
   void add_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by,
                 use how, const actor& earlier, use earlier_how) HPE_REQUIRES(mutex_);
-  [[nodiscard]] finding finding_of(const operation_run& launch, const launch_race& race) HPE_REQUIRES(mutex_);
+  /// Adds a race of a call of MPI with device work, or with another call.
+  void add_message_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
+                        const actor& earlier, use earlier_how, const actor& later, use later_how) HPE_REQUIRES(mutex_);
   void add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by)
-      HPE_REQUIRES(mutex_);
-  [[nodiscard]] std::vector<finding> all_findings() const HPE_REQUIRES(mutex_);
-  void report(const std::string& key, const void* repeated_by, const std::function<finding()>& make)
       HPE_REQUIRES(mutex_);
   [[nodiscard]] finding_side side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const;
   void describe(finding& to, const allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end) const;
 
-  const ignored_findings ignored_;
   const std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged_;
   const std::function<bool(std::uint64_t)> is_other_;
   const std::function<std::vector<host_touch>()> take_touches_;
   mutable mutex mutex_;
   work_order order_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;
   std::optional<std::uint32_t> touches_line_ HPE_GUARDED_BY(mutex_);        // of CPU code
   std::map<::pid_t, operation_run> host_functions_ HPE_GUARDED_BY(mutex_);  // by thread
   std::map<std::uint64_t, std::string> places_ HPE_GUARDED_BY(mutex_);      // of touches, by the hash of the stack
@@ -209,8 +180,8 @@ class checker {
   std::map<std::uint32_t, std::shared_ptr<const checked_work>> last_use_ HPE_GUARDED_BY(mutex_);
   allocations allocations_ HPE_GUARDED_BY(mutex_);               // by base
   std::map<std::uint64_t, freed> freed_ HPE_GUARDED_BY(mutex_);  // by base
-  std::map<std::string, known_finding> findings_ HPE_GUARDED_BY(mutex_);
-  std::vector<std::string> keys_ HPE_GUARDED_BY(mutex_);  // of the findings, in the order in which they were found
+  std::vector<ordinary_use> ordinary_ HPE_GUARDED_BY(mutex_);
+  finding_list findings_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::check

@@ -81,6 +81,9 @@ runtime* start(const std::function<void(options&)>& adjust) {
   try {
     options chosen = options::from_environment();
     if (adjust) adjust(chosen);
+    // The record needs 15 times the address space, which therefore must be small.
+    constexpr std::uint64_t recorded_segment = std::uint64_t{128} << 30;
+    if (chosen.check && chosen.segment_size == options().segment_size) chosen.segment_size = recorded_segment;
     return new runtime(chosen);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_SYSTEM) throw;
@@ -139,7 +142,12 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   launcher_ = std::make_unique<launcher>(with, *regions_, announced_, count_, *allocator_);
   announcer_ = std::make_unique<announcer>(with, *space_, *regions_, announced_, *faults_, *allocator_);
   copier_ = std::make_unique<copier>(with, *space_, announced_, *faults_, *allocator_);
-  ptx_ = std::make_unique<ptx_modules>(*devices_, *allocator_, *copier_, *launcher_);
+  if (option_.check) {
+    const bool are_soft = devices_->at(0).info().kind == HPE_DEVICE_SOFT;
+    if (are_soft) checks_ = std::make_unique<launch_checks>(option_, *devices_, *allocator_, *copier_);
+    if (!are_soft) log(log_level::warn, "HPE_CHECK: the program is not checked, because its devices are GPUs");
+  }
+  ptx_ = std::make_unique<ptx_modules>(*devices_, *allocator_, *copier_, *launcher_, checks_.get());
   spreader_ = std::make_unique<spreader>(*devices_, *allocator_, *copier_, *launcher_, *ptx_, option_.spread_cut,
                                          option_.zero_copy);
   loans_ = std::make_unique<loan_pool>(*devices_, *space_, engine_->staging().bytes());

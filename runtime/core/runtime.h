@@ -51,6 +51,8 @@ class runtime {
   [[nodiscard]] copier& copies() noexcept { return *copier_; }
   [[nodiscard]] ptx_modules& ptx() noexcept { return *ptx_; }
   [[nodiscard]] spreader& spread() noexcept { return *spreader_; }
+  /// Returns the checks of the program's launches (HPE_CHECK); null if the program is not checked.
+  [[nodiscard]] launch_checks* checks() const noexcept { return checks_.get(); }
   [[nodiscard]] announcer& announced_work() noexcept { return *announcer_; }
   [[nodiscard]] host_access& for_host_code() noexcept { return *host_access_; }
 
@@ -88,6 +90,7 @@ class runtime {
   std::unique_ptr<launcher> launcher_;
   std::unique_ptr<announcer> announcer_;
   std::unique_ptr<copier> copier_;
+  std::unique_ptr<launch_checks> checks_;
   std::unique_ptr<ptx_modules> ptx_;
   std::unique_ptr<spreader> spreader_;
   std::once_flag at_exit_;

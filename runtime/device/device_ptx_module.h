@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hpe/ptx.h"
@@ -115,6 +117,12 @@ struct recorded_race {
   std::string variable{};  // of shared memory; empty if unknown
 };
 
+/// Which reads a module's kernels record, if devices record accesses (take_accesses).
+enum class ptx_recording : std::uint8_t {
+  all_reads,
+  first_reads,  // reads of bytes that the same launch has not written before
+};
+
 /// The interface of device sets that run modules of PTX.
 class ptx_capability {
  public:
@@ -123,7 +131,10 @@ class ptx_capability {
   /// Loads texts of PTX as one module, and links the texts with each other. Throws HPE_ERROR_INVALID_ARGUMENT or
   /// HPE_ERROR_NOT_SUPPORTED if a text is wrong or uses a feature that hpe lacks, and on GPUs HPE_ERROR_NOT_FOUND if
   /// the driver cannot load the texts; the message describes the error.
-  virtual std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) = 0;
+  virtual std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts, ptx_recording reads) = 0;
+  std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) {
+    return load(std::move(texts), ptx_recording::all_reads);
+  }
 
   /// Returns the output of the kernels that have ended since the last call, in the order in which the kernels were
   /// queued. On GPUs, the driver prints the output itself, and the result is empty.
@@ -137,6 +148,10 @@ class ptx_capability {
   }
   /// Returns the races in the launches whose accesses take_accesses() has visited since the last call.
   virtual std::vector<recorded_race> take_races(unsigned /*device*/) { return {}; }
+
+  /// Copies bytes of a device's memory to the host, in whatever state they are, without an order with the device's
+  /// work. Returns false if that is not possible; only soft devices do it, for checks of programs.
+  virtual bool peek(unsigned /*device*/, const void* /*address*/, std::span<std::byte> /*to*/) const { return false; }
 
   /// Returns how the kernel whose timepoint is `point` failed, after this point is reached. Returns HPE_FAULT_NONE if
   /// the kernel did not fail, or if its device did not record the kind of the failure. The result is available as long

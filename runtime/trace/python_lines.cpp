@@ -153,9 +153,9 @@ bool is_of_the_interpreter(std::string_view line) noexcept {
   return line.starts_with("<frozen ") || line.starts_with("<interpreter trampoline>") || line.starts_with("<shim>");
 }
 
-// Whether a line is in one of Python's own modules or in an installed module.
+// Whether a line is in one of Python's own modules or in an installed module, or in hpe's package in its source tree.
 bool is_of_a_module(std::string_view line) noexcept {
-  for (const std::string_view part : {"/lib/python3", "/site-packages/", "/dist-packages/"})
+  for (const std::string_view part : {"/lib/python3", "/site-packages/", "/dist-packages/", "/apps/python/hpe/"})
     if (line.find(part) != std::string_view::npos) return true;
   return false;
 }

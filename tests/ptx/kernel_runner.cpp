@@ -19,17 +19,18 @@ std::string read_file(const std::string& path) {
 namespace {
 
 std::unique_ptr<program> parse_and_record(std::vector<std::string> texts, warp_order order,
-                                          const record_places* recorded) {
+                                          const record_places* recorded, recorded_reads reads) {
   auto made = parse(std::move(texts), order);
-  if (recorded != nullptr) record_accesses(*made, *recorded);
+  if (recorded != nullptr) record_accesses(*made, *recorded, reads);
   return made;
 }
 
 }  // namespace
 
 kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order,
-                             const kernel_store& kept, const record_places* recorded)
-    : program_(parse_and_record(std::move(texts), order, recorded)), hands_over_(kind == engine_kind::handed_over) {
+                             const kernel_store& kept, const record_places* recorded, recorded_reads reads)
+    : program_(parse_and_record(std::move(texts), order, recorded, reads)),
+      hands_over_(kind == engine_kind::handed_over) {
   image_ = std::make_unique<image>(
       program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
   const bool compiles = kind == engine_kind::compiler || hands_over_ || kind == engine_kind::compiler_in_parts;

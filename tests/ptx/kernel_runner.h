@@ -36,10 +36,11 @@ std::string read_file(const std::string& path);
 
 class kernel_runner {
  public:
-  /// kept: where compiled kernels are stored; by default they are not stored. recorded: where accesses are recorded;
-  /// null: nowhere.
+  /// kept: where compiled kernels are stored; by default they are not stored. recorded: where accesses are recorded,
+  /// and reads: which reads; null: nowhere.
   kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order = warp_order::independent,
-                const kernel_store& kept = {}, const record_places* recorded = nullptr);
+                const kernel_store& kept = {}, const record_places* recorded = nullptr,
+                recorded_reads reads = recorded_reads::all);
 
   struct shape {
     dimensions grid, block;

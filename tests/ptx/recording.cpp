@@ -25,7 +25,7 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
 
   // Runs the body of a kernel in `blocks` blocks of 64 threads. %rd1 is the address of `bytes` bytes, %r1 is the
   // thread's number, %r0 the block's, and %rd3 the address of element %r1.
-  void run(const std::string& body, std::uint32_t blocks = 1) {
+  void run(const std::string& body, std::uint32_t blocks = 1, recorded_reads reads = recorded_reads::all) {
     const std::string text = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -52,7 +52,7 @@ class Recording : public ::testing::TestWithParam<engine_kind> {
     auto* const begin = reinterpret_cast<std::uint8_t*>(memory_.data());
     places_.base = reinterpret_cast<std::uint64_t>(begin);
     places_.begin = places_.base + bytes;
-    kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places_);
+    kernel_runner runner({text}, GetParam(), warp_order::independent, {}, &places_, reads);
     runner.lend(begin, bytes + places_.bytes());
     // A surface and texture of 16 elements of four bytes, at byte 512; its description is at byte 2560.
     texture described;
@@ -317,6 +317,40 @@ TEST_P(Recording, TellsWhichPairsAreRaces) {
   EXPECT_TRUE(pairs_->race(atomic, maximum, write, other));
   EXPECT_FALSE(pairs_->race(atomic, add, atomic, add));
   EXPECT_FALSE(pairs_->race(strong_read, strong, atomic, add));
+}
+
+TEST_P(Recording, OfReadsBeforeWrites) {
+  run(R"(  ld.global.u32 %r2, [%rd3];
+  st.global.u32 [%rd3], %r2;
+  ld.global.u32 %r3, [%rd3];
+  st.global.u32 [%rd3+1024], %r2;
+  ld.u32 %r4, [%rd3+1024];
+  setp.lt.u32 %p1, %r1, 5;
+  @%p1 st.global.u32 [%rd3+2048], %r2;
+  @!%p1 ld.u32 %r5, [%rd3+2048];
+  @%p1 ld.global.u32 %r6, [%rd3+2048];
+  add.s64 %rd5, %rd1, %rd2;
+  @%p1 st.global.u8 [%rd5+3072], %h1;
+  ld.global.u8 %h2, [%rd5+3072];)",
+      1, recorded_reads::first);
+  std::string bytes_read;
+  for (int n = 5; n < 64; ++n)
+    bytes_read += std::string(" ") + std::to_string(3072 + 4 * n) + "-" + std::to_string(3073 + 4 * n) + ":10";
+  EXPECT_EQ(recorded(recorded_use::read), "0-256:1 2068-2304:7" + bytes_read);
+}
+
+TEST_P(Recording, OfReadsBeforeWritesInLoops) {
+  run(R"(  mov.u32 %r2, 0;
+again:
+  ld.global.u32 %r3, [%rd3];
+  st.global.u32 [%rd3+512], %r3;
+  add.s64 %rd3, %rd3, 512;
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p1, %r2, 4;
+  @%p1 bra again;)",
+      1, recorded_reads::first);
+  EXPECT_EQ(recorded(recorded_use::read), "0-256:1");
+  EXPECT_EQ(recorded(recorded_use::write), "512-768:2 1024-1280:2 1536-1792:2 2048-2304:2");
 }
 
 INSTANTIATE_FOR_ENGINES(Recording);

@@ -179,8 +179,9 @@ class failing_ptx final : public device::ptx_capability {
  public:
   explicit failing_ptx(device::ptx_capability& real) : real_(real) {}
 
-  std::unique_ptr<device::device_ptx_module> load(std::vector<std::string> texts) override {
-    return perform("ptx.load", HPE_ERROR_OUT_OF_MEMORY, [&] { return real_.load(std::move(texts)); });
+  std::unique_ptr<device::device_ptx_module> load(std::vector<std::string> texts,
+                                                  device::ptx_recording reads) override {
+    return perform("ptx.load", HPE_ERROR_OUT_OF_MEMORY, [&] { return real_.load(std::move(texts), reads); });
   }
   std::vector<device::printed> take_output() override { return real_.take_output(); }
   [[nodiscard]] hpeFault fault_of(timepoint point) const override { return real_.fault_of(point); }

@@ -1,6 +1,7 @@
 // Wrappers of the probe functions. If a probe finds an envelope, the program gets the status of the large message that
 // the envelope describes.
 
+#include "interpose/mpi/checks/checked_call.h"
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/set_aside.h"
@@ -93,6 +94,7 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): w
 extern "C" {
 
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  const checked_thread checked;
   static constexpr named_call about{"MPI_Probe", "source", "tag"};
   const waiting_call here(about, source, tag);
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Probe)(source, tag, comm, status));
@@ -100,12 +102,14 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 }
 
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  const checked_thread checked;
   progress::of_process().help();
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Iprobe)(source, tag, comm, flag, status));
   return leave(probe(source, tag, comm, flag, status));
 }
 
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  const checked_thread checked;
   static constexpr named_call about{"MPI_Mprobe", "source", "tag"};
   const waiting_call here(about, source, tag);
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Mprobe)(source, tag, comm, message, status));
@@ -113,6 +117,7 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Sta
 }
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  const checked_thread checked;
   progress::of_process().help();
   if (!is_looked_at(source, comm)) return leave(HPE_REAL(Improbe)(source, tag, comm, flag, message, status));
   return leave(matched_probe(source, tag, comm, flag, message, status));

@@ -2,6 +2,13 @@
 
 #include "hpe/check.h"
 
+#include <stdlib.h>
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/log.h"
 #include "runtime/base/touch.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
@@ -32,21 +39,61 @@ bool protects(void* begin, std::size_t bytes, int allowed, bool& failed) {
 void called(const void* begin, std::size_t bytes, bool writes) noexcept { the_watcher.called(begin, bytes, writes); }
 bool refused() noexcept { return the_watcher.refused(); }
 
+hpe::core::launch_checks& checks_of(runtime& it) {
+  HPE_REQUIRE(it.checks() != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "the accesses of kernels are recorded only on soft devices, with HPE_CHECK=on");
+  return *it.checks();
+}
+
+std::atomic<bool> others_report{false};
+
+// Runs after the program's own exit handlers, and after the handler of hpe's CUDA runtime, which loads later.
+void report_findings(int status, void* /*unused*/) {
+  const runtime* const it = runtime::started();
+  hpe::core::launch_checks* const checks = it != nullptr ? it->checks() : nullptr;
+  if (checks == nullptr || others_report || !checks->report().is_of_this_process()) return;
+  try {
+    const std::vector<hpe::check::finding> all = checks->take_findings();
+    checks->report().write(all);
+    // glibc runs the remaining exit handlers, and then ends the process with this status.
+    if (const int other = checks->report().status(all, status); other != status) ::exit(other);
+  } catch (const std::exception& caught) {
+    hpe::log(hpe::log_level::error, "HPE_CHECK: no report was written: {}", caught.what());
+  }
+}
+
+[[gnu::constructor]] void register_report() { ::on_exit(report_findings, nullptr); }
+
 }  // namespace
+
+hpeStatus hpeTakeFindings(void* findings) {
+  return guarded([&] {
+    HPE_REQUIRE(findings != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeTakeFindings: the pointer for the findings is null");
+    others_report = true;
+    const runtime* const it = runtime::started();
+    if (it == nullptr || it->checks() == nullptr) return;
+    auto& all = *static_cast<std::vector<hpe::check::finding>*>(findings);
+    for (hpe::check::finding& each : it->checks()->take_findings()) all.push_back(std::move(each));
+  });
+}
+
+hpeStatus hpeRecordLaunches(int device) {
+  return guarded([&] {
+    auto& it = runtime::instance();
+    checks_of(it).record(hpe::core::device_or_current(it, device));
+  });
+}
 
 hpeStatus hpeTakeRecordedRanges(int device, void (*visit)(const hpeRecordedRange*, void*), void* data) {
   return guarded([&] {
     HPE_REQUIRE(visit != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeTakeRecordedRanges: the function is null");
     auto& it = runtime::instance();
-    hpe::device::ptx_capability* const ptx = it.devices().ptx();
-    const bool records =
-        ptx != nullptr &&
-        ptx->take_accesses(hpe::core::device_or_current(it, device), [&](const hpe::device::recorded_stretch& each) {
-          const hpeRecordedRange range{each.begin, each.end, static_cast<std::uint32_t>(each.how), each.number};
-          visit(&range, data);
-        });
-    HPE_REQUIRE(records, HPE_ERROR_NOT_SUPPORTED,
-                "hpeTakeRecordedRanges: the accesses of kernels are recorded only on soft devices, with HPE_CHECK=on");
+    const unsigned on = hpe::core::device_or_current(it, device);
+    checks_of(it).take(on, [&](const hpe::device::recorded_stretch& each) {
+      const hpeRecordedRange range{each.begin, each.end, static_cast<std::uint32_t>(each.how), each.number};
+      visit(&range, data);
+    });
   });
 }
 
@@ -54,9 +101,7 @@ hpeStatus hpeTakeRecordedRaces(int device, void (*visit)(const hpeRecordedRace*,
   return guarded([&] {
     HPE_REQUIRE(visit != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeTakeRecordedRaces: the function is null");
     auto& it = runtime::instance();
-    hpe::device::ptx_capability* const ptx = it.devices().ptx();
-    if (ptx == nullptr) return;
-    for (const hpe::device::recorded_race& each : ptx->take_races(hpe::core::device_or_current(it, device))) {
+    for (const hpe::device::recorded_race& each : checks_of(it).take_races(hpe::core::device_or_current(it, device))) {
       const hpeRecordedRace race{each.begin,
                                  each.end,
                                  each.is_shared ? 1U : 0U,

@@ -123,7 +123,8 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
     if (kernel->ptx != nullptr) {
       it.ptx().launch(on, kernel, tiles_of(shape), bytes, usage);
     } else {
-      it.kernels().launch(on, kernel, tiles_of(shape), bytes, usage);
+      const auto queue = [&] { return it.kernels().launch(on, kernel, tiles_of(shape), bytes, usage); };
+      it.checks() == nullptr ? queue() : it.checks()->run_function(kernel->name, usage, queue);
     }
   });
 }

@@ -18,6 +18,7 @@ hpeStatus allocate_into(void** pointer, Allocate allocate, const char* function 
     HPE_REQUIRE(pointer != nullptr, HPE_ERROR_INVALID_ARGUMENT, "the pointer for the address of an allocation is null");
     void* const made = allocate(runtime::instance());
     hpe::trace::allocated(made);
+    if (auto* const checks = runtime::instance().checks(); checks != nullptr) checks->allocated(made, function);
     *pointer = made;
   };
   return guarded(body, function);

@@ -3,7 +3,11 @@
 #include "hpe/ptx.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "hpe/check.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 
@@ -25,6 +29,19 @@ hpe::timepoint launch(int device, hpeKernel kernel, const hpeGrid* shape, const 
                          {static_cast<const std::byte*>(parameters), parameter_size}, usage);
 }
 
+void load(hpeModule* module, const char* const* texts, size_t count, hpe::device::ptx_recording reads) {
+  HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx: the pointer for the module is null");
+  HPE_REQUIRE(texts != nullptr && count != 0, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx needs at least one text");
+  std::vector<std::string> copies;
+  for (size_t n = 0; n < count; ++n) {
+    HPE_REQUIRE(texts[n] != nullptr, HPE_ERROR_INVALID_ARGUMENT, "text {} of hpeModuleLoadPtx is a null pointer", n);
+    copies.emplace_back(texts[n]);
+  }
+  auto& it = runtime::instance();
+  *module = it.ptx().load(std::move(copies), reads);
+  it.write_output_at_exit();
+}
+
 }  // namespace
 
 hpe::device::shape hpe::core::blocks_of(const hpeGrid& grid) {
@@ -38,18 +55,11 @@ hpe::device::shape hpe::core::blocks_of(const hpeGrid& grid) {
 }
 
 hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count) {
-  return guarded([&] {
-    HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx: the pointer for the module is null");
-    HPE_REQUIRE(texts != nullptr && count != 0, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoadPtx needs at least one text");
-    std::vector<std::string> copies;
-    for (size_t n = 0; n < count; ++n) {
-      HPE_REQUIRE(texts[n] != nullptr, HPE_ERROR_INVALID_ARGUMENT, "text {} of hpeModuleLoadPtx is a null pointer", n);
-      copies.emplace_back(texts[n]);
-    }
-    auto& it = runtime::instance();
-    *module = it.ptx().load(std::move(copies));
-    it.write_output_at_exit();
-  });
+  return guarded([&] { load(module, texts, count, hpe::device::ptx_recording::first_reads); });
+}
+
+hpeStatus hpeModuleLoadRecorded(hpeModule* module, const char* const* texts, size_t count) {
+  return guarded([&] { load(module, texts, count, hpe::device::ptx_recording::all_reads); });
 }
 
 hpeStatus hpeModuleUnload(hpeModule module) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/ptx/program/ptx_program.h"
@@ -90,13 +91,13 @@ void check(const device::ptx_kernel& kernel, const device::shape& shape, std::si
 
 }  // namespace
 
-hpeModule ptx_modules::load(std::vector<std::string> texts) {
+hpeModule ptx_modules::load(std::vector<std::string> texts, device::ptx_recording reads) {
   device::ptx_capability* const devices = devices_.ptx();
   HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED, "these devices cannot run modules of PTX");
   auto made = std::make_unique<hpeModule_st>();
   made->path = "PTX";
   made->ptx = std::make_unique<loaded_ptx>();
-  made->ptx->on_devices = devices->load(std::move(texts));
+  made->ptx->on_devices = devices->load(std::move(texts), reads);
   made->id = made->ptx->on_devices->id();
   made->ptx->placed.resize(devices_.size());
   try {
@@ -218,9 +219,29 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
     usage.accesses = accesses;
   }
 
-  const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
-  record(kernel->module, std::span(&point, 1));
-  return point;
+  const auto queue = [&] {
+    const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
+    record(kernel->module, std::span(&point, 1));
+    return point;
+  };
+  if (checks_ == nullptr) return queue();
+  return checks_->run(device, describe_launch(kernel, parameters), usage, queue);
+}
+
+check::checked_operation ptx_modules::describe_launch(hpeKernel kernel, std::span<const std::byte> parameters) const {
+  const device::ptx_kernel& k = *kernel->ptx;
+  check::checked_operation result{.what = fmt::format("kernel {}", demangled(k.name.c_str())),
+                                  .place = nullptr,
+                                  .is_kernel = true,
+                                  .pointers = check::pointers_in(k.parameter_offsets, k.parameter_sizes, parameters)};
+  result.source_of = [this, kernel](std::uint32_t site, check::use how) {
+    check::site_places places;
+    visit_sites(kernel, [&](std::uint8_t number, ptx::recorded_use use, const std::string& place) {
+      places.add(number, static_cast<check::use>(use), place);
+    });
+    return places.find(site, how);
+  };
+  return result;
 }
 
 std::shared_ptr<const ptx::program> ptx_modules::program_of(hpeModule module) const {

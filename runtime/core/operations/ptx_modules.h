@@ -7,6 +7,7 @@
 #include "hpe/ptx.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/copier.h"
+#include "runtime/core/operations/launch_checks.h"
 #include "runtime/core/operations/launcher.h"
 #include "runtime/ptx/build/access_recording.h"
 
@@ -15,10 +16,13 @@ namespace hpe::core {
 /// Loads modules of PTX, whose variables are ordinary allocations, and launches their kernels. Thread-safe.
 class ptx_modules {
  public:
-  ptx_modules(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels)
-      : devices_(devices), memory_(memory), copies_(copies), launcher_(kernels) {}
+  /// checks: null if the program's launches are not checked.
+  ptx_modules(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, launch_checks* checks)
+      : devices_(devices), memory_(memory), copies_(copies), launcher_(kernels), checks_(checks) {}
 
-  [[nodiscard]] hpeModule load(std::vector<std::string> texts);
+  /// reads: which reads are recorded, if the program is checked (HPE_CHECK).
+  [[nodiscard]] hpeModule load(std::vector<std::string> texts,
+                               device::ptx_recording reads = device::ptx_recording::first_reads);
   /// Waits for launches of the module's kernels, and unloads the module.
   void unload(hpeModule module);
 
@@ -57,6 +61,7 @@ class ptx_modules {
   void write_output();
 
  private:
+  [[nodiscard]] check::checked_operation describe_launch(hpeKernel kernel, std::span<const std::byte> parameters) const;
   void place_variables(hpeModule_st& module);
   void free_variables(hpeModule_st& module) noexcept;
   void free_part(std::byte* part) noexcept;
@@ -65,6 +70,7 @@ class ptx_modules {
   allocator& memory_;
   copier& copies_;
   launcher& launcher_;
+  launch_checks* const checks_;
   mutex output_;  // held while output is fetched and written, so that threads do not change the order of the output
 };
 

@@ -157,7 +157,7 @@ const cuda_set::fingerprint_code& cuda_set::code_of_fingerprints() {
   return fingerprints_;
 }
 
-std::unique_ptr<device_ptx_module> cuda_set::load(std::vector<std::string> texts) {
+std::unique_ptr<device_ptx_module> cuda_set::load(std::vector<std::string> texts, ptx_recording /*reads*/) {
   auto made = std::make_unique<cuda_ptx_module>(*this, std::move(texts));
   const auto& functions = made->program()->functions;
   if (std::any_of(functions.begin(), functions.end(),

@@ -44,7 +44,7 @@ class cuda_set final : public device_set, public ptx_capability {
   std::uint32_t load_module(const std::string& path) override;
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
-  std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts) override;
+  std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts, ptx_recording reads) override;
   /// Returns an empty list. If kernels of loaded modules may print, synchronises the contexts, which makes the driver
   /// print the kernels' output.
   std::vector<printed> take_output() override;

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <span>
@@ -133,9 +134,29 @@ class common_values {
   std::vector<std::optional<std::uint64_t>> values_;  // by register
 };
 
+/// The records in which a program records writes.
+struct recorded_writes {
+  bool bytes = false;       // not only words
+  std::size_t colours = 2;  // the first ones
+};
+
+recorded_writes find_writes(const program& p) {
+  recorded_writes result;
+  for (const auto& f : p.functions)
+    for (const instruction& i : f->code) {
+      const auto access = recorded(p, i);
+      result.bytes |= access && access->use == recorded_use::write &&
+                      (access->records_itself || access->bytes % record_places::word != 0);
+      if (may_order(i)) result.colours = recorded_colours;
+    }
+  return result;
+}
+
 class recorder {
  public:
-  recorder(program& p, function& f, const record_places& where) : program_(p), function_(f), where_(where) {}
+  /// `writes`: if only first reads are recorded, where their bytes may have been recorded as written.
+  recorder(program& p, function& f, const record_places& where, std::optional<recorded_writes> writes)
+      : program_(p), function_(f), where_(where), writes_(writes) {}
 
   void run(std::span<const access_site>& sites) {
     std::vector<std::uint32_t> positions;
@@ -187,6 +208,78 @@ class recorder {
     code_.push_back(std::move(i));
   }
 
+  // Adds a condition to a store.
+  void guard(instruction& store, const operand& condition) {
+    if (!store.guard.is_register()) {
+      store.guard = condition;
+      return;
+    }
+    if (store.guard.negated) {  // only guards may be negated, not the sources of and.pred
+      instruction opposite = like(store, opcode::not_, type::pred);
+      const operand turned = new_register(type::pred);
+      opposite.results = {turned};
+      opposite.sources = {{operand::kind::reg, false, store.guard.index, 0}};
+      add_pure(std::move(opposite));
+      store.guard = turned;
+    }
+    instruction both = like(store, opcode::and_, type::pred);
+    const operand guarded = new_register(type::pred);
+    both.results = {guarded};
+    both.sources = {condition, store.guard};
+    add_pure(std::move(both));
+    store.guard = guarded;
+  }
+
+  // Returns an operation on operands with 64 bits.
+  operand computed(const instruction& place, opcode op, type t, std::initializer_list<operand> sources) {
+    instruction made = like(place, op, t);
+    made.results = {new_register(t)};
+    made.sources = sources;
+    const operand result = made.results[0];
+    add_pure(std::move(made));
+    return result;
+  }
+
+  // Returns a predicate that tells whether no write of the bytes at an address has been recorded.
+  operand is_unwritten(const instruction& store, const operand& at, unsigned bytes) {
+    constexpr unsigned most = 8;  // bytes of the record in one load
+    constexpr unsigned shift = 2;
+    static_assert(record_places::word == 1U << shift);
+    const operand address = at.is_register() ? computed(store, opcode::add, type::u64,
+                                                        {{operand::kind::reg, false, at.index, 0}, immediate(at.value)})
+                                             : computed(store, opcode::mov, type::u64, {at});
+    const operand word = computed(store, opcode::shr, type::u64, {address, immediate(shift)});
+    operand writers = immediate(0);
+    const auto add = [&](operand place, std::uint64_t distance, unsigned size) {
+      instruction load = like(store, opcode::ld,
+                              size == 8   ? type::u64
+                              : size == 4 ? type::u32
+                              : size == 2 ? type::u16
+                                          : type::u8);
+      load.guard = store.guard;
+      load.modifiers.add(modifier::global);
+      load.results = {new_register(type::u64)};
+      place.value = where_.begin + distance;
+      load.sources = {place};
+      const operand writer = load.results[0];
+      code_.push_back(std::move(load));
+      writers = computed(store, opcode::or_, type::b64, {writer, writers});
+    };
+    for (std::size_t colour = 0; colour < writes_->colours; ++colour) {
+      add(word, where_.words_of(recorded_use::write, colour) - where_.base / record_places::word,
+          std::clamp(bytes / unsigned{record_places::word}, 1U, most));
+      if (writes_->bytes)
+        add(address, where_.bytes_of(recorded_use::write, colour) - where_.base, std::min(bytes, most));
+    }
+    instruction compare = like(store, opcode::setp, type::u64);
+    compare.modifiers.add(modifier::eq);
+    compare.results = {new_register(type::pred)};
+    compare.sources = {writers, immediate(0)};
+    const operand result = compare.results[0];
+    add_pure(std::move(compare));
+    return result;
+  }
+
   void record(instruction access, const recorded_access& how, std::size_t number) {
     if (how.records_itself) {
       access.description = number;
@@ -219,27 +312,11 @@ class recorder {
       compare.results = {is_inside};
       compare.sources = {distance, immediate(where_.size)};
       add_pure(std::move(compare));
-      if (store.guard.is_register()) {
-        if (store.guard.negated) {  // only guards may be negated, not the sources of and.pred
-          instruction opposite = like(place, opcode::not_, type::pred);
-          const operand turned = new_register(type::pred);
-          opposite.results = {turned};
-          opposite.sources = {{operand::kind::reg, false, store.guard.index, 0}};
-          add_pure(std::move(opposite));
-          store.guard = turned;
-        }
-        instruction both = like(place, opcode::and_, type::pred);
-        const operand guarded = new_register(type::pred);
-        both.results = {guarded};
-        both.sources = {is_inside, store.guard};
-        add_pure(std::move(both));
-        store.guard = guarded;
-      } else {
-        store.guard = is_inside;
-      }
+      guard(store, is_inside);
     }
     const bool has_words = how.bytes % record_places::word == 0;
     const unsigned bytes = has_words ? how.bytes / record_places::word : how.bytes;
+    if (how.use == recorded_use::read && writes_) guard(store, is_unwritten(store, at, how.bytes));
     store.modifiers.add(has_words ? modifier::recorded_words : modifier::recorded_bytes);
     store.modifiers.add(modifier::global);
     // A record of words is at (address >> 2) + description + the distance of the block's colour.
@@ -254,6 +331,7 @@ class recorder {
   program& program_;
   function& function_;
   const record_places& where_;
+  const std::optional<recorded_writes> writes_;
   std::vector<instruction> code_;
 };
 
@@ -310,14 +388,16 @@ bool writes_unrecorded(const program& p) {
                      [](const auto& f) { return f->system_call == builtin::device_runtime; });
 }
 
-void record_accesses(program& p, const record_places& where) {
+void record_accesses(program& p, const record_places& where, recorded_reads reads) {
   const std::vector<access_site> sites = find_access_sites(p);
   std::span<const access_site> left(sites);
-  for (const auto& f : p.functions) recorder(p, *f, where).run(left);
-  p.recorded = {where.base, where.size, where.begin, where.colour_stride()};
+  std::optional<recorded_writes> writes;
+  if (reads == recorded_reads::first) writes = find_writes(p);
+  for (const auto& f : p.functions) recorder(p, *f, where, writes).run(left);
+  p.recorded = {where.base, where.size, where.begin, where.colour_stride(), reads == recorded_reads::first};
   // The texts are a part of the name under which compiled kernels are kept.
-  p.texts.push_back(
-      fmt::format("// words and bytes recorded: {:#x} {:#x} {:#x}\n", where.base, where.size, where.begin));
+  p.texts.push_back(fmt::format("// words and bytes recorded: {:#x} {:#x} {:#x}{}\n", where.base, where.size,
+                                where.begin, reads == recorded_reads::first ? ", first reads" : ""));
 }
 
 }  // namespace hpe::ptx

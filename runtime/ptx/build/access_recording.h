@@ -31,6 +31,10 @@ enum class recorded_use : std::uint8_t {
 inline constexpr std::size_t recorded_uses = 4;
 inline constexpr std::size_t recorded_colours = 3;  // of blocks: 0 and 1; of accesses that may be ordered: 2
 
+/// Which reads are recorded. `first`: those of bytes that no recorded write has written before, since the owner has
+/// last cleared the record.
+enum class recorded_reads : std::uint8_t { all, first };
+
 /// Where accesses are recorded: for each colour, a record of words for each use, then a record of bytes for each use.
 struct record_places {
   static constexpr std::uint64_t word = 4;  // the bytes of memory for each byte of a record of words
@@ -90,6 +94,6 @@ class site_pairs {
 
 /// Inserts the stores. Call this before the program is used. Accesses to textures, surfaces and matrices (wmma) and
 /// bulk copies, whose bytes only their execution knows, get numbers and record themselves (record_range).
-void record_accesses(program& p, const record_places& where);
+void record_accesses(program& p, const record_places& where, recorded_reads reads = recorded_reads::all);
 
 }  // namespace hpe::ptx

@@ -151,6 +151,7 @@ struct recorded_addresses {
   std::uint64_t size = 0;           // 0: nothing is recorded
   std::uint64_t begin = 0;          // where the record begins
   std::uint64_t colour_stride = 0;  // the distance between the records of two colours
+  bool only_first_reads = false;    // whether reads of bytes with a recorded write are not recorded
 };
 
 /// One PTX text, or several that are linked.

@@ -24,13 +24,15 @@ PLACES = {
     "graph-race": ("earlier.place", "now.place"),
     "host-touch": ("earlier.place", "now.place"),
     "source-changed": ("earlier.place", "now.place"),
-    "mpi-buffer": ("earlier.place", "now.place"),
+    "mpi-race": ("earlier.place", "now.place"),
     "use-after-free": ("earlier.place", "now.place"),
     "never-written": ("allocation.place", "now.place"),
     "leak": ("allocation.place",),
     "never-waited": ("now.place",),
     "out-of-range": ("now.place", "now.source"),
-    "declared-access": ("now.place", "now.source"),
+    "undeclared-write": ("now.place", "now.source"),
+    "undeclared-read": ("now.place", "now.source"),
+    "beyond-range": ("now.place", "now.source"),
     "block-race": ("earlier.source", "now.source"),
     "shared-race": ("earlier.source", "now.source"),
 }
@@ -109,7 +111,9 @@ def run(command, how, names):
         file = Path(place, "%p.json")  # each process writes a file of its own
         got = subprocess.run([*command, how, *names], capture_output=True, text=True, timeout=120, check=False,
                              env={**os.environ, "HPE_CHECK_JSON": str(file), "HPE_STALL_AFTER": "0"})
-        findings = [each for one in sorted(Path(place).iterdir()) for each in json.loads(one.read_text())["findings"]]
+        # The ranks of an MPI job may find the same defect.
+        found = {text_of(each): each for one in sorted(Path(place).iterdir()) for each in json.loads(one.read_text())["findings"]}
+        findings = list(found.values())
     text = got.stdout + got.stderr
     if got.returncode != (STATUS if findings else 0):
         text += f"\nthe exit status is {got.returncode}"

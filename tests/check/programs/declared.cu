@@ -49,7 +49,7 @@ extern "C" __global__ void scale(int* p) {
   p[i] *= 2;  // SECOND
 }
 
-CASE(declared_as_read_and_written) {  // declared-access scale (not found)
+CASE(declared_as_read_and_written) {  // undeclared-write scale
   ints x;
   const hpeAccess access{x.p, bytes, wrong ? HPE_IN : HPE_INOUT};
   CHECK(hpeLaunchGrid(0, KERNEL(scale), &grid, &x.p, sizeof x.p, &access, 1, nullptr));  // FIRST
@@ -60,7 +60,7 @@ extern "C" __global__ void increment(int* p) {
   p[i] += 1;  // SECOND
 }
 
-CASE(declared_as_written_and_read_before) {  // declared-access increment (not found)
+CASE(declared_as_written_and_read_before) {  // undeclared-read increment
   ints x;
   const hpeAccess access{x.p, bytes, wrong ? HPE_OUT : HPE_INOUT};
   CHECK(hpeLaunchGrid(0, KERNEL(increment), &grid, &x.p, sizeof x.p, &access, 1, nullptr));  // FIRST
@@ -76,7 +76,7 @@ extern "C" __global__ void copy(int* to, const int* from) {
   to[i] = from[i];  // SECOND
 }
 
-CASE(source_not_declared) {  // declared-access copy (not found)
+CASE(source_not_declared) {  // undeclared-read copy
   ints x, y;
   const two_pointers arguments{y.p, x.p};
   const hpeAccess accesses[] = {{y.p, bytes, HPE_OUT}, {x.p, bytes, HPE_IN}};
@@ -89,7 +89,7 @@ extern "C" __global__ void negative(int* to, const int* from) {
   to[i] = -from[i];  // SECOND
 }
 
-CASE(result_not_declared) {  // declared-access negative (not found)
+CASE(result_not_declared) {  // undeclared-write negative
   ints x, y;
   const two_pointers arguments{y.p, x.p};
   const hpeAccess accesses[] = {{x.p, bytes, HPE_IN}, {y.p, bytes, HPE_OUT}};
@@ -102,7 +102,7 @@ extern "C" __global__ void square(int* p) {
   p[i] *= p[i];  // SECOND
 }
 
-CASE(range_too_short) {  // declared-access square (not found)
+CASE(range_too_short) {  // beyond-range square
   ints x(2 * bytes);
   const hpeAccess access{x.p, wrong ? bytes / 2 : bytes, HPE_INOUT};
   CHECK(hpeLaunchGrid(0, KERNEL(square), &grid, &x.p, sizeof x.p, &access, 1, nullptr));  // FIRST
@@ -113,7 +113,7 @@ extern "C" __global__ void difference(int* to, const int* from) {
   to[i] = from[i + 1] - from[i];  // SECOND
 }
 
-CASE(neighbour_not_declared) {  // declared-access difference (not found)
+CASE(neighbour_not_declared) {  // beyond-range difference
   ints x(2 * bytes), y;
   const two_pointers arguments{y.p, x.p};
   const hpeAccess accesses[] = {{x.p, bytes + (wrong ? 0 : sizeof(int)), HPE_IN}, {y.p, bytes, HPE_OUT}};
@@ -125,7 +125,7 @@ extern "C" __global__ void beyond(int* p, unsigned n) {
   p[i < n ? i : i + 1] = 1;  // SECOND
 }
 
-CASE(beyond_the_allocation) {  // declared-access|out-of-range beyond (not found)
+CASE(beyond_the_allocation) {  // out-of-range beyond
   ints x;
   const struct {
     int* p;

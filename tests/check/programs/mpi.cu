@@ -6,62 +6,78 @@
 static int rank;
 static volatile int seen;
 
+// Buffers in ordinary memory are watched in whole pages.
+constexpr int many = 16 * count;
+
 static void after_each() {
   wait_for_all();
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-CASE(sent_buffer_changed) {  // mpi-buffer - (not found)
-  std::vector<int> x(count);
+CASE(sent_buffer_changed) {  // mpi-race -
+  std::vector<int> x(many);
   MPI_Request request;
   if (rank == 0) {
-    MPI_Isend(x.data(), count, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);  // FIRST
+    MPI_Isend(x.data(), many, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);  // FIRST
     if (!wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
-    x[100] = 1;  // SECOND
+    x[many / 2] = 1;  // SECOND
     if (wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
-    MPI_Recv(x.data(), count, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(x.data(), many, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
 }
 
-CASE(received_buffer_read) {  // mpi-buffer - (not found)
-  std::vector<int> x(count);
+CASE(small_sent_buffer_changed) {  // mpi-race -
+  std::vector<int> x(16);
   MPI_Request request;
   if (rank == 0) {
-    MPI_Send(x.data(), count, MPI_INT, 1, 0, MPI_COMM_WORLD);
-  } else {
-    MPI_Irecv(x.data(), count, MPI_INT, 0, 0, MPI_COMM_WORLD, &request);  // FIRST
+    MPI_Isend(x.data(), 16, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);  // FIRST
     if (!wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
-    seen = x[100];  // SECOND
+    x[3] = 1;
+    if (wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);  // SECOND
+  } else {
+    MPI_Recv(x.data(), 16, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
+CASE(received_buffer_read) {  // mpi-race -
+  std::vector<int> x(many);
+  MPI_Request request;
+  if (rank == 0) {
+    MPI_Send(x.data(), many, MPI_INT, 1, 0, MPI_COMM_WORLD);
+  } else {
+    MPI_Irecv(x.data(), many, MPI_INT, 0, 0, MPI_COMM_WORLD, &request);  // FIRST
+    if (!wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    seen = x[many / 2];  // SECOND
     if (wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
 }
 
-CASE(wait_for_the_wrong_request) {  // mpi-buffer - (not found)
-  std::vector<int> x(count), y(count);
+CASE(wait_for_the_wrong_request) {  // mpi-race -
+  std::vector<int> x(many), y(many);
   MPI_Request requests[2];
   if (rank == 0) {
-    MPI_Send(x.data(), count, MPI_INT, 1, 0, MPI_COMM_WORLD);
-    MPI_Send(y.data(), count, MPI_INT, 1, 1, MPI_COMM_WORLD);
+    MPI_Send(x.data(), many, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    MPI_Send(y.data(), many, MPI_INT, 1, 1, MPI_COMM_WORLD);
   } else {
-    MPI_Irecv(x.data(), count, MPI_INT, 0, 0, MPI_COMM_WORLD, &requests[0]);
-    MPI_Irecv(y.data(), count, MPI_INT, 0, 1, MPI_COMM_WORLD, &requests[1]);  // FIRST
+    MPI_Irecv(x.data(), many, MPI_INT, 0, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(y.data(), many, MPI_INT, 0, 1, MPI_COMM_WORLD, &requests[1]);  // FIRST
     MPI_Wait(&requests[wrong ? 0 : 1], MPI_STATUS_IGNORE);
-    seen = y[100];  // SECOND
+    seen = y[many / 2];  // SECOND
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   }
 }
 
-CASE(result_of_a_reduction_read) {  // mpi-buffer - (not found)
-  std::vector<int> x(count), y(count);
+CASE(result_of_a_reduction_read) {  // mpi-race -
+  std::vector<int> x(many), y(many);
   MPI_Request request;
-  MPI_Iallreduce(x.data(), y.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);  // FIRST
+  MPI_Iallreduce(x.data(), y.data(), many, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);  // FIRST
   if (!wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
-  seen = y[100];  // SECOND
+  seen = y[many / 2];  // SECOND
   if (wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-CASE(received_buffer_copied) {  // mpi-buffer - (not found)
+CASE(received_buffer_copied) {  // mpi-race -
   pinned_ints x;
   ints p;
   stream a;
@@ -76,7 +92,7 @@ CASE(received_buffer_copied) {  // mpi-buffer - (not found)
   }
 }
 
-CASE(kernel_on_a_received_buffer) {  // mpi-buffer add (not found)
+CASE(kernel_on_a_received_buffer) {  // mpi-race add
   ints p;
   stream a;
   MPI_Request request;
@@ -90,7 +106,7 @@ CASE(kernel_on_a_received_buffer) {  // mpi-buffer add (not found)
   }
 }
 
-CASE(kernel_writes_a_sent_buffer) {  // mpi-buffer add (not found)
+CASE(kernel_writes_a_sent_buffer) {  // mpi-race add
   ints p;
   stream a;
   MPI_Request request;
@@ -104,7 +120,7 @@ CASE(kernel_writes_a_sent_buffer) {  // mpi-buffer add (not found)
   }
 }
 
-CASE(sent_before_the_kernel_has_run) {  // mpi-buffer|stream-race|host-touch fill (not found)
+CASE(sent_before_the_kernel_has_run) {  // mpi-race fill
   ints p;
   stream a;
   if (rank == 0) {
@@ -116,7 +132,7 @@ CASE(sent_before_the_kernel_has_run) {  // mpi-buffer|stream-race|host-touch fil
   }
 }
 
-CASE(sent_before_the_copy_has_run) {  // mpi-buffer|host-touch - (not found)
+CASE(sent_before_the_copy_has_run) {  // mpi-race -
   ints p;
   pinned_ints x;
   stream a;
@@ -129,7 +145,7 @@ CASE(sent_before_the_copy_has_run) {  // mpi-buffer|host-touch - (not found)
   }
 }
 
-CASE(received_into_the_source_of_a_copy) {  // mpi-buffer|source-changed - (not found)
+CASE(received_into_the_source_of_a_copy) {  // mpi-race -
   ints p;
   pinned_ints x;
   stream a;
@@ -140,6 +156,71 @@ CASE(received_into_the_source_of_a_copy) {  // mpi-buffer|source-changed - (not 
     if (!wrong) CHECK(cudaStreamSynchronize(a));
     MPI_Recv(x, count, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);  // SECOND
   }
+}
+
+CASE(kernel_between_start_and_wait) {  // mpi-race add
+  ints p;
+  stream a;
+  MPI_Request request;
+  if (rank == 0) MPI_Send_init(p, count, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);
+  for (int n = 0; n < 2; ++n) {
+    if (rank == 0) {
+      MPI_Start(&request);  // FIRST
+      if (!wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      add<<<4, 256, 0, a>>>(p, count, 1);  // SECOND
+      if (wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      CHECK(cudaStreamSynchronize(a));
+    } else {
+      MPI_Recv(p, count, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+  }
+  if (rank == 0) MPI_Request_free(&request);
+}
+
+CASE(broadcast_before_the_kernel_has_run) {  // mpi-race fill
+  ints p;
+  stream a;
+  if (rank == 0) {
+    fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
+    if (!wrong) CHECK(cudaStreamSynchronize(a));
+  }
+  MPI_Bcast(p, count, MPI_INT, 0, MPI_COMM_WORLD);  // SECOND
+}
+
+// hpe's MPI_Sendrecv of device memory calls other functions of MPI, which are no calls of the program.
+CASE(exchange_before_the_kernel_has_run) {  // mpi-race fill
+  ints p, q;
+  stream a;
+  fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
+  if (!wrong || rank != 0) CHECK(cudaStreamSynchronize(a));
+  MPI_Sendrecv(p, count, MPI_INT, 1 - rank, 0, q, count, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);  // SECOND
+}
+
+CASE(kernel_before_the_test) {  // mpi-race add
+  ints p;
+  stream a;
+  MPI_Request request;
+  if (rank == 0) {
+    MPI_Send(p, count, MPI_INT, 1, 0, MPI_COMM_WORLD);
+  } else {
+    MPI_Irecv(p, count, MPI_INT, 0, 0, MPI_COMM_WORLD, &request);  // FIRST
+    for (int done = 0; !wrong && done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    add<<<4, 256, 0, a>>>(p, count, 1);  // SECOND
+    if (wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
+// The kernel may use the other bytes of the array meanwhile.
+CASE(kernel_on_the_halo_that_moves) {  // mpi-race add
+  ints p;
+  stream a;
+  MPI_Request requests[2];
+  const int halo = 128, neighbour = 1 - rank;
+  MPI_Irecv(p, halo, MPI_INT, neighbour, 0, MPI_COMM_WORLD, &requests[0]);  // FIRST
+  MPI_Isend(p + count - halo, halo, MPI_INT, neighbour, 0, MPI_COMM_WORLD, &requests[1]);
+  const int first = wrong && rank == 0 ? 0 : halo;
+  add<<<4, 256, 0, a>>>(p + first, count - 2 * halo, 1);  // SECOND
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
 int main(int argc, char** argv) {

@@ -35,7 +35,7 @@ def case(function):
     return function
 
 
-@case  # declared-access copy (not found)
+@case  # undeclared-write copy
 def declared_as_read_and_written(wrong):
     x, y = hpe.zeros(COUNT, "int32"), hpe.zeros(COUNT, "int32")
     copy = hpe.Kernel(TEXT, "copy")
@@ -43,7 +43,7 @@ def declared_as_read_and_written(wrong):
     hpe.synchronize()
 
 
-@case  # declared-access copy (not found)
+@case  # undeclared-read copy
 def declared_as_overwritten_and_read(wrong):
     x, y = hpe.zeros(COUNT, "int32"), hpe.zeros(COUNT, "int32")
     copy = hpe.Kernel(TEXT, "copy")

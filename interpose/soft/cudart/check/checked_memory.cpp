@@ -43,61 +43,30 @@ kept_memory kept;
 
 std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-/// The places at which a kernel accesses memory.
-struct site_places {
-  struct site {
-    std::uint32_t number;
-    std::uint32_t use;
-    std::string place;
-  };
-  std::vector<site> all;
-  bool is_complete = true;  // whether all writes are recorded
-
-  [[nodiscard]] std::string find(std::uint32_t number, std::uint32_t use) const {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const site& s) { return s.number == number && s.use == use; });
-    return found == all.end() ? "" : found->place;
-  }
+/// The places of a kernel, and whether all of its writes are recorded.
+struct kernel_places {
+  check::site_places all;
+  bool is_complete = true;
 };
 
 /// Returns the places of a kernel. They are looked up once.
-std::shared_ptr<const site_places> places_of(kernel& what) {
+std::shared_ptr<const kernel_places> places_of(kernel& what) {
   static std::mutex mutex;
-  static auto* const known = new std::map<hpeKernel, std::shared_ptr<const site_places>>;
+  static auto* const known = new std::map<hpeKernel, std::shared_ptr<const kernel_places>>;
   const hpeKernel handle = what.handle();
   const std::lock_guard lock(mutex);
   auto& found = (*known)[handle];
   if (found == nullptr) {
-    auto made = std::make_shared<site_places>();
+    auto made = std::make_shared<kernel_places>();
     int complete = 1;
     const auto add = [](std::uint32_t site, std::uint32_t use, const char* place, void* to) {
-      static_cast<site_places*>(to)->all.push_back({site, use, place});
+      static_cast<kernel_places*>(to)->all.add(site, static_cast<check::use>(use), place);
     };
     if (::hpeGetRecordedSites(handle, add, made.get(), &complete) != HPE_SUCCESS) return made;
     made->is_complete = complete != 0;
     found = std::move(made);
   }
   return found;
-}
-
-/// Returns the words of the arguments that can be pointers, with the number of the argument from 1.
-std::vector<std::pair<int, std::uint64_t>> pointers_in(const hpeKernelInfo& info,
-                                                       const std::vector<std::byte>& arguments) {
-  std::vector<std::pair<int, std::uint64_t>> result;
-  for (std::uint32_t n = 0; n < info.parameter_count; ++n) {
-    for (std::uint32_t at = 0; at + sizeof(std::uint64_t) <= info.parameter_sizes[n]; at += sizeof(std::uint64_t)) {
-      std::uint64_t value = 0;
-      if (info.parameter_offsets[n] + at + sizeof value > arguments.size()) break;
-      std::memcpy(&value, arguments.data() + info.parameter_offsets[n] + at, sizeof value);
-      result.emplace_back(static_cast<int>(n) + 1, value);
-    }
-  }
-  return result;
-}
-
-std::mutex& launches_of(int device) {
-  static std::array<std::mutex, 64> all;
-  return all[static_cast<std::size_t>(device) % all.size()];
 }
 
 void add_rows(std::vector<check::access_range>& to, const char* begin, const box& shape, check::use how) {
@@ -185,14 +154,15 @@ checked_launch::checked_launch(kernel& what, int device, const std::vector<std::
     : device_(device) {
   if (checker() == nullptr || place == nullptr) return;
   const auto places = places_of(what);
+  const hpeKernelInfo info = what.info();
+  const std::span offsets(info.parameter_offsets, info.parameter_count);
+  const std::span sizes(info.parameter_sizes, info.parameter_count);
   check::checked_operation made{fmt::format("kernel {}", demangled(what.name())), place, true,
-                                pointers_in(what.info(), arguments)};
-  made.source_of = [places](std::uint32_t site, check::use how) {
-    return places->find(site, static_cast<std::uint32_t>(how));
-  };
+                                check::pointers_in(offsets, sizes, arguments)};
+  made.source_of = [places](std::uint32_t site, check::use how) { return places->all.find(site, how); };
   what_ = std::make_shared<const check::checked_operation>(std::move(made));
   writes_unrecorded_ = !places->is_complete;
-  alone_ = std::unique_lock(launches_of(device));
+  check(::hpeRecordLaunches(device));
   fresh_ = checker()->find_fresh(what_->pointers);
 }
 

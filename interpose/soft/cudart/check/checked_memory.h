@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/memory/memory_table.h"
@@ -36,8 +35,8 @@ void tell_copy(const char* to, const char* from, const box_copy& shape,
                const std::shared_ptr<const check::call_place>& place);
 void tell_set(const char* to, const box& shape, const std::shared_ptr<const check::call_place>& place);
 
-/// Exists while a launch runs on a device. The constructor waits for other launches on the device, whose accesses could
-/// not be told apart; the destructor adds the accesses of the launch.
+/// Exists while a launch runs on a device. The constructor waits for other launches on the device (hpeRecordLaunches);
+/// the destructor adds the accesses of the launch.
 class checked_launch {
  public:
   checked_launch(kernel& what, int device, const std::vector<std::byte>& arguments,
@@ -51,7 +50,6 @@ class checked_launch {
   std::vector<std::uint64_t> fresh_;  // checker::find_fresh()
   int device_;
   bool writes_unrecorded_ = false;
-  std::unique_lock<std::mutex> alone_;
 };
 
 }  // namespace hpe::cudart

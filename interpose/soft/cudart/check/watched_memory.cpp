@@ -1,14 +1,18 @@
 // The pages belong only to the program: hpe accesses pinned memory and managed memory by another mapping, and
-// registered memory, which it moves to its own pages, by their address for kernels. So all touches are the program's.
+// registered memory, which it moves to its own pages, by their address for kernels. So all touches are those of the
+// program and of MPI's library, which take_touches() leaves out.
 
 #include "interpose/soft/cudart/check/watched_memory.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "hpe/check.h"
@@ -29,6 +33,8 @@ struct memory_in_use {
   std::uintptr_t begin = 0, end = 0;
   bool is_written = false;
   check::past_ptr work;
+  bool is_of_message = false;
+  bool is_closed = true;  // otherwise a thread is in a function of MPI
 };
 
 /// The pages that the thread with this number opens for one access.
@@ -47,8 +53,10 @@ struct watching {
   std::mutex mutex;
   std::vector<memory_in_use> in_use;  // with the mutex
   bool has_told = false;              // with the mutex
+  std::atomic<bool> has_messages{false};
 };
-watching* all = nullptr;
+watching* all = nullptr;             // before checker()
+std::atomic<int> threads_in_mpi{0};  // changed with the mutex, as soon as there is one
 
 open_pages* step_of(::pid_t thread, bool makes) noexcept {
   const auto find = [](::pid_t wanted) {
@@ -113,9 +121,37 @@ std::optional<cudart_allocation> host_memory_at(const void* address) {
 }
 
 // Requires the mutex.
+void close(memory_in_use& range, bool has_protocol = false) {
+  range.is_closed = all->pages.add(range.begin, range.end, range.is_written, has_protocol);
+  if (!range.is_closed && !std::exchange(all->has_told, true))
+    log(log_level::warn,
+        "HPE_CHECK: not all CPU code that touches memory of queued work is seen: there is too much memory");
+}
+
+// Requires the mutex.
+void open(memory_in_use& range) {
+  if (std::exchange(range.is_closed, false)) all->pages.remove(range.begin, range.end, range.is_written);
+}
+
+bool is_in(const char* file) {
+  static constexpr std::array<const char*, 3> libraries{"/libmpi", "/libopen-", "/libmpich"};
+  return std::any_of(libraries.begin(), libraries.end(),
+                     [&](const char* name) { return std::strstr(file, name) != nullptr; });
+}
+
+// Whether MPI's own code makes a touch.
+bool is_by_mpi(const check::host_touch& touch) {
+  const trace::call_stack& stack = touch.stack;
+  return std::any_of(stack.frames.begin(), stack.frames.begin() + stack.count, [](void* frame) {
+    Dl_info about{};
+    return ::dladdr(frame, &about) != 0 && about.dli_fname != nullptr && is_in(about.dli_fname);
+  });
+}
+
+// Requires the mutex.
 void watch_range(std::uintptr_t begin, std::size_t bytes, bool is_written, bool has_protocol,
                  const check::past_ptr& work) {
-  const memory_in_use made{begin, begin + bytes, is_written, work};
+  memory_in_use made{begin, begin + bytes, is_written, work};
   const auto same = std::find_if(all->in_use.begin(), all->in_use.end(), [&](const memory_in_use& each) {
     return each.begin == made.begin && each.end == made.end && each.is_written == is_written &&
            each.work->self.line == work->self.line;
@@ -125,12 +161,8 @@ void watch_range(std::uintptr_t begin, std::size_t bytes, bool is_written, bool 
     all->pages.add_again(made.begin, made.end);
     return;
   }
-  if (all->pages.add(made.begin, made.end, is_written, has_protocol)) {
-    all->in_use.push_back(made);
-  } else if (!std::exchange(all->has_told, true)) {
-    log(log_level::warn,
-        "HPE_CHECK: not all CPU code that touches memory of queued work is seen: there is too much memory");
-  }
+  close(made, has_protocol);
+  if (made.is_closed) all->in_use.push_back(made);
 }
 
 }  // namespace
@@ -159,11 +191,61 @@ void watch(const task_memory_uses& uses, const check::past_ptr& work) {
   }
 }
 
+void watch_message(const void* first, std::size_t bytes, bool is_written, const check::past_ptr& work) {
+  const auto* begin = static_cast<const std::byte*>(first);
+  const std::byte* end = begin + bytes;
+  const auto number = [](const std::byte* address) { return reinterpret_cast<std::uintptr_t>(address); };
+  const bool is_ordinary = !process().memory().find_also_of_hpe(first);
+  const auto found = host_memory_at(first);
+  const std::lock_guard lock(all->mutex);
+  all->has_messages.store(true);
+  std::erase_if(all->in_use, [&](memory_in_use& each) {
+    const bool conflicts = each.begin < number(end) && each.end > number(begin) && (is_written || each.is_written);
+    if (!conflicts || each.is_of_message) return false;
+    open(each);
+    return true;
+  });
+  if (is_ordinary) std::tie(begin, end) = pages_within(begin, end);
+  if (begin < end && (is_ordinary || (found && !found->is_managed())))
+    all->in_use.push_back({number(begin), number(end), is_written, work, true, false});
+}
+
+std::pair<const std::byte*, const std::byte*> pages_within(const std::byte* begin, const std::byte* end) {
+  constexpr std::uintptr_t page = watched_pages::page_bytes;
+  const auto number = reinterpret_cast<std::uintptr_t>(begin);
+  const std::byte* const first = begin + ((number + page - 1) / page * page - number);
+  const std::byte* const last = end - (reinterpret_cast<std::uintptr_t>(end) % page);
+  return first < last ? std::pair(first, last) : std::pair(end, end);
+}
+
+void enter_messages() noexcept {
+  if (checker() == nullptr) {
+    ++threads_in_mpi;
+    return;
+  }
+  const std::lock_guard lock(all->mutex);
+  if (++threads_in_mpi != 1) return;
+  for (memory_in_use& each : all->in_use)
+    if (each.is_of_message) open(each);
+}
+
+void leave_messages() noexcept {
+  if (checker() == nullptr) {
+    --threads_in_mpi;
+    return;
+  }
+  const std::lock_guard lock(all->mutex);
+  if (--threads_in_mpi != 0) return;
+  for (memory_in_use& each : all->in_use)
+    if (each.is_of_message) close(each);
+}
+
 void end_watches(bool also_unfinished) {
   const std::lock_guard lock(all->mutex);
-  std::erase_if(all->in_use, [&](const memory_in_use& each) {
+  std::erase_if(all->in_use, [&](memory_in_use& each) {
     if (!also_unfinished && !checker()->has_waited(each.work)) return false;
-    all->pages.remove(each.begin, each.end, each.is_written);
+    open(each);
+    if (each.is_of_message) all->pages.forget(each.begin, each.end);  // ordinary memory may be unmapped
     return true;
   });
   if (all->pages.has_missed_touches() && !std::exchange(all->has_told, true))
@@ -172,7 +254,11 @@ void end_watches(bool also_unfinished) {
         "is seen");
 }
 
-std::vector<check::host_touch> take_touches() { return all->touches.take(); }
+std::vector<check::host_touch> take_touches() {
+  std::vector<check::host_touch> touches = all->touches.take();
+  if (all->has_messages.load()) std::erase_if(touches, is_by_mpi);
+  return touches;
+}
 
 void forget_pages(const cudart_allocation& gone) {
   const auto begin = reinterpret_cast<std::uintptr_t>(gone.base);

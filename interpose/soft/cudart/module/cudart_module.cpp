@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "hpe/check.h"
 #include "interpose/soft/cudart/device/errors.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
 #include "runtime/base/log.h"
@@ -125,7 +126,7 @@ hpeModule cudart_module::load() {
     std::vector<const char*> texts;
     for (const std::string& text : texts_) texts.push_back(text.c_str());
     hpeModule loaded = nullptr;
-    check(::hpeModuleLoadPtx(&loaded, texts.data(), texts.size()));
+    check(::hpeModuleLoadRecorded(&loaded, texts.data(), texts.size()));
     for (const variable& each : managed_) *each.managed = enter(loaded, each.name, 0, true).address;
     return loaded;
   } catch (const error& caught) {

@@ -13,7 +13,8 @@
 
 namespace hpe::device::soft {
 
-soft_ptx_module::soft_ptx_module(soft_set& set, std::vector<std::string> texts) : set_(set) {
+soft_ptx_module::soft_ptx_module(soft_set& set, std::vector<std::string> texts, ptx_recording reads)
+    : set_(set), recording_(reads) {
   HPE_REQUIRE(!texts.empty(), HPE_ERROR_INVALID_ARGUMENT, "a module of PTX needs at least one text");
   texts_ = pack_texts(texts, text_bytes_);
   program_ = ptx::parse(std::move(texts));
@@ -48,6 +49,7 @@ std::vector<ptx_contents> soft_ptx_module::place(unsigned device, const ptx_addr
   what.id = id_;
   what.ptx_parts = parts;
   what.bytes = text_bytes_;
+  what.ptx_reads = recording_;
   const int file = texts_.get();
   set_.ask([&](unsigned d) { return d == device; }, what, std::span(&file, 1));
   return contents(parts);

@@ -12,7 +12,7 @@ class soft_set;
 /// launches a kernel of the module.
 class soft_ptx_module final : public device_ptx_module {
  public:
-  soft_ptx_module(soft_set& set, std::vector<std::string> texts);
+  soft_ptx_module(soft_set& set, std::vector<std::string> texts, ptx_recording reads);
   ~soft_ptx_module() override;
 
   [[nodiscard]] std::uint32_t id() const noexcept override { return id_; }
@@ -33,6 +33,7 @@ class soft_ptx_module final : public device_ptx_module {
   std::vector<ptx_variable> variables_;
   os::file_descriptor texts_;
   std::size_t text_bytes_ = 0;
+  ptx_recording recording_;
   std::uint32_t id_ = 0;
 };
 

@@ -38,7 +38,7 @@ struct control_request {
     import_memory,    // address, bytes, offset; descriptor: the file
     drop_import,      // address, bytes
     load_module,      // id, text: path
-    load_ptx,         // id, ptx_parts, bytes: size of the texts; descriptor: the texts
+    load_ptx,         // id, ptx_parts, ptx_reads, bytes: size of the texts; descriptor: the texts
     unload_ptx,       // id
     find_kernel,      // id, module, text: name
     start_stream,     // id
@@ -55,6 +55,7 @@ struct control_request {
   std::int64_t offset = 0;
   bool zero_copy = false;  // device::backing_kind::zero_copy
   ptx_addresses ptx_parts{};
+  ptx_recording ptx_reads{};
   char text[4096] = "";
 
   /// Throws HPE_ERROR_INVALID_ARGUMENT if the text is too long.

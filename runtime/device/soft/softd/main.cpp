@@ -64,8 +64,9 @@ class server {
       case control_request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
       case control_request::kind::load_module: return kernels_.load(what.id, what.text);
       case control_request::kind::load_ptx:
-        return kernels_.load(what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes,
-                                                                          what.ptx_parts, fabric_.configuration()));
+        return kernels_.load(
+            what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes, what.ptx_parts,
+                                                         what.ptx_reads, fabric_.configuration()));
       case control_request::kind::unload_ptx: return kernels_.unload(what.id);
       case control_request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case control_request::kind::start_stream: return start_executor(engines_, what.id);

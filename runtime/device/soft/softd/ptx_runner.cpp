@@ -20,11 +20,12 @@
 namespace hpe::device::soft {
 
 loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
-                                     const fabric_configuration& configuration)
+                                     ptx_recording reads, const fabric_configuration& configuration)
     : texts_(std::move(texts)),
       bytes_(bytes),
       parts_(parts),
       execution_(configuration.ptx),
+      reads_(reads),
       record_places_(record_places_of(configuration.layout)) {}
 
 void loaded_ptx_module::prepare() {
@@ -36,7 +37,8 @@ void loaded_ptx_module::prepare() {
                  execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
   if (execution_.records_accesses) {
     pairs_.emplace(ptx::find_access_sites(*program));
-    ptx::record_accesses(*program, record_places_);
+    ptx::record_accesses(*program, record_places_,
+                         reads_ == ptx_recording::first_reads ? ptx::recorded_reads::first : ptx::recorded_reads::all);
   }
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
   if (!execution_.interprets) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));

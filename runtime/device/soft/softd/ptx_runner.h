@@ -29,7 +29,7 @@ class loaded_ptx_module {
  public:
   /// `texts`: a file that pack_texts has created, of `bytes` bytes. `parts`: the addresses of the module's parts
   /// (ptx_part).
-  loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
+  loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts, ptx_recording reads,
                     const fabric_configuration& configuration);
 
   /// Returns a kernel of the module. Throws HPE_ERROR_NOT_FOUND if the module has no such kernel.
@@ -60,6 +60,7 @@ class loaded_ptx_module {
   std::size_t bytes_;
   ptx_addresses parts_;
   ptx_execution execution_;
+  ptx_recording reads_;
   ptx::record_places record_places_;
   std::optional<ptx::site_pairs> pairs_;
   std::once_flag prepared_;
