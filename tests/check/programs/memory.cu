@@ -88,6 +88,24 @@ CASE(pool_memory_never_written) {  // never-written add
   CHECK(cudaFreeAsync(p, a));
 }
 
+// Keeps a sum in memory, so that its line reads what an earlier line has written.
+__global__ void sum_up(int* p, bool begins) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (begins) p[i] = 0;
+  for (int n = 0; n < 4; ++n) {
+    p[i] += n;
+    __syncthreads();
+  }
+}
+
+CASE(sum_without_a_first_value) {  // never-written sum_up (not found)
+  int* p;
+  CHECK(cudaMalloc(&p, bytes));             // FIRST
+  sum_up<<<count / 256, 256>>>(p, !wrong);  // SECOND
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
 CASE(grid_is_too_small) {  // never-written twice
   ints q;
   int* p;
