@@ -105,6 +105,9 @@ class checker {
   /// Adds the accesses of a run. The fewer neighbours with the same use are not in ascending order, the faster.
   /// `fresh`: what find_fresh() returned for a kernel when it began.
   void add(const operation_run& run, std::span<const access_range> ranges, std::span<const std::uint64_t> fresh = {});
+  /// Adds an access to bytes outside of the allocation at `base`, to which the kernel's argument for this access
+  /// points.
+  void add_outside(const operation_run& run, const access_range& bytes, std::uint64_t base);
   /// Adds races within a launch. Reports one for each kernel, call and array.
   void add(const operation_run& launch, std::span<const launch_race> races);
   /// Adds a call's uses of memory outside of all allocations, until forget() is called because CPU code has waited for

@@ -12,23 +12,23 @@ using device::cuda::entered;
 
 namespace {
 
-// Lets a thread analyse an image that the caller has claimed. If the analysis fails for lack of host memory, the claim
+// Lets a thread analyse a kernel that the caller has claimed. If the analysis fails for lack of host memory, the claim
 // ends, so a later launch lets a thread repeat the analysis.
-bool lets_analyse(os::worker& by, const std::shared_ptr<program_image>& image) {
-  const auto analyse = [image] {
+bool lets_analyse(os::worker& by, const part_kernel& kernel) {
+  const auto analyse = [image = kernel.image, analysis = kernel.analysis] {
     try {
-      (void)image->model();
+      (void)analysis->model(*image);
     } catch (const std::exception& e) {
-      image->end_claim();
-      log(log_level::debug, "the code of the program is not analysed yet: {}", e.what());
+      analysis->end_claim();
+      log(log_level::debug, "a kernel of the program is not analysed yet: {}", e.what());
     }
   };
   try {
     const bool is_posted = by.post(analyse);
-    if (!is_posted) image->end_claim();
+    if (!is_posted) kernel.analysis->end_claim();
     return is_posted;
   } catch (...) {
-    image->end_claim();
+    kernel.analysis->end_claim();
     throw;
   }
 }
@@ -44,6 +44,12 @@ bool part_kernel::finds_memory(const std::vector<std::byte>& parameters) const {
          (!parameters.empty() || code->model->analysis().kernel->formals_size == 0);
 }
 
+std::size_t part_kernel::bytes_of_patched() const {
+  std::size_t sum = 0;
+  for (const std::string& text : analysis->model(*image)->patched().texts) sum += text.size();
+  return sum;
+}
+
 void part_kernels::unload(const patched_module& module) const {
   for (unsigned n = 0; n < module.of_gpus.size(); ++n) {
     if (module.of_gpus[n] == nullptr) continue;
@@ -57,36 +63,22 @@ void part_kernels::unload(const patched_module& module) const {
 void part_kernels::forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten) {
   const lock_guard lock(mutex_);
   kernels_.clear();
-  std::erase_if(modules_, [&](const auto& each) {
-    if (each.first.use_count() > 1) return false;
-    for (const auto& [name, kernel] : each.first->model()->kernels()) forgotten(*kernel.model);
-    unload(each.second);
+  std::erase_if(images_, [&](const auto& each) {
+    const auto& [image, kernels] = each;
+    if (image.use_count() > 1) return false;
+    for (const auto& [name, known] : kernels) {
+      if (const spread::module_model* const model =
+              known.analysis->is_analysed() ? known.analysis->model(*image) : nullptr)
+        for (const auto& analysed : model->kernels()) forgotten(*analysed.second.model);
+      unload(known.patched);
+    }
     return true;
   });
 }
 
-program_code::origin part_kernels::origin_of(CUfunction handle) const {
-  program_code::origin result = program_code::of_process().origin_of(handle);
-  if (!result.name.empty()) return result;
-  // hpe has not seen how the program obtained the handle, so this function asks the driver. The handle may be a
-  // CUfunction or a CUkernel.
-  const char* name = nullptr;
-  auto* const kernel = reinterpret_cast<CUkernel>(handle);
-  if (cu_.cuFuncGetName != nullptr && cu_.cuFuncGetName(&name, handle) == CUDA_SUCCESS) {
-    CUmodule module = nullptr;
-    if (cu_.cuFuncGetModule != nullptr && cu_.cuFuncGetModule(&module, handle) == CUDA_SUCCESS) result.from = module;
-  } else if (cu_.cuKernelGetName != nullptr && cu_.cuKernelGetName(&name, kernel) == CUDA_SUCCESS) {
-    CUlibrary library = nullptr;
-    if (cu_.cuKernelGetLibrary != nullptr && cu_.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS)
-      result.from = library;
-  }
-  if (name != nullptr) result.name = name;
-  return result;
-}
-
-part_kernel part_kernels::look_up(CUfunction handle) const {
+part_kernel part_kernels::look_up(CUfunction handle) {
   part_kernel found;
-  const program_code::origin from = origin_of(handle);
+  const program_code::origin from = program_code::of_process().origin_of(cu_, handle);
   found.name = from.name;
   if (!from.name.empty()) {
     found.image = program_code::of_process().find(from, found.obstacle);
@@ -94,17 +86,20 @@ part_kernel part_kernels::look_up(CUfunction handle) const {
     found.name = "a kernel without a name";
     found.obstacle = "the CUDA driver does not return its name";
   }
+  if (found.image == nullptr) return found;
+  std::shared_ptr<kernel_code>& analysis = images_[found.image][found.name].analysis;
+  if (analysis == nullptr) analysis = std::make_shared<kernel_code>(found.name);
+  found.analysis = analysis;
   return found;
 }
 
 part_kernel part_kernels::describe(part_kernel made) {
   if (made.image == nullptr) return made;
-  const spread::module_model* const model = made.image->model();
+  const spread::module_model* const model = made.analysis->model(*made.image);
   if (model == nullptr) {
-    made.obstacle = made.image->failure();
+    made.obstacle = made.analysis->failure();
     return made;
   }
-  modules_.try_emplace(made.image);
   const auto found = model->kernels().find(made.name);
   if (found == model->kernels().end()) {
     made.obstacle = "its module contains no PTX for it";
@@ -129,16 +124,20 @@ std::shared_ptr<const part_kernel> part_kernels::of_if_analysed(CUfunction handl
   auto& entry = kernels_[handle].kernel;
   if (entry != nullptr) return entry;
   part_kernel found = look_up(handle);
-  const std::shared_ptr<program_image> image = found.image;
-  if (image != nullptr && !image->is_analysed()) {
-    if (!image->claim_analysis() || lets_analyse(by, image)) {
+  if (found.image != nullptr && !found.analysis->is_analysed()) {
+    if (!found.analysis->claim_analysis() || lets_analyse(by, found)) {
       found.image = nullptr;
+      found.analysis = nullptr;
       found.obstacle = "hpe has not analysed it yet";
       found.is_awaited = true;
       return std::make_shared<const part_kernel>(std::move(found));
     }
   }
   return entry = std::make_shared<const part_kernel>(describe(std::move(found)));
+}
+
+part_kernels::patched_module& part_kernels::patched_of(const part_kernel& kernel) {
+  return images_.at(kernel.image).at(kernel.name).patched;
 }
 
 CUmodule part_kernels::module_of(CUfunction handle) const {
@@ -175,8 +174,8 @@ void part_kernels::find_constants(patched_module& made, const std::vector<std::s
 // While the driver compiles a text for a context, most other calls in this context wait, also launches (seen with
 // driver 580). Therefore the program's own GPU comes last: the driver has then compiled the text for another GPU, and
 // finds the code in its cache.
-part_kernels::patched_module part_kernels::load_module(program_image& image) const {
-  const ptx::patch::patched_module& patched = image.model()->patched();
+part_kernels::patched_module part_kernels::load_module(const part_kernel& kernel) const {
+  const ptx::patch::patched_module& patched = kernel.analysis->model(*kernel.image)->patched();
   patched_module made;
   made.of_gpus.resize(gpus_.count());
   made.copied.resize(gpus_.count());
@@ -195,7 +194,7 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
   std::vector<constant> constants;
   {
     const lock_guard lock(mutex_);
-    patched_module& module = modules_.at(kernel.image);
+    patched_module& module = patched_of(kernel);
     patched_module::copy& last = module.copied[gpu];
     if (last.on == stream && last.written == written) return;
     constants = module.constants;
@@ -205,14 +204,14 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
   for (const constant& c : constants)
     cu_.check(cu_.cuMemcpyAsync(c.to[gpu], c.from, c.bytes, stream), "copying constants to a GPU");
   const lock_guard lock(mutex_);
-  modules_.at(kernel.image).copied[gpu] = {stream, written};
+  patched_of(kernel).copied[gpu] = {stream, written};
 }
 
 std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared) {
-  patched_module& module = modules_[kernel.image];
-  if (module.of_gpus.empty()) module = load_module(*kernel.image);
+  patched_module& module = patched_of(kernel);
+  if (module.of_gpus.empty()) module = load_module(kernel);
   if (kernel.code->patched.uses_constants && module.constants.empty())
-    find_constants(module, kernel.image->model()->patched().constants, module_of(handle));
+    find_constants(module, kernel.analysis->model(*kernel.image)->patched().constants, module_of(handle));
   std::vector<CUfunction> parts(gpus_.count());
   for (unsigned n = 0; n < gpus_.count(); ++n) {
     const entered here(cu_, gpus_.context(n));
@@ -229,15 +228,15 @@ std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfu
 
 bool part_kernels::is_loaded(const part_kernel& kernel) {
   const lock_guard lock(mutex_);
-  const auto found = modules_.find(kernel.image);
-  return found != modules_.end() && (!found->second.of_gpus.empty() || found->second.is_refused);
+  const patched_module& patched = patched_of(kernel);
+  return !patched.of_gpus.empty() || patched.is_refused;
 }
 
 // Holds no lock while the driver compiles the code, because this takes a long time.
 void part_kernels::load_ahead(const part_kernel& kernel) {
   patched_module made;
   try {
-    made = load_module(*kernel.image);
+    made = load_module(kernel);
     for (unsigned n = 0; n < gpus_.count(); ++n) {
       const entered here(cu_, gpus_.context(n));
       CUfunction part = nullptr;  // the driver may load the code of a kernel only in cuModuleGetFunction
@@ -248,7 +247,7 @@ void part_kernels::load_ahead(const part_kernel& kernel) {
   }
   {
     const lock_guard lock(mutex_);
-    patched_module& module = modules_[kernel.image];
+    patched_module& module = patched_of(kernel);
     if (module.of_gpus.empty()) std::swap(module, made);
   }
   unload(made);

@@ -19,13 +19,16 @@ namespace hpe::cuda_hooks {
 struct part_kernel {
   std::string name;
   std::shared_ptr<program_image> image;
-  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of the kernel; owned by `image`
+  std::shared_ptr<kernel_code> analysis;               // null if hpe has no PTX of the kernel
+  const spread::module_model::kernel* code = nullptr;  // likewise; owned by `analysis`
   std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
   bool is_awaited = false;                             // whether a thread is analysing the kernel
 
   /// Whether the kernel's pointers (spread::kernel_model::pointers) lead to all memory that a launch with these
   /// parameters uses, except textures.
   [[nodiscard]] bool finds_memory(const std::vector<std::byte>& parameters) const;
+  /// Returns the number of bytes of the patched PTX. To be called only if `code` is not null.
+  [[nodiscard]] std::size_t bytes_of_patched() const;
 };
 
 /// Finds the kernels of the program by the handles that the program launches, and loads patched code that runs a part
@@ -34,8 +37,8 @@ class part_kernels {
  public:
   part_kernels(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
-  /// To be called when the program has unloaded a module or library. Unloads the patched modules of images that only
-  /// this object owns. Before that, calls forgotten() for each kernel of these modules.
+  /// To be called when the program has unloaded a module or library. Unloads the patched code of images that only this
+  /// object owns. Before that, calls forgotten() for each of their kernels that has been analysed.
   void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
 
   /// Returns the kernel of a handle. The first call for a handle analyses the kernel. If the driver has refused the
@@ -68,9 +71,10 @@ class part_kernels {
     std::size_t bytes = 0;
     std::vector<CUdeviceptr> to;
   };
+  /// The patched code of one kernel.
   struct patched_module {
     std::vector<CUmodule> of_gpus;
-    std::vector<constant> constants;  // found by the first load() of a kernel that uses constants
+    std::vector<constant> constants;  // found by the first load(), if the kernel uses constants
     struct copy {
       CUstream on = nullptr;
       std::uint64_t written = 0;
@@ -83,12 +87,18 @@ class part_kernels {
     std::vector<CUfunction> parts;  // one for each GPU; empty before load()
     unsigned most_shared = 0;       // the dynamic shared memory for which `parts` are prepared, in bytes
   };
-  [[nodiscard]] program_code::origin origin_of(CUfunction handle) const;
-  /// Returns the name and the image of a kernel; without an image, the obstacle is set.
-  [[nodiscard]] part_kernel look_up(CUfunction handle) const;
-  /// Completes what look_up() has returned, from the analysis of the image.
+  /// A kernel of an image.
+  struct known_kernel {
+    std::shared_ptr<kernel_code> analysis;
+    patched_module patched;  // loaded in advance (load_ahead) or when a launch first needs it
+  };
+  /// Returns the name, the image and the analysis of a kernel; without an image, the obstacle is set.
+  [[nodiscard]] part_kernel look_up(CUfunction handle) HPE_REQUIRES(mutex_);
+  /// Completes what look_up() has returned, from the analysis of the kernel.
   [[nodiscard]] part_kernel describe(part_kernel found) HPE_REQUIRES(mutex_);
-  [[nodiscard]] patched_module load_module(program_image& image) const;
+  /// The kernel must have an analysis. It keeps its image, so the image is not forgotten.
+  [[nodiscard]] patched_module& patched_of(const part_kernel& kernel) HPE_REQUIRES(mutex_);
+  [[nodiscard]] patched_module load_module(const part_kernel& kernel) const;
   [[nodiscard]] std::vector<CUfunction> find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared)
       HPE_REQUIRES(mutex_);
   void unload(const patched_module& module) const;
@@ -105,9 +115,8 @@ class part_kernels {
   const joined_gpus& gpus_;
   mutex mutex_;  // hooks of allocations and queries must not lock it
   std::unordered_map<const void*, ready_kernel> kernels_ HPE_GUARDED_BY(mutex_);
-  // The patched modules of all analysed images; each module is loaded in advance (load_ahead) or when a launch first
-  // needs it.
-  std::map<std::shared_ptr<program_image>, patched_module> modules_ HPE_GUARDED_BY(mutex_);
+  // By image, the kernels that have been launched, by their names.
+  std::map<std::shared_ptr<program_image>, std::map<std::string, known_kernel>> images_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

@@ -143,7 +143,7 @@ void part_launches::share_memory() {
 std::optional<spread::start_cost> part_launches::start_of(const part_kernel& kernel) {
   constexpr double of_process = 0.02, of_kernel = 5e-4, of_byte = 2e-7;
   if (cannot_start_.load(std::memory_order_acquire) || kernels_.is_loaded(kernel)) return std::nullopt;
-  return spread::start_cost{of_kernel + of_byte * static_cast<double>(kernel.image->bytes()), of_process};
+  return spread::start_cost{of_kernel + of_byte * static_cast<double>(kernel.bytes_of_patched()), of_process};
 }
 
 void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
@@ -162,10 +162,7 @@ void part_launches::finish_starts() noexcept {
   static thread_local bool is_waiting = false;
   if (std::exchange(is_waiting, true)) return;
   is_ending_.store(true);
-  std::call_once(ends_, [this] {
-    analyses_.finish();
-    code_thread_.finish();
-  });
+  std::call_once(ends_, [this] { code_thread_.finish(); });
   is_waiting = false;
 }
 

@@ -59,9 +59,10 @@ class part_launches {
   [[nodiscard]] std::optional<spread::start_cost> start_of(const part_kernel& kernel);
   /// Lets a thread load the code for launches of a kernel in parts. Does nothing if the thread is already loading code.
   void start(const std::shared_ptr<const part_kernel>& kernel);
-  /// Waits until the threads of this object have ended. Later calls of start() do nothing, and start_of() returns a
+  /// Waits until the thread that loads code has ended. Later calls of start() do nothing, and start_of() returns a
   /// price for each kernel whose code is not loaded, so that the kernel stays on one GPU. To be called before the
-  /// process ends; each of several threads that call this function waits.
+  /// process ends; each of several threads that call this function waits. An analysis, which can take minutes, goes on
+  /// until the process has ended: it uses nothing that exit handlers destroy.
   void finish_starts() noexcept;
   /// Returns the reason why no launch can run on several GPUs; empty if launches can.
   [[nodiscard]] std::string_view obstacle() const {

@@ -79,22 +79,36 @@ bool program_image::has_kernel(const std::string& name) const {
   return std::any_of(texts_.begin(), texts_.end(), [&](const std::string& t) { return ptx::has_kernel(t, name); });
 }
 
-const spread::module_model* program_image::model() {
-  std::call_once(analysis_, [&] { analyse(); });
-  return model_.get();
+std::shared_ptr<const ptx::program> program_image::program() {
+  std::call_once(reading_, [&] { read(); });
+  return program_;
 }
 
-void program_image::analyse() {
+void program_image::read() {
   try {
     if (texts_.empty())
       failure_ = "its module contains machine code, but no PTX";
     else
-      model_ = std::make_unique<spread::module_model>(
-          ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out));
+      program_ = ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out);
   } catch (const error& e) {
     failure_ = fmt::format("hpe cannot read its PTX: {}", e.what());
   }
-  is_analysed_.store(true, std::memory_order_release);
+}
+
+const spread::module_model* kernel_code::model(program_image& image) {
+  std::call_once(analysis_, [&] {
+    try {
+      if (const auto program = image.program(); program != nullptr)
+        model_ =
+            std::make_unique<spread::module_model>(program, [&](const std::string& name) { return name == name_; });
+      else
+        failure_ = image.failure();
+    } catch (const error& e) {
+      failure_ = fmt::format("hpe cannot analyse its PTX: {}", e.what());
+    }
+    is_analysed_.store(true, std::memory_order_release);
+  });
+  return model_.get();
 }
 
 program_code& program_code::of_process() {
@@ -153,6 +167,23 @@ program_code::origin program_code::origin_of(const void* kernel) const {
   const lock_guard lock(mutex_);
   const auto found = origins_.find(first_of(kernel));
   return found == origins_.end() ? origin{} : found->second;
+}
+
+program_code::origin program_code::origin_of(const device::cuda::driver& cu, CUfunction handle) const {
+  origin result = origin_of(handle);
+  if (!result.name.empty()) return result;
+  const char* name = nullptr;
+  auto* const kernel = reinterpret_cast<CUkernel>(handle);
+  if (cu.cuFuncGetName != nullptr && cu.cuFuncGetName(&name, handle) == CUDA_SUCCESS) {
+    CUmodule module = nullptr;
+    if (cu.cuFuncGetModule != nullptr && cu.cuFuncGetModule(&module, handle) == CUDA_SUCCESS) result.from = module;
+  } else if (cu.cuKernelGetName != nullptr && cu.cuKernelGetName(&name, kernel) == CUDA_SUCCESS) {
+    CUlibrary library = nullptr;
+    if (cu.cuKernelGetLibrary != nullptr && cu.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS)
+      result.from = library;
+  }
+  if (name != nullptr) result.name = name;
+  return result;
 }
 
 // Returns the image for machine code that nvcc has linked from several objects. The PTX is in another section of the

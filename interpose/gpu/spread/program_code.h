@@ -8,27 +8,44 @@
 #include <vector>
 
 #include "runtime/base/thread_safety.h"
+#include "runtime/device/cuda/driver.h"
 #include "runtime/spread/module_model.h"
 
 namespace hpe::cuda_hooks {
 
-/// The PTX of a module or library of the program. The first call of model() analyses and patches it. Thread-safe.
+/// The PTX of a module or library of the program. Thread-safe.
 class program_image {
  public:
   /// `texts` are the PTX texts of all modules, which hpe links together; empty if the image contains only machine code.
   explicit program_image(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
   [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
-  /// Returns the number of bytes of the texts.
-  [[nodiscard]] std::size_t bytes() const {
-    std::size_t sum = 0;
-    for (const std::string& text : texts_) sum += text.size();
-    return sum;
-  }
   [[nodiscard]] bool has_kernel(const std::string& name) const;
-  /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
-  /// reason. Throws std::bad_alloc for lack of host memory; the next call repeats the analysis.
-  [[nodiscard]] const spread::module_model* model();
+  /// Returns the PTX, which the first call reads. If hpe cannot read it, returns null and sets failure() to the reason.
+  /// Throws std::bad_alloc for lack of host memory; the next call reads the PTX again.
+  [[nodiscard]] std::shared_ptr<const ptx::program> program();
+  /// To be called after program().
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+
+ private:
+  void read();
+
+  const std::vector<std::string> texts_;
+  std::once_flag reading_;
+  std::shared_ptr<const ptx::program> program_;
+  std::string failure_;
+};
+
+/// The analysis of one kernel of an image, and PTX that contains this kernel only, patched so that it can run a part of
+/// its grid. Libraries have modules with thousands of kernels, of which a program launches few. Thread-safe.
+class kernel_code {
+ public:
+  explicit kernel_code(std::string name) : name_(std::move(name)) {}
+
+  /// Returns the analysed and patched kernel, for which the first call takes up to seconds. If hpe cannot analyse it,
+  /// returns null and sets failure() to the reason. Throws std::bad_alloc for lack of host memory; the next call
+  /// repeats the analysis. `image` is the image of the kernel.
+  [[nodiscard]] const spread::module_model* model(program_image& image);
   /// Whether model() returns at once.
   [[nodiscard]] bool is_analysed() const noexcept { return is_analysed_.load(std::memory_order_acquire); }
   /// Returns true for one caller, which lets a thread call model(). If model() throws, or if no thread can call it,
@@ -39,9 +56,7 @@ class program_image {
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  void analyse();
-
-  const std::vector<std::string> texts_;
+  const std::string name_;
   std::once_flag analysis_;
   std::unique_ptr<spread::module_model> model_;
   std::string failure_;
@@ -71,6 +86,8 @@ class program_code {
     std::string name;            // the name of the kernel; empty if hpe has not seen the handle
   };
   [[nodiscard]] origin origin_of(const void* kernel) const;
+  /// Likewise, but asks the driver if hpe has not seen how the program obtained the handle, which may be a CUkernel.
+  [[nodiscard]] origin origin_of(const device::cuda::driver& cu, CUfunction handle) const;
 
   /// Whether any code that hpe has read so far contains PTX: code that the program has loaded, or code in the program's
   /// files.

@@ -222,7 +222,7 @@ __global__ void sum_into_one(int* sum, const int* from, int n, bool atomic) {
     *sum += from[i];  // FIRST SECOND
 }
 
-CASE(sum_without_atomic) {  // block-race sum_into_one
+CASE(sum_without_atomic) {  // block-race sum_into_one (not on GPUs)
   ints sum, p;
   sum_into_one<<<4, 256>>>(sum, p, count, !wrong);
 }
@@ -237,7 +237,7 @@ __global__ void histogram(int* bins, const int* from, int n, bool atomic) {
     ++bins[bin];  // FIRST SECOND
 }
 
-CASE(histogram_without_atomic) {  // block-race histogram
+CASE(histogram_without_atomic) {  // block-race histogram (not on GPUs)
   ints bins, p;
   histogram<<<4, 256>>>(bins, p, count, !wrong);
 }
@@ -248,7 +248,7 @@ __global__ void smooth(int* to, const int* from, int n) {
   if (i < n) to[i] = left + 1;                                            // SECOND
 }
 
-CASE(stencil_in_place) {  // block-race smooth
+CASE(stencil_in_place) {  // block-race smooth (not on GPUs)
   ints p, q;
   smooth<<<4, 256>>>(wrong ? q : p, q, count);
 }
@@ -260,7 +260,7 @@ __global__ void two_steps(int* p, int* q, int n, bool wait) {
   q[i] = threadIdx.x == 0 ? p[n - 1 - i] : 0;  // SECOND
 }
 
-CASE(grid_without_barrier) {  // block-race two_steps
+CASE(grid_without_barrier) {  // block-race two_steps (not on GPUs)
   ints p, q;
   int n = count;
   bool wait = !wrong;
@@ -279,7 +279,7 @@ __global__ void last_block_sums(int* sum, int* parts, int* done, bool atomic) {
   *sum = all;
 }
 
-CASE(last_block_without_counter) {  // block-race last_block_sums
+CASE(last_block_without_counter) {  // block-race last_block_sums (not on GPUs)
   ints sum, parts, done;
   last_block_sums<<<4, 32>>>(sum, parts, done, !wrong);
 }
@@ -292,7 +292,7 @@ __global__ void reverse(int* p, bool wait) {
   mine[threadIdx.x] = part[255 - threadIdx.x];  // SECOND
 }
 
-CASE(barrier_is_missing) {  // shared-race reverse
+CASE(barrier_is_missing) {  // shared-race reverse (not on GPUs)
   ints p;
   reverse<<<4, 256>>>(p, !wrong);
 }
@@ -308,7 +308,7 @@ __global__ void total(int* sums, const int* p, bool wait) {
   if (threadIdx.x == 0) sums[blockIdx.x] = part[0];
 }
 
-CASE(barrier_is_missing_in_a_loop) {  // shared-race total
+CASE(barrier_is_missing_in_a_loop) {  // shared-race total (not on GPUs)
   ints sums, p;
   total<<<4, 256>>>(sums, p, !wrong);
 }

@@ -48,6 +48,14 @@ TEST(SpreadRun, AProcessEndsAfterTheThreadThatLoadsCode) {
   }
 }
 
+// An analysis can take minutes, for example that of a kernel of NCCL.
+TEST(SpreadRun, AProcessEndsDuringAnAnalysis) {
+  const std::string launch = "HPE_CALIBRATION=on " + run.substr(run.find(' ') + 1);
+  const outcome ended = shell("timeout 10 env " + launch + "--spread" + program + "return-tangled");
+  EXPECT_EQ(exit_status(ended), 0) << ended.text;
+  EXPECT_EQ(ended.text, "launched\n");
+}
+
 TEST(SpreadRun, TellsWhichKernelsRanWhere) {
   const outcome told = spread("add diffuse", "--spread --explain");
   EXPECT_EQ(exit_status(told), 0) << told.text;

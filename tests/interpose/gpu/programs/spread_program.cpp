@@ -235,7 +235,26 @@ void in_thread(void (*run)()) {
   }).join();
 }
 
-// Ends the process while hpe loads code.
+// Launches a kernel whose analysis takes at least 30 seconds.
+void launch_tangled() {
+  std::string text =
+      ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry tangled(.param .u64 p) {\n"
+      ".reg .b64 %rd<4>;\n.reg .b32 %r<4>;\n.reg .pred %q;\n"
+      "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmov.u32 %r3, 0;\n";
+  for (int i = 0; i < 60000; ++i) {
+    const std::string end = "end" + std::to_string(i);
+    text += "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.u32 %r2, [%rd3];\n";
+    text +=
+        "add.u32 %r3, %r3, %r2;\nsetp.lt.u32 %q, %r3, 7;\n@%q bra " + end + ";\nadd.u32 %r1, %r1, %r2;\n" + end + ":\n";
+  }
+  text += "st.global.u32 [%rd1], %r3;\nret;\n}\n";
+  MUST(cuModuleLoadData(&kernels, text.c_str()));
+  launch("tangled", {{1, 1, 1}, {1, 1, 1}}, nullptr, filled(n, 0));
+  MUST(cuCtxSynchronize());
+  std::printf("launched\n");
+}
+
+// Ends the process while hpe loads or analyses code.
 void end(const std::string& how) {
   if (how == "return-beside") in_thread(launch_until_compiling);
   if (how == "exit-beside") {
@@ -250,6 +269,7 @@ void end(const std::string& how) {
     ::waitpid(child, &status, 0);
     std::printf("child %d\n", WEXITSTATUS(status));
   }
+  if (how == "return-tangled") launch_tangled();
   if (how == "quick-exit") {
     launch_until_compiling();
     std::quick_exit(0);
