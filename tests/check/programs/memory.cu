@@ -131,18 +131,6 @@ CASE(grid_is_too_small) {  // never-written twice
   CHECK(cudaFree(p));
 }
 
-__device__ int one_variable[32];
-__device__ int next_variable[32];
-
-__global__ void fill_next_variable(bool wrong) { (wrong ? one_variable + 32 : next_variable)[threadIdx.x] = 1; }
-
-CASE_ALONE(behind_a_variable) {  // out-of-range fill_next_variable (not found)
-  int one[32];
-  CHECK(cudaMemcpyFromSymbol(one, one_variable, sizeof one));  // FIRST
-  fill_next_variable<<<1, 32>>>(wrong);                        // SECOND
-  CHECK(cudaDeviceSynchronize());
-}
-
 __device__ int left[count];
 
 __global__ void fill_variable(int value) { left[blockIdx.x * blockDim.x + threadIdx.x] = value; }
