@@ -94,7 +94,8 @@ void work_order::wait(const past_ptr& ended) {
 
 void work_order::wait_for_begin(const past& begun) {
   auto before = std::make_shared<past>(begun);
-  std::erase(before->further, begun.self);
+  for (moment& each : before->further)
+    if (each == begun.self) --each.number;  // the earlier work of the line
   wait(before);
 }
 

@@ -110,3 +110,15 @@ TEST(Order, WaitsForValuesPassOnTheOrder) {
   EXPECT_TRUE(order.is_ordered(a->self, *last));
   EXPECT_FALSE(order.is_ordered(other->self, *last));
 }
+
+TEST(Order, ABeginWaitsForTheEarlierWorkOfItsLine) {
+  work_order order;
+  const std::uint32_t first = order.add_line(), second = order.add_line();
+  const past_ptr before = order.queue(first), begun = order.queue(first);
+  order.wait_for_begin(*begun);
+  EXPECT_TRUE(order.has_waited(before->self));
+  EXPECT_FALSE(order.has_waited(begun->self));
+  const past_ptr other = order.queue(second);
+  EXPECT_TRUE(order.is_ordered(before->self, *other));
+  EXPECT_FALSE(order.is_ordered(begun->self, *other));
+}

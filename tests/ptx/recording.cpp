@@ -164,6 +164,26 @@ TEST_P(Recording, OfAtomicAndOrderedAccesses) {
   EXPECT_EQ(recorded(recorded_use::read) + recorded(recorded_use::write), "");
 }
 
+// Thread n reads word 37 n modulo 64, and writes word 42 n modulo 64 of others.
+TEST_P(Recording, OfScatteredAccesses) {
+  run(R"(  mul.lo.u32 %r2, %r1, 37;
+  and.b32 %r2, %r2, 63;
+  mul.wide.u32 %rd4, %r2, 4;
+  add.s64 %rd5, %rd1, %rd4;
+  ld.global.u32 %r3, [%rd5];
+  mul.lo.u32 %r4, %r1, 42;
+  and.b32 %r4, %r4, 63;
+  mul.wide.u32 %rd6, %r4, 4;
+  add.s64 %rd7, %rd1, %rd6;
+  st.global.u32 [%rd7+1024], %r3;)");
+  EXPECT_EQ(recorded(recorded_use::read), "0-256:1");
+  std::string written;
+  for (int n = 0; n < 64; n += 2)
+    written +=
+        std::string(n == 0 ? "" : " ") + std::to_string(1024 + 4 * n) + "-" + std::to_string(1028 + 4 * n) + ":2";
+  EXPECT_EQ(recorded(recorded_use::write), written);
+}
+
 // The address of a load may be in the register that the load changes.
 TEST_P(Recording, OfLoadsThatReplaceTheirAddress) {
   run(R"(  st.global.u64 [%rd1+64], %rd1;

@@ -254,6 +254,7 @@ class emitter {
   void access_contiguous_or_scattered(const instruction& i, const std::function<void(llvm::Value*)>& contiguous,
                                       const std::function<void()>& with_gaps,
                                       const std::function<void(llvm::Value*)>& scattered);
+  void prefetch_record_of(const instruction& i);
   llvm::Value* load_with_gaps(const instruction& i, llvm::Value* pointer);
 
   // Meetings that lanes pass:
