@@ -102,9 +102,9 @@ timepoint launch_checks::run_compared(const work_usage& usage, describe_function
   what.place = std::make_shared<const check::call_place>(check::call_place::here("a launch"));
   what.source_of = nullptr;
   const std::vector<check::declared_range> declared = ranges_of(usage.accesses);
-  read_only_memory compared(prints_, memory_, declared);
+  read_only_memory compared(devices_, prints_, memory_, declared);
   const timepoint end = queue(&compared);
-  const std::vector<check::access_range> written = compared.changed(devices_);
+  const std::vector<check::access_range> written = compared.changed();
   findings_.compare(std::make_shared<const check::checked_operation>(std::move(what)), declared, written);
   return end;
 }

@@ -34,16 +34,18 @@ std::vector<declared_range> only_read(std::span<const declared_range> declared) 
 
 }  // namespace
 
-read_only_memory::read_only_memory(work::fingerprints& prints, const allocator& memory,
+read_only_memory::read_only_memory(device::device_set& devices, work::fingerprints& prints, const allocator& memory,
                                    std::span<const declared_range> declared)
-    : prints_(prints) {
+    : devices_(devices), prints_(prints) {
   for (const declared_range& each : only_read(declared)) {
     const auto* const address = reinterpret_cast<const std::byte*>(each.begin);  // NOLINT(performance-no-int-to-ptr)
     coherence::region* const region = memory.find(address).region;
     // Kernels change memory with one copy in place, so its declarations give no wrong results.
     if (region == nullptr || region->single_copy()) continue;
     const std::uint64_t begin = region->offset_of(address);
-    ranges_.push_back({.region = region, .bytes = {begin, begin + (each.end - each.begin)}});
+    const byte_range bytes{begin, begin + (each.end - each.begin)};
+    work::wait_for_users({region, bytes}, true, devices_);
+    ranges_.push_back({.region = region, .bytes = bytes});
   }
 }
 
@@ -79,15 +81,15 @@ void read_only_memory::end(timepoint launch) noexcept {
   }
 }
 
-std::vector<check::access_range> read_only_memory::changed(device::device_set& devices) const {
+std::vector<check::access_range> read_only_memory::changed() const {
   std::vector<check::access_range> result;
   for (const range& its : ranges_) {
     check::access_range found{.how = check::use::write};
     for (const part& each : its.parts) {
       if (!each.after) continue;
       const std::array points{each.before->computed, each.after->computed};
-      work::wait_for(points, devices);
-      const auto has_failed = [&](timepoint p) { return devices.status_of(p).has_value(); };
+      work::wait_for(points, devices_);
+      const auto has_failed = [&](timepoint p) { return devices_.status_of(p).has_value(); };
       if (std::ranges::any_of(points, has_failed) || prints_.are_same(*each.before, *each.after)) continue;
       const auto base = reinterpret_cast<std::uintptr_t>(its.region->layout.base);
       if (found.begin == found.end) found.begin = base + each.bytes.begin;

@@ -18,14 +18,15 @@ class read_only_memory final : public launch_frame {
   /// A range has at most this many parts, each of at least part_bytes bytes; a change is known by its part.
   static constexpr std::uint64_t most_parts = 16, part_bytes = 4096;
 
-  read_only_memory(work::fingerprints& prints, const allocator& memory,
+  /// Waits for earlier work that uses the memory, because launches with wrong declarations may change it too.
+  read_only_memory(device::device_set& devices, work::fingerprints& prints, const allocator& memory,
                    std::span<const check::declared_range> declared);
 
   void begin(coherence::point_set& first) override;
   void end(timepoint launch) noexcept override;
 
   /// Waits until the launch has ended. Returns, for each range, the bytes from the first to the last changed part.
-  [[nodiscard]] std::vector<check::access_range> changed(device::device_set& devices) const;
+  [[nodiscard]] std::vector<check::access_range> changed() const;
 
  private:
   using print = std::optional<coherence::piece_fingerprint>;
@@ -42,6 +43,7 @@ class read_only_memory final : public launch_frame {
 
   static void divide(range& whole);
 
+  device::device_set& devices_;
   work::fingerprints& prints_;
   std::vector<range> ranges_;
 };
