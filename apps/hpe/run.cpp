@@ -64,8 +64,10 @@ constexpr std::array run_options{
                "parameters point"},
     run_option{modes, "--strict", nullptr, "HPE_STRICT",
                "end with status 1 if launches or copies of the program were refused or failed"},
-    run_option{records, "--check", nullptr, "HPE_CHECK",
-               "report wrong synchronisation and wrong accesses of a CUDA program, on soft devices"},
+    run_option{
+        records, "--check", nullptr, "HPE_CHECK",
+        "report wrong synchronisation and wrong accesses of a CUDA program; on soft devices (--cuda soft), all of "
+        "its accesses"},
     run_option{records, "--check-json", "FILE", "HPE_CHECK_JSON", "with --check, also write the findings as JSON"},
     run_option{records, "--check-sarif", "FILE", "HPE_CHECK_SARIF",
                "with --check, also write the findings as SARIF, for code scanning"},
@@ -267,7 +269,8 @@ options options_of_program() {
   }
 }
 
-/// For a program that is checked (HPE_CHECK), chooses soft devices. Throws bad_input if the options exclude each other.
+/// For a program that is checked (HPE_CHECK), on the devices on which it would run. Throws bad_input if the options
+/// exclude each other.
 options options_of_checked_program(const options& chosen) {
   if (!chosen.check) return chosen;
   if (chosen.spread || chosen.oversubscribe == oversubscription::on)
@@ -275,13 +278,11 @@ options options_of_checked_program(const options& chosen) {
         "--check works neither with --spread nor with --oversubscribe: hpe runs launches of such programs in parts, "
         "whose "
         "accesses it does not record for each launch");
-  if (chosen.cuda == cuda_place::driver || chosen.devices.starts_with("cuda"))
-    throw command_line::bad_input(
-        "--check works only on soft devices, which record the accesses of kernels: leave out --cuda driver and "
-        "--devices cuda");
-  set_variable("HPE_CUDA", "soft");
-  // The record needs 15 times the address space, which therefore must be small.
-  if (variable("HPE_SEGMENT_SIZE").empty()) set_variable("HPE_SEGMENT_SIZE", "128G");
+  // The user has chosen soft devices by name.
+  if (chosen.cuda == cuda_place::automatic && chosen.devices.starts_with("soft")) set_variable("HPE_CUDA", "soft");
+  // On soft devices, the record needs 15 times the address space, which therefore must be small.
+  const bool on_gpus = variable("HPE_CUDA") != "soft" && has_driver();
+  if (!on_gpus && variable("HPE_SEGMENT_SIZE").empty()) set_variable("HPE_SEGMENT_SIZE", "128G");
   if (!chosen.check_json.empty()) check_file("--check-json", chosen.check_json);
   if (!chosen.check_sarif.empty()) check_file("--check-sarif", chosen.check_sarif);
   if (!chosen.check_ignore.empty() && ::access(chosen.check_ignore.c_str(), R_OK) != 0)

@@ -6,6 +6,7 @@
 #include "runtime/check/byte_history.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -31,7 +32,11 @@ bool covers(use later, use earlier) {
 }  // namespace
 
 byte_history::byte_history(std::uintptr_t base, std::size_t bytes, bool is_written, actor_ptr allocated)
-    : base_(base), bytes_(bytes), most_states_(few_states), pages_((bytes + page_bytes - 1) / page_bytes) {
+    : base_(base),
+      bytes_(bytes),
+      page_bytes_(std::max(smallest_page, std::bit_ceil(bytes / most_pages + 1))),
+      most_states_(few_states),
+      pages_((bytes + page_bytes_ - 1) / page_bytes_) {
   state first{is_written, {}};
   if (allocated != nullptr) first.accesses.push_back({std::move(allocated), use::write});
   states_.push_back(std::make_unique<const state>(std::move(first)));
@@ -121,7 +126,7 @@ class byte_history::changes {
 template <class Next>
 void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const touched> what, Next& next) {
   if (in.empty()) in.push_back({0, states_[0].get()});
-  const std::uintptr_t stop = std::min(page_begin + page_bytes, end());
+  const std::uintptr_t stop = std::min(page_begin + page_bytes_, end());
   if (in.size() == 1 && what[0].begin <= page_begin && what[0].end >= stop) {
     in[0].what = next(in[0].what, what[0], page_begin, stop);
     return;
@@ -132,7 +137,7 @@ void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const 
     if (made.empty() || made.back().what != state) made.push_back({static_cast<std::uint32_t>(begin), state});
   };
   std::size_t at = 0, n = 0;  // the position in the page, and the run that contains it
-  const auto end_of_run = [&] { return n + 1 < in.size() ? in[n + 1].begin : page_bytes; };
+  const auto end_of_run = [&] { return n + 1 < in.size() ? in[n + 1].begin : page_bytes_; };
   const auto go_to = [&](std::size_t end, const auto& state_of) {
     while (at < end) {
       const std::size_t until = std::min<std::size_t>(end, end_of_run());
@@ -148,7 +153,7 @@ void byte_history::replace(page& in, std::uintptr_t page_begin, std::span<const 
       return next(s, each, page_begin + from, page_begin + to);
     });
   }
-  go_to(page_bytes, same);
+  go_to(page_bytes_, same);
   in.assign(made.begin(), made.end());
 }
 
@@ -161,8 +166,8 @@ void byte_history::replace_all(std::span<const touched> what, Next& next) {
       ++n;
       continue;
     }
-    const std::size_t number = (at - base_) / page_bytes;
-    const std::uintptr_t page_begin = base_ + number * page_bytes, page_end = page_begin + page_bytes;
+    const std::size_t number = (at - base_) / page_bytes_;
+    const std::uintptr_t page_begin = base_ + number * page_bytes_, page_end = page_begin + page_bytes_;
     std::size_t last = n + 1;
     while (last < what.size() && what[last].begin < page_end) ++last;
     replace(pages_[number], page_begin, what.subspan(n, last - n), next);
@@ -174,13 +179,13 @@ void byte_history::replace_all(std::span<const touched> what, Next& next) {
 bool byte_history::is_fresh(std::uintptr_t begin, std::uintptr_t end) const {
   const std::uintptr_t first = std::max(begin, base_), stop = std::min(end, this->end());
   for (std::uintptr_t at = first; at < stop;) {
-    const std::size_t number = (at - base_) / page_bytes;
-    const std::uintptr_t page_begin = base_ + number * page_bytes, until = std::min(stop, page_begin + page_bytes);
+    const std::size_t number = (at - base_) / page_bytes_;
+    const std::uintptr_t page_begin = base_ + number * page_bytes_, until = std::min(stop, page_begin + page_bytes_);
     const page& in = pages_[number];
     if (in.empty() && states_[0]->is_written) return false;
     for (std::size_t n = 0; n < in.size(); ++n) {
       const std::uintptr_t run_begin = page_begin + in[n].begin;
-      const std::uintptr_t run_end = page_begin + (n + 1 < in.size() ? in[n + 1].begin : page_bytes);
+      const std::uintptr_t run_end = page_begin + (n + 1 < in.size() ? in[n + 1].begin : page_bytes_);
       if (run_begin < until && run_end > at && in[n].what->is_written) return false;
     }
     at = until;

@@ -73,7 +73,8 @@ class byte_history {
   using page = std::vector<run>;  // empty: all bytes are in the first state
   class changes;                  // computes the states after one call of add()
 
-  static constexpr std::size_t page_bytes = 4096;
+  // An allocation has at most this number of pages, so that work on all of its bytes does not take long.
+  static constexpr std::size_t most_pages = 256, smallest_page = 4096;
 
   [[nodiscard]] const state* keep(state made);
   void forget_unused();
@@ -84,6 +85,7 @@ class byte_history {
 
   std::uintptr_t base_;
   std::size_t bytes_;
+  std::size_t page_bytes_;
   std::vector<std::unique_ptr<const state>> states_;  // [0] is the first state of all bytes
   std::size_t most_states_;                           // when states_ is larger, forget_unused() is called
   std::vector<page> pages_;

@@ -103,21 +103,7 @@ inline CUresult copy_part(const copied_range& c, CUstream in, const box_part& pa
 }
 
 template <auto Entry, flavour Flavour, direction Way, class... Arguments>
-CUresult CUDAAPI copy(Arguments... arguments) {
-  copied_range c;
-  (c.take(arguments), ...);
-  const CUstream in = c.has_stream ? named(c.stream, Flavour) : default_stream(Flavour);
-  const bool waits = !c.has_stream && Way != direction::across;
-  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
-    return kind.run({.what = device_call::family::copy,
-                     .stream = in,
-                     .waits = waits,
-                     .to = c.to,
-                     .from = c.from,
-                     .shape = {{c.bytes}}},
-                    [&](const box_part& part) { return copy_part(c, in, part); });
-  });
-  if (elsewhere) return *elsewhere;
+CUresult copy_whole(const copied_range& c, CUstream in, bool waits, Arguments... arguments) {
   constexpr ways told = ways_of(Way);
   measured measure(told.by_driver, c.bytes);
   count_copy(told.by_driver, c.bytes);
@@ -128,6 +114,26 @@ CUresult CUDAAPI copy(Arguments... arguments) {
   if (interposer* const hpe = for_large(c.bytes))
     if (const auto done = staged<Way>(*hpe, c, in, waits)) return measure.goes(told.by_hpe), *done;
   return (real.*Entry)(arguments...);
+}
+
+template <auto Entry, flavour Flavour, direction Way, class... Arguments>
+CUresult CUDAAPI copy(Arguments... arguments) {
+  copied_range c;
+  (c.take(arguments), ...);
+  const CUstream in = c.has_stream ? named(c.stream, Flavour) : default_stream(Flavour);
+  const bool waits = !c.has_stream && Way != direction::across;
+  const auto describe = [&]() -> device_call {
+    return {.what = device_call::family::copy,
+            .stream = in,
+            .waits = waits,
+            .to = c.to,
+            .from = c.from,
+            .shape = {{c.bytes}}};
+  };
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
+    return kind.run(describe(), [&](const box_part& part) { return copy_part(c, in, part); });
+  });
+  return observed(elsewhere ? *elsewhere : copy_whole<Entry, Flavour, Way>(c, in, waits, arguments...), describe);
 }
 
 // ---- rows and planes ---------------------------------------------------------------------------------------------
@@ -157,19 +163,24 @@ CUresult copy_described(const Description* description, const std::optional<cuda
 template <auto Entry, flavour Flavour, class Description, class... Stream>
 CUresult CUDAAPI copy_rows(const Description* description, Stream... stream) {
   const auto whole = description != nullptr ? cuda_shape::decoded(*description) : std::nullopt;
+  const auto describe = [&](bool waits) -> device_call {
+    if (!whole) return {.stream = stream_of<Flavour>(stream...), .uses = {.anything = true}};
+    return {.what = device_call::family::copy,
+            .stream = stream_of<Flavour>(stream...),
+            .waits = waits,
+            .to = whole->to.first(),
+            .from = whole->from.first(),
+            .shape = whole->shape()};
+  };
   const auto elsewhere = memory_kinds::first([&](memory_kind& kind) -> std::optional<CUresult> {
     if (!whole) return std::nullopt;
-    return kind.run({.what = device_call::family::copy,
-                     .stream = stream_of<Flavour>(stream...),
-                     .to = whole->to.first(),
-                     .from = whole->from.first(),
-                     .shape = whole->shape()},
-                    [&](const box_part& part) {
-                      const Description described = cuda_shape::part_of(*description, *whole, part);
-                      return copy_described<Entry, Flavour>(&described, cuda_shape::decoded(described), stream...);
-                    });
+    return kind.run(describe(false), [&](const box_part& part) {
+      const Description described = cuda_shape::part_of(*description, *whole, part);
+      return copy_described<Entry, Flavour>(&described, cuda_shape::decoded(described), stream...);
+    });
   });
-  return elsewhere ? *elsewhere : copy_described<Entry, Flavour>(description, whole, stream...);
+  return observed(elsewhere ? *elsewhere : copy_described<Entry, Flavour>(description, whole, stream...),
+                  [&] { return describe(sizeof...(stream) == 0); });
 }
 
 // ---- fills -------------------------------------------------------------------------------------------------------
@@ -183,15 +194,15 @@ CUresult fill_box(CUdeviceptr to, const box& whole, std::size_t element, CUstrea
     if (work.failed()) return work.result();
     return fill(at, part.extent);
   };
-  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
-    return kind.run({.what = device_call::family::fill,
-                     .stream = in,
-                     .to = to,
-                     .shape = {whole.extent, whole.strides, {}},
-                     .unit = element},
-                    queue);
-  });
-  return elsewhere ? *elsewhere : queue({0, 0, 0, whole.extent});
+  const auto describe = [&]() -> device_call {
+    return {.what = device_call::family::fill,
+            .stream = in,
+            .to = to,
+            .shape = {whole.extent, whole.strides, {}},
+            .unit = element};
+  };
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.run(describe(), queue); });
+  return observed(elsewhere ? *elsewhere : queue({0, 0, 0, whole.extent}), describe);
 }
 
 template <auto Entry, flavour Flavour, class Value, class... Stream>

@@ -28,12 +28,17 @@ CUresult with_memory_of_node(const Use& use, const Call& call) {
   return elsewhere ? *elsewhere : call();
 }
 
+inline void tell_instance(const instance_step& step) {
+  let_observe([&](memory_kind& kind) { kind.instance(step); });
+}
+
 /// Like with_memory_of_node, for a node of an instance. Also records that later launches of the instance use the
 /// memory.
 template <class Use, class Call>
 CUresult with_memory_of_instance(CUgraphExec instance, CUgraphNode node, const Use& use, const Call& call) {
   const CUresult result = with_memory_of_node(use, call);
   if (result == CUDA_SUCCESS && is_watched()) of_graphs().changed(instance, node, use);
+  if (result == CUDA_SUCCESS) tell_instance({instance_step::kind::changed, instance});
   return result;
 }
 
@@ -121,6 +126,7 @@ CUresult CUDAAPI instantiate(CUgraphExec* instance, CUgraph graph, How... how) {
   const CUresult result = with_memory_of_node([&] { return of_graphs().of_graph(graph); },
                                               [&] { return (real.*Entry)(instance, graph, how...); });
   if (result == CUDA_SUCCESS && is_watched()) of_graphs().instantiated(*instance, graph);
+  if (result == CUDA_SUCCESS) tell_instance({instance_step::kind::made, *instance, graph});
   if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
     or_undo([&] { hpe->freed_by_graphs().instantiated(*instance, graph); },
             [&] { (real.cuGraphExecDestroy)(*instance); });
@@ -132,11 +138,13 @@ CUresult CUDAAPI update_instance(CUgraphExec instance, CUgraph graph, Outcome...
   const CUresult result = with_memory_of_node([&] { return of_graphs().of_graph(graph); },
                                               [&] { return (real.*Entry)(instance, graph, outcome...); });
   if (result == CUDA_SUCCESS && is_watched()) of_graphs().instantiated(instance, graph);
+  if (result == CUDA_SUCCESS) tell_instance({instance_step::kind::made, instance, graph});
   return result;
 }
 
 template <auto Entry>
 CUresult CUDAAPI destroy_instance(CUgraphExec instance) {
+  tell_instance({instance_step::kind::ends, instance});
   if (interposer* const hpe = interposer::started()) {
     hpe->memory_of_graphs().destroyed(instance);
     hpe->freed_by_graphs().destroyed(instance);
@@ -157,7 +165,7 @@ CUresult CUDAAPI launch_graph(CUgraphExec instance, CUstream stream) {
   const CUresult result = run_other(
       named(stream, Flavour),
       [&] { return is_watched() ? of_graphs().of_instance(instance) : memory_uses{.anything = true}; },
-      [&] { return any_work_in_memory<Entry>(instance, stream); });
+      [&] { return any_work_in_memory<Entry>(instance, stream); }, instance);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && memory_kinds::any())
     log(log_level::info,
         "a graph needs the memory of all its nodes at the same time: divide it into graphs with fewer nodes");

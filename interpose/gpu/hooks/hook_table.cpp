@@ -2,6 +2,7 @@
 #include <string>
 
 #include "interpose/gpu/calls/host_calls.h"
+#include "interpose/gpu/check/checked_program.h"
 #include "interpose/gpu/hooks/copy_hooks.h"
 #include "interpose/gpu/hooks/graph_hooks.h"
 #include "interpose/gpu/hooks/guarded.h"
@@ -55,6 +56,7 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
       const options chosen = options::from_environment();
       cuda_hooks::host_access = chosen.cuda_host_access;
       cuda_hooks::register_memory_kinds();
+      if (chosen.check) cuda_hooks::check_program(chosen);
       cuda_hooks::host_calls::messages_wait = chosen.mpi_waits;
       cuda_hooks::stall_after = chosen.stall_after;
       // Registers the process for membarrier before the driver is loaded, because most programs have a single thread at

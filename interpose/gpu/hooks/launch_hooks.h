@@ -31,11 +31,11 @@ template <auto Entry, class... Arguments>
     return alone();
   };
   counters::add(trace::status_page::own().count.launches, 1);
-  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
-    return kind.run({.what = device_call::family::launch, .stream = what.stream, .launch = &what, .alone = &alone},
-                    queue);
-  });
-  return elsewhere ? *elsewhere : queue({});
+  const auto describe = [&]() -> device_call {
+    return {.what = device_call::family::launch, .stream = what.stream, .launch = &what, .alone = &alone};
+  };
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.run(describe(), queue); });
+  return observed(elsewhere ? *elsewhere : queue({}), describe);
 }
 
 // hpe need not examine most launches. For these launches, the hook costs only one load and the stores of

@@ -10,31 +10,46 @@
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/interposer.h"
+#include "interpose/gpu/work/device_work.h"
 #include "interpose/gpu/work/launch_scope.h"
 
 namespace hpe::cuda_hooks {
 
 namespace {
 
+/// Lets the kinds of memory observe memory of the program.
+inline void tell_memory(const program_memory& made) {
+  let_observe([&](memory_kind& kind) { kind.has_memory(made); });
+}
+inline void tell_given_back(CUdeviceptr base, CUstream stream = nullptr) {
+  let_observe([&](memory_kind& kind) { kind.gives_back(base, stream); });
+}
+inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdeviceptr>(host); }
+
 // ---- pinned host memory ------------------------------------------------------------------------------------------
 
 template <auto Entry, class... Flags>
 CUresult CUDAAPI allocate_pinned(void** made, std::size_t bytes, Flags... flags) {
   const CUresult result = (real.*Entry)(made, bytes, flags...);
-  if (result == CUDA_SUCCESS) pinned_ranges::of_process().add(*made, bytes);
+  if (result != CUDA_SUCCESS) return result;
+  pinned_ranges::of_process().add(*made, bytes);
+  tell_memory({program_memory::kind::pinned, address_of(*made), bytes});
   return result;
 }
 
 template <auto Entry>
 CUresult CUDAAPI pin(void* begin, std::size_t bytes, unsigned flags) {
   const CUresult result = (real.*Entry)(begin, bytes, flags);
-  if (result == CUDA_SUCCESS) pinned_ranges::of_process().add(begin, bytes);
+  if (result != CUDA_SUCCESS) return result;
+  pinned_ranges::of_process().add(begin, bytes);
+  tell_memory({program_memory::kind::registered, address_of(begin), bytes});
   return result;
 }
 
 template <auto Entry>
 CUresult CUDAAPI unpin(void* begin) {
   pinned_ranges::of_process().remove(begin);
+  tell_given_back(address_of(begin));
   return (real.*Entry)(begin);
 }
 
@@ -71,10 +86,10 @@ inline void tell_driver_allocation(const driver_allocation_event& event) {
   }
 }
 
-/// The hook for cuMemAlloc and cuMemAllocAsync. If the stream of cuMemAllocAsync is being captured, the driver
-/// allocates the memory. If a registered kind allocates the memory, any stream can use the memory at once.
+/// For cuMemAlloc and cuMemAllocAsync. If the stream of cuMemAllocAsync is being captured, the driver allocates the
+/// memory. If a registered kind allocates the memory, any stream can use the memory at once.
 template <auto Entry, class... Stream>
-CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream) {
+CUresult allocate_by_kind_or_driver(CUdeviceptr* made, std::size_t bytes, Stream... stream) {
   constexpr bool of_pool = sizeof...(Stream) != 0;
   const auto elsewhere = memory_kinds::first([&](memory_kind& kind) -> std::optional<CUresult> {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -92,9 +107,30 @@ CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream
   return allocate_by_driver({driver_allocation::name_kind::address, std::nullopt, bytes}, *made, by_driver);
 }
 
+template <auto Entry, flavour Flavour, class... Stream>
+CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream) {
+  const CUresult result = allocate_by_kind_or_driver<Entry>(made, bytes, stream...);
+  CUstream in = nullptr;
+  ((in = named(stream, Flavour)), ...);
+  if (result == CUDA_SUCCESS) tell_memory({program_memory::kind::device, *made, bytes, in});
+  return result;
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI allocate_from_pool(CUdeviceptr* made, std::size_t bytes, CUmemoryPool pool, CUstream stream) {
+  const CUresult result = (real.*Entry)(made, bytes, pool, stream);
+  if (result == CUDA_SUCCESS) tell_memory({program_memory::kind::device, *made, bytes, named(stream, Flavour)});
+  return result;
+}
 template <auto Entry>
-CUresult CUDAAPI allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows,
-                               unsigned element) {
+CUresult CUDAAPI allocate_managed(CUdeviceptr* made, std::size_t bytes, unsigned flags) {
+  const CUresult result = (real.*Entry)(made, bytes, flags);
+  if (result == CUDA_SUCCESS) tell_memory({program_memory::kind::managed, *made, bytes});
+  return result;
+}
+
+template <auto Entry>
+CUresult allocate_rows_by_kind_or_driver(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows,
+                                         unsigned element) {
   constexpr std::size_t unit = 512;  // the driver aligns rows to this number of bytes
   const std::size_t between = saturated_sum(width, unit - 1) / unit * unit;
   const std::size_t bytes = saturated_product(between, rows);
@@ -108,6 +144,14 @@ CUresult CUDAAPI allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_
   return is_possible
              ? allocate_by_driver({driver_allocation::name_kind::address, std::nullopt, bytes}, *made, by_driver)
              : try_twice_by_driver(by_driver);
+}
+
+template <auto Entry>
+CUresult CUDAAPI allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows,
+                               unsigned element) {
+  const CUresult result = allocate_rows_by_kind_or_driver<Entry>(made, pitch, width, rows, element);
+  if (result == CUDA_SUCCESS) tell_memory({program_memory::kind::device, *made, *pitch * rows});
+  return result;
 }
 
 template <auto Entry>
@@ -126,8 +170,11 @@ CUresult CUDAAPI retain_handle(CUmemGenericAllocationHandle* handle, void* addre
   return result;
 }
 
-template <auto Entry, class... Stream>
+template <auto Entry, flavour Flavour, class... Stream>
 CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
+  CUstream in = nullptr;
+  ((in = named(stream, Flavour)), ...);
+  tell_given_back(address, in);
   if (const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.free(address); }))
     return *elsewhere;
   memory_kinds::each([](memory_kind& kind) { kind.frees_other(); });

@@ -1,19 +1,21 @@
 #pragma once
 
 /// The interface between the hooks and the features of hpe that manage memory or launches in place of the driver
-/// (--spread and --oversubscribe). Each of these features registers a kind of memory when the program starts. The hooks
-/// decode the arguments of a driver entry into a device_call and pass it to one registered kind after another, until a
-/// kind executes the call.
+/// (--spread and --oversubscribe), or that observe the program's calls (--check). Each of these features registers a
+/// kind of memory when the program starts. The hooks decode the arguments of a driver entry into a device_call and pass
+/// it to one registered kind after another, until a kind executes the call.
 
 #include <atomic>
 #include <optional>
 #include <vector>
 
 #include "interpose/gpu/adopted/adopted_memory.h"
+#include "interpose/gpu/hooks/program_steps.h"
 #include "interpose/gpu/oversubscribed/driver_allocations.h"
 #include "interpose/gpu/work/call_watch.h"
 #include "runtime/base/box.h"
 #include "runtime/base/function_ref.h"
+#include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
 
@@ -47,6 +49,7 @@ struct device_call {
 
   // For other work, including graphs.
   memory_uses uses{};
+  CUgraphExec instance = nullptr;  ///< the graph that is launched; null if the work is not a graph
 };
 
 /// A call with which the program has loaded or unloaded code, or has obtained the handle of a kernel or another handle
@@ -138,7 +141,9 @@ class memory_kind {
   /// queues one part of a copy or fill on the call's stream; for other work, it queues the whole work. Returns nullopt,
   /// without effect, if the call does not concern this kind.
   using queue_part = function_ref<CUresult(const box_part&)>;
-  [[nodiscard]] virtual std::optional<CUresult> run(const device_call& call, queue_part queue) = 0;
+  [[nodiscard]] virtual std::optional<CUresult> run(const device_call& /*call*/, queue_part /*queue*/) {
+    return std::nullopt;
+  }
 
   /// Runs call(), in which the driver inspects memory that later work will use. Returns nullopt in the same cases as
   /// run().
@@ -151,6 +156,18 @@ class memory_kind {
   /// Returns the error of work that this kind has queued outside the program's own context, or CUDA_SUCCESS. Called
   /// after the program has waited for work.
   [[nodiscard]] virtual CUresult failure() { return CUDA_SUCCESS; }
+
+  // ---- for kinds that observe the program. The calls have succeeded, unless stated otherwise.
+
+  /// The program's call has queued work, whether the driver or a kind of memory has executed the call.
+  virtual void queued(const device_call& /*call*/) {}
+  virtual void ordered(const order_step& /*step*/) {}
+  virtual void has_memory(const program_memory& /*made*/) {}
+  /// The program is about to free or unregister memory, in the order of a stream, or at once if `stream` is null.
+  virtual void gives_back(CUdeviceptr /*base*/, CUstream /*stream*/) {}
+  virtual void instance(const instance_step& /*step*/) {}
+  /// Returns the watch of a function that the program is about to queue; null if the function need not be watched.
+  [[nodiscard]] virtual std::unique_ptr<host_function_watch> watch_function(CUstream /*stream*/) { return nullptr; }
 
  private:
   friend class memory_kinds;
@@ -194,6 +211,25 @@ class memory_kinds {
 
   inline static constinit std::atomic<memory_kind*> first_{nullptr};
 };
+
+/// Lets all kinds observe a call: observe(kind). If they cannot, the call goes on.
+template <class Observe>
+void let_observe(const Observe& observe) noexcept {
+  if (!memory_kinds::any()) [[likely]]
+    return;
+  try {
+    memory_kinds::each(observe);
+  } catch (const std::exception& e) {
+    log(log_level::warn, "HPE_CHECK: a call of the CUDA driver is not checked: {}", e.what());
+  }
+}
+/// Returns `result`. If it is CUDA_SUCCESS, the kinds first observe the work that describe() describes.
+template <class Describe>
+CUresult observed(CUresult result, const Describe& describe) noexcept {
+  if (memory_kinds::any() && result == CUDA_SUCCESS) [[unlikely]]
+    let_observe([&](memory_kind& kind) { kind.queued(describe()); });
+  return result;
+}
 
 /// Registers the kinds of memory that the options of the process request.
 void register_memory_kinds();

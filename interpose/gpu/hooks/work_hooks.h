@@ -39,12 +39,13 @@ CUresult any_work_in_memory(Arguments... arguments) {
 
 // Runs work other than copies, fills and launches. queue() queues the work on the stream `in`, which is nullptr if the
 // stream is not known.
+// `instance`: the graph that is launched.
 template <class Uses, class Queue>
-CUresult run_other(CUstream in, const Uses& uses, const Queue& queue) {
-  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
-    return kind.run({.stream = in, .uses = uses()}, [&](const box_part&) { return queue(); });
-  });
-  return elsewhere ? *elsewhere : queue();
+CUresult run_other(CUstream in, const Uses& uses, const Queue& queue, CUgraphExec instance = nullptr) {
+  const auto describe = [&]() -> device_call { return {.stream = in, .uses = uses(), .instance = instance}; };
+  const auto elsewhere = memory_kinds::first(
+      [&](memory_kind& kind) { return kind.run(describe(), [&](const box_part&) { return queue(); }); });
+  return observed(elsewhere ? *elsewhere : queue(), describe);
 }
 
 // Returns the memory that the work of an entry uses: the allocations whose addresses are among the arguments, or any
@@ -94,8 +95,15 @@ class waiting_driver_call : trace::awaited {
       : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
 };
 
+// Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS. Returns `result`.
+inline CUresult ordered(CUresult result, const order_step& step) {
+  if (result == CUDA_SUCCESS) let_observe([&](memory_kind& kind) { kind.ordered(step); });
+  return result;
+}
+using order_kind = order_step::kind;
+
 template <auto Entry, class... Context>
-CUresult CUDAAPI wait_for_context(Context... context) {
+CUresult wait_for_work_of(Context... context) {
   const waiting_driver_call here("cuCtxSynchronize", context...);
   if (!queuing_threads::watched()) return with_failures((real.*Entry)(context...));
   queued_uses& uses = interposer::started()->queued();
@@ -108,10 +116,17 @@ CUresult CUDAAPI wait_for_context(Context... context) {
   return result;
 }
 
+template <auto Entry, class... Context>
+CUresult CUDAAPI wait_for_context(Context... context) {
+  CUcontext waited = nullptr;
+  ((waited = context), ...);
+  return ordered(wait_for_work_of<Entry>(context...), {.what = order_kind::waited_for_context, .context = waited});
+}
+
 // Each context has its own default streams, so a wait for a default stream covers all work on default streams only if
 // the program has one context.
 template <auto Entry, flavour Flavour>
-CUresult CUDAAPI wait_for_stream(CUstream stream) {
+CUresult wait_for_work_on(CUstream stream) {
   const waiting_driver_call here("cuStreamSynchronize", stream);
   if (!queuing_threads::watched()) return with_failures((real.*Entry)(stream));
   const CUstream waited = named(stream, Flavour);
@@ -126,10 +141,103 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
   return result;
 }
 
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI wait_for_stream(CUstream stream) {
+  return ordered(wait_for_work_on<Entry, Flavour>(stream),
+                 {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI query_stream(CUstream stream) {
+  return ordered((real.*Entry)(stream), {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
+}
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
 template <auto Entry>
 CUresult CUDAAPI wait_for_event(CUevent event) {
   const waiting_driver_call here("cuEventSynchronize", event);
-  return with_failures((real.*Entry)(event));
+  return ordered(with_failures((real.*Entry)(event)), {.what = order_kind::waited_for_event, .event = event});
+}
+template <auto Entry>
+CUresult CUDAAPI query_event(CUevent event) {
+  return ordered((real.*Entry)(event), {.what = order_kind::waited_for_event, .event = event});
+}
+template <auto Entry, flavour Flavour, class... Flags>
+CUresult CUDAAPI record_event(CUevent event, CUstream stream, Flags... flags) {
+  return ordered((real.*Entry)(event, stream, flags...),
+                 {.what = order_kind::recorded, .stream = named(stream, Flavour), .event = event});
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI let_stream_wait(CUstream stream, CUevent event, unsigned flags) {
+  return ordered((real.*Entry)(stream, event, flags),
+                 {.what = order_kind::stream_waits, .stream = named(stream, Flavour), .event = event});
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI let_stream_wait_outside(const CUexternalSemaphore* what,
+                                         const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* how, unsigned count,
+                                         CUstream stream) {
+  return ordered((real.*Entry)(what, how, count, stream),
+                 {.what = order_kind::stream_waits, .stream = named(stream, Flavour)});
+}
+template <auto Entry>
+CUresult CUDAAPI end_event(CUevent event) {
+  ordered(CUDA_SUCCESS, {.what = order_kind::event_ends, .event = event});
+  return (real.*Entry)(event);
+}
+template <auto Entry>
+CUresult CUDAAPI share_event(CUipcEventHandle* handle, CUevent event) {
+  return ordered((real.*Entry)(handle, event), {.what = order_kind::event_is_shared, .event = event});
+}
+template <auto Entry>
+CUresult CUDAAPI open_event(CUevent* event, CUipcEventHandle handle) {
+  const CUresult result = (real.*Entry)(event, handle);
+  return result == CUDA_SUCCESS ? ordered(result, {.what = order_kind::event_is_shared, .event = *event}) : result;
+}
+
+// ---- functions of the program that the driver calls -----------------------------------------------------------------
+
+/// A function and its argument, with the watch of a kind of memory. Deletes itself when the function has returned.
+template <class... Arguments>
+struct watched_function {
+  using function = void(CUDAAPI*)(Arguments..., void*);
+  function call;
+  void* argument;
+  std::unique_ptr<host_function_watch> watch;
+
+  static void CUDAAPI run(Arguments... arguments, void* self) {
+    const std::unique_ptr<watched_function> own(static_cast<watched_function*>(self));
+    own->watch->begins();
+    own->call(arguments..., own->argument);
+    own->watch->ends();
+  }
+
+  /// Queues the function by by_driver(function, argument), with a watch if a kind of memory has one for it.
+  template <class ByDriver>
+  static CUresult queue(CUstream stream, function call, void* argument, const ByDriver& by_driver) {
+    std::unique_ptr<host_function_watch> watch;
+    if (call != nullptr)
+      let_observe([&](memory_kind& kind) {
+        if (watch == nullptr) watch = kind.watch_function(stream);
+      });
+    if (watch == nullptr) return by_driver(call, argument);
+    auto made = std::make_unique<watched_function>(watched_function{call, argument, std::move(watch)});
+    const CUresult result = by_driver(&run, made.get());
+    if (result == CUDA_SUCCESS) static_cast<void>(made.release());
+    return result;
+  }
+};
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI queue_host_function(CUstream stream, CUhostFn call, void* argument) {
+  return watched_function<>::queue(named(stream, Flavour), call, argument, [&](CUhostFn function, void* with) {
+    return (real.*Entry)(stream, function, with);
+  });
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI queue_callback(CUstream stream, CUstreamCallback call, void* argument, unsigned flags) {
+  return watched_function<CUstream, CUresult>::queue(
+      named(stream, Flavour), call, argument,
+      [&](CUstreamCallback function, void* with) { return (real.*Entry)(stream, function, with, flags); });
 }
 
 template <auto Entry, flavour Flavour, class... Arguments>
@@ -294,8 +402,9 @@ CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, 
     if (work.failed()) return work.result();
     return (real.*Entry)(stream, address, value, flags);
   };
-  return run_other(
-      named(stream, legacy), [&] { return uses_of(address); }, wait);
+  return ordered(run_other(
+                     named(stream, legacy), [&] { return uses_of(address); }, wait),
+                 {.what = order_kind::stream_waits, .stream = named(stream, legacy)});
 }
 
 template <auto Entry>
@@ -305,7 +414,8 @@ CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams
       if (const auto op = operations[i].operation;
           op == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op == CU_STREAM_MEM_OP_WAIT_VALUE_64)
         warn_of_wait(operations[i].waitValue.address);
-  return any_work<Entry>(stream, count, operations, flags);
+  return ordered(any_work<Entry>(stream, count, operations, flags),
+                 {.what = order_kind::stream_waits, .stream = named(stream, legacy)});
 }
 
 /// Lets the driver create a texture. The texture's memory must be on the device during this call, because the driver

@@ -113,13 +113,13 @@ class comparison_finder {
 
   // Appends the comparisons that follow from a predicate to `to`.
   void split(const condition& c, std::vector<comparison>& to) {
-    if (++predicates_ > most_predicates) return;
+    if (++predicates_ > most_predicates) return lose();
     // 1 - p is the negation of the predicate p.
     const polynomial& p = table_.at(c.predicate);
     if (p.size() == 2 && p[0].of.is_one() && p[0].factor == 1 && p[1].factor == -1 && p[1].of.count == 1)
       return split({table_.single(p[1].of.factors[0]), !c.holds, c.assumes}, to);
     const auto id = table_.single_of(c.predicate);
-    if (!id || table_.of(*id).what != quantity::kind::node || table_.of(*id).made_by == nullptr) return;
+    if (!id || table_.of(*id).what != quantity::kind::node || table_.of(*id).made_by == nullptr) return lose();
     const quantity q = table_.of(*id);
     const instruction& i = *q.made_by;
     if (i.op == opcode::not_) return split({q.operands[0], !c.holds, c.assumes}, to);
@@ -127,11 +127,17 @@ class comparison_finder {
       for (const expression_id e : q.operands) split({e, c.holds, c.assumes}, to);
       return;
     }
-    if (i.op == opcode::setp) compare(i, q, c, to);
+    if (i.op != opcode::setp) return lose();
+    if (q.operands.size() != 2 || is_float(i.types[0])) lose();
+    compare(i, q, c, to);
   }
+  /// Whether the comparisons say all that the predicates say.
+  [[nodiscard]] bool is_exact() const { return is_exact_; }
 
  private:
-  static void compare(const instruction& i, const quantity& q, const condition& c, std::vector<comparison>& to) {
+  void lose() { is_exact_ = false; }
+
+  void compare(const instruction& i, const quantity& q, const condition& c, std::vector<comparison>& to) {
     comparison found;
     switch (describe(i).compare) {
       case modifier::eq: found.how = relation::equal; break;
@@ -144,7 +150,7 @@ class comparison_finder {
       case modifier::hi: found.how = relation::greater; break;
       case modifier::ge:
       case modifier::hs: found.how = relation::greater_or_equal; break;
-      default: return;
+      default: return lose();
     }
     constexpr relation opposite[] = {relation::unequal, relation::equal,         relation::greater_or_equal,
                                      relation::greater, relation::less_or_equal, relation::less};
@@ -159,6 +165,7 @@ class comparison_finder {
 
   expressions& table_;
   unsigned predicates_ = 0;
+  bool is_exact_ = true;
 };
 
 }  // namespace
@@ -168,6 +175,13 @@ std::vector<comparison> comparisons_of(expressions& table, std::span<const condi
   comparison_finder finder(table);
   for (const condition& c : conditions) finder.split(c, found);
   return found;
+}
+
+std::optional<std::vector<comparison>> equivalents_of(expressions& table, std::span<const condition> conditions) {
+  std::vector<comparison> found;
+  comparison_finder finder(table);
+  for (const condition& c : conditions) finder.split(c, found);
+  return finder.is_exact() ? std::optional(std::move(found)) : std::nullopt;
 }
 
 namespace {

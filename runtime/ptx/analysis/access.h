@@ -79,6 +79,9 @@ struct comparison {
 
 /// Returns the comparisons that are true if the conditions hold.
 [[nodiscard]] std::vector<comparison> comparisons_of(expressions& table, std::span<const condition> conditions);
+/// Returns comparisons of integers that are all true if and only if the conditions hold; nullopt if there are none.
+[[nodiscard]] std::optional<std::vector<comparison>> equivalents_of(expressions& table,
+                                                                    std::span<const condition> conditions);
 
 enum class access_kind : std::uint8_t { read, write, atomic };
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs the programs of this folder by `hpe run --check` and compares what it finds with what their sources say.
 
-    check_cases.py [--each] [--only CASE] [--list] SOURCE -- COMMAND...
+    check_cases.py [--each] [--on-gpu] [--only CASE] [--list] SOURCE -- COMMAND...
 
 COMMAND is what stands before `wrong` or `right` (for example `hpe run --check --devices soft:2 -- ./order`). It runs with
 `right`, where nothing may be found, and with `wrong`, where each case of SOURCE (cases.h) must give exactly one finding,
 of the kind, the kernel and the two source lines that the case states. --each runs each case in a process of its own.
-A case with the words `(not found)` has a defect that the check does not find.
+A case with the words `(not found)` has a defect that the check does not find, one with the words `(not on GPUs)` one that
+it finds only on soft devices. --on-gpu says that COMMAND runs the program on a GPU.
 """
 
 import argparse
@@ -47,18 +48,19 @@ class Case:
         self.first, self.second, self.lines = set(), set(), (0, 0)
 
 
-def cases_of(source):
+def cases_of(source, on_gpu):
     """A case's marks are in its function and in what stands between this function and the case before. A missing mark
     stands for a place that nothing can name."""
     is_python = source.suffix == ".py"
     begins = re.compile((r"@case  #" if is_python else r"CASE(?P<alone>_ALONE)?\((?P<name>\w+)\) \{  //") +
-                        r" (?P<kind>\S+) (?P<kernel>\S+)(?P<unseen> \(not found\))?")
+                        r" (?P<kind>\S+) (?P<kernel>\S+)(?P<unseen> \(not found\))?(?P<soft> \(not on GPUs\))?")
     cases, case, first, second, begin = [], None, set(), set(), 1
     lines = source.read_text().splitlines()
     for number, line in enumerate(lines, 1):
         if found := begins.fullmatch(line):
             known = {"name": None, "alone": None, **found.groupdict()}
-            case = Case(known["name"], bool(known["alone"]), found["kind"], found["kernel"], not found["unseen"])
+            is_found = not found["unseen"] and not (on_gpu and found["soft"])
+            case = Case(known["name"], bool(known["alone"]), found["kind"], found["kernel"], is_found)
         elif is_python and case and not case.name:
             case.name = re.match(r"def (\w+)", line)[1]
         if comment := re.search("(?://|#) .*", line):
@@ -124,12 +126,13 @@ def run(command, how, names):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", action="store_true", help="each case in a process of its own")
+    parser.add_argument("--on-gpu", action="store_true", help="COMMAND runs the program on a GPU")
     parser.add_argument("--only", action="append", help="only this case")
     parser.add_argument("--list", action="store_true", help="list the cases, run nothing")
     parser.add_argument("source", type=Path)
     parser.add_argument("command", nargs="*")
     a = parser.parse_args()
-    cases = [c for c in cases_of(a.source) if not a.only or c.name in a.only]
+    cases = [c for c in cases_of(a.source, a.on_gpu) if not a.only or c.name in a.only]
     if a.list:
         for c in cases:
             print(f"{c.name:48} {'|'.join(c.kinds):16} {c.kernel:20} {sorted(c.first)} {sorted(c.second)}")

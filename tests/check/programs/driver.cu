@@ -176,7 +176,7 @@ CASE(memset_and_copy) {  // stream-race -
   CHECK(cuMemcpyDtoDAsync(q.p, p.p, bytes, b.s));  // SECOND
 }
 
-CASE(value_written_too_early) {  // stream-race fill (not found)
+CASE(value_written_too_early) {  // stream-race fill
   ints p, q;
   pinned_ints word;
   const auto flag = reinterpret_cast<CUdeviceptr>(word.p);
@@ -219,7 +219,7 @@ CASE(copy_between_contexts) {  // stream-race fill
   CHECK(cuMemcpyPeerAsync(q.p, contexts[1], p.p, contexts[0], bytes, b.s));  // SECOND
 }
 
-CASE(edge_is_missing) {  // graph-race fill
+CASE(edge_is_missing) {  // graph-race fill (not on GPUs)
   ints p, q;
   stream s;
   CUgraph graph;
@@ -264,7 +264,7 @@ CASE(callback_too_early) {  // stream-race fill
 
 static volatile int seen;
 
-CASE(result_read_too_early) {  // host-touch -
+CASE(result_read_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -273,7 +273,7 @@ CASE(result_read_too_early) {  // host-touch -
   seen = to.p[100];  // SECOND
 }
 
-CASE(source_changed_too_early) {  // source-changed -
+CASE(source_changed_too_early) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   stream a;
@@ -302,8 +302,10 @@ CASE_ALONE(leak) {  // leak -
 int main(int argc, char** argv) {
   CHECK(cuInit(0));
   CUmodule modules[2];
+  int devices = 0;
+  CHECK(cuDeviceGetCount(&devices));
   for (int i = 1; i >= 0; --i) {
-    CHECK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+    CHECK(cuDevicePrimaryCtxRetain(&contexts[i], i % devices));
     CHECK(cuCtxSetCurrent(contexts[i]));
     CHECK(cuModuleLoadData(&modules[i], kernels));
   }

@@ -88,6 +88,39 @@ CASE(pool_memory_never_written) {  // never-written add
   CHECK(cudaFreeAsync(p, a));
 }
 
+template <class T>
+__global__ void copy_of(T* q, const T* p) {
+  q[threadIdx.x] = p[threadIdx.x];
+}
+
+CASE(never_written_before_a_template) {  // never-written copy_of
+  ints q;
+  int* p;
+  CHECK(cudaMalloc(&p, bytes));  // FIRST
+  if (!wrong) CHECK(cudaMemset(p, 0, bytes));
+  copy_of<int><<<1, 256>>>(q, p);  // SECOND
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
+// Keeps a sum in memory, so that its line reads what an earlier line has written.
+__global__ void sum_up(int* p, bool begins) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (begins) p[i] = 0;
+  for (int n = 0; n < 4; ++n) {
+    p[i] += n;
+    __syncthreads();
+  }
+}
+
+CASE(sum_without_a_first_value) {  // never-written sum_up (not found)
+  int* p;
+  CHECK(cudaMalloc(&p, bytes));             // FIRST
+  sum_up<<<count / 256, 256>>>(p, !wrong);  // SECOND
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
 CASE(grid_is_too_small) {  // never-written twice
   ints q;
   int* p;
@@ -177,7 +210,7 @@ __global__ void sum_into_one(int* sum, const int* from, int n, bool atomic) {
     *sum += from[i];  // FIRST SECOND
 }
 
-CASE(sum_without_atomic) {  // block-race sum_into_one
+CASE(sum_without_atomic) {  // block-race sum_into_one (not on GPUs)
   ints sum, p;
   sum_into_one<<<4, 256>>>(sum, p, count, !wrong);
 }
@@ -192,7 +225,7 @@ __global__ void histogram(int* bins, const int* from, int n, bool atomic) {
     ++bins[bin];  // FIRST SECOND
 }
 
-CASE(histogram_without_atomic) {  // block-race histogram
+CASE(histogram_without_atomic) {  // block-race histogram (not on GPUs)
   ints bins, p;
   histogram<<<4, 256>>>(bins, p, count, !wrong);
 }
@@ -203,7 +236,7 @@ __global__ void smooth(int* to, const int* from, int n) {
   if (i < n) to[i] = left + 1;                                            // SECOND
 }
 
-CASE(stencil_in_place) {  // block-race smooth
+CASE(stencil_in_place) {  // block-race smooth (not on GPUs)
   ints p, q;
   smooth<<<4, 256>>>(wrong ? q : p, q, count);
 }
@@ -215,7 +248,7 @@ __global__ void two_steps(int* p, int* q, int n, bool wait) {
   q[i] = threadIdx.x == 0 ? p[n - 1 - i] : 0;  // SECOND
 }
 
-CASE(grid_without_barrier) {  // block-race two_steps
+CASE(grid_without_barrier) {  // block-race two_steps (not on GPUs)
   ints p, q;
   int n = count;
   bool wait = !wrong;
@@ -234,7 +267,7 @@ __global__ void last_block_sums(int* sum, int* parts, int* done, bool atomic) {
   *sum = all;
 }
 
-CASE(last_block_without_counter) {  // block-race last_block_sums
+CASE(last_block_without_counter) {  // block-race last_block_sums (not on GPUs)
   ints sum, parts, done;
   last_block_sums<<<4, 32>>>(sum, parts, done, !wrong);
 }
@@ -247,7 +280,7 @@ __global__ void reverse(int* p, bool wait) {
   mine[threadIdx.x] = part[255 - threadIdx.x];  // SECOND
 }
 
-CASE(barrier_is_missing) {  // shared-race reverse
+CASE(barrier_is_missing) {  // shared-race reverse (not on GPUs)
   ints p;
   reverse<<<4, 256>>>(p, !wrong);
 }
@@ -263,7 +296,7 @@ __global__ void total(int* sums, const int* p, bool wait) {
   if (threadIdx.x == 0) sums[blockIdx.x] = part[0];
 }
 
-CASE(barrier_is_missing_in_a_loop) {  // shared-race total
+CASE(barrier_is_missing_in_a_loop) {  // shared-race total (not on GPUs)
   ints sums, p;
   total<<<4, 256>>>(sums, p, !wrong);
 }

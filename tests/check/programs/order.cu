@@ -254,7 +254,7 @@ __global__ void scale(int* p, int n) {
   if (i < n) p[i] *= factor;
 }
 
-CASE(variable_of_a_module) {  // stream-race scale
+CASE(variable_of_a_module) {  // stream-race scale (not on GPUs)
   ints p;
   pinned_ints from;
   stream a, b;

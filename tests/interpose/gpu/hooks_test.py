@@ -14,16 +14,13 @@ HEADER, HOOKS, GENERATED = map(Path, sys.argv[1:4])
 
 # Entries that take a stream and need no hook.
 NO_WORK = {
-    "the call queries or configures a stream": """cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
+    "the call queries or configures a stream": """cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
         cuStreamGetCtx cuStreamGetDevice cuStreamGetFlags cuStreamGetId cuStreamGetPriority
         cuStreamGetGreenCtx""",
     "the hooks see captured work when the graph is launched": """cuStreamGetCaptureInfo cuStreamIsCapturing
         cuStreamUpdateCaptureDependencies""",
-    "the call only orders other work": "cuEventRecord cuEventRecordWithFlags cuStreamWaitEvent cuSignalExternalSemaphoresAsync "
-                                  "cuWaitExternalSemaphoresAsync",
-    "CPU code runs, which touches device memory like all other CPU code": "cuLaunchHostFunc cuStreamAddCallback",
-    "memory is new, or changes its place but not its contents": """cuMemAllocFromPoolAsync
-        cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync
+    "the call only tells other APIs": "cuSignalExternalSemaphoresAsync",
+    "memory is new, or changes its place but not its contents": """cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync
         cuStreamAttachMemAsync""",
     "the hooks see an uploaded graph when the graph is launched": "cuGraphUpload",
     "memory of another API: hpe records it when the program asks for its address (cuGraphicsResourceGetMappedPointer)": "cuGraphicsMapResources cuGraphicsUnmapResources",

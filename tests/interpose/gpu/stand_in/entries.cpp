@@ -251,6 +251,8 @@ STAND_IN CUresult cuMemHostAlloc(void** result, std::size_t bytes, unsigned) {
   return *result = allocate_pinned(*c, bytes), CUDA_SUCCESS;
 }
 
+STAND_IN CUresult cuMemAllocHost(void** result, std::size_t bytes) { return cuMemHostAlloc(result, bytes, 0); }
+
 STAND_IN CUresult cuMemFreeHost(void* address) {
   COUNT();
   for (int d = 0; d < device_count; ++d) wait_for(*primary(d));
@@ -325,6 +327,26 @@ STAND_IN CUresult cuStreamGetCtx(CUstream given, CUcontext* owner) {
   stream* s = nullptr;
   const CUresult result = find(given, s);
   if (result == CUDA_SUCCESS) *owner = handle_of(s->of);
+  return result;
+}
+STAND_IN CUresult cuStreamGetFlags(CUstream given, unsigned* flags) {
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) *flags = s->kind == stream_kind::non_blocking ? CU_STREAM_NON_BLOCKING : 0;
+  return result;
+}
+STAND_IN CUresult cuLaunchHostFunc(CUstream given, CUhostFn function, void* argument) {
+  COUNT();
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) add(*s, [=] { function(argument); });
+  return result;
+}
+STAND_IN CUresult cuStreamAddCallback(CUstream given, CUstreamCallback function, void* argument, unsigned) {
+  COUNT();
+  stream* s = nullptr;
+  const CUresult result = find(given, s);
+  if (result == CUDA_SUCCESS) add(*s, [=] { function(given, CUDA_SUCCESS, argument); });
   return result;
 }
 STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* status) {

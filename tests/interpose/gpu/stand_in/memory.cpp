@@ -347,7 +347,7 @@ CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::si
 CUresult fill(CUdeviceptr to, unsigned value, std::size_t width, std::size_t count, CUstream in, bool wait) {
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
-  if (!is_device(to, hpe::saturated_product(width, count))) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_device(to, hpe::saturated_product(width, count)) && !is_pinned(to)) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t number = add(*s, [=] {
     std::byte* const bytes = memory_at(to);
     if (width == 1) {

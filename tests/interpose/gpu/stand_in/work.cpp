@@ -136,6 +136,12 @@ STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, 
   return CUDA_SUCCESS;
 }
 
+// The blocks of the stand-in run one after the other, so that they cannot wait for each other: nothing runs.
+STAND_IN CUresult cuLaunchCooperativeKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                            unsigned, CUstream, void**) {
+  return COUNT(), CUDA_SUCCESS;
+}
+
 // A kernel that is not in a module has only parameters of 8 bytes.
 STAND_IN CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
   std::optional<formal> found = formal_of_module(function, index);

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/gpu/spread/part_launches.h"
+#include "interpose/gpu/spread/program_code.h"
+#include "runtime/base/thread_safety.h"
+#include "runtime/check/checker.h"
+#include "runtime/device/cuda/driver.h"
+#include "runtime/spread/certain/certain_accesses.h"
+
+namespace hpe::cuda_hooks {
+
+/// What the analysis of a kernel's PTX says about the accesses of a launch.
+struct launch_accesses {
+  check::operation_ptr what;
+  std::vector<check::access_range> certain;
+  /// The values of the pointers through which the launch makes these accesses.
+  std::vector<CUdeviceptr> pointers;
+  /// Memory that the launch may have written before it reads it, and memory of which it may write other bytes, by an
+  /// address in it.
+  std::vector<CUdeviceptr> written_before, written;
+  bool writes_anywhere = false;  ///< the launch may write any memory
+  bool tells_host = false;       ///< the launch may tell CPU code, by a value in memory, that it has come this far
+};
+
+/// The kernels of a program that is checked. Analyses a kernel at its first launch. Thread-safe.
+class checked_kernels {
+ public:
+  explicit checked_kernels(const device::cuda::driver& cu) : cu_(cu) {}
+
+  [[nodiscard]] launch_accesses describe(const spread_launch& launch,
+                                         const std::shared_ptr<const check::call_place>& place);
+  /// To be called when the program has unloaded code, because new kernels may get the handles of unloaded kernels.
+  void forget();
+
+ private:
+  struct kernel {
+    std::string name;  // "kernel add(float*, int)"
+    std::shared_ptr<const ptx::program> program;
+    std::unique_ptr<spread::kernel_model> model;  // null: hpe has no PTX of the kernel
+    std::unique_ptr<spread::certain_accesses> accesses;
+    mutex one_at_a_time;              // the analysis of a launch uses the tables of the model
+    std::vector<std::string> places;  // by the number of the access
+  };
+  [[nodiscard]] std::shared_ptr<kernel> find(CUfunction handle);
+  [[nodiscard]] std::shared_ptr<kernel> look_up(CUfunction handle) const;
+
+  const device::cuda::driver& cu_;
+  mutex mutex_;
+  std::unordered_map<CUfunction, std::shared_ptr<kernel>> kernels_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,273 @@
+// The hooks tell of a call when it has returned, but before the program's code goes on. So work that one thread has
+// queued before another one waits for it is known to the checker before this wait.
+#include "interpose/gpu/check/checked_program.h"
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <cstdio>
+#include <utility>
+
+#include "interpose/gpu/check/checked_kernels.h"
+#include "interpose/gpu/check/checked_streams.h"
+#include "interpose/gpu/check/program_allocations.h"
+#include "interpose/gpu/hooks/memory_kind.h"
+#include "interpose/gpu/interposer.h"
+#include "interpose/gpu/spread/program_code.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/check/reports.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+using check::call_place;
+using place_ptr = std::shared_ptr<const call_place>;
+
+place_ptr place_of(const char* call) { return std::make_shared<const call_place>(call_place::here(call)); }
+
+check::operation_ptr operation_at(const place_ptr& place) {
+  return std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place});
+}
+
+/// While a driver's thread runs a function of the program in the order of a stream, CPU code has waited for the earlier
+/// work of this stream.
+class ordered_function final : public host_function_watch {
+ public:
+  ordered_function(check::checker& to, check::operation_run run) : checker_(to), run_(std::move(run)) {}
+  void begins() noexcept override {
+    guarded_call([&] { checker_.begin_host_function(run_); });
+  }
+  void ends() noexcept override {
+    guarded_call([&] { checker_.end_host_function(); });
+  }
+
+ private:
+  template <class Call>
+  static void guarded_call(const Call& call) noexcept {
+    try {
+      call();
+    } catch (const std::exception& e) {
+      log(log_level::error, "HPE_CHECK: a host function is not checked: {}", e.what());
+    }
+  }
+
+  check::checker& checker_;
+  const check::operation_run run_;
+};
+
+class checked_program final : public memory_kind {
+ public:
+  explicit checked_program(const options& chosen)
+      : report_(chosen),
+        checker_(
+            report_.ignored(), [](std::uint64_t, std::uint64_t) { return true; },
+            [this](std::uint64_t address) {
+              parts* const its = started_.load();
+              return its != nullptr && program_allocations::is_known_to(its->cu, address);
+            }) {}
+
+  void queued(const device_call& call) override {
+    parts* const its = start();
+    if (its == nullptr) return;
+    switch (call.what) {
+      case device_call::family::copy: return add_copy(*its, call);
+      case device_call::family::fill: return add_fill(*its, call);
+      case device_call::family::launch: return add_launch(*its, call);
+      case device_call::family::other: return add_other(*its, call);
+    }
+  }
+  void ordered(const order_step& step) override {
+    if (parts* const its = start()) its->streams.order(step, place_of("cuEventRecord"));
+  }
+  void has_memory(const program_memory& made) override {
+    parts* const its = start();
+    if (its == nullptr || its->streams.is_captured(made.stream)) return;
+    using enum program_memory::kind;
+    const char* const name = made.stream != nullptr ? "cuMemAllocAsync"
+                             : made.what == managed ? "cuMemAllocManaged"
+                             : made.what == pinned  ? "cuMemAllocHost"
+                                                    : "cuMemAlloc";
+    const place_ptr place = place_of(name);
+    its->memory.add(made, {operation_at(place), work_for(*its, made.stream, place)});
+  }
+  void gives_back(CUdeviceptr base, CUstream stream) override {
+    parts* const its = start();
+    if (its == nullptr || base == 0 || its->streams.is_captured(stream)) return;
+    const place_ptr place = place_of(stream != nullptr ? "cuMemFreeAsync" : "cuMemFree");
+    // A free at once waits for all work that may use the memory.
+    if (stream == nullptr) its->streams.waited_for_all();
+    static_cast<void>(its->memory.remove(base, {operation_at(place), work_for(*its, stream, place)}));
+  }
+  std::unique_ptr<host_function_watch> watch_function(CUstream stream) override {
+    parts* const its = start();
+    if (its == nullptr) return nullptr;
+    const place_ptr place = place_of("cuLaunchHostFunc");
+    auto work = its->streams.queue(stream, {.uses_memory = true}, place);
+    if (work == nullptr) return nullptr;
+    return std::make_unique<ordered_function>(checker_, check::operation_run{nullptr, std::move(work)});
+  }
+  void ends(CUstream stream) override {
+    if (parts* const its = start()) its->streams.ends(stream);
+  }
+  void ends(CUcontext context) override {
+    if (context != nullptr) end_memory(context, "cuCtxDestroy");
+  }
+  std::optional<CUresult> reset(CUdevice device) override {
+    end_memory(device, "cuDevicePrimaryCtxReset");
+    return std::nullopt;
+  }
+  void code(const program_code_event& event) override {
+    program_code& all = program_code::of_process();
+    switch (event.what) {
+      case program_code_event::step::loaded: return all.loaded(event.handle, event.from);
+      case program_code_event::step::loaded_file: return all.loaded_file(event.handle, event.name);
+      case program_code_event::step::kernel: return all.is_kernel_of(event.handle, event.from, event.name);
+      case program_code_event::step::same: return all.is_same(event.handle, event.from);
+      case program_code_event::step::unloaded:
+        all.unloaded(event.handle);
+        if (parts* const its = started_.load()) its->kernels.forget();
+    }
+  }
+
+  /// To be called when the process ends with this status. Returns the status that it should end with.
+  int end(int status) {
+    if (started_.load() == nullptr || !report_.is_of_this_process()) return status;
+    const std::vector<check::finding> all = checker_.finish();
+    report_.write(all);
+    std::fputs(
+        "hpe check: on GPUs, only accesses of kernels that certainly happen are compared; soft devices (--cuda soft) "
+        "compare all\n",
+        stderr);
+    return report_.status(all, status);
+  }
+
+ private:
+  /// What needs the driver.
+  struct parts {
+    parts(check::checker& to, const device::cuda::driver& given)
+        : cu(given), streams(to, given), memory(to, given), kernels(given) {}
+    const device::cuda::driver& cu;
+    checked_streams streams;
+    program_allocations memory;
+    checked_kernels kernels;
+  };
+
+  parts* start() {
+    parts* its = started_.load(std::memory_order_acquire);
+    if (its != nullptr) return its;
+    interposer* const hpe = interposer::instance();
+    if (hpe == nullptr) return nullptr;
+    static auto* const made = new parts(checker_, hpe->driver());
+    started_.store(made, std::memory_order_release);
+    return made;
+  }
+
+  // The end of a context waits for all of its work.
+  template <class Owner>
+  void end_memory(Owner of, const char* call) {
+    parts* const its = start();
+    if (its == nullptr) return;
+    its->streams.waited_for_all();
+    its->memory.remove_all(of, {operation_at(place_of(call)), nullptr});
+  }
+
+  static std::shared_ptr<const check::checked_work> work_for(parts& its, CUstream stream, const place_ptr& place) {
+    return stream != nullptr ? its.streams.queue(stream, {}, place) : nullptr;
+  }
+
+  void add_copy(parts& its, const device_call& call) {
+    if (call.shape.extent.is_empty()) return;
+    const place_ptr place = place_of(call.waits ? "cuMemcpy" : "cuMemcpyAsync");
+    const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
+    if (work == nullptr) return;
+    std::vector<check::access_range> ranges;
+    const auto add = [&](CUdeviceptr at, const box& shape, check::use how) {
+      if (at == 0 || its.memory.is_pageable(at)) return;
+      const auto more = accesses_of(at, shape, how);
+      ranges.insert(ranges.end(), more.begin(), more.end());
+    };
+    add(call.from, call.shape.read(), check::use::read);
+    add(call.to, call.shape.written(), check::use::write);
+    checker_.add({operation_at(place), work}, ranges);
+    const bool of_host = its.memory.is_of_host(call.to) || its.memory.is_of_host(call.from);
+    const bool of_pageable = its.memory.is_pageable(call.to) || its.memory.is_pageable(call.from);
+    if ((call.waits && of_host) || of_pageable) checker_.wait(work->when);
+  }
+
+  void add_fill(parts& its, const device_call& call) {
+    if (call.shape.extent.is_empty()) return;
+    const place_ptr place = place_of("cuMemset");
+    const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
+    if (work == nullptr) return;
+    checker_.add({operation_at(place), work}, accesses_of(call.to, call.shape.written(), check::use::write));
+  }
+
+  void add_launch(parts& its, const device_call& call) {
+    const place_ptr place = place_of("cuLaunchKernel");
+    const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
+    if (work == nullptr) return;
+    launch_accesses what = its.kernels.describe(*call.launch, place);
+    for (const auto& [bytes, base] : its.memory.take_outside(what.certain, what.pointers))
+      checker_.add_outside({what.what, work}, bytes, base);
+    for (const CUdeviceptr each : what.written_before) its.memory.set_written(each);
+    checker_.add({what.what, work}, what.certain);
+    for (const CUdeviceptr each : what.written) its.memory.set_written(each);
+    if (what.writes_anywhere) its.memory.set_all_written();
+    // CPU code can wait for the value that the kernel writes, and hpe does not see it.
+    if (what.tells_host && reaches_host(its, what)) checker_.wait(work->when);
+  }
+  static bool reaches_host(const parts& its, const launch_accesses& what) {
+    return std::any_of(what.what->pointers.begin(), what.what->pointers.end(), [&](const auto& each) {
+      return !its.memory.is_pageable(each.second) && its.memory.is_of_host(each.second);
+    });
+  }
+
+  void add_other(parts& its, const device_call& call) {
+    const place_ptr place = place_of(call.instance != nullptr ? "cuGraphLaunch" : "a call of the CUDA driver");
+    const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
+    if (work == nullptr) return;
+    if (call.uses.anything) its.memory.set_all_written();
+    for (const CUdeviceptr each : call.uses.words) {
+      its.memory.set_written(each);
+      // CPU code can wait for a value that the work writes.
+      if (its.memory.is_of_host(each)) checker_.wait(work->when);
+    }
+  }
+
+  const check::findings_report report_;
+  check::checker checker_;
+  std::atomic<parts*> started_{nullptr};
+};
+
+// Never destroyed, because threads of the program may call the driver until the process ends.
+checked_program* the_program = nullptr;
+
+// libhpe.so's constructor registers the handler before the program's code runs, so it is the last one to run. glibc
+// runs the remaining handlers, and then ends the process with the status.
+[[gnu::constructor]] void register_end() {
+  ::on_exit(
+      [](int status, void*) {
+        if (the_program == nullptr) return;
+        try {
+          if (const int other = the_program->end(status); other != status) ::exit(other);
+        } catch (const std::exception& caught) {
+          log(log_level::error, "HPE_CHECK: no report was written: {}", caught.what());
+        }
+      },
+      nullptr);
+}
+
+}  // namespace
+
+void check_program(const options& chosen) {
+  HPE_REQUIRE(!chosen.spread && chosen.oversubscribe != oversubscription::on, HPE_ERROR_NOT_SUPPORTED,
+              "HPE_CHECK works neither with HPE_SPREAD nor with HPE_OVERSUBSCRIBE=on: hpe runs launches of such "
+              "programs in parts, whose accesses it does not record for each launch");
+  the_program = new checked_program(chosen);
+  memory_kinds::add(*the_program);
+}
+
+}  // namespace hpe::cuda_hooks

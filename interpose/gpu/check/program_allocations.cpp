@@ -1,0 +1,122 @@
+#include "interpose/gpu/check/program_allocations.h"
+
+#include <algorithm>
+
+namespace hpe::cuda_hooks {
+
+void program_allocations::add(const program_memory& made, const check::operation_run& by) {
+  if (made.base == 0 || made.bytes == 0) return;
+  {
+    const lock_guard lock(mutex_);
+    all_[made.base] = {made.base, made.bytes, made.what};
+  }
+  using enum program_memory::kind;
+  if (made.what == registered) return;  // it remains the program's when it is no longer registered
+  const bool is_fresh = made.what == device;
+  if (by.work != nullptr)
+    checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
+  else
+    checker_.allocate(made.base, made.bytes, is_fresh, true, by.what->place);
+}
+
+bool program_allocations::remove(CUdeviceptr base, const check::operation_run& by) {
+  {
+    const lock_guard lock(mutex_);
+    if (all_.erase(base) == 0) return false;
+  }
+  if (by.work != nullptr)
+    checker_.release_in_line(base, by);
+  else
+    checker_.release(base, by.what->place);
+  return true;
+}
+
+std::optional<program_allocations::allocation> program_allocations::find(CUdeviceptr address) const {
+  const lock_guard lock(mutex_);
+  auto found = all_.upper_bound(address);
+  if (found == all_.begin()) return std::nullopt;
+  --found;
+  return address - found->first < found->second.bytes ? std::optional(found->second) : std::nullopt;
+}
+
+std::vector<std::pair<check::access_range, CUdeviceptr>> program_allocations::take_outside(
+    std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const {
+  std::vector<std::pair<check::access_range, CUdeviceptr>> outside;
+  // Of each pointer's accesses, some must be inside.
+  std::map<CUdeviceptr, allocation> known;
+  for (std::size_t n = 0; n < accesses.size(); ++n) {
+    const auto found = find(pointers[n]);
+    if (found && accesses[n].begin < found->base + found->bytes && accesses[n].end > found->base)
+      known.emplace(pointers[n], *found);
+  }
+  for (std::size_t n = 0; n < accesses.size(); ++n) {
+    const auto found = known.find(pointers[n]);
+    if (found == known.end()) continue;
+    check::access_range& each = accesses[n];
+    const CUdeviceptr base = found->second.base, stop = base + found->second.bytes;
+    const auto cut = [&](std::uint64_t begin, std::uint64_t end) {
+      if (begin < end) outside.push_back({{begin, end, each.how, each.site}, base});
+    };
+    cut(each.begin, std::min<std::uint64_t>(each.end, base));
+    cut(std::max<std::uint64_t>(each.begin, stop), each.end);
+    each.begin = std::clamp<std::uint64_t>(each.begin, base, stop);
+    each.end = std::clamp<std::uint64_t>(each.end, base, stop);
+  }
+  std::erase_if(accesses, [](const check::access_range& each) { return each.begin >= each.end; });
+  return outside;
+}
+
+bool program_allocations::is_known_to(const device::cuda::driver& cu, CUdeviceptr address) {
+  unsigned type = 0;
+  return cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
+}
+
+bool program_allocations::is_of_host(CUdeviceptr address) const {
+  if (const auto found = find(address)) return found->what != program_memory::kind::device;
+  unsigned type = 0;
+  return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+         type == CU_MEMORYTYPE_HOST;
+}
+
+bool program_allocations::is_pageable(CUdeviceptr address) const {
+  return !find(address) && !is_known_to(cu_, address);
+}
+
+std::vector<CUdeviceptr> program_allocations::bases() const {
+  std::vector<CUdeviceptr> result;
+  const lock_guard lock(mutex_);
+  for (const auto& [base, its] : all_) result.push_back(base);
+  return result;
+}
+
+void program_allocations::set_all_written() const {
+  for (const CUdeviceptr base : bases()) checker_.set_written(base);
+}
+
+template <class Value>
+void program_allocations::remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by) {
+  for (const CUdeviceptr base : bases()) {
+    Value its{};
+    if (cu_.cuPointerGetAttribute(&its, attribute, base) == CUDA_SUCCESS && its == value)
+      static_cast<void>(remove(base, by));
+  }
+}
+
+void program_allocations::remove_all(CUcontext of, const check::operation_run& by) {
+  remove_with(CU_POINTER_ATTRIBUTE_CONTEXT, of, by);
+}
+void program_allocations::remove_all(CUdevice of, const check::operation_run& by) {
+  remove_with(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, of, by);
+}
+
+std::vector<check::access_range> accesses_of(CUdeviceptr begin, const box& shape, check::use how) {
+  std::vector<check::access_range> result;
+  const box joined = shape.joined();
+  if (joined.extent.is_empty()) return result;
+  joined.for_each_row([&](std::size_t at) {
+    result.push_back({begin + at, begin + at + joined.extent.width, how, 0});
+  });
+  return result;
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "interpose/gpu/hooks/program_steps.h"
+#include "runtime/base/box.h"
+#include "runtime/base/thread_safety.h"
+#include "runtime/check/checker.h"
+#include "runtime/device/cuda/driver.h"
+
+namespace hpe::cuda_hooks {
+
+/// The memory of a program that is checked: tells the checker of allocations and frees, and knows which memory CPU code
+/// can read. Thread-safe.
+class program_allocations {
+ public:
+  /// Both arguments must outlive the object.
+  program_allocations(check::checker& to, const device::cuda::driver& cu) : checker_(to), cu_(cu) {}
+
+  /// `by`: the work that allocates in the order of a stream; its `work` is null for an allocation at once.
+  void add(const program_memory& made, const check::operation_run& by);
+  /// Likewise; returns false if the program has not allocated the memory.
+  bool remove(CUdeviceptr base, const check::operation_run& by);
+
+  /// The memory of a context, or of a device's primary context, ends.
+  void remove_all(CUcontext of, const check::operation_run& by);
+  void remove_all(CUdevice of, const check::operation_run& by);
+
+  /// Removes, from the accesses of a launch, those to bytes outside of the allocation to which their pointer points,
+  /// and returns them, with the address of this allocation. An access whose pointer points elsewhere remains: programs
+  /// that count from 1 pass the address before an array.
+  [[nodiscard]] std::vector<std::pair<check::access_range, CUdeviceptr>> take_outside(
+      std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const;
+
+  /// Whether CPU code can use the memory at an address: managed, pinned, registered and pageable memory.
+  [[nodiscard]] bool is_of_host(CUdeviceptr address) const;
+  /// Whether this is memory of the host that the driver cannot access.
+  [[nodiscard]] bool is_pageable(CUdeviceptr address) const;
+  /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
+  [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
+  /// Others may have written the memory.
+  void set_written(CUdeviceptr address) const { checker_.set_written(address); }
+  void set_all_written() const;
+
+ private:
+  struct allocation {
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    program_memory::kind what{};
+  };
+  template <class Value>
+  void remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by);
+  [[nodiscard]] std::vector<CUdeviceptr> bases() const;
+  [[nodiscard]] std::optional<allocation> find(CUdeviceptr address) const;
+
+  check::checker& checker_;
+  const device::cuda::driver& cu_;
+  mutable mutex mutex_;
+  std::map<CUdeviceptr, allocation> all_ HPE_GUARDED_BY(mutex_);
+};
+
+/// Returns the bytes of a box at an address as accesses.
+[[nodiscard]] std::vector<check::access_range> accesses_of(CUdeviceptr begin, const box& shape, check::use how);
+
+}  // namespace hpe::cuda_hooks
