@@ -231,7 +231,7 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
 
 check::checked_operation ptx_modules::describe_launch(hpeKernel kernel, std::span<const std::byte> parameters) const {
   const device::ptx_kernel& k = *kernel->ptx;
-  check::checked_operation result{.what = fmt::format("kernel {}", demangled(k.name.c_str())),
+  check::checked_operation result{.what = fmt::format("kernel {}", demangled(k.name)),
                                   .place = nullptr,
                                   .is_kernel = true,
                                   .pointers = check::pointers_in(k.parameter_offsets, k.parameter_sizes, parameters)};
