@@ -13,7 +13,7 @@
 
 #include "bench/common/measure.h"
 #include "bench/common/processor_time.h"
-#include "bench/cuda/checked_kernels.h"
+#include "bench/cuda/kernels_to_check.h"
 
 namespace {
 
@@ -63,12 +63,12 @@ int main(int argc, char** argv) {
        {"--program", "KERNEL", "launch this kernel, and print the processor time; the benchmark starts itself so",
         hpe::bench::to_text(program)}});
   if (!program.empty()) {
-    hpe::bench::launch_checked_kernel(program, launches);
+    hpe::bench::launch_kernel_to_check(program, launches);
     fmt::print("{}\n", hpe::bench::processor_seconds());
     return EXIT_SUCCESS;
   }
   std::vector<result> results;
-  for (const std::string& kernel : hpe::bench::checked_kernels())
+  for (const std::string& kernel : hpe::bench::kernels_to_check())
     if (only.empty() || kernel == only) results.push_back(cost_of(kernel, launches, given.repeats));
   return hpe::bench::report(
       fmt::format("The cost of the check on soft devices, {} launches, {}", launches, hpe::bench::load_of_machine()),

@@ -318,11 +318,9 @@ void checker::add_to_allocation(allocation& to, std::uint64_t base, std::span<co
   to.history.add(what, how, is_kernel, order,
                  [&](std::uintptr_t begin, std::uintptr_t end, const actor_ptr& by, const actor* earlier,
                      use earlier_how) HPE_NO_THREAD_SAFETY_ANALYSIS {
-                   // A kernel may have written the bytes after it has read them (`p[i] += 1`), or before.
-                   const auto& may_follow_a_write = by->run.what->writes_elsewhere;
-                   const bool is_known_fresh =
-                       was_fresh && begin - base < first_bytes && !(may_follow_a_write && may_follow_a_write(by->site));
-                   if (earlier == nullptr && !is_known_fresh && !is_unchanged_(begin, end)) return;
+                   // A kernel may have written the bytes after it has read them (`p[i] += 1`).
+                   const bool is_fresh = was_fresh && begin - base < first_bytes && by->run.what->reads_first(by->site);
+                   if (earlier == nullptr && !is_fresh && !is_unchanged_(begin, end)) return;
                    if (!told.emplace(by.get(), earlier).second) return;
                    if (earlier == nullptr)
                      add_unwritten(to, base, begin, end, by);

@@ -34,8 +34,7 @@ struct checked_operation {
   std::vector<std::pair<int, std::uint64_t>> pointers{};
   /// Returns the place in the kernel's source of a site's number; null: none is known.
   std::function<std::string(std::uint32_t site, use how)> source_of{};
-  /// Whether the kernel writes memory at another place than a site, so that a read there can follow a write of the same
-  /// run; null: no.
+  /// Whether the kernel writes memory at another place than a site; null: no.
   std::function<bool(std::uint32_t site)> writes_elsewhere{};
   bool is_host = false;  // CPU code
   /// The bytes of which CPU code may have used only some (touch_log.h).
@@ -43,6 +42,8 @@ struct checked_operation {
   /// A call of MPI, which may access its buffers until CPU code has completed it.
   bool is_message = false;
 
+  /// Whether a read at a site certainly does not follow a write of the same run.
+  [[nodiscard]] bool reads_first(std::uint32_t site) const { return !writes_elsewhere || !writes_elsewhere(site); }
   /// Returns one side of a finding: an access of the allocation [base, base + bytes), at a site; 0: none.
   [[nodiscard]] finding_side side(use how, std::uint32_t site, std::uint64_t base, std::uint64_t bytes) const;
 };

@@ -224,13 +224,14 @@ findings_report::findings_report(const options& chosen)
 
 bool findings_report::is_of_this_process() const noexcept { return process_ == ::getpid(); }
 
-void findings_report::write(const std::vector<finding>& all) const {
+void findings_report::write(const std::vector<finding>& all, std::string_view note) const {
   const char* const rank = rank_by_environment();
   constexpr std::string_view head = "hpe check: ";
   const std::string own_head = rank == nullptr ? std::string(head) : fmt::format("hpe check, rank {}: ", rank);
   std::string text;
   for (const finding& each : all) text += own_head + text_of(each).substr(head.size());
   text += own_head + (all.empty() ? "no findings\n" : fmt::format("{} findings\n", all.size()));
+  if (!note.empty()) text += fmt::format("{}{}\n", own_head, note);
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
   write_file("HPE_CHECK_JSON", json_, [&] { return json_of(all, rank); });

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/check/findings.h"
@@ -31,7 +32,8 @@ class findings_report {
   /// Whether this process is the one that made the object, and not a child made by fork.
   [[nodiscard]] bool is_of_this_process() const noexcept;
   /// In an MPI job, the report names the rank.
-  void write(const std::vector<finding>& all) const;
+  /// `note`: a last line of the text; empty: none.
+  void write(const std::vector<finding>& all, std::string_view note = {}) const;
   /// Returns the exit status of a program that would end with `status`.
   [[nodiscard]] int status(const std::vector<finding>& all, int status) const noexcept {
     return all.empty() || status != 0 ? status : status_;

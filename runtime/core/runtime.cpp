@@ -11,6 +11,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/device/checks.h"
+#include "runtime/device/family.h"
 #include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
@@ -81,9 +82,10 @@ runtime* start(const std::function<void(options&)>& adjust) {
   try {
     options chosen = options::from_environment();
     if (adjust) adjust(chosen);
-    // The record needs 15 times the address space, which therefore must be small.
+    // The record of soft devices needs 15 times the address space, which therefore must be small.
     constexpr std::uint64_t recorded_segment = std::uint64_t{128} << 30;
-    if (chosen.check && chosen.segment_size == options().segment_size) chosen.segment_size = recorded_segment;
+    if (chosen.check && chosen.segment_size == options().segment_size && !device::opens_gpus(chosen.devices))
+      chosen.segment_size = recorded_segment;
     return new runtime(chosen);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_SYSTEM) throw;
@@ -143,9 +145,11 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   announcer_ = std::make_unique<announcer>(with, *space_, *regions_, announced_, *faults_, *allocator_);
   copier_ = std::make_unique<copier>(with, *space_, announced_, *faults_, *allocator_);
   if (option_.check) {
-    const bool are_soft = devices_->at(0).info().kind == HPE_DEVICE_SOFT;
-    if (are_soft) checks_ = std::make_unique<launch_checks>(option_, *devices_, *allocator_, *copier_);
-    if (!are_soft) log(log_level::warn, "HPE_CHECK: the program is not checked, because its devices are GPUs");
+    // Only one part of hpe may take fingerprints on GPUs.
+    const bool is_possible =
+        devices_->at(0).info().kind == HPE_DEVICE_SOFT || option_.oversubscribe != oversubscription::on;
+    if (is_possible) checks_ = std::make_unique<launch_checks>(option_, *devices_, *allocator_);
+    if (!is_possible) log(log_level::warn, "HPE_CHECK: the program is not checked, because HPE_OVERSUBSCRIBE=on");
   }
   ptx_ = std::make_unique<ptx_modules>(*devices_, *allocator_, *copier_, *launcher_, checks_.get());
   spreader_ = std::make_unique<spreader>(*devices_, *allocator_, *copier_, *launcher_, *ptx_, option_.spread_cut,

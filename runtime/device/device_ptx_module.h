@@ -149,10 +149,6 @@ class ptx_capability {
   /// Returns the races in the launches whose accesses take_accesses() has visited since the last call.
   virtual std::vector<recorded_race> take_races(unsigned /*device*/) { return {}; }
 
-  /// Copies bytes of a device's memory to the host, in whatever state they are, without an order with the device's
-  /// work. Returns false if that is not possible; only soft devices do it, for checks of programs.
-  virtual bool peek(unsigned /*device*/, const void* /*address*/, std::span<std::byte> /*to*/) const { return false; }
-
   /// Returns how the kernel whose timepoint is `point` failed, after this point is reached. Returns HPE_FAULT_NONE if
   /// the kernel did not fail, or if its device did not record the kind of the failure. The result is available as long
   /// as the error that device_set::status_of returns.

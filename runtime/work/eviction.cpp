@@ -60,7 +60,11 @@ bool still_good(const region& r, byte_range bytes, const coherence::copy_out& co
 }  // namespace
 
 eviction::eviction(const resources& with, coherence::region_table& regions, sharing& others, counters& count)
-    : with_(with), regions_(regions), sharing_(others), count_(count), fingerprints_(with.devices) {
+    : with_(with),
+      regions_(regions),
+      sharing_(others),
+      count_(count),
+      fingerprints_(with.devices, log_level::info, "hpe copies data to the host even if kernels have not changed it") {
   for (unsigned d = 0; d < with.devices.size(); ++d) recent_.push_back(std::make_unique<recent_work>());
 }
 

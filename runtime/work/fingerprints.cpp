@@ -88,10 +88,12 @@ class fingerprints::results : public std::enable_shared_from_this<results> {
   std::size_t end_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
-fingerprints::fingerprints(device::device_set& devices) : devices_(devices), streams_(devices.size()) {}
+fingerprints::fingerprints(device::device_set& devices, log_level level, std::string without)
+    : devices_(devices), level_(level), without_(std::move(without)), streams_(devices.size()) {}
 
 fingerprints::~fingerprints() {
   if (results_ == nullptr) return;
+  const lock_guard lock(making_);
   for (const device::stream* s : streams_) {
     if (s == nullptr) continue;
     const timepoint last = s->last();
@@ -100,26 +102,38 @@ fingerprints::~fingerprints() {
   results_->unregister(devices_);
 }
 
-std::optional<piece_fingerprint> fingerprints::take(unsigned home, region& r, byte_range bytes) {
-  if (!work_.load(std::memory_order_relaxed) || bytes.size() % device::fingerprint_unit != 0) return std::nullopt;
+device::stream& fingerprints::stream_of(unsigned home) {
+  const lock_guard lock(making_);
+  device::stream*& made = streams_[home];
+  if (made == nullptr) made = &devices_.at(home).create_stream(device::priority::rolling);
+  return *made;
+}
+
+std::optional<piece_fingerprint> fingerprints::take(unsigned home, region& r, byte_range bytes, timepoint behind) {
+  const bool is_whole = bytes.size() % device::fingerprint_unit == 0;
+  if (!work_.load(std::memory_order_relaxed) || (!is_whole && bytes.size() > device::fingerprint_unit))
+    return std::nullopt;
   try {
     std::call_once(results_made_, [this] { results_ = std::make_shared<results>(devices_); });
-    if (streams_[home] == nullptr) streams_[home] = &devices_.at(home).create_stream(device::priority::rolling);
+    device::stream& stream = stream_of(home);
     const std::shared_ptr<results::place> place = results_->take(devices_);
     if (place == nullptr) return std::nullopt;
     const device_access access{&r, bytes, HPE_IN};
     piece_fingerprint made;
     collect(std::span(&access, 1), devices_, made.writers);
-    device::stream& stream = *streams_[home];
     for (const timepoint point : made.writers.points()) stream.wait(point);
-    place->written = stream.take_fingerprint(place->at, r.layout.base + bytes.begin, bytes.size());
+    if (!behind.none()) stream.wait(behind);
+    const std::byte* const source = r.layout.base + bytes.begin;
+    *place->at = {};
+    place->written = is_whole ? stream.take_fingerprint(place->at, source, bytes.size())
+                              : stream.copy(place->at, source, bytes.size());
     made.computed = place->written;
     record(std::span(&access, 1), std::span(&made.computed, 1), devices_);
     made.value = std::shared_ptr<const void>(place, place->at);
     return made;
   } catch (const std::exception& e) {
     work_ = false;
-    log(log_level::info, "hpe copies data to the host even if kernels have not changed it: {}", e.what());
+    log(level_, "{}: {}", without_, e.what());
     return std::nullopt;
   }
 }

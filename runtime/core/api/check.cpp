@@ -40,21 +40,27 @@ void called(const void* begin, std::size_t bytes, bool writes) noexcept { the_wa
 bool refused() noexcept { return the_watcher.refused(); }
 
 hpe::core::launch_checks& checks_of(runtime& it) {
-  HPE_REQUIRE(it.checks() != nullptr, HPE_ERROR_NOT_SUPPORTED,
+  HPE_REQUIRE(it.checks() != nullptr && it.checks()->records(), HPE_ERROR_NOT_SUPPORTED,
               "the accesses of kernels are recorded only on soft devices, with HPE_CHECK=on");
   return *it.checks();
 }
 
 std::atomic<bool> others_report{false};
 
+constexpr const char* is_on_gpus =
+    "on GPUs, of launches of hpe's own interface only changes of read-only memory are found; soft devices find all "
+    "wrong accesses";
+
 // Runs after the program's own exit handlers, and after the handler of hpe's CUDA runtime, which loads later.
 void report_findings(int status, void* /*unused*/) {
   const runtime* const it = runtime::started();
   hpe::core::launch_checks* const checks = it != nullptr ? it->checks() : nullptr;
   if (checks == nullptr || others_report || !checks->report().is_of_this_process()) return;
+  // On GPUs, programs that only use hpe indirectly have a report of their own, or none.
+  if (!checks->records() && !checks->has_launches()) return;
   try {
     const std::vector<hpe::check::finding> all = checks->take_findings();
-    checks->report().write(all);
+    checks->report().write(all, checks->records() ? "" : is_on_gpus);
     // glibc runs the remaining exit handlers, and then ends the process with this status.
     if (const int other = checks->report().status(all, status); other != status) ::exit(other);
   } catch (const std::exception& caught) {

@@ -123,8 +123,13 @@ hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const v
     if (kernel->ptx != nullptr) {
       it.ptx().launch(on, kernel, tiles_of(shape), bytes, usage);
     } else {
-      const auto queue = [&] { return it.kernels().launch(on, kernel, tiles_of(shape), bytes, usage); };
-      it.checks() == nullptr ? queue() : it.checks()->run_function(kernel->name, usage, queue);
+      const auto queue = [&](hpe::core::launch_frame* around) {
+        return it.kernels().launch(on, kernel, tiles_of(shape), bytes, usage, around);
+      };
+      const auto describe = [&] {
+        return hpe::check::checked_operation{.what = "kernel " + kernel->name, .place = nullptr, .is_kernel = true};
+      };
+      it.checks() == nullptr ? queue(nullptr) : it.checks()->run(on, kernel, usage, describe, queue);
     }
   });
 }

@@ -1,11 +1,9 @@
 #include "runtime/core/operations/launch_checks.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <bit>
 #include <utility>
 
-#include "runtime/base/granule.h"
+#include "runtime/core/operations/read_only_memory.h"
 #include "runtime/work/accesses.h"
 
 namespace hpe::core {
@@ -26,11 +24,12 @@ check::launch_race race_of(device::recorded_race what) {
 
 }  // namespace
 
-launch_checks::launch_checks(const options& chosen, device::device_set& devices, allocator& memory, copier& copies)
+launch_checks::launch_checks(const options& chosen, device::device_set& devices, allocator& memory)
     : devices_(devices),
       ptx_(*devices.ptx()),
       memory_(memory),
-      copies_(copies),
+      records_(ptx_.take_accesses(0, [](const device::recorded_stretch&) {})),
+      all_(chosen.check_launches == checked_launches::all),
       report_(chosen),
       findings_(
           report_.ignored(),
@@ -39,7 +38,8 @@ launch_checks::launch_checks(const options& chosen, device::device_set& devices,
             return check::memory_extent{number(found.base), found.region != nullptr ? found.bytes : 0};
           },
           [&memory](std::uint64_t address) { return memory.is_in_space(pointer(address)); }),
-      recordings_(devices.size()) {}
+      recordings_(devices.size()),
+      prints_(devices, log_level::warn, "HPE_CHECK: changes of read-only memory are not found") {}
 
 void launch_checks::record(unsigned device) {
   recordings_[device].alone.lock();
@@ -60,21 +60,30 @@ std::vector<device::recorded_race> launch_checks::take_races(unsigned device) {
   return result;
 }
 
-timepoint launch_checks::run(unsigned device, check::checked_operation what, const work_usage& usage,
-                             function_ref<timepoint()> queue) {
+timepoint launch_checks::run(unsigned device, hpeKernel kernel, const work_usage& usage, describe_function describe,
+                             queue_function queue) {
+  has_launches_ = true;
+  if (records_ && kernel->ptx != nullptr) return run_recorded(device, usage, describe, queue);
+  const bool is_declared = !usage.everything && !usage.in_reach && !usage.concurrent;
+  return is_declared && is_chosen(kernel) ? run_compared(usage, describe, queue) : queue(nullptr);
+}
+
+timepoint launch_checks::run_recorded(unsigned device, const work_usage& usage, describe_function describe,
+                                      queue_function queue) {
   recording& its = recordings_[device];
-  if (its.caller.load() == std::this_thread::get_id()) return queue();
+  if (its.caller.load() == std::this_thread::get_id()) return queue(nullptr);
+  check::checked_operation what = describe();
   what.place = std::make_shared<const check::call_place>(check::call_place::here("a launch"));
   const std::lock_guard checks(one_at_a_time_);
   const std::lock_guard lock(its.alone);
   if (usage.concurrent) {  // the program may let such launches wait for each other
     std::erase_if(its.concurrent, [this](timepoint p) { return devices_.reached(p); });
-    return its.concurrent.emplace_back(queue());
+    return its.concurrent.emplace_back(queue(nullptr));
   }
   work::wait_for(its.concurrent, devices_);
   take(device, [](const device::recorded_stretch&) {});  // those of launches over several devices
   static_cast<void>(ptx_.take_races(device));
-  const timepoint end = queue();
+  const timepoint end = queue(nullptr);
   work::wait_for(std::span(&end, 1), devices_);
   std::vector<check::access_range> ranges;
   take(device, [&](const device::recorded_stretch& each) {
@@ -88,22 +97,23 @@ timepoint launch_checks::run(unsigned device, check::checked_operation what, con
   return end;
 }
 
-timepoint launch_checks::run_function(const std::string& kernel, const work_usage& usage,
-                                      function_ref<timepoint()> queue) {
-  if (usage.everything) return queue();
-  const auto place = std::make_shared<const check::call_place>(check::call_place::here("a launch"));
-  const std::lock_guard checks(one_at_a_time_);
-  const std::vector<read_memory> before = read_only(usage.accesses);
-  const timepoint end = queue();
-  if (before.empty()) return end;
-  work::wait_for(std::span(&end, 1), devices_);
-  std::vector<check::access_range> written;
-  for (const read_memory& each : before)
-    if (const check::access_range range = changed(each); range.begin != range.end) written.push_back(range);
-  const auto what = std::make_shared<const check::checked_operation>(
-      check::checked_operation{fmt::format("kernel {}", kernel), place, true});
-  findings_.compare(what, ranges_of(usage.accesses), written);
+timepoint launch_checks::run_compared(const work_usage& usage, describe_function describe, queue_function queue) {
+  check::checked_operation what = describe();
+  what.place = std::make_shared<const check::call_place>(check::call_place::here("a launch"));
+  what.source_of = nullptr;
+  const std::vector<check::declared_range> declared = ranges_of(usage.accesses);
+  read_only_memory compared(devices_, prints_, memory_, declared);
+  const timepoint end = queue(&compared);
+  const std::vector<check::access_range> written = compared.changed();
+  findings_.compare(std::make_shared<const check::checked_operation>(std::move(what)), declared, written);
   return end;
+}
+
+bool launch_checks::is_chosen(hpeKernel kernel) {
+  if (records_ || all_) return true;
+  const lock_guard lock(counting_);
+  const std::uint64_t number = ++launches_[kernel];
+  return number <= 3 || std::has_single_bit(number);
 }
 
 void launch_checks::allocated(const void* base, const char* function) {
@@ -117,50 +127,6 @@ std::vector<check::declared_range> launch_checks::ranges_of(std::span<const hpeA
     const allocation found = memory_.find(each.address);
     const std::uint64_t end = each.size != 0 ? begin + each.size : number(found.base) + found.bytes;
     result.push_back({begin, end, each.mode != HPE_OUT, each.mode != HPE_IN});
-  }
-  return result;
-}
-
-std::vector<launch_checks::read_memory> launch_checks::read_only(std::span<const hpeAccess> accesses) const {
-  // More memory is not compared, because the bytes before the launch are kept.
-  constexpr std::uint64_t most = std::uint64_t{1} << 30;
-  std::vector<read_memory> result;
-  std::uint64_t sum = 0;
-  const std::vector<check::declared_range> all = ranges_of(accesses);
-  for (const check::declared_range& each : all) {
-    const auto writes_it = [&](const auto& r) { return r.writes && r.begin < each.end && r.end > each.begin; };
-    const allocation found = memory_.find(pointer(each.begin));
-    // Memory with one copy cannot have a changed copy.
-    if (std::any_of(all.begin(), all.end(), writes_it) || found.region == nullptr || found.region->single_copy())
-      continue;
-    if (sum += each.end - each.begin; sum > most) break;
-    read_memory& made = result.emplace_back();
-    made.begin = static_cast<const std::byte*>(pointer(each.begin));
-    made.bytes.resize(each.end - each.begin);
-    copies_.copy_for_program(made.bytes.data(), made.begin, made.bytes.size());
-  }
-  return result;
-}
-
-// Returns the range from the first to the last changed byte; an empty range if the device's copy has not changed.
-check::access_range launch_checks::changed(const read_memory& before) const {
-  const auto begin = number(before.begin);
-  check::access_range result{begin, begin, check::use::write, 0};
-  std::vector<std::byte> now;
-  for (std::uint64_t at = begin; at < begin + before.bytes.size();) {
-    const std::uint64_t end = std::min((at / granule_size + 1) * granule_size, begin + before.bytes.size());
-    now.resize(end - at);
-    const auto* const place = static_cast<const std::byte*>(pointer(at));
-    if (!ptx_.peek(memory_.likely_home(place), place, now)) break;
-    const auto old = before.bytes.begin() + static_cast<std::ptrdiff_t>(at - begin);
-    const auto first = std::mismatch(now.begin(), now.end(), old).first - now.begin();
-    if (first != static_cast<std::ptrdiff_t>(now.size())) {
-      std::size_t last = now.size() - 1;
-      while (now[last] == old[static_cast<std::ptrdiff_t>(last)]) --last;
-      if (result.begin == result.end) result.begin = at + static_cast<std::uint64_t>(first);
-      result.end = at + last + 1;
-    }
-    at = end;
   }
   return result;
 }

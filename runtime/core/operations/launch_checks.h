@@ -4,26 +4,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/function_ref.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/check/declared_accesses.h"
 #include "runtime/check/reports.h"
-#include "runtime/core/operations/copier.h"
 #include "runtime/core/operations/launcher.h"
+#include "runtime/work/fingerprints.h"
 
 namespace hpe::core {
 
-/// Checks launches of hpe's own interface on soft devices (HPE_CHECK): compares what kernels access with what their
-/// launches declare. Launches are checked one after the other, so each has ended when its call returns. Thread-safe.
+/// Checks launches of hpe's own interface (HPE_CHECK): compares what kernels access with what their launches declare.
+/// If the accesses of a kernel are not recorded, compares the memory that a launch declares as only read before and
+/// after the launch. A launch that is checked has ended when its call returns. Thread-safe.
 class launch_checks {
  public:
-  /// `devices`: soft devices. Throws as check::findings_report.
-  launch_checks(const options& chosen, device::device_set& devices, allocator& memory, copier& copies);
+  /// Throws as check::findings_report.
+  launch_checks(const options& chosen, device::device_set& devices, allocator& memory);
+
+  /// Whether the devices record the accesses of kernels of PTX.
+  [[nodiscard]] bool records() const noexcept { return records_; }
+  /// Whether the program has launched a kernel.
+  [[nodiscard]] bool has_launches() const noexcept { return has_launches_; }
 
   /// Makes the calling thread the only one that launches kernels of PTX on the device, and does not check its launches,
   /// until it calls take_races().
@@ -33,12 +40,13 @@ class launch_checks {
   /// Returns the races in the launches whose accesses take() has visited.
   [[nodiscard]] std::vector<device::recorded_race> take_races(unsigned device);
 
-  /// Checks a launch of a kernel of PTX, which `queue` queues.
-  timepoint run(unsigned device, check::checked_operation what, const work_usage& usage,
-                function_ref<timepoint()> queue);
-  /// Checks a launch of a kernel of a shared object, whose accesses are not recorded: compares the memory that the
-  /// launch declares as only read with its bytes before the launch.
-  timepoint run_function(const std::string& kernel, const work_usage& usage, function_ref<timepoint()> queue);
+  using describe_function = function_ref<check::checked_operation()>;
+  using queue_function = function_ref<timepoint(launch_frame*)>;
+  /// Checks a launch, which `queue` queues. On devices that record no accesses, checks the kernel's first three
+  /// launches and those whose number is a power of two, or all (HPE_CHECK_LAUNCHES). `describe`: the launch, without
+  /// its place.
+  timepoint run(unsigned device, hpeKernel kernel, const work_usage& usage, describe_function describe,
+                queue_function queue);
 
   /// Remembers the place where the program allocates memory by calling `function`.
   void allocated(const void* base, const char* function);
@@ -52,24 +60,25 @@ class launch_checks {
     std::atomic<std::thread::id> caller{};  // the thread that has called record()
     std::vector<timepoint> concurrent;      // unchecked launches that may still run; used with `alone` locked
   };
-  /// Memory that a launch declares as only read, with its bytes.
-  struct read_memory {
-    const std::byte* begin = nullptr;
-    std::vector<std::byte> bytes;
-  };
 
+  timepoint run_recorded(unsigned device, const work_usage& usage, describe_function describe, queue_function queue);
+  timepoint run_compared(const work_usage& usage, describe_function describe, queue_function queue);
+  [[nodiscard]] bool is_chosen(hpeKernel kernel);
   [[nodiscard]] std::vector<check::declared_range> ranges_of(std::span<const hpeAccess> accesses) const;
-  [[nodiscard]] std::vector<read_memory> read_only(std::span<const hpeAccess> accesses) const;
-  [[nodiscard]] check::access_range changed(const read_memory& before) const;
 
   device::device_set& devices_;
   device::ptx_capability& ptx_;
   allocator& memory_;
-  copier& copies_;
+  const bool records_;
+  const bool all_;
+  std::atomic<bool> has_launches_{false};
   check::findings_report report_;
   check::declared_accesses findings_;
-  std::mutex one_at_a_time_;          // held while a launch is checked
+  std::mutex one_at_a_time_;          // held while a recorded launch is checked
   std::deque<recording> recordings_;  // by device
+  work::fingerprints prints_;
+  mutex counting_;
+  std::map<hpeKernel, std::uint64_t> launches_ HPE_GUARDED_BY(counting_);
 };
 
 }  // namespace hpe::core

@@ -194,7 +194,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
 }
 
 timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shape& shape,
-                           std::span<const std::byte> parameters, const work_usage& usage) {
+                           std::span<const std::byte> parameters, const work_usage& usage, launch_frame* around) {
   // The caller's parameters may lie in an hpe allocation, so they are read before any lock is taken.
   std::array<std::byte, 512> few;
   std::vector<std::byte> many;
@@ -202,7 +202,13 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
   const std::span own_parameters(many.empty() ? few.data() : many.data(), parameters.size());
   std::copy(parameters.begin(), parameters.end(), own_parameters.begin());
   return queue(device, usage, [&](submission& /*work*/, device::stream& stream, const point_set& /*after*/) {
-    return stream.launch(kernel->id, shape, own_parameters);
+    if (around == nullptr) return stream.launch(kernel->id, shape, own_parameters);
+    point_set first;
+    around->begin(first);
+    for (const timepoint p : first.points()) stream.wait(p);
+    const timepoint end = stream.launch(kernel->id, shape, own_parameters);
+    around->end(end);
+    return end;
   });
 }
 

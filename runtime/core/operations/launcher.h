@@ -57,6 +57,17 @@ struct work_usage {
   std::span<const timepoint> after{};  ///< further points for which the work waits
 };
 
+/// Commands around a launch: nothing that changes the memory of the launch's accesses comes between them and the
+/// launch. The functions are called with the mutexes of the accesses' regions held.
+class launch_frame {
+ public:
+  virtual ~launch_frame() = default;
+  /// Queues commands. The launch waits for the points that this function adds to `first`.
+  virtual void begin(coherence::point_set& first) = 0;
+  /// Queues commands that wait for the launch.
+  virtual void end(timepoint launch) noexcept = 0;
+};
+
 /// The part of a launch on several devices that one device runs.
 struct team_part {
   unsigned device;
@@ -82,9 +93,9 @@ class launcher {
   /// Takes ownership of a module that was not loaded from a file.
   hpeModule keep(std::unique_ptr<hpeModule_st> module);
 
-  /// See hpeLaunch.
+  /// See hpeLaunch. around: may be null.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
-                   const work_usage& usage);
+                   const work_usage& usage, launch_frame* around = nullptr);
 
   /// See hpeLaunchTeam. `parts` must not be empty, and each part must be for a different device.
   void launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses);

@@ -219,13 +219,14 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
     usage.accesses = accesses;
   }
 
-  const auto queue = [&] {
-    const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage);
+  const auto queue = [&](launch_frame* around) {
+    const timepoint point = launcher_.launch(device, kernel, shape, parameters.first(k.parameter_bytes), usage, around);
     record(kernel->module, std::span(&point, 1));
     return point;
   };
-  if (checks_ == nullptr) return queue();
-  return checks_->run(device, describe_launch(kernel, parameters), usage, queue);
+  if (checks_ == nullptr) return queue(nullptr);
+  return checks_->run(
+      device, kernel, usage, [&] { return describe_launch(kernel, parameters); }, queue);
 }
 
 check::checked_operation ptx_modules::describe_launch(hpeKernel kernel, std::span<const std::byte> parameters) const {

@@ -165,19 +165,6 @@ std::vector<recorded_race> soft_set::take_races(unsigned device) {
   return recorded_ && device < devices_.size() ? recorded_->take_races(device) : std::vector<recorded_race>();
 }
 
-// A byte has the same offset in the device's file and in the UVAS.
-bool soft_set::peek(unsigned device, const void* address, std::span<std::byte> to) const {
-  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - fabric_.configuration().layout.base;
-  for (std::size_t done = 0; done < to.size();) {
-    const ssize_t got =
-        ::pread(memory_files_[device].get(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    done += static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
 device& soft_set::at(unsigned index) {
   HPE_REQUIRE(index < devices_.size(), HPE_ERROR_INVALID_DEVICE, "there is no device {}; there are {} devices", index,
               devices_.size());

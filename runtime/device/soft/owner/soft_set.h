@@ -69,7 +69,6 @@ class soft_set final : public device_set, public ptx_capability {
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
   std::unique_ptr<device_ptx_module> load(std::vector<std::string> texts, ptx_recording reads) override;
   std::vector<printed> take_output() override { return output_.take(); }
-  bool peek(unsigned device, const void* address, std::span<std::byte> to) const override;
   bool take_accesses(unsigned device, function_ref<void(const recorded_stretch&)> visit) override;
   std::vector<recorded_race> take_races(unsigned device) override;
   [[nodiscard]] hpeFault fault_of(timepoint point) const override;

@@ -1,7 +1,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "bench/cuda/checked_kernels.h"
+#include "bench/cuda/kernels_to_check.h"
 
 namespace hpe::bench {
 
@@ -86,7 +86,7 @@ const std::map<std::string, void (*)(const arrays&)>& launches_by_name() {
 
 }  // namespace
 
-const std::vector<std::string>& checked_kernels() {
+const std::vector<std::string>& kernels_to_check() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
     for (const auto& each : launches_by_name()) result.push_back(each.first);
@@ -95,7 +95,7 @@ const std::vector<std::string>& checked_kernels() {
   return names;
 }
 
-void launch_checked_kernel(const std::string& name, unsigned launches) {
+void launch_kernel_to_check(const std::string& name, unsigned launches) {
   const arrays all;
   std::vector<int> indices(n);
   unsigned random = 1;

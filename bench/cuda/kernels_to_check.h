@@ -7,9 +7,9 @@
 namespace hpe::bench {
 
 /// The names of kernels that access memory in different ways.
-[[nodiscard]] const std::vector<std::string>& checked_kernels();
+[[nodiscard]] const std::vector<std::string>& kernels_to_check();
 
 /// Launches a kernel repeatedly on arrays of 16 MiB, and waits for it. Throws if CUDA reports an error.
-void launch_checked_kernel(const std::string& name, unsigned launches);
+void launch_kernel_to_check(const std::string& name, unsigned launches);
 
 }  // namespace hpe::bench
