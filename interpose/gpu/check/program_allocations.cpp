@@ -42,6 +42,7 @@ std::optional<program_allocations::allocation> program_allocations::find(CUdevic
 std::vector<std::pair<check::access_range, CUdeviceptr>> program_allocations::take_outside(
     std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const {
   std::vector<std::pair<check::access_range, CUdeviceptr>> outside;
+  if (pointers.empty()) return outside;
   // Of each pointer's accesses, some must be inside.
   std::map<CUdeviceptr, allocation> known;
   for (std::size_t n = 0; n < accesses.size(); ++n) {
