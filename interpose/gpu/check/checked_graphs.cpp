@@ -141,10 +141,8 @@ class checked_graphs::reader {
     launch_accesses what = operation_of("cuMemcpy", place);
     if (!decoded || decoded->extent.is_empty()) return {};
     const box_copy shape = decoded->shape();
-    if (!decoded->from.is_array)
-      add(what, accesses_of(decoded->from.first(), shape.read(), check::use::read));
-    if (!decoded->to.is_array)
-      add(what, accesses_of(decoded->to.first(), shape.written(), check::use::write));
+    if (!decoded->from.is_array) add(what, accesses_of(decoded->from.first(), shape.read(), check::use::read));
+    if (!decoded->to.is_array) add(what, accesses_of(decoded->to.first(), shape.written(), check::use::write));
     return add_step(std::move(what));
   }
 

@@ -80,9 +80,9 @@ inline CUresult told_node(CUresult result, const CUgraphNode* node) {
 template <auto Entry, class Parameters>
 CUresult CUDAAPI add_memory_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                  const Parameters* what, CUcontext context) {
-  return told_node(with_memory_of_node(use_of_node(what),
-                                       [&] { return (real.*Entry)(node, graph, after, count, what, context); }),
-                   node);
+  return told_node(
+      with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, graph, after, count, what, context); }),
+      node);
 }
 
 /// The hook for an entry that adds a kernel or a child graph: when it adds the node, the driver inspects no memory.
@@ -95,9 +95,9 @@ CUresult CUDAAPI add_other_node(CUgraphNode* node, CUgraph graph, const CUgraphN
 template <auto Entry, class... Edges>
 CUresult CUDAAPI add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, Edges... edges, std::size_t count,
                           CUgraphNodeParams* what) {
-  return told_node(with_memory_of_node(use_of_node(what),
-                                       [&] { return (real.*Entry)(node, graph, after, edges..., count, what); }),
-                   node);
+  return told_node(
+      with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, graph, after, edges..., count, what); }),
+      node);
 }
 
 template <auto Entry, class Parameters>
