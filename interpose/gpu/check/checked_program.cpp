@@ -62,13 +62,10 @@ class ordered_function final : public host_function_watch {
 class checked_program final : public memory_kind {
  public:
   explicit checked_program(const options& chosen)
-      : report_(chosen),
-        checker_(
-            report_.ignored(), [](std::uint64_t, std::uint64_t) { return true; },
-            [this](std::uint64_t address) {
-              parts* const its = started_.load();
-              return its != nullptr && program_allocations::is_known_to(its->cu, address);
-            }) {}
+      : report_(chosen), checker_(report_.ignored(), is_unchanged, [this](std::uint64_t address) {
+          parts* const its = started_.load();
+          return its != nullptr && program_allocations::is_known_to(its->cu, address);
+        }) {}
 
   void queued(const device_call& call) override {
     parts* const its = start();
@@ -109,6 +106,11 @@ class checked_program final : public memory_kind {
   void instance(const instance_step& step) override {
     if (parts* const its = start()) its->graphs.step(step, place_of("cuGraphInstantiate"));
   }
+  /// Code that asks for attributes may let other devices use the memory, such as network cards, which hpe does not see.
+  std::optional<CUresult> attribute(void* /*value*/, CUpointer_attribute /*attribute*/, CUdeviceptr address) override {
+    if (parts* const its = started_.load()) its->memory.set_written(address);
+    return std::nullopt;
+  }
   std::unique_ptr<host_function_watch> watch_function(CUstream stream) override {
     parts* const its = start();
     if (its == nullptr) return nullptr;
@@ -146,13 +148,20 @@ class checked_program final : public memory_kind {
     const std::vector<check::finding> all = checker_.finish();
     report_.write(all);
     std::fputs(
-        "hpe check: on GPUs, only accesses of kernels that certainly happen are compared; soft devices (--cuda soft) "
-        "compare all\n",
+        "hpe check: on GPUs, only accesses of kernels that certainly happen count, and no touches of memory by CPU "
+        "code; "
+        "soft devices (--cuda soft) check all\n",
         stderr);
     return report_.status(all, status);
   }
 
  private:
+  /// Whether CPU code, libc and MPI have not written device memory by hpe.
+  static bool is_unchanged(std::uint64_t begin, std::uint64_t /*end*/) {
+    const interposer* const hpe = interposer::started();
+    return hpe == nullptr || !hpe->may_know(begin);
+  }
+
   /// What needs the driver.
   struct parts {
     parts(check::checker& to, const device::cuda::driver& given)

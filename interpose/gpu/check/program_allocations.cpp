@@ -1,18 +1,19 @@
 #include "interpose/gpu/check/program_allocations.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hpe::cuda_hooks {
 
 void program_allocations::add(const program_memory& made, const check::operation_run& by) {
   if (made.base == 0 || made.bytes == 0) return;
+  using enum program_memory::kind;
+  const bool is_fresh = made.what == device;
   {
     const lock_guard lock(mutex_);
-    all_[made.base] = {made.base, made.bytes, made.what};
+    all_[made.base] = {made.base, made.bytes, made.what, is_fresh};
   }
-  using enum program_memory::kind;
   if (made.what == registered) return;  // it remains the program's when it is no longer registered
-  const bool is_fresh = made.what == device;
   if (by.work != nullptr)
     checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
   else
@@ -90,8 +91,24 @@ std::vector<CUdeviceptr> program_allocations::bases() const {
   return result;
 }
 
-void program_allocations::set_all_written() const {
-  for (const CUdeviceptr base : bases()) checker_.set_written(base);
+void program_allocations::set_written(CUdeviceptr address) {
+  const auto found = find(address);
+  if (!found || !found->is_fresh) return;
+  {
+    const lock_guard lock(mutex_);
+    if (const auto its = all_.find(found->base); its != all_.end()) its->second.is_fresh = false;
+  }
+  checker_.set_written(found->base);
+}
+
+void program_allocations::set_all_written() {
+  std::vector<CUdeviceptr> fresh;
+  {
+    const lock_guard lock(mutex_);
+    for (auto& [base, its] : all_)
+      if (std::exchange(its.is_fresh, false)) fresh.push_back(base);
+  }
+  for (const CUdeviceptr base : fresh) checker_.set_written(base);
 }
 
 template <class Value>

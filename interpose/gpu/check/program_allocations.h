@@ -45,15 +45,16 @@ class program_allocations {
   [[nodiscard]] bool is_pageable(CUdeviceptr address) const;
   /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
   [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
-  /// Others may have written the memory.
-  void set_written(CUdeviceptr address) const { checker_.set_written(address); }
-  void set_all_written() const;
+  /// Others may have written the allocation at an address, or all memory.
+  void set_written(CUdeviceptr address);
+  void set_all_written();
 
  private:
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     program_memory::kind what{};
+    bool is_fresh = false;  // whether some bytes may count as not written
   };
   template <class Value>
   void remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by);
