@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "runtime/trace/python_lines.h"
+
 namespace hpe::check {
 
 namespace {
@@ -570,7 +572,8 @@ std::vector<finding> checker::finish() {
   for (const auto& allocated : allocations_) {
     const std::uint64_t base = allocated.first;
     const auto& each = allocated.second;
-    if (!each.must_be_freed) continue;
+    // Python's libraries keep memory until the process ends.
+    if (!each.must_be_freed || trace::python_lines::has_interpreter()) continue;
     findings_.report(fmt::format("leak {:x}", each.place->hash()), &each, [&] {
       finding f;
       f.kind = "leak";

@@ -199,6 +199,8 @@ void python_lines::find_interpreter() {
   is_found.store(true, std::memory_order_release);
 }
 
+bool python_lines::has_interpreter() noexcept { return is_found.load(std::memory_order_acquire); }
+
 const char* python_lines::here() noexcept {
   if (!is_found.load(std::memory_order_acquire)) return nullptr;
   constexpr int most_frames = 64;

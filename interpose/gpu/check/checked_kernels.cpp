@@ -109,12 +109,27 @@ launch_accesses checked_kernels::describe(const spread_launch& launch,
   what.source_of = [its](std::uint32_t site, check::use /*how*/) {
     return site - 1 < its->places.size() ? its->places[site - 1] : std::string();
   };
-  result.writes_anywhere = model.writes_anywhere() || analysis.uses_other_memory;
+  std::string key(reinterpret_cast<const char*>(parameters.data()), parameters.size());
+  spread::append(key, launch.grid);
+  spread::append(key, launch.block);
   const lock_guard lock(its->one_at_a_time);
+  if (its->known.size() == most_known) its->known.clear();
+  const auto [found, is_new] = its->known.try_emplace(std::move(key));
+  if (is_new) found->second = accesses_of(*its, launch, parameters);
+  result = found->second;
+  return finish();
+}
+
+launch_accesses checked_kernels::accesses_of(const kernel& its, const spread_launch& launch,
+                                             const std::vector<std::byte>& parameters) {
+  const spread::kernel_model& model = *its.model;
+  const ptx::analysis::kernel_analysis& analysis = model.analysis();
+  launch_accesses result;
+  result.writes_anywhere = model.writes_anywhere() || analysis.uses_other_memory;
   const spread::launch shape{launch.grid, launch.block, parameters.data(), parameters.size()};
   const auto pointer = [&](std::uint32_t n) { return pointer_in(parameters, model.pointers()[n].offset); };
   std::vector<bool> all_writes_are_certain(model.pointers().size(), true);
-  std::vector<spread::certain_access> certain = its->accesses->of(shape);
+  std::vector<spread::certain_access> certain = its.accesses->of(shape);
   for (std::uint32_t n = 0; n < analysis.accesses.size(); ++n) {
     const ptx::analysis::access& a = analysis.accesses[n];
     if (a.what == access_kind::read) continue;
@@ -135,10 +150,10 @@ launch_accesses checked_kernels::describe(const spread_launch& launch,
     }
     if (c.what == access_kind::write) continue;
     for (std::uint32_t n = 0; n < model.pointers().size(); ++n)
-      if (model.pointers()[n].is_written && its->accesses->may_follow_write(c.number, n))
+      if (model.pointers()[n].is_written && its.accesses->may_follow_write(c.number, n))
         result.written_before.push_back(pointer(n));
   }
-  return finish();
+  return result;
 }
 
 }  // namespace hpe::cuda_hooks

@@ -212,17 +212,18 @@ class checked_program final : public memory_kind {
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
     if (work == nullptr) return;
     std::vector<check::access_range> ranges;
-    const auto add = [&](CUdeviceptr at, const box& shape, check::use how) {
-      if (at == 0 || its.memory.is_pageable(at)) return;
+    using enum program_allocations::place;
+    const auto to = its.memory.place_of(call.to), from = its.memory.place_of(call.from);
+    const auto add = [&](CUdeviceptr at, auto place, const box& shape, check::use how) {
+      if (at == 0 || place == pageable) return;
       const auto more = accesses_of(at, shape, how);
       ranges.insert(ranges.end(), more.begin(), more.end());
     };
-    add(call.from, call.shape.read(), check::use::read);
-    add(call.to, call.shape.written(), check::use::write);
+    add(call.from, from, call.shape.read(), check::use::read);
+    add(call.to, to, call.shape.written(), check::use::write);
     checker_.add({operation_at(place), work}, ranges);
-    const bool of_host = its.memory.is_of_host(call.to) || its.memory.is_of_host(call.from);
-    const bool of_pageable = its.memory.is_pageable(call.to) || its.memory.is_pageable(call.from);
-    if ((call.waits && of_host) || of_pageable) checker_.wait(work->when);
+    const bool is_on_device = to == device && from == device;
+    if ((call.waits && !is_on_device) || to == pageable || from == pageable) checker_.wait(work->when);
   }
 
   void add_fill(parts& its, const device_call& call) {
@@ -252,9 +253,8 @@ class checked_program final : public memory_kind {
     if (what.tells_host && reaches_host(its, what)) checker_.wait(run.work->when);
   }
   static bool reaches_host(const parts& its, const launch_accesses& what) {
-    return std::any_of(what.what->pointers.begin(), what.what->pointers.end(), [&](const auto& each) {
-      return !its.memory.is_pageable(each.second) && its.memory.is_of_host(each.second);
-    });
+    return std::any_of(what.what->pointers.begin(), what.what->pointers.end(),
+                       [&](const auto& each) { return its.memory.is_of_host(each.second); });
   }
 
   void add_other(parts& its, const device_call& call) {

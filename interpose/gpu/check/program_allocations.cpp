@@ -73,15 +73,18 @@ bool program_allocations::is_known_to(const device::cuda::driver& cu, CUdevicept
   return cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
 }
 
-bool program_allocations::is_of_host(CUdeviceptr address) const {
-  if (const auto found = find(address)) return found->what != program_memory::kind::device;
+program_allocations::place program_allocations::place_of(CUdeviceptr address) const {
+  if (const auto found = find(address))
+    return found->what == program_memory::kind::device ? place::device : place::host;
   unsigned type = 0;
-  return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
-         type == CU_MEMORYTYPE_HOST;
+  if (cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS)
+    return place::pageable;
+  return type == CU_MEMORYTYPE_HOST ? place::host : place::device;
 }
 
-bool program_allocations::is_pageable(CUdeviceptr address) const {
-  return !find(address) && !is_known_to(cu_, address);
+bool program_allocations::is_of_host(CUdeviceptr address) const {
+  const auto found = find(address);
+  return found && found->what != program_memory::kind::device;
 }
 
 std::vector<CUdeviceptr> program_allocations::bases() const {
