@@ -51,7 +51,7 @@ class ordered_function final : public host_function_watch {
     try {
       call();
     } catch (const std::exception& e) {
-      log(log_level::error, "HPE_CHECK: a host function is not checked: {}", e.what());
+      log(log_level::error, "HPE_CHECK: a call of a host function is not checked: {}", e.what());
     }
   }
 
