@@ -70,10 +70,16 @@ std::shared_ptr<const checked_work> checker::queue(std::uint32_t line, std::uint
   add_touches();
   std::vector<past_ptr> all(after.begin(), after.end());
   for (const std::uint32_t other : after_lines) all.push_back(order_.last(other));
-  auto made = std::make_shared<const checked_work>(
-      checked_work{order_.queue(line, all, kind.waits_for_unknown), stream, std::move(place), ++queued_});
+  auto made = std::make_shared<const checked_work>(checked_work{
+      order_.queue(line, all, kind.waits_for_unknown, kind.waits_for_values), stream, std::move(place), ++queued_});
   if (kind.uses_memory) last_use_[line] = made;
   return made;
+}
+
+void checker::end_value_wait(const checked_work& waiting, std::span<const past_ptr> writers) {
+  const lock_guard lock(mutex_);
+  add_touches();
+  order_.end_value_wait(*waiting.when, writers);
 }
 
 past_ptr checker::last(std::uint32_t line) const {
@@ -314,8 +320,10 @@ void checker::add_to_allocation(allocation& to, std::uint64_t base, std::span<co
   to.history.add(what, how, is_kernel, order,
                  [&](std::uintptr_t begin, std::uintptr_t end, const actor_ptr& by, const actor* earlier,
                      use earlier_how) HPE_NO_THREAD_SAFETY_ANALYSIS {
-                   // A kernel may have written the bytes after it has read them.
-                   const bool is_known_fresh = was_fresh && begin - base < first_bytes;
+                   // A kernel may have written the bytes after it has read them (`p[i] += 1`), or before.
+                   const auto& may_follow_a_write = by->run.what->writes_elsewhere;
+                   const bool is_known_fresh =
+                       was_fresh && begin - base < first_bytes && !(may_follow_a_write && may_follow_a_write(by->site));
                    if (earlier == nullptr && !is_known_fresh && !is_unchanged_(begin, end)) return;
                    if (!told.emplace(by.get(), earlier).second) return;
                    if (earlier == nullptr)

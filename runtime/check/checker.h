@@ -40,6 +40,7 @@ struct checked_work {
 struct queued_kind {
   bool uses_memory = false;
   bool waits_for_unknown = false;  // the work waits for something that hpe cannot relate to other work
+  bool waits_for_values = false;   // see end_value_wait()
 };
 
 /// A run of an operation: queued alone, or as a step of a graph.
@@ -72,6 +73,9 @@ class checker {
   std::shared_ptr<const checked_work> queue(std::uint32_t line, std::uint64_t stream, std::span<const past_ptr> after,
                                             std::span<const std::uint32_t> after_lines, const queued_kind& kind,
                                             std::shared_ptr<const call_place> place);
+  /// Work that runs has seen the values in memory for which it waited. `writers`: the work that has written them;
+  /// empty: unknown.
+  void end_value_wait(const checked_work& waiting, std::span<const past_ptr> writers);
   [[nodiscard]] past_ptr last(std::uint32_t line) const;
   void wait(const past_ptr& ended);  ///< CPU code has waited for this work
   /// Returns the pasts of the last work of these lines, or of all lines of a device, for a later call of wait().

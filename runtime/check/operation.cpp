@@ -96,4 +96,10 @@ std::string site_places::find(std::uint32_t site, use how) const {
   return found == all_.end() ? "" : found->place;
 }
 
+bool site_places::has_writes_besides(std::uint32_t site) const {
+  return std::any_of(all_.begin(), all_.end(), [&](const entry& each) {
+    return (each.how == use::write || each.how == use::atomic) && each.site != site;
+  });
+}
+
 }  // namespace hpe::check

@@ -34,6 +34,9 @@ struct checked_operation {
   std::vector<std::pair<int, std::uint64_t>> pointers{};
   /// Returns the place in the kernel's source of a site's number; null: none is known.
   std::function<std::string(std::uint32_t site, use how)> source_of{};
+  /// Whether the kernel writes memory at another place than a site, so that a read there can follow a write of the same
+  /// run; null: no.
+  std::function<bool(std::uint32_t site)> writes_elsewhere{};
   bool is_host = false;  // CPU code
   /// The bytes of which CPU code may have used only some (touch_log.h).
   std::optional<std::pair<std::uint64_t, std::uint64_t>> vague{};
@@ -81,6 +84,8 @@ class site_places {
  public:
   void add(std::uint32_t site, use how, std::string place) { all_.push_back({site, how, std::move(place)}); }
   [[nodiscard]] std::string find(std::uint32_t site, use how) const;
+  /// Whether the kernel writes memory at another site.
+  [[nodiscard]] bool has_writes_besides(std::uint32_t site) const;
 
  private:
   struct entry {

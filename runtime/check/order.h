@@ -22,6 +22,15 @@ struct moment {
   friend bool operator==(const moment&, const moment&) = default;
 };
 
+/// A wait for values in memory. When it has ended, it may be known which work has written the values. Until then, and
+/// if it is not known, all work counts as ordered before the end of the wait.
+struct value_wait {
+  enum class state : std::uint8_t { pending, known, unknown };
+  state is = state::pending;
+  std::uint64_t host = 0;         ///< the version of the CPU threads' clock when the wait has ended
+  std::vector<moment> further{};  ///< as past::further, of the work that has written the values
+};
+
 /// What is ordered before the end of some work, this work included.
 struct past {
   moment self;
@@ -29,6 +38,8 @@ struct past {
   bool after_all = false;  ///< hpe cannot tell for what the work waits, so all earlier work counts as ordered
   std::vector<moment>
       further;  ///< the last moment of each line that the CPU threads' clock does not contain; ascending
+  std::shared_ptr<value_wait> own_wait{};            ///< null: the work does not wait for values
+  std::vector<std::shared_ptr<value_wait>> waits{};  ///< those that were pending when the work was queued; with the own
 };
 using past_ptr = std::shared_ptr<const past>;
 
@@ -40,7 +51,11 @@ class work_order {
   /// Appends work to a line. The work begins when the earlier work of the line and all of `after` have ended; null
   /// pointers are ignored.
   /// `after_all`: the work, and all work that is ordered after it, counts as ordered after everything else.
-  past_ptr queue(std::uint32_t line, std::span<const past_ptr> after = {}, bool after_all = false);
+  /// `waits_for_values`: see end_value_wait().
+  past_ptr queue(std::uint32_t line, std::span<const past_ptr> after = {}, bool after_all = false,
+                 bool waits_for_values = false);
+  /// Work has seen the values in memory for which it waited. `writers`: the work that has written them; empty: unknown.
+  void end_value_wait(const past& waiting, std::span<const past_ptr> writers);
 
   /// Returns the past of a part of some work, which CPU code executes now.
   [[nodiscard]] past_ptr part_now(const past& of) const;
@@ -70,6 +85,9 @@ class work_order {
     std::vector<step_of_host> steps{};  // both members ascend
     past_ptr last{};
   };
+
+  /// Whether a list of moments contains the work, or a CPU thread had waited for it at a version of the clock.
+  [[nodiscard]] bool contains(std::span<const moment> further, std::uint64_t host, moment work) const;
 
   std::vector<line_state> lines_;
   std::uint64_t host_ = 0;

@@ -31,20 +31,28 @@ void touch_log::prepare() {
   }
 }
 
-bool touch_log::join(std::uintptr_t begin, std::uintptr_t end, bool writes, std::uintptr_t instruction) noexcept {
+std::span<void* const> touch_log::calls_of(const host_touch& touch, const void* instruction) const noexcept {
+  const std::span all(touch.stack.frames.data(), static_cast<std::size_t>(std::max(touch.stack.count, 0)));
+  auto first = std::find(all.begin(), all.end(), instruction);
+  while (first != all.end() && libc_.contains(reinterpret_cast<std::uintptr_t>(*first))) ++first;
+  return {first, all.end()};
+}
+
+bool touch_log::join(const host_touch& touch, const void* instruction) noexcept {
   constexpr std::uint64_t latest = 4;  // a thread's last touch is among the last ones
+  const auto calls = calls_of(touch, instruction);
+  if (calls.empty()) return false;
   const std::uint64_t next = next_.load();
   for (std::uint64_t back = 1; back <= std::min(latest, next); ++back) {
     entry& each = entries_[(next - back) % entries_.size()];
     int state = entry::complete;
     if (!each.state.compare_exchange_strong(state, entry::in_use)) continue;
-    const bool same_code =
-        instruction == each.instruction || (libc_.contains(instruction) && libc_.contains(each.instruction));
-    const bool follows = same_code && each.what.thread == ::gettid() && each.what.writes == writes &&
-                         !each.what.is_vague && begin <= each.what.end && end >= each.what.begin;
+    const bool follows = each.what.thread == touch.thread && each.what.writes == touch.writes && !each.what.is_vague &&
+                         touch.begin <= each.what.end && touch.end >= each.what.begin &&
+                         std::ranges::equal(calls, calls_of(each.what, each.instruction));
     if (follows) {
-      each.what.begin = std::min(each.what.begin, begin);
-      each.what.end = std::max(each.what.end, end);
+      each.what.begin = std::min(each.what.begin, touch.begin);
+      each.what.end = std::max(each.what.end, touch.end);
     }
     each.state.store(entry::complete, std::memory_order_release);
     if (follows) return true;
@@ -57,7 +65,8 @@ void touch_log::add(std::uintptr_t begin, std::uintptr_t end, bool writes, const
   constexpr std::uintptr_t exact = 8;  // functions of libc that read words read no more than they need
   const bool copies = copies_[0].contains(at) || copies_[1].contains(at);
   const bool is_vague = !writes && end - begin > exact && libc_.contains(at) && !copies;
-  if (!is_vague && instruction != nullptr && join(begin, end, writes, at)) return;
+  const host_touch touch{begin, end, writes, is_vague, ::gettid(), trace::call_stack::here()};
+  if (!is_vague && instruction != nullptr && join(touch, instruction)) return;
   for (std::size_t tries = 0; tries < entries_.size(); ++tries) {
     entry& each = entries_[next_.load() % entries_.size()];
     int state = entry::free;
@@ -66,8 +75,8 @@ void touch_log::add(std::uintptr_t begin, std::uintptr_t end, bool writes, const
       continue;                              // another thread takes this entry
     }
     next_.fetch_add(1);
-    each.instruction = at;
-    each.what = {begin, end, writes, is_vague, ::gettid(), trace::call_stack::here()};
+    each.instruction = instruction;
+    each.what = touch;
     each.state.store(entry::complete, std::memory_order_release);
     return;
   }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/trace/call_stack.h"
@@ -30,8 +31,9 @@ class touch_log {
   /// To be called once, in no signal handler: finds the places of libc's functions.
   void prepare();
 
-  /// Adds a touch by an instruction of the calling thread; nullptr: by the function that calls add(). Touches of one
-  /// instruction that follow each other are joined. Async-signal-safe.
+  /// Adds a touch by an instruction of the calling thread, whose stack contains this instruction; nullptr: by the
+  /// function that calls add(). Touches by one call of a function of libc, and touches by another instruction that are
+  /// reached by the same calls, are joined if their bytes meet. Async-signal-safe.
   void add(std::uintptr_t begin, std::uintptr_t end, bool writes, const void* instruction) noexcept;
 
   /// Returns the touches so far, in the order in which each thread has made them, and forgets them.
@@ -45,11 +47,14 @@ class touch_log {
   struct entry {
     enum : int { free, in_use, complete };
     std::atomic<int> state{free};
-    std::uintptr_t instruction = 0;
+    const void* instruction = nullptr;
     host_touch what;
   };
 
-  [[nodiscard]] bool join(std::uintptr_t begin, std::uintptr_t end, bool writes, std::uintptr_t instruction) noexcept;
+  [[nodiscard]] bool join(const host_touch& touch, const void* instruction) noexcept;
+  /// The part of the stack that has made a touch: from the instruction on, without the functions of libc before the
+  /// program's first call. Empty if the stack does not contain the instruction.
+  [[nodiscard]] std::span<void* const> calls_of(const host_touch& touch, const void* instruction) const noexcept;
 
   code libc_;
   std::array<code, 2> copies_;  // memcpy and memmove, whose accesses are exact

@@ -73,9 +73,12 @@ dwarf_line call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
   return {dwarf_filesrc(files, file, nullptr, nullptr), static_cast<int>(line)};
 }
 
-// Whether a function is the one that nvcc makes to pass the arguments of a launch. It is called by a function with the
-// kernel's name, at the line of the kernel's definition.
-bool is_stub(const char* name) { return name != nullptr && std::strstr(name, "__device_stub__") == name; }
+// Whether a function is one that nvcc makes to pass the arguments of a launch. It is called by a function with the
+// kernel's name, at the line of the kernel's definition; for templates, through another function.
+bool is_stub(const char* name) {
+  if (name == nullptr) return false;
+  return std::strstr(name, "__device_stub__") == name || std::strstr(name, "__wrapper__device_stub_") == name;
+}
 
 // Whether the call instruction that contains this address calls such a function. Then the address is in the function
 // with the kernel's name, or in a function into which the compiler has inlined it.

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <set>
+#include <string>
+
 #include "runtime/base/error.h"
 #include "runtime/check/reports.h"
 
@@ -272,4 +275,24 @@ TEST_F(Checker, SaysWhatIsWrongInAListOfFindingsToIgnore) {
             std::string::npos);
   EXPECT_NE(message("leak # a").find("a text that occurs in the finding is missing behind \"leak\""),
             std::string::npos);
+}
+
+// A read of bytes that the same launch has also written.
+TEST(FreshMemory, IsReadBeforeAWriteOnlyIfNoOtherLineWrites) {
+  for (const bool has_other_write : {false, true}) {
+    bool is_unchanged = true;
+    checker all(
+        ignored_findings(""), [&](std::uint64_t, std::uint64_t) { return is_unchanged; },
+        [](std::uint64_t) { return false; });
+    all.allocate(base, bytes, true, false, std::make_shared<const call_place>(call_place::here("cudaMalloc")));
+    const auto place = std::make_shared<const call_place>(call_place::here("cudaLaunchKernel"));
+    checked_operation add_one{"kernel add", place, true, {{1, base}}};
+    add_one.writes_elsewhere = [&](std::uint32_t) { return has_other_write; };
+    const auto work = all.queue(all.add_line(0), 1, {}, {}, {.uses_memory = true}, place);
+    const auto fresh = all.find_fresh(add_one.pointers);
+    is_unchanged = false;
+    const std::array<access_range, 2> ranges{{{base, base + 100, use::read, 7}, {base, base + 100, use::write, 7}}};
+    all.add({std::make_shared<const checked_operation>(std::move(add_one)), work}, ranges, fresh);
+    EXPECT_EQ(all.take().size(), has_other_write ? 0U : 1U);
+  }
 }

@@ -69,3 +69,56 @@ TEST(Order, ClocksOfEndedLinesDoNotGrow) {
   }
   EXPECT_EQ(order.queue(order.add_line(), {{last}})->further.size(), 1U);
 }
+
+TEST(Order, AWaitForAValueOrdersTheWorkBeforeItsWriter) {
+  work_order order;
+  const std::uint32_t first = order.add_line(), second = order.add_line();
+  const past_ptr before = order.queue(first), writer = order.queue(first), behind = order.queue(first);
+  const past_ptr waits = order.queue(second, {}, false, true), early = order.queue(second);
+  EXPECT_TRUE(order.is_ordered(behind->self, *early)) << "which work writes the value is not known yet";
+  order.end_value_wait(*waits, {{writer}});
+  const past_ptr late = order.queue(second);
+  for (const past_ptr& each : {early, late}) {
+    EXPECT_TRUE(order.is_ordered(before->self, *each));
+    EXPECT_TRUE(order.is_ordered(writer->self, *each));
+    EXPECT_FALSE(order.is_ordered(behind->self, *each));
+  }
+  order.wait(early);
+  EXPECT_TRUE(order.has_waited(writer->self));
+  EXPECT_FALSE(order.has_waited(behind->self));
+}
+
+TEST(Order, AWaitForAValueOfAnUnknownWriterOrdersAllWork) {
+  work_order order;
+  const std::uint32_t first = order.add_line(), second = order.add_line(), third = order.add_line();
+  const past_ptr a = order.queue(first), waits = order.queue(second, {}, false, true), early = order.queue(second);
+  order.end_value_wait(*waits, {});
+  const past_ptr late = order.queue(second), unknown_too = order.queue(third, {}, false, true);
+  order.end_value_wait(*unknown_too, {{late}});
+  for (const past_ptr& each : {early, late, unknown_too}) EXPECT_TRUE(order.is_ordered(a->self, *each));
+}
+
+// A chain of waits, of which all are queued before the first one ends.
+TEST(Order, WaitsForValuesPassOnTheOrder) {
+  work_order order;
+  const std::uint32_t lines[3] = {order.add_line(), order.add_line(), order.add_line()};
+  const past_ptr a = order.queue(lines[0]), first = order.queue(lines[1], {}, false, true),
+                 writer = order.queue(lines[1]), second = order.queue(lines[2], {}, false, true),
+                 last = order.queue(lines[2]), other = order.queue(lines[0]);
+  order.end_value_wait(*first, {{a}});
+  order.end_value_wait(*second, {{writer}});
+  EXPECT_TRUE(order.is_ordered(a->self, *last));
+  EXPECT_FALSE(order.is_ordered(other->self, *last));
+}
+
+TEST(Order, ABeginWaitsForTheEarlierWorkOfItsLine) {
+  work_order order;
+  const std::uint32_t first = order.add_line(), second = order.add_line();
+  const past_ptr before = order.queue(first), begun = order.queue(first);
+  order.wait_for_begin(*begun);
+  EXPECT_TRUE(order.has_waited(before->self));
+  EXPECT_FALSE(order.has_waited(begun->self));
+  const past_ptr other = order.queue(second);
+  EXPECT_TRUE(order.is_ordered(before->self, *other));
+  EXPECT_FALSE(order.is_ordered(begun->self, *other));
+}

@@ -164,6 +164,26 @@ TEST_P(Recording, OfAtomicAndOrderedAccesses) {
   EXPECT_EQ(recorded(recorded_use::read) + recorded(recorded_use::write), "");
 }
 
+// Thread n reads word 37 n modulo 64, and writes word 42 n modulo 64 of others.
+TEST_P(Recording, OfScatteredAccesses) {
+  run(R"(  mul.lo.u32 %r2, %r1, 37;
+  and.b32 %r2, %r2, 63;
+  mul.wide.u32 %rd4, %r2, 4;
+  add.s64 %rd5, %rd1, %rd4;
+  ld.global.u32 %r3, [%rd5];
+  mul.lo.u32 %r4, %r1, 42;
+  and.b32 %r4, %r4, 63;
+  mul.wide.u32 %rd6, %r4, 4;
+  add.s64 %rd7, %rd1, %rd6;
+  st.global.u32 [%rd7+1024], %r3;)");
+  EXPECT_EQ(recorded(recorded_use::read), "0-256:1");
+  std::string written;
+  for (int n = 0; n < 64; n += 2)
+    written +=
+        std::string(n == 0 ? "" : " ") + std::to_string(1024 + 4 * n) + "-" + std::to_string(1028 + 4 * n) + ":2";
+  EXPECT_EQ(recorded(recorded_use::write), written);
+}
+
 // The address of a load may be in the register that the load changes.
 TEST_P(Recording, OfLoadsThatReplaceTheirAddress) {
   run(R"(  st.global.u64 [%rd1+64], %rd1;
@@ -317,6 +337,23 @@ TEST_P(Recording, OfReadsBeforeWrites) {
   for (int n = 5; n < 64; ++n)
     bytes_read += std::string(" ") + std::to_string(3072 + 4 * n) + "-" + std::to_string(3073 + 4 * n) + ":10";
   EXPECT_EQ(recorded(recorded_use::read), "0-256:1 2068-2304:7" + bytes_read);
+}
+
+// A block may know the writes of other blocks only after it has read memory with an atomic operation.
+TEST_P(Recording, OfReadsOfWritesByOtherBlocks) {
+  run(R"(  setp.eq.u32 %p1, %r0, 0;
+  @%p1 st.global.u32 [%rd3], %r1;
+  @%p1 st.global.u8 [%rd3+512], %r1;
+  @!%p1 ld.global.u32 %r2, [%rd3];
+  bar.sync 0;
+  @!%p1 atom.global.add.u32 %r4, [%rd1+1024], 1;
+  @!%p1 ld.global.u32 %r2, [%rd3];
+  @!%p1 ld.global.u16 %h1, [%rd3+512];
+  @!%p1 ld.global.u8 %h1, [%rd3+2];
+  @!%p1 ld.global.u32 %r2, [%rd3+2048];)",
+      2, recorded_reads::first);
+  EXPECT_EQ(recorded(recorded_use::read, 1), "0-256:3");
+  EXPECT_EQ(recorded(recorded_use::read, 2), "2048-2304:8");
 }
 
 TEST_P(Recording, OfReadsBeforeWritesInLoops) {

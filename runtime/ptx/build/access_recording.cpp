@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -136,8 +137,9 @@ class common_values {
 
 /// The records in which a program records writes.
 struct recorded_writes {
-  bool bytes = false;       // not only words
-  std::size_t colours = 2;  // the first ones
+  bool words = false;
+  bool bytes = false;
+  bool may_be_ordered = false;  // whether accesses of blocks may be ordered
 };
 
 recorded_writes find_writes(const program& p) {
@@ -145,9 +147,12 @@ recorded_writes find_writes(const program& p) {
   for (const auto& f : p.functions)
     for (const instruction& i : f->code) {
       const auto access = recorded(p, i);
-      result.bytes |= access && access->use == recorded_use::write &&
-                      (access->records_itself || access->bytes % record_places::word != 0);
-      if (may_order(i)) result.colours = recorded_colours;
+      if (access && access->use == recorded_use::write) {
+        const bool has_words = access->bytes % record_places::word == 0;
+        result.words |= access->records_itself || has_words;
+        result.bytes |= access->records_itself || !has_words;
+      }
+      result.may_be_ordered |= may_order(i);
     }
   return result;
 }
@@ -240,17 +245,12 @@ class recorder {
     return result;
   }
 
-  // Returns a predicate that tells whether no write of the bytes at an address has been recorded.
+  // Returns a predicate that tells whether the record has no write of the bytes at an address by the thread's block, or
+  // by a block that may be ordered before it.
   operand is_unwritten(const instruction& store, const operand& at, unsigned bytes) {
     constexpr unsigned most = 8;  // bytes of the record in one load
-    constexpr unsigned shift = 2;
-    static_assert(record_places::word == 1U << shift);
-    const operand address = at.is_register() ? computed(store, opcode::add, type::u64,
-                                                        {{operand::kind::reg, false, at.index, 0}, immediate(at.value)})
-                                             : computed(store, opcode::mov, type::u64, {at});
-    const operand word = computed(store, opcode::shr, type::u64, {address, immediate(shift)});
     operand writers = immediate(0);
-    const auto add = [&](operand place, std::uint64_t distance, unsigned size) {
+    const auto add = [&](modifier record, modifier colour, const operand& place, unsigned size) {
       instruction load = like(store, opcode::ld,
                               size == 8   ? type::u64
                               : size == 4 ? type::u32
@@ -258,18 +258,22 @@ class recorder {
                                           : type::u8);
       load.guard = store.guard;
       load.modifiers.add(modifier::global);
+      load.modifiers.add(record);
+      if (colour != modifier::count) load.modifiers.add(colour);
+      load.description = description(record == modifier::recorded_words, recorded_use::write);
       load.results = {new_register(type::u64)};
-      place.value = where_.begin + distance;
       load.sources = {place};
       const operand writer = load.results[0];
       code_.push_back(std::move(load));
       writers = computed(store, opcode::or_, type::b64, {writer, writers});
     };
-    for (std::size_t colour = 0; colour < writes_->colours; ++colour) {
-      add(word, where_.words_of(recorded_use::write, colour) - where_.base / record_places::word,
-          std::clamp(bytes / unsigned{record_places::word}, 1U, most));
-      if (writes_->bytes)
-        add(address, where_.bytes_of(recorded_use::write, colour) - where_.base, std::min(bytes, most));
+    constexpr std::array colours{modifier::count, modifier::recorded_colour_0, modifier::recorded_colour_1};
+    for (const modifier colour : std::span(colours).first(writes_->may_be_ordered ? colours.size() : 1)) {
+      if (writes_->bytes) add(modifier::recorded_bytes, colour, at, std::min(bytes, most));
+      if (!writes_->words) continue;
+      const bool has_words = bytes % record_places::word == 0;
+      add(modifier::recorded_words, colour, has_words ? at : word_of(store, at),
+          has_words ? bytes / unsigned{record_places::word} : 1);
     }
     instruction compare = like(store, opcode::setp, type::u64);
     compare.modifiers.add(modifier::eq);
@@ -278,6 +282,20 @@ class recorder {
     const operand result = compare.results[0];
     add_pure(std::move(compare));
     return result;
+  }
+
+  // Returns the address of the word that contains a byte.
+  operand word_of(const instruction& place, const operand& at) {
+    const operand address = at.is_register() ? computed(place, opcode::add, type::u64,
+                                                        {{operand::kind::reg, false, at.index, 0}, immediate(at.value)})
+                                             : computed(place, opcode::mov, type::u64, {at});
+    return computed(place, opcode::and_, type::b64, {address, immediate(~(record_places::word - 1))});
+  }
+
+  // A record of words is at (address >> 2) + description + the distance of the block's colour.
+  [[nodiscard]] std::uint64_t description(bool of_words, recorded_use how) const {
+    return where_.begin + (of_words ? where_.words_of(how, 0) - where_.base / record_places::word
+                                    : where_.bytes_of(how, 0) - where_.base);
   }
 
   void record(instruction access, const recorded_access& how, std::size_t number) {
@@ -319,9 +337,7 @@ class recorder {
     if (how.use == recorded_use::read && writes_) guard(store, is_unwritten(store, at, how.bytes));
     store.modifiers.add(has_words ? modifier::recorded_words : modifier::recorded_bytes);
     store.modifiers.add(modifier::global);
-    // A record of words is at (address >> 2) + description + the distance of the block's colour.
-    store.description = where_.begin + (has_words ? where_.words_of(how.use, 0) - where_.base / record_places::word
-                                                  : where_.bytes_of(how.use, 0) - where_.base);
+    store.description = description(has_words, how.use);
     store.types[0] = bytes == 8 ? type::b64 : bytes == 4 ? type::b32 : bytes == 2 ? type::b16 : type::b8;
     const std::uint64_t all = 0x0101010101010101ULL * number;
     store.sources = {at, immediate(bytes == 8 ? all : all & ((std::uint64_t{1} << (8 * bytes)) - 1))};

@@ -31,8 +31,8 @@ enum class recorded_use : std::uint8_t {
 inline constexpr std::size_t recorded_uses = 4;
 inline constexpr std::size_t recorded_colours = 3;  // of blocks: 0 and 1; of accesses that may be ordered: 2
 
-/// Which reads are recorded. `first`: those of bytes that no recorded write has written before, since the owner has
-/// last cleared the record.
+/// Which reads are recorded. `first`: those of bytes that neither the same block nor a block that may be ordered before
+/// has written, as far as writes are recorded.
 enum class recorded_reads : std::uint8_t { all, first };
 
 /// Where accesses are recorded: for each colour, a record of words for each use, then a record of bytes for each use.

@@ -465,6 +465,17 @@ Value* emitter::happens_to_be_contiguous(const instruction& i) {
                       at.CreateAnd(stays_in_range(first, step, true), stays_in_range(whole, step, true)));
 }
 
+// If lanes have unrelated addresses, the access and its record often miss the caches. The store in the record begins to
+// load its line when the access has ended, so the code asks for the line before.
+void emitter::prefetch_record_of(const instruction& i) {
+  const instruction* const record = &i + 1;
+  if (mask != nullptr || &i == &code_.back() || !is_record(*record)) return;
+  const auto pointer_of_lane = values_of_lanes(pointers_of(*record, view::every), 0);
+  Value *const writes = at.getInt32(1), *const keeps = at.getInt32(3), *const is_data = at.getInt32(1);
+  for (unsigned lane = 0; lane < lane_count(); ++lane)
+    at.CreateIntrinsic(llvm::Intrinsic::prefetch, {at.getPtrTy()}, {pointer_of_lane(lane), writes, keeps, is_data});
+}
+
 void emitter::access_contiguous_or_scattered(const instruction& i, const std::function<void(Value*)>& contiguous,
                                              const std::function<void()>& with_gaps,
                                              const std::function<void(Value*)>& scattered) {
@@ -486,7 +497,11 @@ void emitter::access_contiguous_or_scattered(const instruction& i, const std::fu
     }();
     contiguous(pointer);
   };
-  if (!shape.has_step() && shape.what != lane_shape::kind::varying) return scattered(pointers_of(i, view::every));
+  const auto one_by_one = [&] {
+    prefetch_record_of(i);
+    scattered(pointers_of(i, view::every));
+  };
+  if (!shape.has_step() && shape.what != lane_shape::kind::varying) return one_by_one();
   Value* const is_expected = shape.has_step() ? keeps_step(i) : happens_to_be_contiguous(i);
   if (is_expected == nullptr) return with_step();
   llvm::LLVMContext& c = at.getContext();
@@ -499,7 +514,7 @@ void emitter::access_contiguous_or_scattered(const instruction& i, const std::fu
   shape.has_step() ? with_step() : by_chance();
   at.CreateBr(rest);
   at.SetInsertPoint(slow);
-  scattered(pointers_of(i, view::every));
+  one_by_one();
   at.CreateBr(rest);
   at.SetInsertPoint(rest);
 }

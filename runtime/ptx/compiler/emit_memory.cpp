@@ -85,7 +85,7 @@ Value* emitter::record_pointer_of(const instruction& i, const operand& o) {
   Value* const address = address_of(is_split ? operand{operand::kind::reg, false, o.index, 0} : o);
   const auto later = static_cast<std::uint64_t>(static_cast<std::int64_t>(is_split ? o.value : 0) >> shift);
   Value* const place = at.CreateAdd(shift == 0 ? address : at.CreateLShr(address, shift),
-                                    spread(at.CreateAdd(record_colour(), at.getInt64(i.description + later))));
+                                    spread(at.CreateAdd(record_colour(i), at.getInt64(i.description + later))));
   return at.CreateIntToPtr(place, of_lanes(at.getPtrTy()));
 }
 
@@ -97,6 +97,16 @@ Value* emitter::record_colour() {
                                                         member(offsetof(block_context, ctaid.z), at.getInt32Ty())));
   return at.CreateMul(at.CreateZExt(at.CreateAnd(sum, 1), at.getInt64Ty()),
                       at.getInt64(shared_.image.program().recorded.colour_stride));
+}
+
+// Returns the distance of the record that the instruction accesses (is_record).
+Value* emitter::record_colour(const instruction& i) {
+  Value* const own = record_colour();
+  const bool is_first = i.has(modifier::recorded_colour_0);
+  if (!is_first && !i.has(modifier::recorded_colour_1)) return own;
+  const std::uint64_t stride = shared_.image.program().recorded.colour_stride;
+  return at.CreateSelect(at.CreateICmpEQ(own, at.getInt64(ordered_colour * stride)), at.getInt64(is_first ? 0 : stride),
+                         own);
 }
 
 void emitter::emit_load(const instruction& i) {

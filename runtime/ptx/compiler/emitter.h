@@ -254,6 +254,7 @@ class emitter {
   void access_contiguous_or_scattered(const instruction& i, const std::function<void(llvm::Value*)>& contiguous,
                                       const std::function<void()>& with_gaps,
                                       const std::function<void(llvm::Value*)>& scattered);
+  void prefetch_record_of(const instruction& i);
   llvm::Value* load_with_gaps(const instruction& i, llvm::Value* pointer);
 
   // Meetings that lanes pass:
@@ -306,6 +307,7 @@ class emitter {
   llvm::Value* pointer_of(const instruction& i, const operand& o);
   llvm::Value* record_pointer_of(const instruction& i, const operand& o);
   llvm::Value* record_colour();
+  llvm::Value* record_colour(const instruction& i);
   /// Returns the pointer of an access. Before that, emits code that checks the alignment of the address, unless the
   /// access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);

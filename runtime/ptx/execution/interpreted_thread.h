@@ -45,6 +45,7 @@ class interpreted_thread {
   std::uint8_t* checked(const instruction& i, const operand& where, std::uint64_t bytes, std::uint64_t alignment);
   std::uint8_t* checked(address_window window, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment);
   void load(const instruction& i);
+  [[nodiscard]] std::uint8_t* record_of(const instruction& i) const;
   void store(const instruction& i);
   void update(const instruction& i);
   void copy(const instruction& i);

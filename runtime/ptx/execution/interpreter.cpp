@@ -356,6 +356,10 @@ void interpreted_thread::load(const instruction& i) {
     return;
   }
   const unsigned bytes = bytes_of(i.types[0]);
+  if (is_record(i)) {
+    const std::uint8_t* const record = record_of(i);
+    return set(i.results[0], record != nullptr ? read(record, bytes) : 0);
+  }
   const std::uint8_t* const at =
       checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);
   touch(i, at, std::uint64_t{bytes} * i.vector, memory_use::read);
@@ -363,6 +367,19 @@ void interpreted_thread::load(const instruction& i) {
   for (unsigned n = 0; n < i.vector; ++n)
     values[n] = sign_extended(read(at + std::size_t{n} * bytes, bytes), i.types[0]);
   for (unsigned n = 0; n < i.vector; ++n) set(i.results[n], values[n]);
+}
+
+// Returns the place of a load or store of the record (is_record); null if the address is not recorded.
+std::uint8_t* interpreted_thread::record_of(const instruction& i) const {
+  const recorded_addresses& recorded = block_.configuration->image->program().recorded;
+  const std::uint64_t at = address(i.sources[0]);
+  if (at - recorded.base >= recorded.size) return nullptr;
+  const bool is_first = i.has(modifier::recorded_colour_0), is_second = i.has(modifier::recorded_colour_1);
+  std::uint64_t colour = block_.record_colour;
+  if ((is_first || is_second) && colour == ordered_colour * recorded.colour_stride)
+    colour = is_first ? 0 : recorded.colour_stride;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
+  return reinterpret_cast<std::uint8_t*>((at >> record_shift(i)) + i.description + colour);
 }
 
 void interpreted_thread::store(const instruction& i) {
@@ -377,11 +394,7 @@ void interpreted_thread::store(const instruction& i) {
   }
   const unsigned bytes = bytes_of(i.types[0]);
   if (is_record(i)) {
-    const recorded_addresses& recorded = block_.configuration->image->program().recorded;
-    const std::uint64_t at = address(i.sources[0]);
-    if (at - recorded.base < recorded.size)
-      write(reinterpret_cast<std::uint8_t*>((at >> record_shift(i)) + i.description + block_.record_colour), bytes,
-            i.sources[1].value);
+    if (std::uint8_t* const at = record_of(i); at != nullptr) write(at, bytes, i.sources[1].value);
     return;
   }
   std::uint8_t* const at = checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);

@@ -146,13 +146,14 @@ std::uint8_t* reach(const block_context& block, std::uint32_t thread, address_wi
 
 namespace {
 
-// Whether a write of one of the bytes has been recorded.
-bool is_written(const record_places& places, std::uint64_t offset, std::uint64_t bytes) {
+// Whether a write of one of the bytes has been recorded that the block may know (recorded_reads::first).
+bool is_written(const block_context& block, const record_places& places, std::uint64_t offset, std::uint64_t bytes) {
   const auto any = [](std::uint64_t begin, std::uint64_t end) {
     const auto* const from = reinterpret_cast<const std::uint8_t*>(begin);  // NOLINT(performance-no-int-to-ptr)
     return std::any_of(from, from + (end - begin), [](std::uint8_t number) { return number != 0; });
   };
-  for (std::size_t colour = 0; colour < recorded_colours; ++colour) {
+  const std::uint64_t own = block.record_colour / places.colour_stride();
+  for (std::uint64_t colour = own == ordered_colour ? 0 : own; colour <= own; ++colour) {
     const std::uint64_t words = places.begin + places.words_of(recorded_use::write, colour);
     const std::uint64_t single = places.begin + places.bytes_of(recorded_use::write, colour);
     if (any(words + offset / record_places::word, words + (offset + bytes - 1) / record_places::word + 1)) return true;
@@ -171,7 +172,7 @@ void record_range(const block_context& block, const instruction& i, const void* 
   const record_places places{r.base, r.size, r.begin};
   const recorded_use use = writes ? recorded_use::write : recorded_use::read;
   const std::uint64_t begin = r.begin + block.record_colour;
-  if (!writes && r.only_first_reads && is_written(places, offset, bytes)) return;
+  if (!writes && r.only_first_reads && is_written(block, places, offset, bytes)) return;
   const bool has_words = offset % record_places::word == 0 && bytes % record_places::word == 0;
   const std::uint64_t place =
       has_words ? places.words_of(use, 0) + offset / record_places::word : places.bytes_of(use, 0) + offset;

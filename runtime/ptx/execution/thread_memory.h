@@ -36,8 +36,9 @@ struct cluster_address {
 /// Returns whether the instruction's addresses are offsets into the block's own shared memory.
 [[nodiscard]] bool is_shared_access(const instruction& i);
 [[nodiscard]] address_window window_of(const instruction& i);
-/// Whether the instruction is a store that record_accesses has inserted. Its address is the address of the recorded
-/// access.
+/// Whether the instruction is a load or store of the record that record_accesses has inserted. Its address is the
+/// address of the recorded access. A load with a colour is of the record of this colour if the block's accesses may be
+/// ordered after those of other blocks; all other loads and stores are of the record of the block's colour.
 [[nodiscard]] inline bool is_record(const instruction& i) {
   return i.has(modifier::recorded_words) || i.has(modifier::recorded_bytes);
 }

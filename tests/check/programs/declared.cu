@@ -146,7 +146,7 @@ extern "C" __global__ void prefix_in_block(int* p) {
   p[i] = i;
 }
 
-CASE(blocks_that_need_each_other) {  // block-race prefix (not found)
+CASE(blocks_that_need_each_other) {  // block-race prefix
   ints x;
   const hpeAccess access{x.p, bytes, HPE_INOUT};
   const hpeKernel kernel = wrong ? KERNEL(prefix) : KERNEL(prefix_in_block);

@@ -138,6 +138,18 @@ CASE(mapped_written_too_early) {  // host-touch twice (not on GPUs)
   p[count - 1] = 1;  // SECOND
 }
 
+__device__ int one_variable[32];
+__device__ int next_variable[32];
+
+__global__ void fill_next_variable(bool wrong) { (wrong ? one_variable + 32 : next_variable)[threadIdx.x] = 1; }
+
+CASE_ALONE(behind_a_variable) {  // out-of-range fill_next_variable (not found)
+  int one[32];
+  CHECK(cudaMemcpyFromSymbol(one, one_variable, sizeof one));  // FIRST
+  fill_next_variable<<<1, 32>>>(wrong);                        // SECOND
+  CHECK(cudaDeviceSynchronize());
+}
+
 CASE(memcpy_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;

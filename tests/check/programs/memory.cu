@@ -88,6 +88,39 @@ CASE(pool_memory_never_written) {  // never-written add
   CHECK(cudaFreeAsync(p, a));
 }
 
+template <class T>
+__global__ void copy_of(T* q, const T* p) {
+  q[threadIdx.x] = p[threadIdx.x];
+}
+
+CASE(never_written_before_a_template) {  // never-written copy_of
+  ints q;
+  int* p;
+  CHECK(cudaMalloc(&p, bytes));  // FIRST
+  if (!wrong) CHECK(cudaMemset(p, 0, bytes));
+  copy_of<int><<<1, 256>>>(q, p);  // SECOND
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
+// Keeps a sum in memory, so that its line reads what an earlier line has written.
+__global__ void sum_up(int* p, bool begins) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (begins) p[i] = 0;
+  for (int n = 0; n < 4; ++n) {
+    p[i] += n;
+    __syncthreads();
+  }
+}
+
+CASE(sum_without_a_first_value) {  // never-written sum_up (not found)
+  int* p;
+  CHECK(cudaMalloc(&p, bytes));             // FIRST
+  sum_up<<<count / 256, 256>>>(p, !wrong);  // SECOND
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
 CASE(grid_is_too_small) {  // never-written twice
   ints q;
   int* p;

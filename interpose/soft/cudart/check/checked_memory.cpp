@@ -160,6 +160,7 @@ checked_launch::checked_launch(kernel& what, int device, const std::vector<std::
   check::checked_operation made{fmt::format("kernel {}", demangled(what.name())), place, true,
                                 check::pointers_in(offsets, sizes, arguments)};
   made.source_of = [places](std::uint32_t site, check::use how) { return places->all.find(site, how); };
+  made.writes_elsewhere = [places](std::uint32_t site) { return places->all.has_writes_besides(site); };
   what_ = std::make_shared<const check::checked_operation>(std::move(made));
   writes_unrecorded_ = !places->is_complete;
   check(::hpeRecordLaunches(device));

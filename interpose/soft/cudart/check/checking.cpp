@@ -48,10 +48,13 @@ void start_checking(const options& chosen) {
       "HPE_CHECK works neither with HPE_SPREAD nor with HPE_OVERSUBSCRIBE=on: hpe runs launches of such programs in "
       "parts, whose accesses it does not record for each launch";
   HPE_REQUIRE(!chosen.spread && chosen.oversubscribe != oversubscription::on, HPE_ERROR_NOT_SUPPORTED, "{}", why);
-  // Memory of hpeMalloc, and variables of modules. The bytes behind an allocation of the program are memory of hpe too.
+  // Memory of hpeMalloc, and variables of modules, of which the memory table knows only those that the program has
+  // asked for. The bytes behind an allocation of the program are memory of hpe too.
   const auto is_other = [](std::uint64_t address) {
     const auto found = process().memory().find_also_of_hpe(reinterpret_cast<const void*>(address));
-    return found && !process().memory().find(found->base) && !is_kept_memory(found->base);
+    if (!found || is_kept_memory(found->base)) return false;
+    const auto known = process().memory().find(found->base);
+    return !known || known->kind == allocation_kind::variable || known->kind == allocation_kind::managed_variable;
   };
   report = new check::findings_report(chosen);
   // Neither object is ever deleted, because threads use them until the process ends.

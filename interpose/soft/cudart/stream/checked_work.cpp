@@ -59,6 +59,12 @@ void tell_host_function(bool begins) {
   if (watches.waited != nullptr) watches.waited();
 }
 
+void tell_values(std::span<const check::past_ptr> writers) {
+  const running_work& now = this_threads_work();
+  if (checker() != nullptr && now.work != nullptr && now.steps == nullptr)
+    checker()->end_value_wait(*now.work, writers);
+}
+
 void tell_wait(const check::past_ptr& ended) {
   if (check::checker* const to = checker(); to != nullptr && ended != nullptr) {
     to->wait(ended);

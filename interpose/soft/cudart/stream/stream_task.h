@@ -23,12 +23,14 @@ struct task_memory_uses {
   // For the checker:
   std::vector<check::past_ptr> follows{};  ///< work for whose end the work waits while it runs
   bool waits_for_unknown = false;          ///< the work waits for something that hpe cannot relate to other work
+  bool waits_for_values = false;           ///< the work calls tell_values() (checked_work.h)
 
+  /// Adds a node of a graph. For what a node waits is not known for the whole graph.
   void add(const task_memory_uses& other) {
     kernels_on |= other.kernels_on;
     ranges.insert(ranges.end(), other.ranges.begin(), other.ranges.end());
     follows.insert(follows.end(), other.follows.begin(), other.follows.end());
-    waits_for_unknown = waits_for_unknown || other.waits_for_unknown;
+    waits_for_unknown = waits_for_unknown || other.waits_for_unknown || other.waits_for_values;
   }
 };
 

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -76,6 +78,40 @@ bool is_reached(Word is, Word wanted, unsigned flags) {
   }
 }
 
+/// For the checker: which work of a stream has last written a value to a word. Work enters itself before it writes, so
+/// that a wait which sees the value finds it.
+class written_words {
+ public:
+  static void add(CUdeviceptr address, std::uint64_t value) {
+    const auto& now = hpe::cudart::this_threads_work().work;
+    if (now == nullptr) return;
+    const std::lock_guard lock(mutex());
+    all()[address] = {value, now->when};
+  }
+
+  /// Returns null if another writer has written the value, such as a kernel or CPU code.
+  [[nodiscard]] static hpe::check::past_ptr find(CUdeviceptr address, std::uint64_t value) {
+    const std::lock_guard lock(mutex());
+    const auto found = all().find(address);
+    return found != all().end() && found->second.value == value ? found->second.writer : nullptr;
+  }
+
+ private:
+  struct entry {
+    std::uint64_t value = 0;
+    hpe::check::past_ptr writer;
+  };
+  // Never destroyed, because streams use them until the process ends.
+  static std::mutex& mutex() {
+    static auto* const it = new std::mutex;
+    return *it;
+  }
+  static std::map<CUdeviceptr, entry>& all() {
+    static auto* const it = new std::map<CUdeviceptr, entry>;
+    return *it;
+  }
+};
+
 /// Whether the stream's thread accesses a word itself. hpe's copies wait for running kernels, which may use the word.
 /// CPU code can always access pinned memory, also while kernels run. The checker would count such an access as one of
 /// the program.
@@ -93,6 +129,7 @@ hpeStatus read(CUdeviceptr address, Word& value) {
 
 template <class Word>
 cudaError_t write(CUdeviceptr address, Word value) {
+  written_words::add(address, value);
   if (is_accessed_here(address))
     std::atomic_ref(*static_cast<Word*>(word_at(address))).store(value);
   else if (::hpeMemcpy(word_at(address), &value, sizeof value) != HPE_SUCCESS)
@@ -106,25 +143,27 @@ cudaError_t write(const CUstreamBatchMemOpParams& what) {
                                        : write<std::uint32_t>(wanted.address, wanted.value);
 }
 
-/// Waits until the word has the value for which an operation waits. Returns the sticky error as soon as the process has
-/// one, because its streams then drop the work that would have written the value.
+/// Waits until the word has the value for which an operation waits, and returns this value as `seen`. Returns the
+/// sticky error as soon as the process has one, because its streams then drop the work that would have written the
+/// value.
 template <class Word, class Signed>
-cudaError_t wait_for(CUdeviceptr address, Word wanted, unsigned flags) {
+cudaError_t wait_for(CUdeviceptr address, Word wanted, unsigned flags, std::uint64_t& seen) {
   constexpr std::chrono::microseconds between(20);
   for (;;) {
     Word is = 0;
     if (read(address, is) != HPE_SUCCESS) return cudaErrorIllegalAddress;
+    seen = is;
     if (is_reached<Word, Signed>(is, wanted, flags)) return cudaSuccess;
     if (const cudaError_t fault = hpe::cudart::sticky_code(); fault != cudaSuccess) return fault;
     std::this_thread::sleep_for(between);
   }
 }
 
-cudaError_t wait_for(const CUstreamBatchMemOpParams& what) {
+cudaError_t wait_for(const CUstreamBatchMemOpParams& what, std::uint64_t& seen) {
   const auto& wanted = what.waitValue;
   return bytes_of(what.operation) == 8
-             ? wait_for<std::uint64_t, std::int64_t>(wanted.address, wanted.value64, wanted.flags)
-             : wait_for<std::uint32_t, std::int32_t>(wanted.address, wanted.value, wanted.flags);
+             ? wait_for<std::uint64_t, std::int64_t>(wanted.address, wanted.value64, wanted.flags, seen)
+             : wait_for<std::uint32_t, std::int32_t>(wanted.address, wanted.value, wanted.flags, seen);
 }
 
 /// A list of operations, which the stream runs as one task. As on a GPU, the stream waits for ever if the value is
@@ -145,7 +184,7 @@ class memory_operation final : public hpe::cudart::stream_operation {
       if (is_write(each.operation))
         uses.ranges.push_back({word_at(each.writeValue.address), bytes_of(each.operation), HPE_OUT});
     // The words that the stream reads are not announced: CPU code may write them, and so must not wait for the stream.
-    uses.waits_for_unknown =
+    uses.waits_for_values =
         std::any_of(list_.begin(), list_.end(), [](const auto& each) { return is_wait(each.operation); });
     out = {[list = list_] { return run(list); }, std::move(uses)};
     return cudaSuccess;
@@ -153,12 +192,20 @@ class memory_operation final : public hpe::cudart::stream_operation {
 
  private:
   static cudaError_t run(const operations& list) {
+    std::vector<hpe::check::past_ptr> writers;  // of the values for which the list waits
+    bool are_known = true;
     for (const CUstreamBatchMemOpParams& each : list) {
       cudaError_t result = cudaSuccess;
-      if (is_wait(each.operation)) result = wait_for(each);
+      if (is_wait(each.operation)) {
+        std::uint64_t seen = 0;
+        result = wait_for(each, seen);
+        writers.push_back(written_words::find(each.waitValue.address, seen));
+        are_known = are_known && writers.back() != nullptr;
+      }
       if (is_write(each.operation)) result = write(each);
       if (result != cudaSuccess) return result;
     }
+    if (!writers.empty()) hpe::cudart::tell_values(are_known ? writers : std::vector<hpe::check::past_ptr>());
     return cudaSuccess;
   }
 

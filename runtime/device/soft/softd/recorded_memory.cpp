@@ -54,6 +54,30 @@ bool meet(const page& one, const page& other) {
   return both != 0;
 }
 
+// Returns the end of the run of equal bytes that begins at `begin`.
+std::size_t end_of_run(const page& bytes, std::size_t begin) {
+  constexpr std::size_t word_bytes = sizeof(std::uint64_t), words = 8;  // that the compiler compares together
+  const std::uint64_t equal = 0x0101010101010101ULL * bytes[begin];
+  const auto difference = [&](std::size_t at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, word_bytes);
+    return word ^ equal;
+  };
+  const auto differ = [&](std::size_t at) {
+    std::uint64_t any = 0;
+    for (std::size_t k = 0; k < words; ++k) any |= difference(at + k * word_bytes);
+    return any != 0;
+  };
+  std::size_t n = begin;
+  if (n + word_bytes <= page_bytes && difference(n) == 0)  // not for the short runs of scattered accesses
+    while (n + words * word_bytes <= page_bytes && !differ(n)) n += words * word_bytes;
+  for (; n + word_bytes <= page_bytes; n += word_bytes)
+    if (const std::uint64_t found = difference(n); found != 0)
+      return n + static_cast<std::size_t>(std::countr_zero(found)) / 8;
+  while (n < page_bytes && bytes[n] == bytes[begin]) ++n;
+  return n;
+}
+
 /// Joins bytes with the same number into stretches.
 class stretches {
  public:
@@ -61,21 +85,10 @@ class stretches {
 
   // `unit`: the number of addresses for each byte.
   void add(std::uint64_t address, const page& bytes, std::uint64_t unit) {
-    constexpr std::uint64_t ones = 0x0101010101010101ULL;
-    if (std::memcmp(bytes.data(), bytes.data() + 1, page_bytes - 1) == 0) {
-      if (bytes[0] != 0) extend(address, address + page_bytes * unit, bytes[0]);
-      return;
-    }
     for (std::size_t n = 0; n < page_bytes;) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + n, sizeof word);
-      if (word == ones * (word & 0xff)) {
-        if (word != 0) extend(address + n * unit, address + (n + sizeof word) * unit, static_cast<std::uint8_t>(word));
-        n += sizeof word;
-        continue;
-      }
-      for (std::size_t k = 0; k < sizeof word; ++k, ++n)
-        if (bytes[n] != 0) extend(address + n * unit, address + (n + 1) * unit, bytes[n]);
+      const std::size_t end = end_of_run(bytes, n);
+      if (bytes[n] != 0) extend(address + n * unit, address + end * unit, bytes[n]);
+      n = end;
     }
   }
 
@@ -241,10 +254,13 @@ class recorded_memory::page_scan {
 void recorded_memory::scan(part& what, const ptx::site_pairs* pairs) const {
   std::uint64_t any = 0;
   for (const std::uint64_t each : what.exists) any |= each;
-  for (; any != 0; any &= any - 1) page_scan(*this, what, static_cast<std::uint64_t>(std::countr_zero(any))).run(pairs);
-  for (std::size_t layer = 0; layer < layer_count; ++layer)
-    for (std::uint64_t left = what.touched[layer]; left != 0; left &= left - 1)
-      page_at(what, layer, static_cast<std::uint64_t>(std::countr_zero(left))).fill(0);
+  for (; any != 0; any &= any - 1) {
+    const auto number = static_cast<std::uint64_t>(std::countr_zero(any));
+    page_scan(*this, what, number).run(pairs);
+    // The cache still has the pages.
+    for (std::size_t layer = 0; layer < layer_count; ++layer)
+      if ((what.touched[layer] >> number & 1) != 0) page_at(what, layer, number).fill(0);
+  }
 }
 
 recorded_memory::page& recorded_memory::page_at(const part& what, std::size_t layer, std::uint64_t number) const {
