@@ -33,7 +33,7 @@ void add(launch_accesses& to, std::vector<check::access_range> more) {
 /// Reads the nodes of a graph and of its child graphs.
 class checked_graphs::reader {
  public:
-  reader(const device::cuda::driver& cu, checked_kernels& kernels, std::map<CUgraphNode, place_ptr> places)
+  reader(const device::cuda::driver& cu, analysed_kernels& kernels, std::map<CUgraphNode, place_ptr> places)
       : cu_(cu), kernels_(kernels), places_(std::move(places)) {}
 
   std::shared_ptr<const checked_graph> read(CUgraph graph, const place_ptr& place) {
@@ -166,7 +166,7 @@ class checked_graphs::reader {
   }
 
   const device::cuda::driver& cu_;
-  checked_kernels& kernels_;
+  analysed_kernels& kernels_;
   const std::map<CUgraphNode, place_ptr> places_;
   checked_graph made_;
   std::vector<std::pair<std::size_t, std::size_t>> before_;  // pairs of steps

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "interpose/gpu/check/checked_kernels.h"
+#include "interpose/gpu/check/analysed_kernels.h"
 #include "interpose/gpu/hooks/program_steps.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/checker.h"
@@ -29,7 +29,7 @@ struct checked_graph {
 class checked_graphs {
  public:
   /// All arguments must outlive the object.
-  checked_graphs(const device::cuda::driver& cu, checked_kernels& kernels) : cu_(cu), kernels_(kernels) {}
+  checked_graphs(const device::cuda::driver& cu, analysed_kernels& kernels) : cu_(cu), kernels_(kernels) {}
 
   /// The program has added a node at this place.
   void added(CUgraphNode node, std::shared_ptr<const check::call_place> place);
@@ -43,7 +43,7 @@ class checked_graphs {
   class reader;
 
   const device::cuda::driver& cu_;
-  checked_kernels& kernels_;
+  analysed_kernels& kernels_;
   mutable mutex mutex_;
   std::map<CUgraphNode, std::shared_ptr<const check::call_place>> places_ HPE_GUARDED_BY(mutex_);
   std::map<CUgraphExec, std::shared_ptr<const checked_graph>> instances_ HPE_GUARDED_BY(mutex_);

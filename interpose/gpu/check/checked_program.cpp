@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "interpose/gpu/check/analysed_kernels.h"
 #include "interpose/gpu/check/checked_graphs.h"
-#include "interpose/gpu/check/checked_kernels.h"
 #include "interpose/gpu/check/checked_streams.h"
 #include "interpose/gpu/check/program_allocations.h"
 #include "interpose/gpu/hooks/memory_kind.h"
@@ -169,7 +169,7 @@ class checked_program final : public memory_kind {
     const device::cuda::driver& cu;
     checked_streams streams;
     program_allocations memory;
-    checked_kernels kernels;
+    analysed_kernels kernels;
     checked_graphs graphs;
   };
 

@@ -176,7 +176,7 @@ CASE(memset_and_copy) {  // stream-race -
   CHECK(cuMemcpyDtoDAsync(q.p, p.p, bytes, b.s));  // SECOND
 }
 
-CASE(value_written_too_early) {  // stream-race fill
+CASE(value_written_too_early) {  // stream-race fill (not on GPUs)
   ints p, q;
   pinned_ints word;
   const auto flag = reinterpret_cast<CUdeviceptr>(word.p);

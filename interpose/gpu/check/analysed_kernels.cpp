@@ -1,4 +1,4 @@
-#include "interpose/gpu/check/checked_kernels.h"
+#include "interpose/gpu/check/analysed_kernels.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ std::vector<std::pair<int, std::uint64_t>> pointers_in(const ptx::function& kern
 
 }  // namespace
 
-std::shared_ptr<checked_kernels::kernel> checked_kernels::look_up(CUfunction handle) const {
+std::shared_ptr<analysed_kernels::kernel> analysed_kernels::look_up(CUfunction handle) const {
   auto made = std::make_shared<kernel>();
   program_code& code = program_code::of_process();
   const program_code::origin from = code.origin_of(cu_, handle);
@@ -72,20 +72,20 @@ std::shared_ptr<checked_kernels::kernel> checked_kernels::look_up(CUfunction han
   return made;
 }
 
-std::shared_ptr<checked_kernels::kernel> checked_kernels::find(CUfunction handle) {
+std::shared_ptr<analysed_kernels::kernel> analysed_kernels::find(CUfunction handle) {
   const lock_guard lock(mutex_);
   std::shared_ptr<kernel>& found = kernels_[handle];
   if (found == nullptr) found = look_up(handle);
   return found;
 }
 
-void checked_kernels::forget() {
+void analysed_kernels::forget() {
   const lock_guard lock(mutex_);
   kernels_.clear();
 }
 
-launch_accesses checked_kernels::describe(const spread_launch& launch,
-                                          const std::shared_ptr<const check::call_place>& place) {
+launch_accesses analysed_kernels::describe(const spread_launch& launch,
+                                           const std::shared_ptr<const check::call_place>& place) {
   const std::shared_ptr<kernel> its = find(launch.function);
   launch_accesses result;
   check::checked_operation what{its->name, place, true};
@@ -120,8 +120,8 @@ launch_accesses checked_kernels::describe(const spread_launch& launch,
   return finish();
 }
 
-launch_accesses checked_kernels::accesses_of(const kernel& its, const spread_launch& launch,
-                                             const std::vector<std::byte>& parameters) {
+launch_accesses analysed_kernels::accesses_of(const kernel& its, const spread_launch& launch,
+                                              const std::vector<std::byte>& parameters) {
   const spread::kernel_model& model = *its.model;
   const ptx::analysis::kernel_analysis& analysis = model.analysis();
   launch_accesses result;

@@ -33,9 +33,9 @@ struct launch_accesses {
 };
 
 /// The kernels of a program that is checked. Analyses a kernel at its first launch. Thread-safe.
-class checked_kernels {
+class analysed_kernels {
  public:
-  explicit checked_kernels(const device::cuda::driver& cu) : cu_(cu) {}
+  explicit analysed_kernels(const device::cuda::driver& cu) : cu_(cu) {}
 
   [[nodiscard]] launch_accesses describe(const spread_launch& launch,
                                          const std::shared_ptr<const check::call_place>& place);
