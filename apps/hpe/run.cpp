@@ -66,8 +66,7 @@ constexpr std::array run_options{
                "end with status 1 if launches or copies of the program were refused or failed"},
     run_option{
         records, "--check", nullptr, "HPE_CHECK",
-        "report wrong synchronisation and wrong accesses of a CUDA program; on soft devices (--cuda soft), all of "
-        "its accesses"},
+        "report wrong synchronisation and wrong accesses of a CUDA program (on GPUs: only those that are certain)"},
     run_option{records, "--check-json", "FILE", "HPE_CHECK_JSON", "with --check, also write the findings as JSON"},
     run_option{records, "--check-sarif", "FILE", "HPE_CHECK_SARIF",
                "with --check, also write the findings as SARIF, for code scanning"},

@@ -50,6 +50,9 @@ class interposer {
   std::optional<CUresult> box_copied(CUdeviceptr to, CUdeviceptr from, const box_copy& given, CUstream stream,
                                      bool wait, bool after_all);
 
+  /// Whether hpe may have a record of memory at an address. hpe removes the record when the program frees the memory.
+  [[nodiscard]] bool may_know(CUdeviceptr address) const;
+
   /// To be called before the program frees the allocation that starts at an address, or unmaps a range.
   void gives_back(CUdeviceptr address);
   void gives_back(CUdeviceptr address, std::size_t bytes);
@@ -70,8 +73,6 @@ class interposer {
 
  private:
   interposer();
-  /// Whether hpe may have a record of memory at an address. hpe removes the record when the program frees the memory.
-  [[nodiscard]] bool may_know(CUdeviceptr address) const;
 
   const options option_ = options::from_environment();
   const device::cuda::driver cu_;

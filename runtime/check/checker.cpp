@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "runtime/trace/python_lines.h"
+
 namespace hpe::check {
 
 namespace {
@@ -391,22 +393,18 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
 
 void checker::add_outside(const operation_run& run, const access_range& bytes, std::uint64_t base) {
   const lock_guard lock(mutex_);
-  const auto found = allocations_.find(base);
-  if (found == allocations_.end()) return;
-  const actor by{run, bytes.site};
+  const auto in = allocations_.find(base);
+  if (in == allocations_.end()) return;
   findings_.report(
-      fmt::format("range {} {}", key_of(by), by.site), run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
-        const allocation& in = found->second;
-        const std::uint64_t stop = base + in.bytes;
+      fmt::format("range {} {}", key_of({run, 0}), bytes.site), run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+        const std::uint64_t size = in->second.bytes, before = base - bytes.begin, behind = bytes.begin - base - size;
         finding f;
-        f.kind = "out-of-range";
-        const std::string where = bytes.begin < base ? fmt::format("{} bytes before the begin", base - bytes.begin)
-                                                     : fmt::format("{} bytes behind the end", bytes.begin - stop);
-        f.sentence = fmt::format("{} {} {} bytes {} of an allocation of {} bytes", run.what->what,
-                                 present_of(bytes.how), bytes.end - bytes.begin, where, in.bytes);
-        describe(f, in, base, bytes.begin, bytes.end);
-        f.now = side_of(by, bytes.how, base, in.bytes);
-        f.missing = "a test of the index, or a larger allocation";
+        f.kind = "out-of-range", f.missing = "a test of the index, or a larger allocation";
+        f.sentence = fmt::format("{} {} {} bytes {} bytes {} of an allocation of {} bytes", run.what->what,
+                                 present_of(bytes.how), bytes.end - bytes.begin, bytes.begin < base ? before : behind,
+                                 bytes.begin < base ? "before the begin" : "behind the end", size);
+        describe(f, in->second, base, bytes.begin, bytes.end);
+        f.now = side_of({run, bytes.site}, bytes.how, base, size);
         return f;
       });
 }
@@ -548,7 +546,8 @@ std::vector<finding> checker::finish() {
   for (const auto& allocated : allocations_) {
     const std::uint64_t base = allocated.first;
     const auto& each = allocated.second;
-    if (!each.must_be_freed) continue;
+    // Python's libraries keep memory until the process ends.
+    if (!each.must_be_freed || trace::python_lines::has_interpreter()) continue;
     findings_.report(fmt::format("leak {:x}", each.place->hash()), &each, [&] {
       finding f;
       f.kind = "leak";

@@ -15,10 +15,21 @@ void finding_list::report(const std::string& key, const void* repeated_by, const
   known.last = repeated_by;
 }
 
+// Calls in code without lines can have the same text, although their stacks differ.
 std::vector<finding> finding_list::all() const {
   std::vector<finding> result;
-  for (const std::string& key : keys_)
-    if (const known_finding& each = known_.at(key); !each.is_ignored) result.push_back(each.what);
+  std::map<std::string, std::size_t> places;  // in the result, by the text
+  for (const std::string& key : keys_) {
+    const known_finding& each = known_.at(key);
+    if (each.is_ignored) continue;
+    finding once = each.what;
+    once.count = 1;
+    const auto [place, is_new] = places.try_emplace(text_of(once), result.size());
+    if (is_new)
+      result.push_back(each.what);
+    else
+      result[place->second].count += each.what.count;
+  }
   return result;
 }
 

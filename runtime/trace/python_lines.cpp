@@ -80,13 +80,19 @@ std::optional<interpreter> look_for_interpreter() {
 
 // ---- frames ---------------------------------------------------------------------------------------------------------
 
+/// Reads several words with one system call.
+template <class... From>
+std::optional<std::array<address, sizeof...(From)>> read_all(From... from) noexcept {
+  std::array<address, sizeof...(From)> values{};
+  const iovec local{values.data(), sizeof values};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): CPython's memory
+  const std::array<iovec, sizeof...(From)> remote{iovec{reinterpret_cast<void*>(from), sizeof(address)}...};
+  const auto got = ::process_vm_readv(::getpid(), &local, 1, remote.data(), remote.size(), 0);
+  return got == sizeof values ? std::optional(values) : std::nullopt;
+}
 std::optional<address> read(address from) noexcept {
-  address value = 0;
-  void* const there = reinterpret_cast<void*>(from);  // NOLINT(performance-no-int-to-ptr): CPython's memory
-  const iovec local{&value, sizeof value};
-  const iovec remote{there, sizeof value};
-  if (::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) != sizeof value) return std::nullopt;
-  return value;
+  const auto got = read_all(from);
+  return got ? std::optional((*got)[0]) : std::nullopt;
 }
 
 struct frame {
@@ -97,14 +103,13 @@ struct frame {
 };
 
 std::optional<frame> frame_at(address at, const interpreter& py) noexcept {
-  const auto code = read(at + py.where->frame_code);
-  const auto type = code ? read(*code + object_type) : std::nullopt;
-  if (type != py.type_of_code) return std::nullopt;
-  const auto file = read(*code + py.where->code_file);
-  const auto instruction = read(at + py.where->frame_instruction);
-  const auto previous = read(at + py.where->frame_previous);
-  if (!file || !instruction || !previous) return std::nullopt;
-  return frame{*code, *file, *instruction, *previous};
+  const layout& where = *py.where;
+  const auto own = read_all(at + where.frame_code, at + where.frame_instruction, at + where.frame_previous);
+  if (!own) return std::nullopt;
+  const auto [code, instruction, previous] = *own;
+  const auto of_code = read_all(code + object_type, code + where.code_file);
+  if (!of_code || (*of_code)[0] != py.type_of_code) return std::nullopt;
+  return frame{code, (*of_code)[1], instruction, previous};
 }
 
 address innermost_frame(const interpreter& py) noexcept {
@@ -160,6 +165,31 @@ bool is_of_a_module(std::string_view line) noexcept {
   return false;
 }
 
+/// The files that are modules, by the address of the name and its length: programs have long stacks of modules.
+class module_files {
+ public:
+  [[nodiscard]] bool contain(address file, std::ptrdiff_t length) const noexcept {
+    return slot_of(file).load(std::memory_order_relaxed) == word_of(file, length);
+  }
+  void add(address file, std::ptrdiff_t length) noexcept {
+    slot_of(file).store(word_of(file, length), std::memory_order_relaxed);
+  }
+
+ private:
+  static std::uint64_t word_of(address file, std::ptrdiff_t length) noexcept {
+    constexpr unsigned bits_of_address = 48;
+    return file | static_cast<std::uint64_t>(length) << bits_of_address;
+  }
+  std::atomic<std::uint64_t>& slot_of(address file) noexcept { return slots_[file / alignment % slots_.size()]; }
+  const std::atomic<std::uint64_t>& slot_of(address file) const noexcept {
+    return slots_[file / alignment % slots_.size()];
+  }
+
+  static constexpr std::size_t alignment = 16;  // of Python's objects
+  std::array<std::atomic<std::uint64_t>, 1024> slots_{};
+};
+constinit module_files modules;
+
 constexpr std::size_t most_known_lines = 4096;
 constinit std::array<char, std::size_t{1} << 18> texts{};
 constinit std::atomic<std::size_t> used{0};
@@ -199,11 +229,13 @@ void python_lines::find_interpreter() {
   is_found.store(true, std::memory_order_release);
 }
 
+bool python_lines::has_interpreter() noexcept { return is_found.load(std::memory_order_acquire); }
+
 const char* python_lines::here() noexcept {
   if (!is_found.load(std::memory_order_acquire)) return nullptr;
   constexpr int most_frames = 64;
   const interpreter& py = the_interpreter;
-  std::optional<line_text> innermost;
+  std::optional<frame> innermost;
   address at = innermost_frame(py);
   for (int i = 0; i < most_frames && at != 0; ++i) {
     const auto f = frame_at(at, py);
@@ -211,13 +243,17 @@ const char* python_lines::here() noexcept {
       at = read(at + py.where->frame_previous).value_or(0);
       continue;
     }
-    const line_text line = text_of(*f, py);
     at = f->previous;
-    if (is_of_the_interpreter(line.view())) continue;
-    if (!is_of_a_module(line.view())) return kept(line.view());
-    if (!innermost) innermost = line;
+    const std::ptrdiff_t length = py.length_of(f->file);
+    if (!modules.contain(f->file, length)) {
+      const line_text line = text_of(*f, py);
+      if (is_of_the_interpreter(line.view())) continue;
+      if (!is_of_a_module(line.view())) return kept(line.view());
+      modules.add(f->file, length);
+    }
+    if (!innermost) innermost = f;
   }
-  return innermost ? kept(innermost->view()) : nullptr;
+  return innermost ? kept(text_of(*innermost, py).view()) : nullptr;
 }
 
 bool python_lines::is_one(const void* p) noexcept {

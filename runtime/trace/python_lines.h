@@ -13,6 +13,9 @@ class python_lines {
   /// handlers.
   static void find_interpreter();
 
+  /// Whether find_interpreter() has found an interpreter.
+  [[nodiscard]] static bool has_interpreter() noexcept;
+
   /// Returns "file:line" of the Python code that the calling thread executes: the innermost line outside of Python's
   /// own and installed modules; if there is no such line, the innermost line. Returns nullptr if the thread runs no
   /// Python code, or if find_interpreter() has found no interpreter of a known version. For the same line, the result

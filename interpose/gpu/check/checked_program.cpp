@@ -8,7 +8,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "interpose/gpu/check/checked_kernels.h"
+#include "interpose/gpu/check/analysed_kernels.h"
+#include "interpose/gpu/check/checked_graphs.h"
 #include "interpose/gpu/check/checked_streams.h"
 #include "interpose/gpu/check/program_allocations.h"
 #include "interpose/gpu/hooks/memory_kind.h"
@@ -50,7 +51,7 @@ class ordered_function final : public host_function_watch {
     try {
       call();
     } catch (const std::exception& e) {
-      log(log_level::error, "HPE_CHECK: a host function is not checked: {}", e.what());
+      log(log_level::error, "HPE_CHECK: a call of a host function is not checked: {}", e.what());
     }
   }
 
@@ -61,17 +62,15 @@ class ordered_function final : public host_function_watch {
 class checked_program final : public memory_kind {
  public:
   explicit checked_program(const options& chosen)
-      : report_(chosen),
-        checker_(
-            report_.ignored(), [](std::uint64_t, std::uint64_t) { return true; },
-            [this](std::uint64_t address) {
-              parts* const its = started_.load();
-              return its != nullptr && program_allocations::is_known_to(its->cu, address);
-            }) {}
+      : report_(chosen), checker_(report_.ignored(), is_unchanged, [this](std::uint64_t address) {
+          parts* const its = started_.load();
+          return its != nullptr && program_allocations::is_known_to(its->cu, address);
+        }) {}
 
   void queued(const device_call& call) override {
     parts* const its = start();
     if (its == nullptr) return;
+    if (its->streams.is_captured(call.stream)) return its->graphs.captured(call.stream, place_of(name_of(call)));
     switch (call.what) {
       case device_call::family::copy: return add_copy(*its, call);
       case device_call::family::fill: return add_fill(*its, call);
@@ -100,6 +99,17 @@ class checked_program final : public memory_kind {
     // A free at once waits for all work that may use the memory.
     if (stream == nullptr) its->streams.waited_for_all();
     static_cast<void>(its->memory.remove(base, {operation_at(place), work_for(*its, stream, place)}));
+  }
+  void has_node(CUgraphNode added) override {
+    if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"));
+  }
+  void instance(const instance_step& step) override {
+    if (parts* const its = start()) its->graphs.step(step, place_of("cuGraphInstantiate"));
+  }
+  /// Code that asks for attributes may let other devices use the memory, such as network cards, which hpe does not see.
+  std::optional<CUresult> attribute(void* /*value*/, CUpointer_attribute /*attribute*/, CUdeviceptr address) override {
+    if (parts* const its = started_.load()) its->memory.set_written(address);
+    return std::nullopt;
   }
   std::unique_ptr<host_function_watch> watch_function(CUstream stream) override {
     parts* const its = start();
@@ -138,21 +148,29 @@ class checked_program final : public memory_kind {
     const std::vector<check::finding> all = checker_.finish();
     report_.write(all);
     std::fputs(
-        "hpe check: on GPUs, only accesses of kernels that certainly happen are compared; soft devices (--cuda soft) "
-        "compare all\n",
+        "hpe check: on GPUs, only accesses of kernels that certainly happen count, and no touches of memory by CPU "
+        "code; "
+        "soft devices (--cuda soft) check all\n",
         stderr);
     return report_.status(all, status);
   }
 
  private:
+  /// Whether CPU code, libc and MPI have not written device memory by hpe.
+  static bool is_unchanged(std::uint64_t begin, std::uint64_t /*end*/) {
+    const interposer* const hpe = interposer::started();
+    return hpe == nullptr || !hpe->may_know(begin);
+  }
+
   /// What needs the driver.
   struct parts {
     parts(check::checker& to, const device::cuda::driver& given)
-        : cu(given), streams(to, given), memory(to, given), kernels(given) {}
+        : cu(given), streams(to, given), memory(to, given), kernels(given), graphs(given, kernels) {}
     const device::cuda::driver& cu;
     checked_streams streams;
     program_allocations memory;
-    checked_kernels kernels;
+    analysed_kernels kernels;
+    checked_graphs graphs;
   };
 
   parts* start() {
@@ -178,57 +196,80 @@ class checked_program final : public memory_kind {
     return stream != nullptr ? its.streams.queue(stream, {}, place) : nullptr;
   }
 
+  static const char* name_of(const device_call& call) {
+    switch (call.what) {
+      case device_call::family::copy: return call.waits ? "cuMemcpy" : "cuMemcpyAsync";
+      case device_call::family::fill: return "cuMemset";
+      case device_call::family::launch: return "cuLaunchKernel";
+      case device_call::family::other: break;
+    }
+    return call.instance != nullptr ? "cuGraphLaunch" : "a call of the CUDA driver";
+  }
+
   void add_copy(parts& its, const device_call& call) {
     if (call.shape.extent.is_empty()) return;
-    const place_ptr place = place_of(call.waits ? "cuMemcpy" : "cuMemcpyAsync");
+    const place_ptr place = place_of(name_of(call));
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
     if (work == nullptr) return;
     std::vector<check::access_range> ranges;
-    const auto add = [&](CUdeviceptr at, const box& shape, check::use how) {
-      if (at == 0 || its.memory.is_pageable(at)) return;
+    using enum program_allocations::place;
+    const auto to = its.memory.place_of(call.to), from = its.memory.place_of(call.from);
+    const auto add = [&](CUdeviceptr at, auto place, const box& shape, check::use how) {
+      if (at == 0 || place == pageable) return;
       const auto more = accesses_of(at, shape, how);
       ranges.insert(ranges.end(), more.begin(), more.end());
     };
-    add(call.from, call.shape.read(), check::use::read);
-    add(call.to, call.shape.written(), check::use::write);
+    add(call.from, from, call.shape.read(), check::use::read);
+    add(call.to, to, call.shape.written(), check::use::write);
     checker_.add({operation_at(place), work}, ranges);
-    const bool of_host = its.memory.is_of_host(call.to) || its.memory.is_of_host(call.from);
-    const bool of_pageable = its.memory.is_pageable(call.to) || its.memory.is_pageable(call.from);
-    if ((call.waits && of_host) || of_pageable) checker_.wait(work->when);
+    const bool is_on_device = to == device && from == device;
+    if ((call.waits && !is_on_device) || to == pageable || from == pageable) checker_.wait(work->when);
   }
 
   void add_fill(parts& its, const device_call& call) {
     if (call.shape.extent.is_empty()) return;
-    const place_ptr place = place_of("cuMemset");
+    const place_ptr place = place_of(name_of(call));
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
     if (work == nullptr) return;
     checker_.add({operation_at(place), work}, accesses_of(call.to, call.shape.written(), check::use::write));
   }
 
   void add_launch(parts& its, const device_call& call) {
-    const place_ptr place = place_of("cuLaunchKernel");
+    const place_ptr place = place_of(name_of(call));
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
     if (work == nullptr) return;
     launch_accesses what = its.kernels.describe(*call.launch, place);
+    const check::operation_run run{what.what, work};
+    add_accesses(its, run, std::move(what));
+  }
+  void add_accesses(parts& its, const check::operation_run& run, launch_accesses what) {
     for (const auto& [bytes, base] : its.memory.take_outside(what.certain, what.pointers))
-      checker_.add_outside({what.what, work}, bytes, base);
+      checker_.add_outside(run, bytes, base);
     for (const CUdeviceptr each : what.written_before) its.memory.set_written(each);
-    checker_.add({what.what, work}, what.certain);
+    checker_.add(run, what.certain);
     for (const CUdeviceptr each : what.written) its.memory.set_written(each);
     if (what.writes_anywhere) its.memory.set_all_written();
     // CPU code can wait for the value that the kernel writes, and hpe does not see it.
-    if (what.tells_host && reaches_host(its, what)) checker_.wait(work->when);
+    if (what.tells_host && reaches_host(its, what)) checker_.wait(run.work->when);
   }
   static bool reaches_host(const parts& its, const launch_accesses& what) {
-    return std::any_of(what.what->pointers.begin(), what.what->pointers.end(), [&](const auto& each) {
-      return !its.memory.is_pageable(each.second) && its.memory.is_of_host(each.second);
-    });
+    return std::any_of(what.what->pointers.begin(), what.what->pointers.end(),
+                       [&](const auto& each) { return its.memory.is_of_host(each.second); });
   }
 
   void add_other(parts& its, const device_call& call) {
-    const place_ptr place = place_of(call.instance != nullptr ? "cuGraphLaunch" : "a call of the CUDA driver");
-    const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
+    const auto graph = call.instance != nullptr ? its.graphs.find(call.instance) : nullptr;
+    const bool meets_others = graph != nullptr && graph->meets_others;
+    const auto work = its.streams.queue(call.stream, {.uses_memory = true, .waits_for_unknown = meets_others},
+                                        place_of(name_of(call)));
     if (work == nullptr) return;
+    if (graph != nullptr) {
+      for (std::size_t n = 0; n < graph->steps.size(); ++n)
+        add_accesses(its, {graph->steps[n].what, work, graph->order, n}, graph->steps[n]);
+      // Code that learns how far the graph has come can queue other work, or be CPU code.
+      if (meets_others) checker_.wait(work->when);
+      if (graph->is_whole) return;
+    }
     if (call.uses.anything) its.memory.set_all_written();
     for (const CUdeviceptr each : call.uses.words) {
       its.memory.set_written(each);

@@ -1,18 +1,19 @@
 #include "interpose/gpu/check/program_allocations.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hpe::cuda_hooks {
 
 void program_allocations::add(const program_memory& made, const check::operation_run& by) {
   if (made.base == 0 || made.bytes == 0) return;
+  using enum program_memory::kind;
+  const bool is_fresh = made.what == device;
   {
     const lock_guard lock(mutex_);
-    all_[made.base] = {made.base, made.bytes, made.what};
+    all_[made.base] = {made.base, made.bytes, made.what, is_fresh};
   }
-  using enum program_memory::kind;
   if (made.what == registered) return;  // it remains the program's when it is no longer registered
-  const bool is_fresh = made.what == device;
   if (by.work != nullptr)
     checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
   else
@@ -42,6 +43,7 @@ std::optional<program_allocations::allocation> program_allocations::find(CUdevic
 std::vector<std::pair<check::access_range, CUdeviceptr>> program_allocations::take_outside(
     std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const {
   std::vector<std::pair<check::access_range, CUdeviceptr>> outside;
+  if (pointers.empty()) return outside;
   // Of each pointer's accesses, some must be inside.
   std::map<CUdeviceptr, allocation> known;
   for (std::size_t n = 0; n < accesses.size(); ++n) {
@@ -71,15 +73,18 @@ bool program_allocations::is_known_to(const device::cuda::driver& cu, CUdevicept
   return cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
 }
 
-bool program_allocations::is_of_host(CUdeviceptr address) const {
-  if (const auto found = find(address)) return found->what != program_memory::kind::device;
+program_allocations::place program_allocations::place_of(CUdeviceptr address) const {
+  if (const auto found = find(address))
+    return found->what == program_memory::kind::device ? place::device : place::host;
   unsigned type = 0;
-  return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
-         type == CU_MEMORYTYPE_HOST;
+  if (cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS)
+    return place::pageable;
+  return type == CU_MEMORYTYPE_HOST ? place::host : place::device;
 }
 
-bool program_allocations::is_pageable(CUdeviceptr address) const {
-  return !find(address) && !is_known_to(cu_, address);
+bool program_allocations::is_of_host(CUdeviceptr address) const {
+  const auto found = find(address);
+  return found && found->what != program_memory::kind::device;
 }
 
 std::vector<CUdeviceptr> program_allocations::bases() const {
@@ -89,8 +94,24 @@ std::vector<CUdeviceptr> program_allocations::bases() const {
   return result;
 }
 
-void program_allocations::set_all_written() const {
-  for (const CUdeviceptr base : bases()) checker_.set_written(base);
+void program_allocations::set_written(CUdeviceptr address) {
+  const auto found = find(address);
+  if (!found || !found->is_fresh) return;
+  {
+    const lock_guard lock(mutex_);
+    if (const auto its = all_.find(found->base); its != all_.end()) its->second.is_fresh = false;
+  }
+  checker_.set_written(found->base);
+}
+
+void program_allocations::set_all_written() {
+  std::vector<CUdeviceptr> fresh;
+  {
+    const lock_guard lock(mutex_);
+    for (auto& [base, its] : all_)
+      if (std::exchange(its.is_fresh, false)) fresh.push_back(base);
+  }
+  for (const CUdeviceptr base : fresh) checker_.set_written(base);
 }
 
 template <class Value>

@@ -39,21 +39,23 @@ class program_allocations {
   [[nodiscard]] std::vector<std::pair<check::access_range, CUdeviceptr>> take_outside(
       std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const;
 
-  /// Whether CPU code can use the memory at an address: managed, pinned, registered and pageable memory.
+  /// Memory of the host is pageable if the driver does not know it; otherwise it is pinned, registered or managed.
+  enum class place : std::uint8_t { device, host, pageable };
+  [[nodiscard]] place place_of(CUdeviceptr address) const;
+  /// Whether the program has allocated or registered the memory, and CPU code can use it. Does not ask the driver.
   [[nodiscard]] bool is_of_host(CUdeviceptr address) const;
-  /// Whether this is memory of the host that the driver cannot access.
-  [[nodiscard]] bool is_pageable(CUdeviceptr address) const;
   /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
   [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
-  /// Others may have written the memory.
-  void set_written(CUdeviceptr address) const { checker_.set_written(address); }
-  void set_all_written() const;
+  /// Others may have written the allocation at an address, or all memory.
+  void set_written(CUdeviceptr address);
+  void set_all_written();
 
  private:
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     program_memory::kind what{};
+    bool is_fresh = false;  // whether some bytes may count as not written
   };
   template <class Value>
   void remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by);

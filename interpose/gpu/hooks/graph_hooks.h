@@ -71,19 +71,33 @@ inline auto use_of_node(const CUgraphNodeParams* node) {
 
 // ---- nodes -------------------------------------------------------------------------------------------------------
 
+inline CUresult told_node(CUresult result, const CUgraphNode* node) {
+  if (result == CUDA_SUCCESS) let_observe([&](memory_kind& kind) { kind.has_node(*node); });
+  return result;
+}
+
 /// The hook for an entry that adds a node which copies or fills memory.
 template <auto Entry, class Parameters>
 CUresult CUDAAPI add_memory_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                  const Parameters* what, CUcontext context) {
-  return with_memory_of_node(use_of_node(what),
-                             [&] { return (real.*Entry)(node, graph, after, count, what, context); });
+  return told_node(
+      with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, graph, after, count, what, context); }),
+      node);
+}
+
+/// The hook for an entry that adds a kernel or a child graph: when it adds the node, the driver inspects no memory.
+template <auto Entry, class What>
+CUresult CUDAAPI add_other_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                                What what) {
+  return told_node((real.*Entry)(node, graph, after, count, what), node);
 }
 
 template <auto Entry, class... Edges>
 CUresult CUDAAPI add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, Edges... edges, std::size_t count,
                           CUgraphNodeParams* what) {
-  return with_memory_of_node(use_of_node(what),
-                             [&] { return (real.*Entry)(node, graph, after, edges..., count, what); });
+  return told_node(
+      with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, graph, after, edges..., count, what); }),
+      node);
 }
 
 template <auto Entry, class Parameters>

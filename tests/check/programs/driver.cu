@@ -219,7 +219,7 @@ CASE(copy_between_contexts) {  // stream-race fill
   CHECK(cuMemcpyPeerAsync(q.p, contexts[1], p.p, contexts[0], bytes, b.s));  // SECOND
 }
 
-CASE(edge_is_missing) {  // graph-race fill (not on GPUs)
+CASE(edge_is_missing) {  // graph-race fill
   ints p, q;
   stream s;
   CUgraph graph;

@@ -76,7 +76,7 @@ CASE(memset_node_without_edge) {  // graph-race add
   run_and_destroy(graph);
 }
 
-CASE(host_node_without_edge) {  // host-touch fill
+CASE(host_node_without_edge) {  // host-touch fill (not on GPUs)
   pinned_ints p;
   int n = count, one = 1;
   cudaGraph_t graph;

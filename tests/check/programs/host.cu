@@ -14,7 +14,7 @@
 
 static volatile int seen;
 
-CASE(result_read_too_early) {  // host-touch -
+CASE(result_read_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -23,7 +23,7 @@ CASE(result_read_too_early) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(source_changed_too_early) {  // source-changed -
+CASE(source_changed_too_early) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   stream a;
@@ -32,7 +32,7 @@ CASE(source_changed_too_early) {  // source-changed -
   from[100] = 1;  // SECOND
 }
 
-CASE(source_only_read) {  // source-changed -
+CASE(source_only_read) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   stream a;
@@ -41,7 +41,7 @@ CASE(source_only_read) {  // source-changed -
   if (wrong) from[101] = 1;  // SECOND
 }
 
-CASE(registered_source_changed_too_early) {  // source-changed -
+CASE(registered_source_changed_too_early) {  // source-changed - (not on GPUs)
   ints p;
   int* from = static_cast<int*>(std::aligned_alloc(4096, 4096));
   stream a;
@@ -55,7 +55,7 @@ CASE(registered_source_changed_too_early) {  // source-changed -
   std::free(from);
 }
 
-CASE(synchronised_with_the_wrong_stream) {  // host-touch -
+CASE(synchronised_with_the_wrong_stream) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a, b;
@@ -64,7 +64,7 @@ CASE(synchronised_with_the_wrong_stream) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(event_recorded_too_early) {  // host-touch -
+CASE(event_recorded_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -76,7 +76,7 @@ CASE(event_recorded_too_early) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(synchronised_with_the_wrong_device) {  // host-touch -
+CASE(synchronised_with_the_wrong_device) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -86,7 +86,7 @@ CASE(synchronised_with_the_wrong_device) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(beside_on_the_same_page) {  // host-touch -
+CASE(beside_on_the_same_page) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -95,14 +95,14 @@ CASE(beside_on_the_same_page) {  // host-touch -
   seen = to[count / 2 - (wrong ? 1 : 0)];                               // SECOND
 }
 
-CASE(managed_read_too_early) {  // host-touch fill
+CASE(managed_read_too_early) {  // host-touch fill (not on GPUs)
   managed_ints p;
   fill<<<4, 256>>>(p, count, 1);  // FIRST
   if (!wrong) CHECK(cudaDeviceSynchronize());
   seen = p[100];  // SECOND
 }
 
-CASE(managed_written_too_early) {  // host-touch twice
+CASE(managed_written_too_early) {  // host-touch twice (not on GPUs)
   managed_ints p;
   ints q;
   stream a;
@@ -111,7 +111,7 @@ CASE(managed_written_too_early) {  // host-touch twice
   p[100] = 1;  // SECOND
 }
 
-CASE(managed_cleared_too_early) {  // host-touch add
+CASE(managed_cleared_too_early) {  // host-touch add (not on GPUs)
   managed_ints p;
   stream a;
   add<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
@@ -119,7 +119,7 @@ CASE(managed_cleared_too_early) {  // host-touch add
   std::memset(p, 0, bytes);  // SECOND
 }
 
-CASE(mapped_read_too_early) {  // host-touch fill
+CASE(mapped_read_too_early) {  // host-touch fill (not on GPUs)
   pinned_ints p(cudaHostAllocMapped);
   stream a;
   int* mapped;
@@ -129,7 +129,7 @@ CASE(mapped_read_too_early) {  // host-touch fill
   seen = p[100];  // SECOND
 }
 
-CASE(mapped_written_too_early) {  // host-touch twice
+CASE(mapped_written_too_early) {  // host-touch twice (not on GPUs)
   pinned_ints p(cudaHostAllocMapped);
   ints q;
   stream a;
@@ -150,7 +150,7 @@ CASE_ALONE(behind_a_variable) {  // out-of-range fill_next_variable (not found)
   CHECK(cudaDeviceSynchronize());
 }
 
-CASE(memcpy_too_early) {  // host-touch -
+CASE(memcpy_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   std::vector<int> kept(count);
@@ -160,7 +160,7 @@ CASE(memcpy_too_early) {  // host-touch -
   std::memcpy(kept.data(), to, bytes);  // SECOND
 }
 
-CASE(memcpy_into_a_source) {  // source-changed -
+CASE(memcpy_into_a_source) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   std::vector<int> next(count);
@@ -170,7 +170,7 @@ CASE(memcpy_into_a_source) {  // source-changed -
   std::memcpy(from, next.data(), bytes);  // SECOND
 }
 
-CASE(fwrite_too_early) {  // host-touch -
+CASE(fwrite_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -181,7 +181,7 @@ CASE(fwrite_too_early) {  // host-touch -
   std::fclose(file);
 }
 
-CASE(write_too_early) {  // host-touch -
+CASE(write_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -192,7 +192,7 @@ CASE(write_too_early) {  // host-touch -
   close(file);
 }
 
-CASE(read_into_a_source) {  // source-changed -
+CASE(read_into_a_source) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   stream a;
@@ -203,7 +203,7 @@ CASE(read_into_a_source) {  // source-changed -
   close(file);
 }
 
-CASE(fread_into_a_source) {  // source-changed -
+CASE(fread_into_a_source) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   stream a;
@@ -214,7 +214,7 @@ CASE(fread_into_a_source) {  // source-changed -
   std::fclose(file);
 }
 
-CASE(string_read_too_early) {  // host-touch -
+CASE(string_read_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -223,7 +223,7 @@ CASE(string_read_too_early) {  // host-touch -
   seen = std::strlen(reinterpret_cast<const char*>(to.p));  // SECOND
 }
 
-CASE(other_thread_reads_too_early) {  // host-touch -
+CASE(other_thread_reads_too_early) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -232,7 +232,7 @@ CASE(other_thread_reads_too_early) {  // host-touch -
   std::thread([&] { seen = to[100]; }).join();  // SECOND
 }
 
-CASE(host_function_of_another_stream) {  // host-touch fill
+CASE(host_function_of_another_stream) {  // host-touch fill (not on GPUs)
   pinned_ints p;
   stream a, b;
   const auto look = [](void* p) {
@@ -242,7 +242,7 @@ CASE(host_function_of_another_stream) {  // host-touch fill
   CHECK(cudaLaunchHostFunc(wrong ? b : a, look, p.p));
 }
 
-CASE(changed_after_the_host_function_was_queued) {  // source-changed -
+CASE(changed_after_the_host_function_was_queued) {  // source-changed - (not on GPUs)
   pinned_ints p;
   stream a;
   const auto look = [](void* p) { seen = static_cast<int*>(p)[100]; };
@@ -255,7 +255,7 @@ CASE(changed_after_the_host_function_was_queued) {  // source-changed -
 
 __device__ int total[count];
 
-CASE(variable_read_too_early) {  // host-touch -
+CASE(variable_read_too_early) {  // host-touch - (not on GPUs)
   pinned_ints to;
   stream a;
   const int zeros[count] = {};
@@ -265,7 +265,7 @@ CASE(variable_read_too_early) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(memset_of_pinned_memory) {  // host-touch -
+CASE(memset_of_pinned_memory) {  // host-touch - (not on GPUs)
   pinned_ints p;
   stream a;
   CHECK(cudaMemsetAsync(p, 1, bytes, a));  // FIRST
@@ -273,7 +273,7 @@ CASE(memset_of_pinned_memory) {  // host-touch -
   seen = p[100];  // SECOND
 }
 
-CASE(double_buffer_refilled_too_early) {  // source-changed -
+CASE(double_buffer_refilled_too_early) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints x, y;
   int* const buffers[2] = {x, y};
@@ -288,7 +288,7 @@ CASE(double_buffer_refilled_too_early) {  // source-changed -
   }
 }
 
-CASE(columns_of_pinned_memory) {  // host-touch -
+CASE(columns_of_pinned_memory) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -315,7 +315,7 @@ struct registered_ints {
   operator int*() const { return p; }
 };
 
-CASE(registered_result_read_too_early) {  // host-touch -
+CASE(registered_result_read_too_early) {  // host-touch - (not on GPUs)
   ints p;
   registered_ints to;
   stream a;
@@ -325,7 +325,7 @@ CASE(registered_result_read_too_early) {  // host-touch -
   seen = to[0];  // SECOND
 }
 
-CASE(registered_memory_in_a_kernel) {  // host-touch fill
+CASE(registered_memory_in_a_kernel) {  // host-touch fill (not on GPUs)
   registered_ints p;
   int* mapped;
   stream a;
@@ -337,7 +337,7 @@ CASE(registered_memory_in_a_kernel) {  // host-touch fill
   if (got != 5 && !wrong) std::abort();
 }
 
-CASE(registered_memory_of_malloc) {  // source-changed -
+CASE(registered_memory_of_malloc) {  // source-changed - (not on GPUs)
   ints p;
   const size_t size = 1 << 20;
   int* from = static_cast<int*>(std::malloc(size));  // in a mapping of its own
@@ -352,7 +352,7 @@ CASE(registered_memory_of_malloc) {  // source-changed -
   std::free(from);
 }
 
-CASE(write_of_registered_memory) {  // host-touch -
+CASE(write_of_registered_memory) {  // host-touch - (not on GPUs)
   ints p;
   registered_ints to;
   stream a;
@@ -363,7 +363,7 @@ CASE(write_of_registered_memory) {  // host-touch -
   close(file);
 }
 
-CASE(rows_refilled_too_early) {  // source-changed -
+CASE(rows_refilled_too_early) {  // source-changed - (not on GPUs)
   ints p;
   registered_ints from;
   stream a;
@@ -373,7 +373,7 @@ CASE(rows_refilled_too_early) {  // source-changed -
   from[3 * 32 + (wrong ? 0 : 16)] = 1;  // SECOND: the right half of a row is not copied
 }
 
-CASE(managed_rows_copied) {  // host-touch -
+CASE(managed_rows_copied) {  // host-touch - (not on GPUs)
   ints p;
   managed_ints to;
   stream a;
@@ -387,7 +387,7 @@ __managed__ int total_of_managed[4];
 
 static __global__ void count_up() { ++total_of_managed[1]; }
 
-CASE(managed_variable_read_too_early) {  // host-touch count_up
+CASE(managed_variable_read_too_early) {  // host-touch count_up (not on GPUs)
   stream a;
   total_of_managed[0] = 1;
   count_up<<<1, 1, 0, a>>>();  // FIRST
@@ -396,7 +396,7 @@ CASE(managed_variable_read_too_early) {  // host-touch count_up
   seen = total_of_managed[1];  // SECOND
 }
 
-CASE(process_vm_readv_into_a_source) {  // source-changed -
+CASE(process_vm_readv_into_a_source) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   std::vector<int> next(count);
@@ -407,7 +407,7 @@ CASE(process_vm_readv_into_a_source) {  // source-changed -
   if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != bytes) std::abort();  // SECOND
 }
 
-CASE(half_of_the_bytes_read_from_a_file) {  // source-changed -
+CASE(half_of_the_bytes_read_from_a_file) {  // source-changed - (not on GPUs)
   ints p;
   pinned_ints from;
   stream a;
@@ -420,7 +420,7 @@ CASE(half_of_the_bytes_read_from_a_file) {  // source-changed -
   close(ends[1]);
 }
 
-CASE(system_call_without_a_function) {  // source-changed -
+CASE(system_call_without_a_function) {  // source-changed - (not on GPUs)
   ints p;
   registered_ints from;
   stream a;
@@ -432,7 +432,7 @@ CASE(system_call_without_a_function) {  // source-changed -
   from[8] = 1;  // SECOND
 }
 
-CASE(with_all_signals_blocked) {  // host-touch -
+CASE(with_all_signals_blocked) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;
@@ -446,7 +446,7 @@ CASE(with_all_signals_blocked) {  // host-touch -
   if (sigismember(&after, SIGTRAP) != 1 || sigismember(&after, SIGUSR1) != 1) std::abort();
 }
 
-CASE(written_over_two_pages) {  // host-touch -
+CASE(written_over_two_pages) {  // host-touch - (not on GPUs)
   ints p;
   char* to;
   stream a;
@@ -465,7 +465,7 @@ static __global__ void fill_and_tell(int* p, int n, volatile int* ready) {
   *ready = 1;
 }
 
-CASE(flag_in_mapped_memory) {  // host-touch fill_and_tell
+CASE(flag_in_mapped_memory) {  // host-touch fill_and_tell (not on GPUs)
   pinned_ints p(cudaHostAllocMapped), ready(cudaHostAllocMapped);
   stream a;
   fill_and_tell<<<1, 1, 0, a>>>(p, 100, ready);  // FIRST
@@ -474,7 +474,7 @@ CASE(flag_in_mapped_memory) {  // host-touch fill_and_tell
   seen = p[7];  // SECOND
 }
 
-CASE(two_threads_on_one_page) {  // host-touch -
+CASE(two_threads_on_one_page) {  // host-touch - (not on GPUs)
   ints p;
   pinned_ints to;
   stream a;

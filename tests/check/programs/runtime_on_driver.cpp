@@ -262,4 +262,67 @@ RUNTIME cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 RUNTIME cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return entered([&] { return cuEventSynchronize(handle(event)); });
 }
+
+RUNTIME cudaError_t cudaGraphCreate(cudaGraph_t* made, unsigned flags) {
+  return entered([&] { return cuGraphCreate(reinterpret_cast<CUgraph*>(made), flags); });
+}
+RUNTIME cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* made, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                           std::size_t count, const cudaKernelNodeParams* what) {
+  CUDA_KERNEL_NODE_PARAMS k{};
+  enter();
+  k.func = function_of(what->func);
+  k.gridDimX = what->gridDim.x, k.gridDimY = what->gridDim.y, k.gridDimZ = what->gridDim.z;
+  k.blockDimX = what->blockDim.x, k.blockDimY = what->blockDim.y, k.blockDimZ = what->blockDim.z;
+  k.kernelParams = what->kernelParams;
+  return result_of(cuGraphAddKernelNode(reinterpret_cast<CUgraphNode*>(made), reinterpret_cast<CUgraph>(graph),
+                                        reinterpret_cast<const CUgraphNode*>(after), count, &k));
+}
+RUNTIME cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* made, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                           std::size_t count, const cudaMemsetParams* what) {
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  fill.dst = number(what->dst);
+  fill.value = what->value;
+  fill.elementSize = what->elementSize;
+  fill.width = what->width;
+  fill.height = what->height;
+  enter();
+  return result_of(cuGraphAddMemsetNode(reinterpret_cast<CUgraphNode*>(made), reinterpret_cast<CUgraph>(graph),
+                                        reinterpret_cast<const CUgraphNode*>(after), count, &fill, set));
+}
+RUNTIME cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* made, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                             std::size_t count, void* to, const void* from, std::size_t bytes,
+                                             cudaMemcpyKind) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = number(from);
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstHost = to;
+  copy.WidthInBytes = bytes;
+  copy.Height = copy.Depth = 1;
+  enter();
+  return result_of(cuGraphAddMemcpyNode(reinterpret_cast<CUgraphNode*>(made), reinterpret_cast<CUgraph>(graph),
+                                        reinterpret_cast<const CUgraphNode*>(after), count, &copy, set));
+}
+RUNTIME cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* made, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                               std::size_t count, cudaGraph_t child) {
+  return entered([&] {
+    return cuGraphAddChildGraphNode(reinterpret_cast<CUgraphNode*>(made), reinterpret_cast<CUgraph>(graph),
+                                    reinterpret_cast<const CUgraphNode*>(after), count,
+                                    reinterpret_cast<CUgraph>(child));
+  });
+}
+RUNTIME cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags) {
+  return entered([&] {
+    return cuGraphInstantiate(reinterpret_cast<CUgraphExec*>(made), reinterpret_cast<CUgraph>(graph), flags);
+  });
+}
+RUNTIME cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) {
+  return entered([&] { return cuGraphLaunch(reinterpret_cast<CUgraphExec>(instance), handle(stream)); });
+}
+RUNTIME cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance) {
+  return entered([&] { return cuGraphExecDestroy(reinterpret_cast<CUgraphExec>(instance)); });
+}
+RUNTIME cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return entered([&] { return cuGraphDestroy(reinterpret_cast<CUgraph>(graph)); });
+}
 // NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)

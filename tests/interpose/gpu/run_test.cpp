@@ -43,6 +43,21 @@ TEST(Run, RefusesInvalidArguments) {
   EXPECT_NE(o.text.find("--log"), std::string::npos) << o.text;
 }
 
+TEST(Run, ChecksAProgramOnGpus) {
+  const outcome checked = shell(with_stand_in + hpe + " run --check -- " HPE_TEST_LINKED_PROGRAM);
+  EXPECT_NE(checked.text.find("hpe check: on GPUs, only accesses of kernels that certainly happen count"),
+            std::string::npos)
+      << checked.text;
+  for (const char* const option : {"--spread", "--oversubscribe"}) {
+    const outcome both = shell(with_stand_in + hpe + " run --check " + option + " -- " HPE_TEST_LINKED_PROGRAM);
+    EXPECT_EQ(exit_status(both), 2) << both.text;
+    EXPECT_NE(both.text.find("--check works neither with --spread nor with --oversubscribe"), std::string::npos)
+        << both.text;
+  }
+  const outcome soft = shell(with_stand_in + hpe + " run --check --cuda soft -- sh -c 'echo $HPE_SEGMENT_SIZE'");
+  EXPECT_EQ(soft.text, "128G\n");
+}
+
 TEST(Run, RefusesAPlaceForCudaThatThereIsNot) {
   const outcome word = shell(hpe + " run --cuda sotf -- true");
   EXPECT_EQ(exit_status(word), 2);

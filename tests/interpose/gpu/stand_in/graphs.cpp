@@ -18,6 +18,7 @@ namespace {
 struct graph;
 
 struct node {
+  std::vector<CUgraphNode> after;  // the nodes for which it waits
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
@@ -75,8 +76,10 @@ std::shared_ptr<node> node_with(const CUDA_KERNEL_NODE_PARAMS& kernel) {
   return made;
 }
 
-CUresult add(CUgraphNode* handle, CUgraph to, std::shared_ptr<node> made) {
+CUresult add(CUgraphNode* handle, CUgraph to, std::shared_ptr<node> made, const CUgraphNode* after = nullptr,
+             std::size_t count = 0) {
   if (!is_there(*made)) return CUDA_ERROR_INVALID_VALUE;
+  made->after.assign(after, after + count);
   const std::lock_guard lock(state);
   const auto found = graphs().find(to);
   if (found == graphs().end()) return CUDA_ERROR_INVALID_VALUE;
@@ -124,27 +127,27 @@ STAND_IN CUresult cuGraphCreate(CUgraph* made, unsigned) {
   return CUDA_SUCCESS;
 }
 
-STAND_IN CUresult cuGraphAddMemcpyNode(CUgraphNode* made, CUgraph to, const CUgraphNode*, std::size_t,
+STAND_IN CUresult cuGraphAddMemcpyNode(CUgraphNode* made, CUgraph to, const CUgraphNode* after, std::size_t count,
                                        const CUDA_MEMCPY3D* what, CUcontext) {
   COUNT();
   auto fresh = std::make_shared<node>();
   fresh->type = CU_GRAPH_NODE_TYPE_MEMCPY;
   fresh->copy = *what;
-  return add(made, to, std::move(fresh));
+  return add(made, to, std::move(fresh), after, count);
 }
-STAND_IN CUresult cuGraphAddMemsetNode(CUgraphNode* made, CUgraph to, const CUgraphNode*, std::size_t,
+STAND_IN CUresult cuGraphAddMemsetNode(CUgraphNode* made, CUgraph to, const CUgraphNode* after, std::size_t count,
                                        const CUDA_MEMSET_NODE_PARAMS* what, CUcontext) {
   COUNT();
   auto fresh = std::make_shared<node>();
   fresh->type = CU_GRAPH_NODE_TYPE_MEMSET;
   fresh->fill = *what;
-  return add(made, to, std::move(fresh));
+  return add(made, to, std::move(fresh), after, count);
 }
-STAND_IN CUresult cuGraphAddKernelNode(CUgraphNode* made, CUgraph to, const CUgraphNode*, std::size_t,
+STAND_IN CUresult cuGraphAddKernelNode(CUgraphNode* made, CUgraph to, const CUgraphNode* after, std::size_t count,
                                        const CUDA_KERNEL_NODE_PARAMS* what) {
-  return COUNT(), add(made, to, node_with(*what));
+  return COUNT(), add(made, to, node_with(*what), after, count);
 }
-STAND_IN CUresult cuGraphAddChildGraphNode(CUgraphNode* made, CUgraph to, const CUgraphNode*, std::size_t,
+STAND_IN CUresult cuGraphAddChildGraphNode(CUgraphNode* made, CUgraph to, const CUgraphNode* after, std::size_t count,
                                            CUgraph child) {
   COUNT();
   auto fresh = std::make_shared<node>();
@@ -153,7 +156,7 @@ STAND_IN CUresult cuGraphAddChildGraphNode(CUgraphNode* made, CUgraph to, const 
     const std::lock_guard lock(state);
     fresh->child = graphs().at(child)->nodes;
   }
-  return add(made, to, std::move(fresh));
+  return add(made, to, std::move(fresh), after, count);
 }
 STAND_IN CUresult cuGraphAddMemFreeNode(CUgraphNode*, CUgraph to, const CUgraphNode*, std::size_t,
                                         CUdeviceptr address) {
@@ -176,6 +179,19 @@ STAND_IN CUresult cuGraphGetNodes(CUgraph of, CUgraphNode* nodes, std::size_t* c
   const auto& all = found->second->nodes;
   for (std::size_t n = 0; nodes != nullptr && n < std::min(*count, all.size()); ++n) nodes[n] = handle_of(all[n]);
   return *count = all.size(), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuGraphGetEdges(CUgraph of, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData*,
+                                  std::size_t* count) {
+  const std::lock_guard lock(state);
+  const auto found = graphs().find(of);
+  if (found == graphs().end()) return CUDA_ERROR_INVALID_VALUE;
+  std::size_t n = 0;
+  for (const auto& each : found->second->nodes)
+    for (const CUgraphNode before : each->after) {
+      if (from != nullptr && n < *count) from[n] = before, to[n] = handle_of(each);
+      ++n;
+    }
+  return *count = n, CUDA_SUCCESS;
 }
 STAND_IN CUresult cuGraphNodeGetType(CUgraphNode n, CUgraphNodeType* type) {
   return *type = node_of(n).type, CUDA_SUCCESS;

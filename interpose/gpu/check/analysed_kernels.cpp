@@ -1,4 +1,4 @@
-#include "interpose/gpu/check/checked_kernels.h"
+#include "interpose/gpu/check/analysed_kernels.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ std::vector<std::pair<int, std::uint64_t>> pointers_in(const ptx::function& kern
 
 }  // namespace
 
-std::shared_ptr<checked_kernels::kernel> checked_kernels::look_up(CUfunction handle) const {
+std::shared_ptr<analysed_kernels::kernel> analysed_kernels::look_up(CUfunction handle) const {
   auto made = std::make_shared<kernel>();
   program_code& code = program_code::of_process();
   const program_code::origin from = code.origin_of(cu_, handle);
@@ -72,20 +72,20 @@ std::shared_ptr<checked_kernels::kernel> checked_kernels::look_up(CUfunction han
   return made;
 }
 
-std::shared_ptr<checked_kernels::kernel> checked_kernels::find(CUfunction handle) {
+std::shared_ptr<analysed_kernels::kernel> analysed_kernels::find(CUfunction handle) {
   const lock_guard lock(mutex_);
   std::shared_ptr<kernel>& found = kernels_[handle];
   if (found == nullptr) found = look_up(handle);
   return found;
 }
 
-void checked_kernels::forget() {
+void analysed_kernels::forget() {
   const lock_guard lock(mutex_);
   kernels_.clear();
 }
 
-launch_accesses checked_kernels::describe(const spread_launch& launch,
-                                          const std::shared_ptr<const check::call_place>& place) {
+launch_accesses analysed_kernels::describe(const spread_launch& launch,
+                                           const std::shared_ptr<const check::call_place>& place) {
   const std::shared_ptr<kernel> its = find(launch.function);
   launch_accesses result;
   check::checked_operation what{its->name, place, true};
@@ -109,12 +109,27 @@ launch_accesses checked_kernels::describe(const spread_launch& launch,
   what.source_of = [its](std::uint32_t site, check::use /*how*/) {
     return site - 1 < its->places.size() ? its->places[site - 1] : std::string();
   };
-  result.writes_anywhere = model.writes_anywhere() || analysis.uses_other_memory;
+  std::string key(reinterpret_cast<const char*>(parameters.data()), parameters.size());
+  spread::append(key, launch.grid);
+  spread::append(key, launch.block);
   const lock_guard lock(its->one_at_a_time);
+  if (its->known.size() == most_known) its->known.clear();
+  const auto [found, is_new] = its->known.try_emplace(std::move(key));
+  if (is_new) found->second = accesses_of(*its, launch, parameters);
+  result = found->second;
+  return finish();
+}
+
+launch_accesses analysed_kernels::accesses_of(const kernel& its, const spread_launch& launch,
+                                              const std::vector<std::byte>& parameters) {
+  const spread::kernel_model& model = *its.model;
+  const ptx::analysis::kernel_analysis& analysis = model.analysis();
+  launch_accesses result;
+  result.writes_anywhere = model.writes_anywhere() || analysis.uses_other_memory;
   const spread::launch shape{launch.grid, launch.block, parameters.data(), parameters.size()};
   const auto pointer = [&](std::uint32_t n) { return pointer_in(parameters, model.pointers()[n].offset); };
   std::vector<bool> all_writes_are_certain(model.pointers().size(), true);
-  std::vector<spread::certain_access> certain = its->accesses->of(shape);
+  std::vector<spread::certain_access> certain = its.accesses->of(shape);
   for (std::uint32_t n = 0; n < analysis.accesses.size(); ++n) {
     const ptx::analysis::access& a = analysis.accesses[n];
     if (a.what == access_kind::read) continue;
@@ -135,10 +150,10 @@ launch_accesses checked_kernels::describe(const spread_launch& launch,
     }
     if (c.what == access_kind::write) continue;
     for (std::uint32_t n = 0; n < model.pointers().size(); ++n)
-      if (model.pointers()[n].is_written && its->accesses->may_follow_write(c.number, n))
+      if (model.pointers()[n].is_written && its.accesses->may_follow_write(c.number, n))
         result.written_before.push_back(pointer(n));
   }
-  return finish();
+  return result;
 }
 
 }  // namespace hpe::cuda_hooks

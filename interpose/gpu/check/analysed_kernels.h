@@ -33,9 +33,9 @@ struct launch_accesses {
 };
 
 /// The kernels of a program that is checked. Analyses a kernel at its first launch. Thread-safe.
-class checked_kernels {
+class analysed_kernels {
  public:
-  explicit checked_kernels(const device::cuda::driver& cu) : cu_(cu) {}
+  explicit analysed_kernels(const device::cuda::driver& cu) : cu_(cu) {}
 
   [[nodiscard]] launch_accesses describe(const spread_launch& launch,
                                          const std::shared_ptr<const check::call_place>& place);
@@ -50,7 +50,12 @@ class checked_kernels {
     std::unique_ptr<spread::certain_accesses> accesses;
     mutex one_at_a_time;              // the analysis of a launch uses the tables of the model
     std::vector<std::string> places;  // by the number of the access
+    /// What earlier launches access, by shape and parameters.
+    std::unordered_map<std::string, launch_accesses> known;
   };
+  static constexpr std::size_t most_known = 64;  // launches of a kernel
+  [[nodiscard]] static launch_accesses accesses_of(const kernel& its, const spread_launch& launch,
+                                                   const std::vector<std::byte>& parameters);
   [[nodiscard]] std::shared_ptr<kernel> find(CUfunction handle);
   [[nodiscard]] std::shared_ptr<kernel> look_up(CUfunction handle) const;
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "interpose/gpu/check/analysed_kernels.h"
+#include "interpose/gpu/hooks/program_steps.h"
+#include "runtime/base/thread_safety.h"
+#include "runtime/check/checker.h"
+#include "runtime/device/cuda/driver.h"
+
+namespace hpe::cuda_hooks {
+
+/// What a launch of an instance of a graph does. Not changed after construction.
+struct checked_graph {
+  std::vector<launch_accesses> steps;  // each after the steps for which it waits
+  std::shared_ptr<const check::step_order> order;
+  bool is_whole = true;  ///< whether `steps` has all accesses
+  /// Whether the graph has nodes by which other code can learn how far it has come, or which wait for other code: host
+  /// functions, events, values in memory.
+  bool meets_others = false;
+};
+
+/// The graphs of a program that is checked. hpe reads the nodes and edges when the program makes an instance, with the
+/// driver's own functions. Thread-safe.
+class checked_graphs {
+ public:
+  /// All arguments must outlive the object.
+  checked_graphs(const device::cuda::driver& cu, analysed_kernels& kernels) : cu_(cu), kernels_(kernels) {}
+
+  /// The program has added a node at this place.
+  void added(CUgraphNode node, std::shared_ptr<const check::call_place> place);
+  /// The program has queued work on a captured stream at this place: the node is the last one of the capture.
+  void captured(CUstream stream, const std::shared_ptr<const check::call_place>& place);
+  void step(const instance_step& step, const std::shared_ptr<const check::call_place>& place);
+  /// Returns null if hpe does not know the nodes of the instance.
+  [[nodiscard]] std::shared_ptr<const checked_graph> find(CUgraphExec instance) const;
+
+ private:
+  class reader;
+
+  const device::cuda::driver& cu_;
+  analysed_kernels& kernels_;
+  mutable mutex mutex_;
+  std::map<CUgraphNode, std::shared_ptr<const check::call_place>> places_ HPE_GUARDED_BY(mutex_);
+  std::map<CUgraphExec, std::shared_ptr<const checked_graph>> instances_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::cuda_hooks
