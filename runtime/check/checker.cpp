@@ -397,14 +397,14 @@ void checker::add_outside(const operation_run& run, const access_range& bytes, s
   if (in == allocations_.end()) return;
   findings_.report(
       fmt::format("range {} {}", key_of({run, 0}), bytes.site), run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
-        const std::uint64_t size = in->second.bytes, before = base - bytes.begin, behind = bytes.begin - base - size;
         finding f;
         f.kind = "out-of-range", f.missing = "a test of the index, or a larger allocation";
         f.sentence = fmt::format("{} {} {} bytes {} bytes {} of an allocation of {} bytes", run.what->what,
-                                 present_of(bytes.how), bytes.end - bytes.begin, bytes.begin < base ? before : behind,
-                                 bytes.begin < base ? "before the begin" : "behind the end", size);
+                                 present_of(bytes.how), bytes.end - bytes.begin,
+                                 bytes.begin < base ? base - bytes.begin : bytes.begin - base - in->second.bytes,
+                                 bytes.begin < base ? "before the begin" : "behind the end", in->second.bytes);
         describe(f, in->second, base, bytes.begin, bytes.end);
-        f.now = side_of({run, bytes.site}, bytes.how, base, size);
+        f.now = side_of({run, bytes.site}, bytes.how, base, in->second.bytes);
         return f;
       });
 }
@@ -546,7 +546,6 @@ std::vector<finding> checker::finish() {
   for (const auto& allocated : allocations_) {
     const std::uint64_t base = allocated.first;
     const auto& each = allocated.second;
-    // Python's libraries keep memory until the process ends.
     if (!each.must_be_freed || trace::python_lines::has_interpreter()) continue;
     findings_.report(fmt::format("leak {:x}", each.place->hash()), &each, [&] {
       finding f;
