@@ -51,11 +51,12 @@ void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
   if (count < 0) throw left_to_mpi{};
   const auto map = map_of(type);
   if (count == 0 || map->empty()) return;
-  const auto [size, extent, true_lower, true_extent] = measures_of(type);
+  const type_measures measures = measures_of(type);
+  const MPI_Count size = measures.size, extent = measures.extent;
   // If the extent is negative, the last element is at a lower address than the first one.
   const MPI_Aint last = (count - 1) * extent;
-  cover(displacement + true_lower + std::min<MPI_Aint>(last, 0),
-        displacement + true_lower + true_extent + std::max<MPI_Aint>(last, 0));
+  cover(displacement + map->lowest() + std::min<MPI_Aint>(last, 0),
+        displacement + map->highest() + std::max<MPI_Aint>(last, 0));
   size_ += static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
   if (map->size() == 1 && static_cast<std::size_t>(extent) == map->front().bytes) {
     const auto all = static_cast<std::size_t>(size) * static_cast<std::size_t>(count);

@@ -3,6 +3,7 @@
 #include "interpose/mpi/type_map.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <span>
 
@@ -43,7 +44,15 @@ std::optional<placed_box> find_rows(const std::vector<stretch>& all) {
 
 }  // namespace
 
-type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(all)), rows_(find_rows(*this)) {}
+type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(all)), rows_(find_rows(*this)) {
+  if (empty()) return;
+  lowest_ = std::numeric_limits<MPI_Aint>::max();
+  highest_ = std::numeric_limits<MPI_Aint>::min();
+  for (const stretch& each : *this) {
+    lowest_ = std::min<MPI_Aint>(lowest_, each.offset);
+    highest_ = std::max<MPI_Aint>(highest_, each.offset + static_cast<MPI_Aint>(each.bytes));
+  }
+}
 
 type_measures measures_of(MPI_Datatype type) {
   type_measures result;

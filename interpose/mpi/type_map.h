@@ -41,9 +41,14 @@ class type_map : public std::vector<stretch> {
 
   /// Returns the stretches as rows of a box; nullopt if they do not form rows of one width at equal distances.
   [[nodiscard]] const std::optional<placed_box>& rows() const noexcept { return rows_; }
+  /// The bounds of the stretches; both are 0 if there are none. MPI's true bounds can be wider: those of MPICH 4.0 for
+  /// distributed arrays begin at bytes that do not belong to the datatype.
+  [[nodiscard]] MPI_Aint lowest() const noexcept { return lowest_; }
+  [[nodiscard]] MPI_Aint highest() const noexcept { return highest_; }
 
  private:
   std::optional<placed_box> rows_;
+  MPI_Aint lowest_ = 0, highest_ = 0;
 };
 
 /// Returns the type map of a datatype. The first call for a datatype stores the map in an attribute of the datatype.

@@ -147,6 +147,18 @@ TEST(datatypes, AtRandom) {
   }
 }
 
+// MPICH 4.0 returns a true lower bound of this type that is two words lower than its first word.
+TEST(datatypes, DistributedArrayBehindItsTrueLowerBound) {
+  const std::array<int, 2> sizes{5, 4}, kinds{MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_CYCLIC}, blocks{3, 2}, grid{3, 2};
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  MPI_Type_create_darray(6, 3, 2, sizes.data(), kinds.data(), blocks.data(), grid.data(), MPI_ORDER_C, MPI_UINT32_T,
+                         &made);
+  const datatype type(made);
+  same_as_on_host(60, 60, [&](buffers b) {
+    MPI_Sendrecv(b.send, 3, type, next_rank(), 0, b.receive, 3, type, previous_rank(), 0, world, MPI_STATUS_IGNORE);
+  });
+}
+
 // A datatype whose two stretches are contiguous in memory, but not in the order of their addresses.
 TEST(datatypes, HalvesInReverseOrder) {
   constexpr int half = 1000;
