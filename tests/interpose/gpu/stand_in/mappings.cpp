@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "tests/interpose/gpu/stand_in/machine.h"
 
@@ -45,12 +47,21 @@ std::size_t mapped_bytes(int device) {
   return used_bytes[device];
 }
 
+// A thread first maps memory and then gives devices access to it. In between, a kernel can run that has a pointer to
+// the memory, but uses only other bytes of the array. So this function waits until the memory has a user.
 bool can_access(int device, CUdeviceptr address) {
-  const std::lock_guard lock(state);
-  const auto next = mapped().upper_bound(address);
-  if (next == mapped().begin()) return true;
-  const auto& [begin, mapping] = *std::prev(next);
-  return address >= begin + mapping.bytes || (mapping.users >> static_cast<unsigned>(device) & 1U) != 0;
+  for (unsigned tries = 0;; ++tries) {
+    constexpr unsigned most_tries = 2000;
+    {
+      const std::lock_guard lock(state);
+      const auto next = mapped().upper_bound(address);
+      if (next == mapped().begin()) return true;
+      const auto& [begin, mapping] = *std::prev(next);
+      if (address >= begin + mapping.bytes) return true;
+      if (mapping.users != 0 || tries == most_tries) return (mapping.users >> static_cast<unsigned>(device) & 1U) != 0;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace stand_in
