@@ -1,7 +1,8 @@
 #pragma once
 
-/// What the wrappers of MPI's functions tell the check of a program (HPE_CHECK): which buffers a call uses, and until
-/// when. hpe's CUDA runtime on soft devices implements the interface, because it knows the order of the device work.
+/// The interface by which the wrappers of MPI's functions tell the check of a program (HPE_CHECK) which buffers a call
+/// uses, and until when. hpe's CUDA runtime on soft devices implements the interface, because it knows the order of the
+/// device work.
 
 #include <atomic>
 #include <cstddef>

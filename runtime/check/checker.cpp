@@ -28,7 +28,7 @@ std::string key_of(const actor& a) {
 
 std::string stream_text(const actor& a) { return fmt::format("stream {}", a.run.work->stream); }
 
-// What is missing between the end of some work and a touch of its memory.
+// Returns the wait that the program lacks between some work and a touch of the work's memory.
 std::string wait_for(const actor& a) {
   return a.run.what->is_message
              ? fmt::format("MPI_Wait, or another call that completes the request of {}, between the two",
@@ -525,6 +525,36 @@ void checker::add_touch(const allocation* in, std::uint64_t base, std::uint64_t 
     f.missing = wait_for(work);
     return f;
   });
+}
+
+// ---- buffers of MPI in memory that the checker does not know
+
+void checker::add_ordinary(const operation_run& message, std::span<const access_range> ranges) {
+  const lock_guard lock(mutex_);
+  const auto by = std::make_shared<const actor>(actor{message, 0});
+  for (const access_range& each : ranges) ordinary_.push_back({each, by});
+}
+
+void checker::forget(const operation_run& message) {
+  const lock_guard lock(mutex_);
+  std::erase_if(ordinary_, [&](const ordinary_use& each) { return each.by->run.work == message.work; });
+}
+
+void checker::add_ordinary_touch(const touched& touch, use how) {
+  for (const ordinary_use& each : ordinary_) {
+    const std::uint64_t begin = std::max<std::uint64_t>(touch.begin, each.range.begin);
+    const std::uint64_t end = std::min<std::uint64_t>(touch.end, each.range.end);
+    if (begin < end && (how == use::write || each.range.how == use::write))
+      add_touch(nullptr, 0, begin, end, **touch.by, how, *each.by, each.range.how);
+  }
+}
+
+void checker::add_change(const operation_run& message, std::uint64_t address, const call_place& noticed) {
+  const lock_guard lock(mutex_);
+  const auto place = std::make_shared<const call_place>(noticed);
+  const auto code = std::make_shared<const checked_operation>(
+      checked_operation{.what = "CPU code before " + noticed.call, .place = place, .is_host = true});
+  add_touch(nullptr, 0, address, address + 1, {{code, nullptr}, 0}, use::write, {message, 0}, use::read);
 }
 
 std::vector<finding> checker::finish() {

@@ -222,7 +222,18 @@ findings_report::findings_report(const options& chosen)
   if (!chosen.check_ignore.empty()) ignored_ = ignored_findings(read_text(chosen.check_ignore));
 }
 
-bool findings_report::is_of_this_process() const noexcept { return process_ == ::getpid(); }
+void findings_report::end_process(int status, const std::function<std::vector<finding>()>& find,
+                                  std::string_view note) const {
+  if (process_ != ::getpid()) return;
+  try {
+    const std::vector<finding> all = find();
+    write(all, note);
+    // glibc runs the remaining exit handlers, and then ends the process with this status.
+    if (!all.empty() && status == 0 && status_ != 0) std::exit(status_);
+  } catch (const std::exception& caught) {
+    log(log_level::error, "HPE_CHECK: no report was written: {}", caught.what());
+  }
+}
 
 void findings_report::write(const std::vector<finding>& all, std::string_view note) const {
   const char* const rank = rank_by_environment();

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,24 +23,22 @@ namespace hpe::check {
 /// SARIF 2.1.0. Places in the folder `root` become relative to it.
 [[nodiscard]] std::string sarif_of(const std::vector<finding>& all, const std::string& root);
 
-/// Writes the report as the options want it.
+/// Writes the report in the forms that the options select.
 class findings_report {
  public:
   /// Throws HPE_ERROR_INVALID_ARGUMENT for a wrong file of HPE_CHECK_IGNORE, or a wrong HPE_CHECK_STATUS.
   explicit findings_report(const options& chosen);
 
   [[nodiscard]] const ignored_findings& ignored() const noexcept { return ignored_; }
-  /// Whether this process is the one that made the object, and not a child made by fork.
-  [[nodiscard]] bool is_of_this_process() const noexcept;
-  /// In an MPI job, the report names the rank.
-  /// `note`: a last line of the text; empty: none.
-  void write(const std::vector<finding>& all, std::string_view note = {}) const;
-  /// Returns the exit status of a program that would end with `status`.
-  [[nodiscard]] int status(const std::vector<finding>& all, int status) const noexcept {
-    return all.empty() || status != 0 ? status : status_;
-  }
+  /// To be called by an exit handler (on_exit) of a process that would end with `status`. Writes the findings that
+  /// find() returns, and `note` as last line of the text if it is not empty. In an MPI job, the report names the rank.
+  /// If there are findings, the process ends with the status of HPE_CHECK_STATUS instead of 0. Does nothing in a child
+  /// that was made by fork.
+  void end_process(int status, const std::function<std::vector<finding>()>& find, std::string_view note = {}) const;
 
  private:
+  void write(const std::vector<finding>& all, std::string_view note) const;
+
   ignored_findings ignored_;
   std::string json_, sarif_;
   int status_;

@@ -11,7 +11,6 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/device/checks.h"
-#include "runtime/device/family.h"
 #include "runtime/device/traced/watcher.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"

@@ -336,4 +336,7 @@ void prepare_devices(const std::string& specification);
 /// if a device cannot be opened, or if the specification is invalid; the message then lists the possible forms.
 std::unique_ptr<device_set> open_devices(const std::string& specification, const uvas_layout& layout);
 
+/// Whether open_devices() opens GPUs, and not soft devices, for this specification.
+[[nodiscard]] bool opens_gpus(const std::string& specification);
+
 }  // namespace hpe::device

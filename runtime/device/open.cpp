@@ -2,7 +2,6 @@
 
 #include "runtime/base/options.h"
 #include "runtime/device/device.h"
-#include "runtime/device/family.h"
 #include "runtime/device/soft/owner/soft_set.h"
 #include "runtime/device/soft/shared/device_specification.h"
 

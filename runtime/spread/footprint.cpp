@@ -20,11 +20,7 @@ footprint::footprint(const kernel_model& kernel, const launch& l, std::span<cons
       limits_known_(counters_.size()),
       found_(kernel.pointers().size()),
       obstacle_(find_obstacle()) {
-  place_.grid = dimensions_of(l.grid);
-  place_.block_size = dimensions_of(l.block);
-  place_.block = place_.thread = {0, 0, 0};
-  place_.parameters = static_cast<const std::uint8_t*>(l.parameters);
-  place_.counters = counters_.data();
+  place_ = first_place(l, counters_);
   numbers_.go_to(place_);
 }
 

@@ -14,6 +14,16 @@
 namespace hpe::spread {
 
 [[nodiscard]] inline ptx::dimensions dimensions_of(const dimension& d) { return {d[0], d[1], d[2]}; }
+/// Returns the place of a launch's first thread. Loop counters are read from `counters`.
+[[nodiscard]] inline ptx::analysis::thread_place first_place(const launch& l,
+                                                             const std::vector<std::int64_t>& counters) {
+  return {.grid = dimensions_of(l.grid),
+          .block_size = dimensions_of(l.block),
+          .block = {0, 0, 0},
+          .thread = {0, 0, 0},
+          .parameters = static_cast<const std::uint8_t*>(l.parameters),
+          .counters = counters.data()};
+}
 
 class kernel_model {
  public:

@@ -80,10 +80,7 @@ class sampler {
         counters_(flow_.loops().size() + 1),
         last_(flow_.loops().size()),
         uniform_last_(flow_.loops().size()) {
-    place_.grid = dimensions_of(l.grid);
-    place_.block_size = dimensions_of(l.block);
-    place_.parameters = static_cast<const std::uint8_t*>(l.parameters);
-    place_.counters = counters_.data();
+    place_ = first_place(l, counters_);
     numbers_.guess_choices();
   }
 

@@ -23,7 +23,7 @@ namespace hpe::work {
 /// Thread-safe. Two objects must not take fingerprints on a device at the same time (device::stream::take_fingerprint).
 class fingerprints {
  public:
-  /// `without`: the message if no fingerprints can be taken: what hpe then does.
+  /// If no fingerprints can be taken, the object writes `without`, with the reason, to the log.
   fingerprints(device::device_set& devices, log_level level, std::string without);
   fingerprints(const fingerprints&) = delete;
   fingerprints& operator=(const fingerprints&) = delete;

@@ -5,11 +5,19 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
 namespace hpe::ptx::test {
+
+/// The parameters of a random kernel.
+struct generated_parameters {
+  std::uint64_t array0, array1, table;
+  std::uint32_t n, stride;
+  float never;
+};
 
 /// Every access has a guard that is never true, so addresses may have any value. record_check examines the addresses
 /// nevertheless.

@@ -78,11 +78,7 @@ void test_one(unsigned seed, tally& count) {
   std::mt19937 random(seed);
   const kernel_model model(ptx::parse({text}), "k");
   ptx::test::checked_program program(text);
-  struct {
-    std::uint64_t array0, array1, table;
-    std::uint32_t n, stride;
-    float never;
-  } values{};
+  ptx::test::generated_parameters values{};
   auto* const table = static_cast<std::uint32_t*>(program.take(64));
   for (unsigned n = 0; n < 16; ++n) table[n] = static_cast<std::uint32_t>(random() % 50);
   constexpr std::size_t most = 1 << 20;

@@ -20,12 +20,6 @@ void must(hpeStatus status) {
   std::exit(1);
 }
 
-struct parameters {
-  std::uint64_t array0, array1, table;
-  std::uint32_t n, stride;
-  float never;
-};
-
 constexpr hpeGrid shape{{64, 32, 16}, {8, 4, 4}, 0, 0, {0, 0, 0}};
 constexpr std::size_t bytes = std::size_t{64} * 32 * 16 * 8 * 4 * 4 * sizeof(std::uint32_t);
 
@@ -45,7 +39,7 @@ void run(unsigned seed) {
   std::uint32_t numbers[16];
   for (unsigned n = 0; n < 16; ++n) numbers[n] = (seed * 2654435761U + n * 40503U) % 50;
   must(hpeMemcpy(table, numbers, sizeof numbers));
-  parameters values{};
+  hpe::ptx::test::generated_parameters values{};
   values.array0 = reinterpret_cast<std::uint64_t>(array0);
   values.array1 = reinterpret_cast<std::uint64_t>(array1);
   values.table = reinterpret_cast<std::uint64_t>(table);

@@ -9,7 +9,6 @@
 #include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/ptx/analysis/block_waits.h"
 #include "runtime/ptx/analysis/words.h"
 
 namespace hpe::cuda_hooks {
@@ -18,28 +17,13 @@ namespace {
 
 using ptx::analysis::access_kind;
 
-bool is_strong(const ptx::instruction& i) {
-  return i.has(ptx::modifier::volatile_) || i.has(ptx::modifier::mmio) || ptx::analysis::is_ordered(i);
-}
-
 check::use use_of(const spread::certain_access& a) {
   switch (a.what) {
-    case access_kind::read: return is_strong(*a.by) ? check::use::strong_read : check::use::read;
-    case access_kind::write: return is_strong(*a.by) ? check::use::atomic : check::use::write;
+    case access_kind::read: return a.by->is_strong() ? check::use::strong_read : check::use::read;
+    case access_kind::write: return a.by->is_strong() ? check::use::atomic : check::use::write;
     case access_kind::atomic: break;
   }
   return check::use::atomic;
-}
-
-/// Returns the words of the parameters that can be pointers, with the number of the parameter from 1.
-std::vector<std::pair<int, std::uint64_t>> pointers_in(const ptx::function& kernel,
-                                                       const std::vector<std::byte>& parameters) {
-  std::vector<std::pair<int, std::uint64_t>> result;
-  for (std::size_t n = 0; n < kernel.formals.size(); ++n)
-    for (std::uint32_t at = 0; at + sizeof(std::uint64_t) <= kernel.formals[n].size; at += sizeof(std::uint64_t))
-      if (const CUdeviceptr word = pointer_in(parameters, kernel.formals[n].offset + at))
-        result.emplace_back(static_cast<int>(n) + 1, word);
-  return result;
 }
 
 }  // namespace
@@ -63,6 +47,10 @@ std::shared_ptr<analysed_kernels::kernel> analysed_kernels::look_up(CUfunction h
   } catch (const error& e) {
     log(log_level::debug, "HPE_CHECK: the accesses of {} are not known: {}", made->name, e.what());
     return made;
+  }
+  for (const ptx::formal_parameter& each : made->model->analysis().kernel->formals) {
+    made->offsets.push_back(each.offset);
+    made->sizes.push_back(each.size);
   }
   made->accesses = std::make_unique<spread::certain_accesses>(*made->model);
   const ptx::analysis::words words(*made->program, made->model->analysis());
@@ -103,9 +91,7 @@ launch_accesses analysed_kernels::describe(const spread_launch& launch,
       what.pointers.emplace_back(0, word);
     return finish();
   }
-  const spread::kernel_model& model = *its->model;
-  const ptx::analysis::kernel_analysis& analysis = model.analysis();
-  what.pointers = pointers_in(*analysis.kernel, parameters);
+  what.pointers = check::pointers_in(its->offsets, its->sizes, parameters);
   what.source_of = [its](std::uint32_t site, check::use /*how*/) {
     return site - 1 < its->places.size() ? its->places[site - 1] : std::string();
   };
@@ -134,7 +120,7 @@ launch_accesses analysed_kernels::accesses_of(const kernel& its, const spread_la
     const ptx::analysis::access& a = analysis.accesses[n];
     if (a.what == access_kind::read) continue;
     const ptx::instruction* const by = a.inside == nullptr ? &analysis.kernel->code[a.position] : nullptr;
-    result.tells_host |= by == nullptr || a.what == access_kind::atomic || is_strong(*by);
+    result.tells_host |= by == nullptr || a.what == access_kind::atomic || by->is_strong();
     const bool is_certain = std::ranges::any_of(
         certain, [&](const spread::certain_access& c) { return c.number == n + 1 && !c.is_partial; });
     if (is_certain) continue;

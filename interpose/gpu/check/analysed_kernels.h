@@ -3,9 +3,7 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,15 +17,16 @@
 
 namespace hpe::cuda_hooks {
 
-/// What the analysis of a kernel's PTX says about the accesses of a launch.
+/// The accesses of a launch, as far as the analysis of the kernel's PTX knows them.
 struct launch_accesses {
   check::operation_ptr what;
   std::vector<check::access_range> certain;
   /// The values of the pointers through which the launch makes these accesses.
   std::vector<CUdeviceptr> pointers;
-  /// Memory that the launch may have written before it reads it, and memory of which it may write other bytes, by an
-  /// address in it.
-  std::vector<CUdeviceptr> written_before, written;
+  /// Addresses in allocations of which the launch may write bytes before its certain reads.
+  std::vector<CUdeviceptr> written_before;
+  /// Addresses in allocations of which the launch may write more bytes than `certain` contains.
+  std::vector<CUdeviceptr> written;
   bool writes_anywhere = false;  ///< the launch may write any memory
   bool tells_host = false;       ///< the launch may tell CPU code, by a value in memory, that it has come this far
 };
@@ -48,9 +47,10 @@ class analysed_kernels {
     std::shared_ptr<const ptx::program> program;
     std::unique_ptr<spread::kernel_model> model;  // null: hpe has no PTX of the kernel
     std::unique_ptr<spread::certain_accesses> accesses;
-    mutex one_at_a_time;              // the analysis of a launch uses the tables of the model
-    std::vector<std::string> places;  // by the number of the access
-    /// What earlier launches access, by shape and parameters.
+    std::vector<std::uint32_t> offsets, sizes;  // of the parameters
+    mutex one_at_a_time;                        // the analysis of a launch uses the tables of the model
+    std::vector<std::string> places;            // by the number of the access
+    /// The accesses of earlier launches, by shape and parameters.
     std::unordered_map<std::string, launch_accesses> known;
   };
   static constexpr std::size_t most_known = 64;  // launches of a kernel

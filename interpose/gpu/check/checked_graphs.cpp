@@ -65,15 +65,15 @@ class checked_graphs::reader {
       for (std::size_t n = 0; n + 1 < nodes.size(); ++n) next[nodes[n]].push_back(nodes[n + 1]);
     }
     for (const CUgraphNode node : nodes) {
-      std::vector<CUgraphNode> todo = next[node];
+      std::vector<CUgraphNode> pending = next[node];
       std::map<CUgraphNode, bool> seen;
-      while (!todo.empty()) {
-        const CUgraphNode later = todo.back();
-        todo.pop_back();
+      while (!pending.empty()) {
+        const CUgraphNode later = pending.back();
+        pending.pop_back();
         if (std::exchange(seen[later], true)) continue;
         for (const std::size_t a : steps[node])
           for (const std::size_t b : steps[later]) before_.emplace_back(a, b);
-        todo.insert(todo.end(), next[later].begin(), next[later].end());
+        pending.insert(pending.end(), next[later].begin(), next[later].end());
       }
     }
     return all;

@@ -14,12 +14,12 @@
 
 namespace hpe::cuda_hooks {
 
-/// What a launch of an instance of a graph does. Not changed after construction.
+/// The work that a launch of an instance of a graph queues. Not changed after construction.
 struct checked_graph {
   std::vector<launch_accesses> steps;  // each after the steps for which it waits
   std::shared_ptr<const check::step_order> order;
   bool is_whole = true;  ///< whether `steps` has all accesses
-  /// Whether the graph has nodes by which other code can learn how far it has come, or which wait for other code: host
+  /// Whether the graph has nodes that show the program how far the graph has come, or that wait for the program: host
   /// functions, events, values in memory.
   bool meets_others = false;
 };

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <atomic>
-#include <cstdio>
 #include <utility>
 
 #include "interpose/gpu/check/analysed_kernels.h"
@@ -113,10 +112,8 @@ class checked_program final : public memory_kind {
   }
   std::unique_ptr<host_function_watch> watch_function(CUstream stream) override {
     parts* const its = start();
-    if (its == nullptr) return nullptr;
-    const place_ptr place = place_of("cuLaunchHostFunc");
-    auto work = its->streams.queue(stream, {.uses_memory = true}, place);
-    if (work == nullptr) return nullptr;
+    if (its == nullptr || its->streams.is_captured(stream)) return nullptr;
+    auto work = its->streams.queue(stream, {.uses_memory = true}, place_of("cuLaunchHostFunc"));
     return std::make_unique<ordered_function>(checker_, check::operation_run{nullptr, std::move(work)});
   }
   void ends(CUstream stream) override {
@@ -130,29 +127,18 @@ class checked_program final : public memory_kind {
     return std::nullopt;
   }
   void code(const program_code_event& event) override {
-    program_code& all = program_code::of_process();
-    switch (event.what) {
-      case program_code_event::step::loaded: return all.loaded(event.handle, event.from);
-      case program_code_event::step::loaded_file: return all.loaded_file(event.handle, event.name);
-      case program_code_event::step::kernel: return all.is_kernel_of(event.handle, event.from, event.name);
-      case program_code_event::step::same: return all.is_same(event.handle, event.from);
-      case program_code_event::step::unloaded:
-        all.unloaded(event.handle);
-        if (parts* const its = started_.load()) its->kernels.forget();
-    }
+    program_code::of_process().record(event);
+    parts* const its = started_.load();
+    if (its != nullptr && event.what == program_code_event::step::unloaded) its->kernels.forget();
   }
 
-  /// To be called when the process ends with this status. Returns the status that it should end with.
-  int end(int status) {
-    if (started_.load() == nullptr || !report_.is_of_this_process()) return status;
-    const std::vector<check::finding> all = checker_.finish();
-    report_.write(all);
-    std::fputs(
-        "hpe check: on GPUs, only accesses of kernels that certainly happen count, and no touches of memory by CPU "
-        "code; "
-        "soft devices (--cuda soft) check all\n",
-        stderr);
-    return report_.status(all, status);
+  /// To be called when the process ends with this status.
+  void end(int status) {
+    if (started_.load() == nullptr) return;
+    report_.end_process(
+        status, [&] { return checker_.finish(); },
+        "on GPUs, only accesses of kernels that certainly happen count, and no touches of memory by CPU code; soft "
+        "devices (--cuda soft) check all");
   }
 
  private:
@@ -162,7 +148,7 @@ class checked_program final : public memory_kind {
     return hpe == nullptr || !hpe->may_know(begin);
   }
 
-  /// What needs the driver.
+  /// The objects that need the driver.
   struct parts {
     parts(check::checker& to, const device::cuda::driver& given)
         : cu(given), streams(to, given), memory(to, given), kernels(given), graphs(given, kernels) {}
@@ -210,7 +196,6 @@ class checked_program final : public memory_kind {
     if (call.shape.extent.is_empty()) return;
     const place_ptr place = place_of(name_of(call));
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
-    if (work == nullptr) return;
     std::vector<check::access_range> ranges;
     using enum program_allocations::place;
     const auto to = its.memory.place_of(call.to), from = its.memory.place_of(call.from);
@@ -230,14 +215,12 @@ class checked_program final : public memory_kind {
     if (call.shape.extent.is_empty()) return;
     const place_ptr place = place_of(name_of(call));
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
-    if (work == nullptr) return;
     checker_.add({operation_at(place), work}, accesses_of(call.to, call.shape.written(), check::use::write));
   }
 
   void add_launch(parts& its, const device_call& call) {
     const place_ptr place = place_of(name_of(call));
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
-    if (work == nullptr) return;
     launch_accesses what = its.kernels.describe(*call.launch, place);
     const check::operation_run run{what.what, work};
     add_accesses(its, run, std::move(what));
@@ -262,11 +245,10 @@ class checked_program final : public memory_kind {
     const bool meets_others = graph != nullptr && graph->meets_others;
     const auto work = its.streams.queue(call.stream, {.uses_memory = true, .waits_for_unknown = meets_others},
                                         place_of(name_of(call)));
-    if (work == nullptr) return;
     if (graph != nullptr) {
       for (std::size_t n = 0; n < graph->steps.size(); ++n)
         add_accesses(its, {graph->steps[n].what, work, graph->order, n}, graph->steps[n]);
-      // Code that learns how far the graph has come can queue other work, or be CPU code.
+      // The program may see how far the graph has come, and then queue work or access memory.
       if (meets_others) checker_.wait(work->when);
       if (graph->is_whole) return;
     }
@@ -286,17 +268,11 @@ class checked_program final : public memory_kind {
 // Never destroyed, because threads of the program may call the driver until the process ends.
 checked_program* the_program = nullptr;
 
-// libhpe.so's constructor registers the handler before the program's code runs, so it is the last one to run. glibc
-// runs the remaining handlers, and then ends the process with the status.
+// libhpe.so's constructor registers the handler before the program's code runs, so the handler is the last one to run.
 [[gnu::constructor]] void register_end() {
   ::on_exit(
       [](int status, void*) {
-        if (the_program == nullptr) return;
-        try {
-          if (const int other = the_program->end(status); other != status) ::exit(other);
-        } catch (const std::exception& caught) {
-          log(log_level::error, "HPE_CHECK: no report was written: {}", caught.what());
-        }
+        if (the_program != nullptr) the_program->end(status);
       },
       nullptr);
 }
@@ -308,7 +284,7 @@ void check_program(const options& chosen) {
               "HPE_CHECK works neither with HPE_SPREAD nor with HPE_OVERSUBSCRIBE=on: hpe runs launches of such "
               "programs in parts, whose accesses it does not record for each launch");
   the_program = new checked_program(chosen);
-  memory_kinds::add(*the_program);
+  memory_kinds::add_observer(*the_program);
 }
 
 }  // namespace hpe::cuda_hooks

@@ -66,7 +66,6 @@ std::shared_ptr<const check::checked_work> checked_streams::queue_on(
 
 std::shared_ptr<const check::checked_work> checked_streams::queue(
     CUstream on, const check::queued_kind& kind, const std::shared_ptr<const check::call_place>& place) {
-  if (is_captured(on)) return nullptr;
   const lock_guard lock(mutex_);
   return queue_on(find(on), kind, place);
 }

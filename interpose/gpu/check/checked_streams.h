@@ -17,14 +17,14 @@
 namespace hpe::cuda_hooks {
 
 /// The program's streams and events, as lines of the checker (runtime/check/order.h): the order of work that the
-/// program asks for. Work in a captured stream does not run, so it is ignored. Thread-safe.
+/// program asks for. Work in a captured stream does not run, so the checker does not learn of it. Thread-safe.
 class checked_streams {
  public:
   /// Both arguments must outlive the object.
   checked_streams(check::checker& to, const device::cuda::driver& cu) : checker_(to), cu_(cu) {}
 
   /// Tells the checker of work that the program has queued on a stream, named as in device_call; null: an unknown
-  /// stream, whose work counts as work of the legacy default stream. Returns null if the stream is captured.
+  /// stream, whose work counts as work of the legacy default stream. The stream must not be captured.
   std::shared_ptr<const check::checked_work> queue(CUstream on, const check::queued_kind& kind,
                                                    const std::shared_ptr<const check::call_place>& place);
   void order(const order_step& step, const std::shared_ptr<const check::call_place>& place);

@@ -13,7 +13,7 @@ void program_allocations::add(const program_memory& made, const check::operation
     const lock_guard lock(mutex_);
     all_[made.base] = {made.base, made.bytes, made.what, is_fresh};
   }
-  if (made.what == registered) return;  // it remains the program's when it is no longer registered
+  if (made.what == registered) return;  // the memory exists before and after the registration
   if (by.work != nullptr)
     checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
   else

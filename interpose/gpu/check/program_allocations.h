@@ -3,10 +3,9 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "interpose/gpu/hooks/program_steps.h"
@@ -46,7 +45,7 @@ class program_allocations {
   [[nodiscard]] bool is_of_host(CUdeviceptr address) const;
   /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
   [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
-  /// Others may have written the allocation at an address, or all memory.
+  /// Work whose accesses hpe does not know may have written the allocation at an address, or all memory.
   void set_written(CUdeviceptr address);
   void set_all_written();
 

@@ -190,6 +190,12 @@ class memory_kinds {
     }
     call_watch::begin(call_watch::kinds);
   }
+  /// Likewise, for a kind that observes the program.
+  static void add_observer(memory_kind& kind) noexcept {
+    add(kind);
+    call_watch::begin(call_watch::observers);
+  }
+  [[nodiscard]] static bool observe() noexcept { return call_watch::has(call_watch::observers); }
 
   /// Calls ask(kind) for one kind after another until a call returns a result, and returns that result; nullopt if no
   /// call does.
@@ -216,7 +222,7 @@ class memory_kinds {
 /// Lets all kinds observe a call: observe(kind). If they cannot, the call goes on.
 template <class Observe>
 void let_observe(const Observe& observe) noexcept {
-  if (!memory_kinds::any()) [[likely]]
+  if (!memory_kinds::observe()) [[likely]]
     return;
   try {
     memory_kinds::each(observe);
@@ -227,7 +233,7 @@ void let_observe(const Observe& observe) noexcept {
 /// Returns `result`. If it is CUDA_SUCCESS, the kinds first observe the work that describe() describes.
 template <class Describe>
 CUresult observed(CUresult result, const Describe& describe) noexcept {
-  if (memory_kinds::any() && result == CUDA_SUCCESS) [[unlikely]]
+  if (memory_kinds::observe() && result == CUDA_SUCCESS) [[unlikely]]
     let_observe([&](memory_kind& kind) { kind.queued(describe()); });
   return result;
 }

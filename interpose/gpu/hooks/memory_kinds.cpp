@@ -117,17 +117,10 @@ class memory_of_hpe final : public memory_kind {
   }
 
   void code(const program_code_event& event) override {
-    program_code& all = program_code::of_process();
-    switch (event.what) {
-      case program_code_event::step::loaded: return all.loaded(event.handle, event.from);
-      case program_code_event::step::loaded_file: return all.loaded_file(event.handle, event.name);
-      case program_code_event::step::kernel: return all.is_kernel_of(event.handle, event.from, event.name);
-      case program_code_event::step::same: return all.is_same(event.handle, event.from);
-      case program_code_event::step::unloaded:
-        all.unloaded(event.handle);
-        with<spreading>([](spreading& s) { s.forget_handles(); });
-        launches_.forget_handles();
-    }
+    program_code::of_process().record(event);
+    if (event.what != program_code_event::step::unloaded) return;
+    with<spreading>([](spreading& s) { s.forget_handles(); });
+    launches_.forget_handles();
   }
 
   std::optional<CUresult> run(const device_call& call, queue_part queue) override {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What hooks tell a memory_kind of calls that the program has made.
+/// Descriptions of the program's calls, which the hooks pass to the kinds of memory that observe the program.
 
 #include <cuda.h>
 
@@ -49,7 +49,7 @@ struct instance_step {
   CUgraph graph = nullptr;
 };
 
-/// Is told when the driver's thread begins and ends a function of the program that it runs in the order of a stream.
+/// Observes a function of the program that a thread of the driver runs in the order of a stream.
 class host_function_watch {
  public:
   host_function_watch() = default;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interpose/gpu/hooks/memory_kind.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/ptx/files/device_code.h"
@@ -156,6 +157,16 @@ void program_code::is_kernel_of(const void* kernel, const void* from, const char
 void program_code::is_same(const void* handle, const void* as) {
   const lock_guard lock(mutex_);
   same_[handle] = first_of(as);
+}
+
+void program_code::record(const program_code_event& event) {
+  switch (event.what) {
+    case program_code_event::step::loaded: return loaded(event.handle, event.from);
+    case program_code_event::step::loaded_file: return loaded_file(event.handle, event.name);
+    case program_code_event::step::unloaded: return unloaded(event.handle);
+    case program_code_event::step::kernel: return is_kernel_of(event.handle, event.from, event.name);
+    case program_code_event::step::same: return is_same(event.handle, event.from);
+  }
 }
 
 const void* program_code::first_of(const void* handle) const {

@@ -13,6 +13,8 @@
 
 namespace hpe::cuda_hooks {
 
+struct program_code_event;
+
 /// The PTX of a module or library of the program. Thread-safe.
 class program_image {
  public:
@@ -80,6 +82,9 @@ class program_code {
   /// another handle for the same code: the module of a library, or the function of a kernel (is_same).
   void is_kernel_of(const void* kernel, const void* from, const char* name);
   void is_same(const void* handle, const void* as);
+
+  /// Calls the function above that records the event.
+  void record(const program_code_event& event);
 
   struct origin {
     const void* from = nullptr;  // the module or library

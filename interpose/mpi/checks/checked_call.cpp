@@ -76,7 +76,8 @@ bool is_complete(MPI_Request request) {
   return HPE_REAL(Request_get_status)(request, &flag, &status) == MPI_SUCCESS && flag != 0;
 }
 
-// The functions of MPI in which the calling thread is: one of the program's, and those that it calls itself.
+// The number of functions of MPI that the calling thread has entered and not left. If it is above 1, MPI's library has
+// called the inner ones.
 int& calls_of_thread() noexcept {
   static thread_local int calls = 0;
   return calls;

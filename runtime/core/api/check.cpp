@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/log.h"
 #include "runtime/base/touch.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
@@ -55,17 +54,11 @@ constexpr const char* is_on_gpus =
 void report_findings(int status, void* /*unused*/) {
   const runtime* const it = runtime::started();
   hpe::core::launch_checks* const checks = it != nullptr ? it->checks() : nullptr;
-  if (checks == nullptr || others_report || !checks->report().is_of_this_process()) return;
+  if (checks == nullptr || others_report) return;
   // On GPUs, programs that only use hpe indirectly have a report of their own, or none.
   if (!checks->records() && !checks->has_launches()) return;
-  try {
-    const std::vector<hpe::check::finding> all = checks->take_findings();
-    checks->report().write(all, checks->records() ? "" : is_on_gpus);
-    // glibc runs the remaining exit handlers, and then ends the process with this status.
-    if (const int other = checks->report().status(all, status); other != status) ::exit(other);
-  } catch (const std::exception& caught) {
-    hpe::log(hpe::log_level::error, "HPE_CHECK: no report was written: {}", caught.what());
-  }
+  checks->report().end_process(
+      status, [&] { return checks->take_findings(); }, checks->records() ? "" : is_on_gpus);
 }
 
 [[gnu::constructor]] void register_report() { ::on_exit(report_findings, nullptr); }

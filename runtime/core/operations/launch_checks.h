@@ -19,7 +19,8 @@
 
 namespace hpe::core {
 
-/// Checks launches of hpe's own interface (HPE_CHECK): compares what kernels access with what their launches declare.
+/// Checks launches of hpe's own interface (HPE_CHECK): compares the accesses of kernels with those that their launches
+/// declare.
 /// If the accesses of a kernel are not recorded, compares the memory that a launch declares as only read before and
 /// after the launch. A launch that is checked has ended when its call returns. Thread-safe.
 class launch_checks {

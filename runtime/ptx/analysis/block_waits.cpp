@@ -123,7 +123,7 @@ class wait_search {
     if (is_shared(i)) return false;
     if (is_result_of_call(i)) return call_waits(position);
     if (i.kind == kind::load)
-      return may_be_global(i) && (is_polling(i) || has_fence_ || (rereads(i) && is_set_by_others(position, 0)));
+      return may_be_global(i) && (i.is_strong() || has_fence_ || (rereads(i) && is_set_by_others(position, 0)));
     if (i.kind != kind::atomic) return false;
     if (is_behind_memory_ && moves(location_of(position).address)) return false;
     const value& operand = walk_.source_of(position, 1);

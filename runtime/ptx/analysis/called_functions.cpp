@@ -18,10 +18,6 @@ bool reaches_device(const instruction& i) {
   return i.kind == kind::fence && !has_block_scope(i) && !i.has(modifier::proxy) && !i.has(modifier::mbarrier_init);
 }
 
-bool is_polling(const instruction& i) {
-  return i.has(modifier::volatile_) || i.has(modifier::mmio) || i.has(modifier::cv) || is_ordered(i);
-}
-
 modifier space_of(const instruction& i) {
   using enum modifier;
   return is_shared(i) ? shared : i.modifiers.one_of(global, local, constant, param, param_entry, param_func);
@@ -76,7 +72,7 @@ void called_functions::look(const instruction& i) {
   synchronises |= analysis::synchronises(i);
   may_pass_zero |= (i.op == opcode::mov && is_zero(i.sources[0])) || (is_argument(i) && is_zero(i.sources[1]));
   if (is_shared(i)) return;
-  polls |= i.kind == kind::load && (is_polling(i) || i.has(modifier::cg));
+  polls |= i.kind == kind::load && (i.is_strong() || i.has(modifier::cg));
   if (i.kind != kind::atomic || i.results.empty()) return;
   counts |= takes_numbers(i) && i.sources[1].is_register();
   polls |= !takes_numbers(i) || is_zero(i.sources[1]);

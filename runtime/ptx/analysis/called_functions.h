@@ -10,9 +10,6 @@
 
 namespace hpe::ptx::analysis {
 
-/// Whether the instruction, if repeated, is sure to see the writes of other threads: a volatile or ordered load, or a
-/// load with .cv or .mmio.
-[[nodiscard]] bool is_polling(const instruction& i);
 /// Returns the state space of an access; modifier::count if the address is generic.
 [[nodiscard]] modifier space_of(const instruction& i);
 /// Whether loads after the instruction must read memory again: the instruction is a barrier or a fence.

@@ -27,11 +27,6 @@ struct recorded_access {
   bool records_itself = false;  // see record_range()
 };
 
-bool is_strong(const instruction& i) {
-  using enum modifier;
-  return i.modifiers.one_of(volatile_, relaxed, acquire, release, mmio, cv) != count;
-}
-
 // Whether the instruction certainly accesses no global memory.
 bool is_in_other_memory(const instruction& i) {
   return i.modifiers.one_of(modifier::shared, modifier::shared_cta, modifier::shared_cluster, modifier::local,
@@ -52,7 +47,7 @@ std::optional<recorded_access> recorded(const program& p, const instruction& i) 
     case kind::store:
       result.use = i.kind == kind::load ? recorded_use::read : recorded_use::write;
       if (i.op == opcode::wmma) return recorded_by_itself(i, result.use);
-      if (is_strong(i)) result.use = i.kind == kind::load ? recorded_use::strong_read : recorded_use::atomic;
+      if (i.is_strong()) result.use = i.kind == kind::load ? recorded_use::strong_read : recorded_use::atomic;
       result.bytes = bytes_of(i.types[0]) * i.vector;
       break;
     case kind::atomic:
@@ -88,7 +83,7 @@ std::optional<recorded_access> recorded(const program& p, const instruction& i) 
 // Whether the accesses of a block after this instruction may be ordered after accesses of other blocks.
 bool may_order(const instruction& i) {
   switch (i.kind) {
-    case kind::load: return is_strong(i) && !is_in_other_memory(i);
+    case kind::load: return i.is_strong() && !is_in_other_memory(i);
     case kind::atomic:
       return !i.results.empty() && i.results[0].is_register() && !i.has(modifier::shared) &&
              !i.has(modifier::shared_cta);

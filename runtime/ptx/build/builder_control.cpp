@@ -160,10 +160,7 @@ std::vector<bool> read_registers(const function& f) {
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
-  if (i.kind == kind::load && i.op == opcode::ld)
-    return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio,
-                              modifier::cv) != modifier::count;
-  return false;
+  return i.kind == kind::load && i.op == opcode::ld && i.is_strong();
 }
 
 // Returns whether the loop of the instructions first <= n < last contains an ld.cg whose address the loop only loads

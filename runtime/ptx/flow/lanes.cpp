@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::uint32_t not_reached = ~0U;
 
-bool is_ordered(const instruction& i) {
-  return i.modifiers.one_of(modifier::acquire, modifier::release, modifier::relaxed, modifier::volatile_,
-                            modifier::mmio, modifier::cv) != modifier::count;
-}
-
 bool is_own_memory(const operand& o) {  // whether the operand is in memory of a single thread
   return o.what == operand::kind::scratch || o.what == operand::kind::local;
 }
@@ -69,7 +64,7 @@ bool runs_in_lanes(const instruction& i) {
     }
     case kind::load:
     case kind::store:
-      return i.op != opcode::wmma && !is_ordered(i) && bytes_of(i.types[0]) <= 8 &&
+      return i.op != opcode::wmma && !i.is_strong() && bytes_of(i.types[0]) <= 8 &&
              window_of(i) != address_window::cluster_shared;
     case kind::atomic: return window_of(i) != address_window::cluster_shared;
     case kind::address_space:
@@ -452,7 +447,7 @@ lane_shape lane_analysis::result_of(const instruction& i) const {
       return which >= tid_y && which <= warpid ? uniform : varying;
     }
     case kind::load:
-      return is_ordered(i) || i.op == opcode::wmma || window_of(i) == address_window::cluster_shared ||
+      return i.is_strong() || i.op == opcode::wmma || window_of(i) == address_window::cluster_shared ||
                      is_own_memory(i.sources[0])
                  ? varying
              : shape_of(i.sources[0]).what <= lane_shape::kind::uniform ? shape_of(i.sources[0])

@@ -82,6 +82,11 @@ struct instruction {
 
   [[nodiscard]] bool has(modifier m) const { return modifiers.has(m); }
   [[nodiscard]] type second_type() const { return types[1] == type::none ? types[0] : types[1]; }
+  /// Whether a load or store has an order or is volatile, or a load reads memory anew (.cv, .mmio).
+  [[nodiscard]] bool is_strong() const {
+    return modifiers.one_of(modifier::relaxed, modifier::acquire, modifier::release, modifier::volatile_,
+                            modifier::mmio, modifier::cv) != modifier::count;
+  }
 };
 
 struct formal_parameter {

@@ -68,11 +68,11 @@ bool certain_accesses::add_ways(known_access& to, std::uint32_t from, std::uint3
   if (from == target) return true;
   const flow_graph& flow = kernel_.analysis().walk->flow();
   std::vector<bool> good(flow.blocks().size());
-  std::vector<std::uint32_t> todo{target};
+  std::vector<std::uint32_t> pending{target};
   good[target] = true;
-  while (!todo.empty()) {
-    const std::uint32_t b = todo.back();
-    todo.pop_back();
+  while (!pending.empty()) {
+    const std::uint32_t b = pending.back();
+    pending.pop_back();
     if (b == from) continue;
     for (const std::uint32_t before : flow.blocks()[b].predecessors) {
       const flow_block& other = flow.blocks()[before];
@@ -80,7 +80,7 @@ bool certain_accesses::add_ways(known_access& to, std::uint32_t from, std::uint3
       if (good[before] || !other.is_reachable || flow.dominates(target, before)) continue;
       if (inside && !other.loops.has(*inside)) continue;
       good[before] = true;
-      todo.push_back(before);
+      pending.push_back(before);
     }
   }
   for (std::uint32_t b = 0; b < good.size(); ++b)
@@ -150,11 +150,7 @@ class certain_accesses::launch_solver {
         numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
         counters_(kernel.analysis().walk->flow().loops().size() + 1),
         most_(counters_.size()) {
-    place_.grid = dimensions_of(l.grid);
-    place_.block_size = dimensions_of(l.block);
-    place_.block = place_.thread = {0, 0, 0};
-    place_.parameters = static_cast<const std::uint8_t*>(l.parameters);
-    place_.counters = counters_.data();
+    place_ = first_place(l, counters_);
     numbers_.go_to(place_);
     ptx::dimensions last = place_.grid;
     --last.x, --last.y, --last.z;

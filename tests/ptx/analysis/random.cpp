@@ -13,12 +13,6 @@
 namespace hpe::ptx::test {
 namespace {
 
-struct parameters {
-  std::uint64_t array0, array1, table;
-  std::uint32_t n, stride;
-  float never;
-};
-
 TEST(RandomKernels, AccessMemoryAsTheAnalysisSays) {
   const char* const given = std::getenv("HPE_TEST_SEED");
   const unsigned first =
@@ -36,7 +30,7 @@ TEST(RandomKernels, AccessMemoryAsTheAnalysisSays) {
     std::mt19937 random(seed);
     auto* const table = static_cast<std::uint32_t*>(program.take(64));
     for (unsigned n = 0; n < 16; ++n) table[n] = static_cast<std::uint32_t>(random() % 50);
-    parameters values{};
+    generated_parameters values{};
     values.array0 = 0x7f0000000000;
     values.array1 = 0x7e0000000100;
     values.table = reinterpret_cast<std::uint64_t>(table);

@@ -11,7 +11,6 @@
 #include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "runtime/base/error.h"
-#include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/check/reports.h"
 
@@ -22,18 +21,14 @@ namespace {
 const check::findings_report* report = nullptr;
 
 void end_checking(int status, void* /*unused*/) {
-  if (report == nullptr || !report->is_of_this_process()) return;
-  try {
+  if (report == nullptr) return;
+  report->end_process(status, [] {
     process().finish_work_untold();
     end_watches(true);
     std::vector<check::finding> all = checker()->finish();
     check(::hpeTakeFindings(&all));
-    report->write(all);
-    // glibc runs the remaining exit handlers, and then ends the process with this status.
-    if (const int other = report->status(all, status); other != status) ::exit(other);
-  } catch (const std::exception& caught) {
-    log(log_level::error, "HPE_CHECK: no report was written: {}", caught.what());
-  }
+    return all;
+  });
 }
 
 [[gnu::constructor]] void register_end() {

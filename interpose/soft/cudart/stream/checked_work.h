@@ -50,8 +50,8 @@ void add_races(const check::operation_ptr& what, std::span<const check::launch_r
 void tell_queued(const task_memory_uses& uses, const check::past_ptr& work);
 /// Tells the checker that the calling thread begins, or ends, a host function.
 void tell_host_function(bool begins);
-/// Tells the checker that the work that the calling thread runs has seen values for which it waited, and which work has
-/// written them; empty: unknown. Does nothing in a graph.
+/// Tells the checker that the work which the calling thread runs has seen the values for which it has waited.
+/// `writers`: the work that has written the values; empty if hpe does not know this work. Does nothing in a graph.
 void tell_values(std::span<const check::past_ptr> writers);
 /// Tells the checker that CPU code has waited for some work.
 void tell_wait(const check::past_ptr& ended);

@@ -25,7 +25,7 @@ struct task_memory_uses {
   bool waits_for_unknown = false;          ///< the work waits for something that hpe cannot relate to other work
   bool waits_for_values = false;           ///< the work calls tell_values() (checked_work.h)
 
-  /// Adds a node of a graph. For what a node waits is not known for the whole graph.
+  /// Adds a node of a graph. The writers of the values for which a single node waits are not known.
   void add(const task_memory_uses& other) {
     kernels_on |= other.kernels_on;
     ranges.insert(ranges.end(), other.ranges.begin(), other.ranges.end());

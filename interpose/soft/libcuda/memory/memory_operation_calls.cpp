@@ -78,8 +78,8 @@ bool is_reached(Word is, Word wanted, unsigned flags) {
   }
 }
 
-/// For the checker: which work of a stream has last written a value to a word. Work enters itself before it writes, so
-/// that a wait which sees the value finds it.
+/// For the checker: the work of a stream that has last written a word, and the value. The work is added before it
+/// writes the word, so a wait that sees the value finds the work.
 class written_words {
  public:
   static void add(CUdeviceptr address, std::uint64_t value) {
