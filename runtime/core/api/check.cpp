@@ -77,6 +77,17 @@ hpeStatus hpeTakeFindings(void* findings) {
   });
 }
 
+hpeStatus hpeCompareAccesses(const void* work, const void* ranges, const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(work != nullptr && ranges != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeCompareAccesses: the pointer for the work or for the ranges is null");
+    checks_of(runtime::instance())
+        .compare(*static_cast<const hpe::check::operation_ptr*>(work),
+                 *static_cast<const std::vector<hpe::check::access_range>*>(ranges),
+                 hpe::core::require_accesses("accesses are compared", accesses, count));
+  });
+}
+
 hpeStatus hpeRecordLaunches(int device) {
   return guarded([&] {
     auto& it = runtime::instance();

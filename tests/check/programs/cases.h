@@ -8,7 +8,7 @@
 // comment behind `CASE(name) {` tells what the check must find with `wrong`: the kind, then the name of the kernel or
 // `-`. The comments `FIRST` and `SECOND` mark the two source lines that the finding must name. With `right`, the check
 // must find nothing. The words `(not found)` behind the kernel mark a defect that the check does not find, the words
-// `(not on GPUs)` one that it finds only on soft devices.
+// `(not on GPUs)` one that it finds only on soft devices, and `(only on GPUs)` one that it finds only on GPUs.
 // check_cases.py reads these comments.
 
 #include <cstdio>

@@ -7,7 +7,7 @@ COMMAND is what stands before `wrong` or `right` (for example `hpe run --check -
 `right`, where nothing may be found, and with `wrong`, where each case of SOURCE (cases.h) must give exactly one finding,
 of the kind, the kernel and the two source lines that the case states. --each runs each case in a process of its own.
 A case with the words `(not found)` has a defect that the check does not find, one with the words `(not on GPUs)` one that
-it finds only on soft devices. --on-gpu says that COMMAND runs the program on a GPU.
+it finds only on soft devices, and one with the words `(only on GPUs)` one that it finds only there. --on-gpu says that COMMAND runs the program on a GPU.
 """
 
 import argparse
@@ -53,13 +53,13 @@ def cases_of(source, on_gpu):
     stands for a place that nothing can name."""
     is_python = source.suffix == ".py"
     begins = re.compile((r"@case  #" if is_python else r"CASE(?P<alone>_ALONE)?\((?P<name>\w+)\) \{  //") +
-                        r" (?P<kind>\S+) (?P<kernel>\S+)(?P<unseen> \(not found\))?(?P<soft> \(not on GPUs\))?")
+                        r" (?P<kind>\S+) (?P<kernel>\S+)(?P<unseen> \(not found\))?(?P<soft> \(not on GPUs\))?(?P<gpu> \(only on GPUs\))?")
     cases, case, first, second, begin = [], None, set(), set(), 1
     lines = source.read_text().splitlines()
     for number, line in enumerate(lines, 1):
         if found := begins.fullmatch(line):
             known = {"name": None, "alone": None, **found.groupdict()}
-            is_found = not found["unseen"] and not (on_gpu and found["soft"])
+            is_found = not found["unseen"] and not found["soft" if on_gpu else "gpu"]
             case = Case(known["name"], bool(known["alone"]), found["kind"], found["kernel"], is_found)
         elif is_python and case and not case.name:
             case.name = re.match(r"def (\w+)", line)[1]
