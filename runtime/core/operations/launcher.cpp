@@ -38,6 +38,23 @@ timepoint queue_in(launch_frame* around, device::stream& stream, const Command& 
   return end;
 }
 
+thread_local unsigned functions_of_program = 0;  // that the thread runs
+
+// Returns a function that calls a function of the program.
+std::function<int(void*)> called_for_hpe(const std::function<int(void*)>& function) {
+  class counted {
+   public:
+    counted() { ++functions_of_program; }
+    counted(const counted&) = delete;
+    counted& operator=(const counted&) = delete;
+    ~counted() { --functions_of_program; }
+  };
+  return [&function](void* stream) {
+    const counted here;
+    return function(stream);
+  };
+}
+
 timepoint enqueue_in(submission& work, device::stream& stream, const std::function<int(void*)>& function) {
   try {
     return stream.enqueue(function);
@@ -48,6 +65,8 @@ timepoint enqueue_in(submission& work, device::stream& stream, const std::functi
 }
 
 }  // namespace
+
+bool queues_for_hpe() noexcept { return functions_of_program != 0; }
 
 launcher::launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
                    counters& count, allocator& memory)
@@ -309,7 +328,7 @@ timepoint launcher::record(unsigned device, const std::function<int(void*)>& fun
       held.add(*access.region);
     });
   }
-  const std::unique_ptr<device::recorded_work> recorded = with_.devices.at(device).record(function);
+  const std::unique_ptr<device::recorded_work> recorded = with_.devices.at(device).record(called_for_hpe(function));
   const auto queue_graph = [&](submission& /*work*/, device::stream& stream, const point_set& /*after*/) {
     return queue_in(around, stream, [&] { return recorded->queue(); });
   };
@@ -319,7 +338,7 @@ timepoint launcher::record(unsigned device, const std::function<int(void*)>& fun
 timepoint launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage,
                             launch_frame* around) {
   return queue(device, usage, [&](submission& work, device::stream& stream, const point_set& /*after*/) {
-    return queue_in(around, stream, [&] { return enqueue_in(work, stream, function); });
+    return queue_in(around, stream, [&] { return enqueue_in(work, stream, called_for_hpe(function)); });
   });
 }
 

@@ -82,6 +82,9 @@ struct beside_part {
   device::stream* beside;
 };
 
+/// Whether the calling thread runs a function of the program that queues work for launcher::record() or enqueue().
+[[nodiscard]] bool queues_for_hpe() noexcept;
+
 /// Loads modules, finds their kernels and queues launches. Thread-safe.
 class launcher {
  public:

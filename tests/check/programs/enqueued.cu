@@ -1,5 +1,7 @@
 // Programs that use CUDA and hpe's own interface: work that hpe queues with functions of the program (hpeEnqueue,
 // hpe::launch of hpe/cuda.hpp), and work that the program queues itself.
+#include <cstdlib>
+
 #include "hpe/cuda.hpp"
 #include "tests/check/programs/cuda_cases.h"
 
@@ -65,7 +67,7 @@ CASE(memset_of_what_its_call_only_reads) {  // undeclared-write -
 template <class... Arguments>
 static void launch(const Arguments&... arguments) {
   try {
-    hpe::launch(arguments...);
+    hpe::launch(arguments...);  // FIRST
   } catch (const hpe::error& e) {
     if (e.status() != HPE_ERROR_NOT_SUPPORTED) throw;
   }
@@ -108,6 +110,26 @@ CASE(memory_of_cuda_in_work_of_hpe) {  // never-written twice
   twice<<<4, 256>>>(q, p, count);  // SECOND
   wait_for_all();
   CHECK(cudaFree(p));
+}
+
+__device__ int variable[count];
+
+static __global__ void fill_variable(int value) { variable[blockIdx.x * blockDim.x + threadIdx.x] = value; }
+
+// Waits of hpe are waits for the work of hpe, not for the program's own work.
+CASE_ALONE(hpe_waits_for_its_own_work) {  // never-waited -
+  void* x = nullptr;
+  hpe::check(hpeMalloc(&x, bytes));
+  cudaStream_t a;
+  CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+  if (wrong) fill_variable<<<4, 256, 0, a>>>(1);  // FIRST
+  const hpeAccess access{x, bytes, HPE_INOUT};
+  int* p = static_cast<int*>(x);
+  hpe::check(hpeEnqueue(0, queue_set, &p, &access, 1));
+  launch(set, dim3(4), dim3(256), p);
+  hpe::check(hpeSynchronize());
+  hpe::check(hpeFree(x));
+  std::exit(0);
 }
 
 int main(int argc, char** argv) { return run_cases(argc, argv, finish); }
