@@ -35,12 +35,18 @@ class checked_graphs {
   void added(CUgraphNode node, std::shared_ptr<const check::call_place> place);
   /// The program has queued work on a captured stream at this place: the node is the last one of the capture.
   void captured(CUstream stream, const std::shared_ptr<const check::call_place>& place);
+  /// The program is about to destroy a node, or a graph with its nodes and child graphs.
+  void ends(CUgraphNode node);
+  void ends(CUgraph graph);
   void step(const instance_step& step, const std::shared_ptr<const check::call_place>& place);
   /// Returns null if hpe does not know the nodes of the instance.
   [[nodiscard]] std::shared_ptr<const checked_graph> find(CUgraphExec instance) const;
 
  private:
   class reader;
+
+  /// Returns null for a node of which hpe has not seen where the program has added it.
+  [[nodiscard]] std::shared_ptr<const check::call_place> place_of(CUgraphNode node) const;
 
   const device::cuda::driver& cu_;
   analysed_kernels& kernels_;

@@ -102,6 +102,12 @@ class checked_program final : public memory_kind, public check::report_source {
   void has_node(CUgraphNode added) override {
     if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"));
   }
+  void ends(CUgraph graph) override {
+    if (parts* const its = started_.load()) its->graphs.ends(graph);
+  }
+  void ends(CUgraphNode node) override {
+    if (parts* const its = started_.load()) its->graphs.ends(node);
+  }
   void instance(const instance_step& step) override {
     if (parts* const its = start()) its->graphs.step(step, place_of("cuGraphInstantiate"));
   }

@@ -168,8 +168,15 @@ CUresult CUDAAPI destroy_instance(CUgraphExec instance) {
 
 template <auto Entry>
 CUresult CUDAAPI destroy_graph(CUgraph graph) {
+  let_observe([&](memory_kind& kind) { kind.ends(graph); });
   if (interposer* const hpe = interposer::started()) hpe->freed_by_graphs().destroyed(graph);
   return (real.*Entry)(graph);
+}
+
+template <auto Entry>
+CUresult CUDAAPI destroy_node(CUgraphNode node) {
+  let_observe([&](memory_kind& kind) { kind.ends(node); });
+  return (real.*Entry)(node);
 }
 
 template <auto Entry, flavour Flavour>

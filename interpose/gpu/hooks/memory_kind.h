@@ -167,6 +167,9 @@ class memory_kind {
   virtual void gives_back(CUdeviceptr /*base*/, CUstream /*stream*/) {}
   virtual void instance(const instance_step& /*step*/) {}
   virtual void has_node(CUgraphNode /*added*/) {}
+  /// The program is about to destroy a graph, or a node of a graph.
+  virtual void ends(CUgraph /*graph*/) {}
+  virtual void ends(CUgraphNode /*node*/) {}
   /// Returns the watch of a function that the program is about to queue; null if the function need not be watched.
   [[nodiscard]] virtual std::unique_ptr<host_function_watch> watch_function(CUstream /*stream*/) { return nullptr; }
 

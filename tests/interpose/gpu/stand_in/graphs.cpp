@@ -172,6 +172,14 @@ STAND_IN CUresult cuGraphDestroy(CUgraph which) {
   return graphs().erase(which) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+STAND_IN CUresult cuGraphDestroyNode(CUgraphNode which) {
+  COUNT();
+  const std::lock_guard lock(state);
+  for (auto& [handle, its] : graphs())
+    if (std::erase_if(its->nodes, [&](const auto& n) { return handle_of(n) == which; }) != 0) return CUDA_SUCCESS;
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
 STAND_IN CUresult cuGraphGetNodes(CUgraph of, CUgraphNode* nodes, std::size_t* count) {
   const std::lock_guard lock(state);
   const auto found = graphs().find(of);
