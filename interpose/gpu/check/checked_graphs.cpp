@@ -37,6 +37,17 @@ CUgraph child_of(const device::cuda::driver& cu, CUgraphNode node) {
   return is_one ? child : nullptr;
 }
 
+// Whether two nodes have the same type and, if they are kernels, the same function and grid.
+bool are_alike(const device::cuda::driver& cu, CUgraphNode a, CUgraphNode b) {
+  CUgraphNodeType types[2]{};
+  if (!asked(cu.cuGraphNodeGetType, a, &types[0]) || !asked(cu.cuGraphNodeGetType, b, &types[1])) return false;
+  if (types[0] != types[1] || types[0] != CU_GRAPH_NODE_TYPE_KERNEL) return types[0] == types[1];
+  CUDA_KERNEL_NODE_PARAMS one{}, other{};
+  return asked(cu.cuGraphKernelNodeGetParams, a, &one) && asked(cu.cuGraphKernelNodeGetParams, b, &other) &&
+         one.func == other.func && one.kern == other.kern && one.gridDimX == other.gridDimX &&
+         one.gridDimY == other.gridDimY && one.gridDimZ == other.gridDimZ;
+}
+
 launch_accesses operation_of(const char* name, const place_ptr& place) {
   launch_accesses result;
   result.what = std::make_shared<const check::checked_operation>(check::checked_operation{name, place});
@@ -186,9 +197,21 @@ class checked_graphs::reader {
   std::vector<std::pair<std::size_t, std::size_t>> before_;  // pairs of steps
 };
 
-void checked_graphs::added(CUgraphNode node, place_ptr place) {
+void checked_graphs::added(CUgraphNode node, place_ptr place, CUgraph child) {
+  if (CUgraph const copy = child != nullptr ? child_of(cu_, node) : nullptr) copy_places(copy, child);
   const lock_guard lock(mutex_);
   places_[node] = std::move(place);
+}
+
+// The driver does not tell which node is the copy of which. So the nodes must be alike, one after the other.
+void checked_graphs::copy_places(CUgraph to, CUgraph from) {
+  const auto made = nodes_of(cu_, to), of = nodes_of(cu_, from);
+  const auto alike = [this](CUgraphNode a, CUgraphNode b) { return are_alike(cu_, a, b); };
+  if (!made || !of || !std::ranges::equal(*made, *of, alike)) return;
+  for (std::size_t n = 0; n < of->size(); ++n) {
+    const CUgraphNode copy = (*made)[n], original = (*of)[n];
+    if (const place_ptr its = place_of(original)) added(copy, its, child_of(cu_, original));
+  }
 }
 
 void checked_graphs::ends(CUgraphNode node) {

@@ -31,8 +31,8 @@ class checked_graphs {
   /// All arguments must outlive the object.
   checked_graphs(const device::cuda::driver& cu, analysed_kernels& kernels) : cu_(cu), kernels_(kernels) {}
 
-  /// The program has added a node at this place.
-  void added(CUgraphNode node, std::shared_ptr<const check::call_place> place);
+  /// The program has added a node at this place. `child`: the graph of which the node has a copy; null: none.
+  void added(CUgraphNode node, std::shared_ptr<const check::call_place> place, CUgraph child = nullptr);
   /// The program has queued work on a captured stream at this place: the node is the last one of the capture.
   void captured(CUstream stream, const std::shared_ptr<const check::call_place>& place);
   /// The program is about to destroy a node, or a graph with its nodes and child graphs.
@@ -47,6 +47,8 @@ class checked_graphs {
 
   /// Returns null for a node of which hpe has not seen where the program has added it.
   [[nodiscard]] std::shared_ptr<const check::call_place> place_of(CUgraphNode node) const;
+  /// The nodes of a copy of a graph get the places of the graph's nodes.
+  void copy_places(CUgraph to, CUgraph from);
 
   const device::cuda::driver& cu_;
   analysed_kernels& kernels_;

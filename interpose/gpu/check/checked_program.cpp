@@ -99,8 +99,8 @@ class checked_program final : public memory_kind, public check::report_source {
     if (stream == nullptr) its->streams.waited_for_all();
     static_cast<void>(its->memory.remove(base, {operation_at(place), work_for(*its, stream, place)}));
   }
-  void has_node(CUgraphNode added) override {
-    if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"));
+  void has_node(CUgraphNode added, CUgraph child) override {
+    if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"), child);
   }
   void ends(CUgraph graph) override {
     if (parts* const its = started_.load()) its->graphs.ends(graph);

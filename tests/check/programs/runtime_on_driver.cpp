@@ -149,6 +149,8 @@ RUNTIME cudaError_t cudaGetDeviceCount(int* count) {
   return entered([&] { return cuDeviceGetCount(count); });
 }
 RUNTIME cudaError_t cudaSetDevice(int which) {
+  int count = 0;
+  if (cuDeviceGetCount(&count) != CUDA_SUCCESS || which >= count) return cudaErrorInvalidDevice;
   device = which;
   enter();
   return cudaSuccess;

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "interpose/gpu/hooks/memory_kind.h"
@@ -75,21 +76,28 @@ TEST_F(CheckedGraphs, ForgetTheNodesOfADestroyedGraph) {
   cuGraphDestroy(ended);
 }
 
-TEST_F(CheckedGraphs, ForgetADestroyedNodeAndTheNodesOfChildGraphs) {
-  CUgraph const parent = graph(), child = graph();
-  graphs_->added(add_fill(child), place("inner"));
+// The driver copies the nodes of a child graph, and the program may destroy the graph afterwards.
+TEST_F(CheckedGraphs, KnowAndForgetTheNodesOfChildGraphs) {
+  CUgraph const parent = graph(), child = graph(), inner = graph();
+  graphs_->added(add_fill(inner), place("innermost"));
   CUgraphNode node = nullptr;
+  ASSERT_EQ(cuGraphAddChildGraphNode(&node, child, nullptr, 0, inner), CUDA_SUCCESS);
+  graphs_->added(node, place("inner"), inner);
+  graphs_->added(add_fill(child), place("in child"));
   ASSERT_EQ(cuGraphAddChildGraphNode(&node, parent, nullptr, 0, child), CUDA_SUCCESS);
-  graphs_->added(node, place("child"));
+  graphs_->added(node, place("child"), child);
   CUgraphNode const other = add_fill(parent);
   graphs_->added(other, place("other"));
-  EXPECT_EQ(calls(parent), (std::vector<std::string>{"inner", "other"}));
+  for (CUgraph const each : {inner, child}) {
+    graphs_->ends(each);
+    cuGraphDestroy(each);
+  }
+  EXPECT_EQ(calls(parent), (std::vector<std::string>{"innermost", "in child", "other"}));
   graphs_->ends(other);
-  EXPECT_EQ(calls(parent), (std::vector<std::string>{"inner", "instantiate"}));
+  EXPECT_EQ(calls(parent), (std::vector<std::string>{"innermost", "in child", "instantiate"}));
   graphs_->ends(parent);
-  EXPECT_EQ(calls(parent), (std::vector<std::string>{"instantiate", "instantiate"}));
+  EXPECT_EQ(calls(parent), (std::vector<std::string>{"instantiate", "instantiate", "instantiate"}));
   cuGraphDestroy(parent);
-  cuGraphDestroy(child);
 }
 
 /// Counts what ends while it has its nodes.
