@@ -42,7 +42,7 @@ void compare_with_declared(const check::operation_ptr& what, const std::vector<c
   const auto found = declared().all.find(now.work->stream);
   if (found == declared().all.end()) return;
   if (::hpeCompareAccesses(&what, &ranges, found->second.data(), found->second.size()) != HPE_SUCCESS)
-    log(log_level::warn, "HPE_CHECK: the accesses of {} are not compared: {}", what->what, ::hpeGetLastErrorMessage());
+    log(log_level::warn, "HPE_CHECK: a call of hpeEnqueue is not checked: {}", ::hpeGetLastErrorMessage());
 }
 
 }  // namespace hpe::cudart
