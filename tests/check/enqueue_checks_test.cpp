@@ -87,8 +87,6 @@ TEST_P(EnqueuedWork, ThatChangesReadOnlyMemoryIsFound) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].kind, "undeclared-write");
   EXPECT_EQ(all[0].now->what, std::string("work of ") + GetParam().second);
-  EXPECT_NE(all[0].now->place.find("enqueue_checks_test.cpp"), std::string::npos) << all[0].now->place;
-  EXPECT_NE(all[0].allocation->place.find("enqueue_checks_test.cpp"), std::string::npos) << all[0].allocation->place;
   EXPECT_LE(all[0].offset, at);
   EXPECT_GT(all[0].offset + all[0].bytes, at + 1);
   EXPECT_EQ(p[at + 1], 7);
