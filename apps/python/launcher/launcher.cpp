@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "hpe/ptx.h"
 
@@ -84,6 +83,16 @@ struct launcher {
   Py_ssize_t count;
 };
 
+/// Copies an object of Python's type bytes that has the size of the target; returns false for other objects.
+template <class Target>
+bool copy_bytes(PyObject* bytes, Target& to) noexcept {
+  char* begin = nullptr;
+  Py_ssize_t count = 0;
+  if (PyBytes_AsStringAndSize(bytes, &begin, &count) != 0 || count != sizeof to) return false;
+  std::memcpy(&to, begin, sizeof to);
+  return true;
+}
+
 /// The bytes of hpePackedLaunch, its parameters and its accesses.
 class packed_launch {
  public:
@@ -94,20 +103,8 @@ class packed_launch {
     used_ += count + padding;
     return true;
   }
-  /// Adds an object of Python's type bytes.
-  [[nodiscard]] bool add(PyObject* bytes) noexcept {
-    char* begin = nullptr;
-    Py_ssize_t count = 0;
-    return PyBytes_AsStringAndSize(bytes, &begin, &count) == 0 && add(begin, static_cast<std::size_t>(count));
-  }
-  /// Leaves room for the head, which follows from the number of accesses.
-  void begin() noexcept { used_ = sizeof(hpePackedLaunch); }
   [[nodiscard]] bool set_head(PyObject* bytes) noexcept {
-    const std::size_t end = used_;
-    used_ = 0;
-    const bool is_set = add(bytes) && used_ == sizeof(hpePackedLaunch);
-    used_ = end;
-    return is_set;
+    return copy_bytes(bytes, *reinterpret_cast<hpePackedLaunch*>(bytes_.data()));
   }
   [[nodiscard]] const hpePackedLaunch* get() const noexcept {
     return reinterpret_cast<const hpePackedLaunch*>(bytes_.data());
@@ -116,7 +113,7 @@ class packed_launch {
  private:
   static constexpr std::size_t most = 2048;
   alignas(hpePackedLaunch) std::array<char, most> bytes_;
-  std::size_t used_ = 0;
+  std::size_t used_ = sizeof(hpePackedLaunch);  // the head, which follows from the number of accesses, comes last
 };
 
 static_assert(sizeof(hpePackedLaunch) == 72, "_HEAD of kernels.py");
@@ -275,9 +272,8 @@ bool pack(const launcher& self, PyObject* positional, PyObject* named, packed_la
   const owned lent(PyObject_GetAttr(hpe_package.lent, name.ranges));
   if (!lent || PyList_Size(lent.get()) != 0) return false;
   PyObject* const inout = PyTuple_GetItem(hpe_package.modes, 2);
-  std::array<PyObject*, 32> accesses;
+  std::array<hpeAccess, 32> accesses;
   std::size_t access_count = 0;
-  to.begin();
   for (Py_ssize_t i = 0; i < self.count; ++i) {
     PyObject* const argument = PyTuple_GetItem(given.values, i);
     const parameter& of = self.parameters[i];
@@ -295,12 +291,11 @@ bool pack(const launcher& self, PyObject* positional, PyObject* named, packed_la
     if (!may_write && mode != PyTuple_GetItem(hpe_package.modes, 0)) return false;
     const owned by_mode(PyObject_GetAttr(location, name.accesses));
     PyObject* const access = by_mode ? PyDict_GetItemWithError(by_mode.get(), mode) : nullptr;
-    if (access == nullptr || access_count == accesses.size() || !to.add(&array.data, sizeof array.data)) return false;
-    accesses[access_count++] = access;  // the location, which the array keeps, has a reference
+    if (access == nullptr || access_count == accesses.size() || !copy_bytes(access, accesses[access_count++]) ||
+        !to.add(&array.data, sizeof array.data))
+      return false;
   }
-  if (!given.modes.is_empty()) return false;
-  for (PyObject* each : std::span(accesses.data(), access_count))
-    if (!to.add(each)) return false;
+  if (!given.modes.is_empty() || !to.add(accesses.data(), access_count * sizeof(hpeAccess))) return false;
   const owned count(PyLong_FromSize_t(access_count));
   const owned key(count ? PyTuple_Pack(5, given.grid, given.block, given.shared_mem, given.device, count.get())
                         : nullptr);
