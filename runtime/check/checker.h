@@ -38,7 +38,7 @@ struct checked_work {
 };
 
 struct queued_kind {
-  bool uses_memory = false;
+  bool uses_memory = false;        // not only to fill memory: the program must wait for the work before it ends
   bool waits_for_unknown = false;  // the work waits for something that hpe cannot relate to other work
   bool waits_for_values = false;   // see end_value_wait()
 };

@@ -218,7 +218,7 @@ class checked_program final : public memory_kind, public check::report_source {
   void add_fill(parts& its, const device_call& call) {
     if (call.shape.extent.is_empty()) return;
     const place_ptr place = place_of(name_of(call));
-    const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
+    const auto work = its.streams.queue(call.stream, {}, place);
     checker_.add({operation_at(place), work}, accesses_of(call.to, call.shape.written(), check::use::write));
   }
 

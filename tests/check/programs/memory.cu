@@ -147,6 +147,7 @@ CASE_ALONE(kernel_not_waited_for) {  // never-waited -
 
 __device__ int kept[count];
 
+// Nobody sees the effect of the last memset.
 CASE_ALONE(copy_not_waited_for) {  // never-waited -
   cudaStream_t a;
   void *to, *from;
@@ -155,6 +156,7 @@ CASE_ALONE(copy_not_waited_for) {  // never-waited -
   CHECK(cudaGetSymbolAddress(&from, left));
   CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
+  CHECK(cudaMemsetAsync(to, 0, bytes, a));
   std::exit(0);
 }
 
