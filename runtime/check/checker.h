@@ -97,6 +97,11 @@ class checker {
                 std::shared_ptr<const call_place> place);
   /// Frees an allocation after the end of all work.
   void release(std::uint64_t base, std::shared_ptr<const call_place> place);
+  /// The memory remains, but is no longer an allocation.
+  void leave(std::uint64_t base) {
+    const lock_guard lock(mutex_);
+    allocations_.erase(base);
+  }
   /// Allocates and frees in stream order, as the work `by`. To be called when the work runs. `is_fresh`: see
   /// allocate().
   void allocate_in_line(std::uint64_t base, std::size_t bytes, bool is_fresh, const operation_run& by);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace hpe::check {
 
@@ -85,7 +86,7 @@ bool watched_pages::add(std::uintptr_t begin, std::uintptr_t end, bool is_writte
     each->allowed.store(has_protocol ? none : all);
     each->known.store(true);
   }
-  apply(begin, end, [&](page& each) {
+  const bool good = apply(begin, end, [&](page& each) {
     ++(is_written ? each.writers : each.readers);
     const level before = each.effective();
     const bool is_new = each.readers + each.writers == 1;
@@ -93,7 +94,8 @@ bool watched_pages::add(std::uintptr_t begin, std::uintptr_t end, bool is_writte
     each.wanted.store(each.writers != 0 ? none : reads);
     return is_new || each.effective() != before;
   });
-  return true;
+  if (!good) end_use(begin, end, is_written);
+  return good;
 }
 
 void watched_pages::add_again(std::uintptr_t begin, std::uintptr_t end) {
@@ -107,6 +109,10 @@ void watched_pages::add_again(std::uintptr_t begin, std::uintptr_t end) {
 
 void watched_pages::remove(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
   const lock_guard lock(mutex_);
+  end_use(begin, end, is_written);
+}
+
+void watched_pages::end_use(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
   apply(begin, end, [&](page& each) {
     --(is_written ? each.writers : each.readers);
     const level before = each.effective();
@@ -179,21 +185,51 @@ bool watched_pages::is_tired(std::uintptr_t address) const noexcept {
   return its != nullptr && its->is_tired();
 }
 
+bool watched_pages::open_pages(std::uintptr_t begin, std::uintptr_t end) {
+  bool any = false;
+  apply(begin, end, [&](page& each) {
+    if (each.readers + each.writers == 0 || each.is_tired()) return false;
+    any = true;
+    each.touches.store(most_touches);
+    return true;
+  });
+  return any;
+}
+
+bool watched_pages::open(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  return open_pages(begin, end);
+}
+
 bool watched_pages::open_all() {
   const lock_guard lock(mutex_);
   bool any = false;
   for (const auto& slot : table_) {
-    leaf* const its = slot.load();
+    const leaf* const its = slot.load();
     if (its == nullptr) continue;
     const std::uintptr_t begin = its->number * pages_of_leaf * page_bytes;
-    apply(begin, begin + pages_of_leaf * page_bytes, [&](page& each) {
-      if (each.readers + each.writers == 0 || each.is_tired()) return false;
-      any = true;
-      each.touches.store(most_touches);
-      return true;
-    });
+    any |= open_pages(begin, begin + pages_of_leaf * page_bytes);
   }
   return any;
+}
+
+bool has_own_pages(const void* begin, std::size_t bytes) noexcept {
+  constexpr std::uintptr_t page = watched_pages::page_bytes, header = 2 * sizeof(std::size_t);
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(begin) % page;
+  if (offset == 0) return bytes % page == 0;
+  if (offset != header) return false;
+  // glibc's header: the size of the mapping, and the bit of a mapping.
+  constexpr std::size_t is_mapped = 2, flags = 7;
+  std::size_t size = 0;
+  std::memcpy(&size, static_cast<const char*>(begin) - sizeof size, sizeof size);
+  return (size & flags) == is_mapped && (size & ~flags) % page == 0 && (size & ~flags) - header >= bytes;
+}
+
+bool is_on_stack(const void* begin, std::size_t bytes) noexcept {
+  constexpr std::uintptr_t below = 128 << 10, above = 4 << 10;
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  return first < here + above && here - below < first + bytes;
 }
 
 }  // namespace hpe::check

@@ -26,7 +26,8 @@ class watched_pages {
   static constexpr std::uintptr_t page_bytes = 4096;
 
   /// Watches the pages of a range for one more use. `is_written`: the work writes the range. `has_protocol`: the
-  /// coherence protocol also protects the pages. Returns false if the table of pages is full.
+  /// coherence protocol also protects the pages. Returns false, and watches nothing, if the table of pages is full or
+  /// the operating system refuses to protect a page.
   bool add(std::uintptr_t begin, std::uintptr_t end, bool is_written, bool has_protocol);
   /// A further use of a range begins that add() watches already: closes pages that remained open.
   void add_again(std::uintptr_t begin, std::uintptr_t end);
@@ -51,7 +52,8 @@ class watched_pages {
   [[nodiscard]] bool is_in_use(std::uintptr_t begin, std::uintptr_t end) const noexcept;
   /// Whether a page remains open until its next use begins, because it has been touched often.
   [[nodiscard]] bool is_tired(std::uintptr_t address) const noexcept;
-  /// Opens all watched pages, until their next uses begin. Returns whether there was one.
+  /// Opens the watched pages of a range, or all, until their next uses begin. Returns whether there was one.
+  bool open(std::uintptr_t begin, std::uintptr_t end);
   bool open_all();
 
   /// Whether some touches have not been seen, because CPU code has touched watched pages too often.
@@ -90,6 +92,8 @@ class watched_pages {
   [[nodiscard]] leaf* find_leaf(std::uintptr_t number) const noexcept;
   [[nodiscard]] page* find(std::uintptr_t address) const noexcept;
   page* find_or_make(std::uintptr_t address) HPE_REQUIRES(mutex_);
+  bool open_pages(std::uintptr_t begin, std::uintptr_t end) HPE_REQUIRES(mutex_);
+  void end_use(std::uintptr_t begin, std::uintptr_t end, bool is_written) HPE_REQUIRES(mutex_);
   static bool protect(std::uintptr_t begin, std::uintptr_t end, level allowed) noexcept;
   template <class Change>
   bool apply(std::uintptr_t begin, std::uintptr_t end, const Change& change) HPE_REQUIRES(mutex_);
@@ -99,5 +103,12 @@ class watched_pages {
   std::array<std::atomic<leaf*>, most_leaves> table_{};  // a hash table; leaves exist as long as the object
   std::atomic<std::uint32_t> steps_{0};
 };
+
+/// Whether the pages of registered memory contain no other data: a range of whole pages, or memory of malloc in a
+/// mapping of its own. Other pages can contain data of hpe itself, so hpe must neither protect nor replace them unasked.
+[[nodiscard]] bool has_own_pages(const void* begin, std::size_t bytes) noexcept;
+/// Whether a range meets the part of the calling thread's stack that contains the current frames and those of functions
+/// that this code calls.
+[[nodiscard]] bool is_on_stack(const void* begin, std::size_t bytes) noexcept;
 
 }  // namespace hpe::check

@@ -17,6 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/check/host_watch.h"
 #include "runtime/check/reports.h"
 
 namespace hpe::cuda_hooks {
@@ -46,9 +47,10 @@ class ordered_function final : public host_function_watch {
 
  private:
   template <class Call>
-  static void guarded_call(const Call& call) noexcept {
+  void guarded_call(const Call& call) noexcept {
     try {
       call();
+      check::host_watch::of_process()->end_waited(checker_);
     } catch (const std::exception& e) {
       log(log_level::error, "HPE_CHECK: a call of a host function is not checked: {}", e.what());
     }
@@ -61,10 +63,17 @@ class ordered_function final : public host_function_watch {
 class checked_program final : public memory_kind {
  public:
   explicit checked_program(const options& chosen)
-      : report_(chosen), checker_(report_.ignored(), is_unchanged, [this](std::uint64_t address) {
-          parts* const its = started_.load();
-          return its != nullptr && program_allocations::is_known_to(its->cu, address);
-        }) {}
+      : report_(chosen),
+        checker_(
+            report_.ignored(), is_unchanged,
+            [this](std::uint64_t address) {
+              parts* const its = started_.load();
+              return its != nullptr && program_allocations::is_known_to(its->cu, address);
+            },
+            [this] {
+              return started_.load() != nullptr ? check::host_watch::of_process()->take_touches()
+                                                : std::vector<check::host_touch>();
+            }) {}
 
   void queued(const device_call& call) override {
     parts* const its = start();
@@ -78,16 +87,23 @@ class checked_program final : public memory_kind {
     }
   }
   void ordered(const order_step& step) override {
-    if (parts* const its = start()) its->streams.order(step, place_of("cuEventRecord"));
+    parts* const its = start();
+    if (its == nullptr) return;
+    its->streams.order(step, place_of("cuEventRecord"));
+    using enum order_step::kind;
+    if (step.what == waited_for_event || step.what == waited_for_stream || step.what == waited_for_context) waited();
   }
   void has_memory(const program_memory& made) override {
     parts* const its = start();
     if (its == nullptr || its->streams.is_captured(made.stream)) return;
     using enum program_memory::kind;
-    const char* const name = made.stream != nullptr ? "cuMemAllocAsync"
-                             : made.what == managed ? "cuMemAllocManaged"
-                             : made.what == pinned  ? "cuMemAllocHost"
-                                                    : "cuMemAlloc";
+    const char* const name = made.stream != nullptr    ? "cuMemAllocAsync"
+                             : made.what == managed    ? "cuMemAllocManaged"
+                             : made.what == pinned     ? "cuMemAllocHost"
+                             : made.what == registered ? "cuMemHostRegister"
+                                                       : "cuMemAlloc";
+    if (made.what == managed && !has_managed_.exchange(true))
+      log(log_level::warn, "HPE_CHECK: CPU code that touches managed memory is not seen on GPUs");
     const place_ptr place = place_of(name);
     its->memory.add(made, {operation_at(place), work_for(*its, made.stream, place)});
   }
@@ -96,7 +112,10 @@ class checked_program final : public memory_kind {
     if (its == nullptr || base == 0 || its->streams.is_captured(stream)) return;
     const place_ptr place = place_of(stream != nullptr ? "cuMemFreeAsync" : "cuMemFree");
     // A free at once waits for all work that may use the memory.
-    if (stream == nullptr) its->streams.waited_for_all();
+    if (stream == nullptr) {
+      its->streams.waited_for_all();
+      waited();
+    }
     static_cast<void>(its->memory.remove(base, {operation_at(place), work_for(*its, stream, place)}));
   }
   void has_node(CUgraphNode added) override {
@@ -135,10 +154,11 @@ class checked_program final : public memory_kind {
   /// To be called when the process ends with this status.
   void end(int status) {
     if (started_.load() == nullptr) return;
+    check::host_watch::of_process()->end_all();
     report_.end_process(
         status, [&] { return checker_.finish(); },
-        "on GPUs, only accesses of kernels that certainly happen count, and no touches of memory by CPU code; soft "
-        "devices (--cuda soft) check all");
+        "on GPUs, only accesses of kernels that certainly happen count, and no touches of managed memory by CPU code; "
+        "soft devices (--cuda soft) check all");
   }
 
  private:
@@ -164,7 +184,11 @@ class checked_program final : public memory_kind {
     if (its != nullptr) return its;
     interposer* const hpe = interposer::instance();
     if (hpe == nullptr) return nullptr;
-    static auto* const made = new parts(checker_, hpe->driver());
+    static auto* const made = [&] {
+      static_cast<void>(check::host_watch::start(::hpeWatchTouches));
+      check::host_watch::of_process()->leave_out(reinterpret_cast<const void*>(hpe->driver().cuMemFreeHost));
+      return new parts(checker_, hpe->driver());
+    }();
     started_.store(made, std::memory_order_release);
     return made;
   }
@@ -175,7 +199,16 @@ class checked_program final : public memory_kind {
     parts* const its = start();
     if (its == nullptr) return;
     its->streams.waited_for_all();
+    waited();
     its->memory.remove_all(of, {operation_at(place_of(call)), nullptr});
+  }
+
+  void waited() { check::host_watch::of_process()->end_waited(checker_); }
+
+  /// Watches the memory of the host that work accesses until CPU code has waited for the work.
+  void watch(const parts& its, const check::past_ptr& work, std::span<const check::access_range> accesses) {
+    if (checker_.has_waited(work)) return;
+    for (const auto& each : its.memory.host_memory_of(accesses)) check::host_watch::of_process()->watch(each, work);
   }
 
   static std::shared_ptr<const check::checked_work> work_for(parts& its, CUstream stream, const place_ptr& place) {
@@ -209,13 +242,17 @@ class checked_program final : public memory_kind {
     checker_.add({operation_at(place), work}, ranges);
     const bool is_on_device = to == device && from == device;
     if ((call.waits && !is_on_device) || to == pageable || from == pageable) checker_.wait(work->when);
+    watch(its, work->when, ranges);
+    waited();
   }
 
   void add_fill(parts& its, const device_call& call) {
     if (call.shape.extent.is_empty()) return;
     const place_ptr place = place_of(name_of(call));
     const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
-    checker_.add({operation_at(place), work}, accesses_of(call.to, call.shape.written(), check::use::write));
+    const auto ranges = accesses_of(call.to, call.shape.written(), check::use::write);
+    checker_.add({operation_at(place), work}, ranges);
+    watch(its, work->when, ranges);
   }
 
   void add_launch(parts& its, const device_call& call) {
@@ -234,6 +271,7 @@ class checked_program final : public memory_kind {
     if (what.writes_anywhere) its.memory.set_all_written();
     // CPU code can wait for the value that the kernel writes, and hpe does not see it.
     if (what.tells_host && reaches_host(its, what)) checker_.wait(run.work->when);
+    watch(its, run.work->when, what.certain);
   }
   static bool reaches_host(const parts& its, const launch_accesses& what) {
     return std::any_of(what.what->pointers.begin(), what.what->pointers.end(),
@@ -250,6 +288,7 @@ class checked_program final : public memory_kind {
         add_accesses(its, {graph->steps[n].what, work, graph->order, n}, graph->steps[n]);
       // The program may see how far the graph has come, and then queue work or access memory.
       if (meets_others) checker_.wait(work->when);
+      waited();
       if (graph->is_whole) return;
     }
     if (call.uses.anything) its.memory.set_all_written();
@@ -263,6 +302,7 @@ class checked_program final : public memory_kind {
   const check::findings_report report_;
   check::checker checker_;
   std::atomic<parts*> started_{nullptr};
+  std::atomic<bool> has_managed_{false};
 };
 
 // Never destroyed, because threads of the program may call the driver until the process ends.

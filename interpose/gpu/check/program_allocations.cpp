@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/log.h"
+
 namespace hpe::cuda_hooks {
 
 void program_allocations::add(const program_memory& made, const check::operation_run& by) {
@@ -11,21 +13,41 @@ void program_allocations::add(const program_memory& made, const check::operation
   const bool is_fresh = made.what == device;
   {
     const lock_guard lock(mutex_);
-    all_[made.base] = {made.base, made.bytes, made.what, is_fresh};
+    all_[made.base] = {made.base, made.bytes, made.what, is_fresh, can_be_watched(made)};
   }
-  if (made.what == registered) return;  // the memory exists before and after the registration
   if (by.work != nullptr)
     checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
   else
-    checker_.allocate(made.base, made.bytes, is_fresh, true, by.what->place);
+    checker_.allocate(made.base, made.bytes, is_fresh, made.what != registered, by.what->place);
+}
+
+// The driver's pinned memory contains data of the driver too, whose touches do not count.
+bool program_allocations::can_be_watched(const program_memory& made) {
+  using enum program_memory::kind;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's integer address
+  const auto* const begin = reinterpret_cast<const void*>(made.base);
+  if (made.what != registered) return made.what == pinned;
+  if (check::has_own_pages(begin, made.bytes) && !check::is_on_stack(begin, made.bytes)) return true;
+  log(log_level::warn,
+      "HPE_CHECK: CPU code that touches the registered memory at {} is not seen: its pages may contain other data; "
+      "register whole pages",
+      begin);
+  return false;
 }
 
 bool program_allocations::remove(CUdeviceptr base, const check::operation_run& by) {
+  allocation gone;
   {
     const lock_guard lock(mutex_);
-    if (all_.erase(base) == 0) return false;
+    const auto found = all_.find(base);
+    if (found == all_.end()) return false;
+    gone = found->second;
+    all_.erase(found);
   }
-  if (by.work != nullptr)
+  if (gone.can_be_watched) check::host_watch::of_process()->forget(base, base + gone.bytes);
+  if (gone.what == program_memory::kind::registered)
+    checker_.leave(base);
+  else if (by.work != nullptr)
     checker_.release_in_line(base, by);
   else
     checker_.release(base, by.what->place);
@@ -85,6 +107,27 @@ program_allocations::place program_allocations::place_of(CUdeviceptr address) co
 bool program_allocations::is_of_host(CUdeviceptr address) const {
   const auto found = find(address);
   return found && found->what != program_memory::kind::device;
+}
+
+std::vector<check::host_watch::use_of_memory> program_allocations::host_memory_of(
+    std::span<const check::access_range> accesses) const {
+  std::vector<check::host_watch::use_of_memory> result;
+  std::vector<CUdeviceptr> bases;  // of the allocations
+  for (const check::access_range& each : accesses) {
+    const auto in = find(each.begin);
+    if (!in || !in->can_be_watched) continue;
+    const bool is_written = each.how == check::use::write || each.how == check::use::atomic;
+    const std::uintptr_t end = std::min<std::uintptr_t>(each.end, in->base + in->bytes);
+    std::size_t n = 0;
+    while (n < bases.size() && (bases[n] != in->base || result[n].is_written != is_written)) ++n;
+    if (n == bases.size()) {
+      bases.push_back(in->base);
+      result.push_back({each.begin, end, is_written});
+    }
+    result[n].begin = std::min<std::uintptr_t>(result[n].begin, each.begin);
+    result[n].end = std::max(result[n].end, end);
+  }
+  return result;
 }
 
 std::vector<CUdeviceptr> program_allocations::bases() const {

@@ -12,6 +12,7 @@
 #include "runtime/base/box.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/checker.h"
+#include "runtime/check/host_watch.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -45,6 +46,10 @@ class program_allocations {
   [[nodiscard]] bool is_of_host(CUdeviceptr address) const;
   /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
   [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
+  /// Returns the memory of the host that accesses use, as far as its pages can be watched: of each allocation, the bytes
+  /// from the first to the last one, once for each kind of use.
+  [[nodiscard]] std::vector<check::host_watch::use_of_memory> host_memory_of(
+      std::span<const check::access_range> accesses) const;
   /// Work whose accesses hpe does not know may have written the allocation at an address, or all memory.
   void set_written(CUdeviceptr address);
   void set_all_written();
@@ -54,12 +59,14 @@ class program_allocations {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     program_memory::kind what{};
-    bool is_fresh = false;  // whether some bytes may count as not written
+    bool is_fresh = false;       // whether some bytes may count as not written
+    bool can_be_watched = false;  // whether its pages are the host's, and contain nothing of hpe or of the stack
   };
   template <class Value>
   void remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by);
   [[nodiscard]] std::vector<CUdeviceptr> bases() const;
   [[nodiscard]] std::optional<allocation> find(CUdeviceptr address) const;
+  [[nodiscard]] static bool can_be_watched(const program_memory& made);
 
   check::checker& checker_;
   const device::cuda::driver& cu_;

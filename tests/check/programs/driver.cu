@@ -264,7 +264,7 @@ CASE(callback_too_early) {  // stream-race fill
 
 static volatile int seen;
 
-CASE(result_read_too_early) {  // host-touch - (not on GPUs)
+CASE(result_read_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -273,7 +273,7 @@ CASE(result_read_too_early) {  // host-touch - (not on GPUs)
   seen = to.p[100];  // SECOND
 }
 
-CASE(source_changed_too_early) {  // source-changed - (not on GPUs)
+CASE(source_changed_too_early) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;

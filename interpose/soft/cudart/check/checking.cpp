@@ -12,6 +12,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "runtime/base/error.h"
 #include "runtime/base/options.h"
+#include "runtime/check/host_watch.h"
 #include "runtime/check/reports.h"
 
 namespace hpe::cudart {
@@ -24,7 +25,7 @@ void end_checking(int status, void* /*unused*/) {
   if (report == nullptr) return;
   report->end_process(status, [] {
     process().finish_work_untold();
-    end_watches(true);
+    check::host_watch::of_process()->end_all();
     std::vector<check::finding> all = checker()->finish();
     check(::hpeTakeFindings(&all));
     return all;
@@ -54,8 +55,9 @@ void start_checking(const options& chosen) {
   report = new check::findings_report(chosen);
   // Neither object is ever deleted, because threads use them until the process ends.
   start_watching();
-  set_checker(new check::checker(report->ignored(), is_fresh_memory, is_other, take_touches),
-              {fill_with_fresh_value, watch, [] { end_watches(false); }});
+  set_checker(new check::checker(report->ignored(), is_fresh_memory, is_other,
+                                 [] { return check::host_watch::of_process()->take_touches(); }),
+              {fill_with_fresh_value, watch, [] { check::host_watch::of_process()->end_waited(*checker()); }});
 }
 
 std::vector<check::finding> take_findings() {

@@ -12,6 +12,7 @@
 #include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "runtime/base/log.h"
+#include "runtime/check/host_watch.h"
 
 namespace hpe::cudart {
 
@@ -64,8 +65,8 @@ class message_uses final : public interpose::message_checks {
     free_lines_.push_back(ended.line);
   }
 
-  void enter() noexcept override { enter_messages(); }
-  void leave() noexcept override { leave_messages(); }
+  void enter() noexcept override { check::host_watch::enter_messages(); }
+  void leave() noexcept override { check::host_watch::leave_messages(); }
 
  private:
   /// Bytes that MPI reads, and that are not watched.
@@ -92,7 +93,7 @@ class message_uses final : public interpose::message_checks {
       if (each.is_written || process().memory().find_also_of_hpe(each.begin)) continue;
       const auto* const begin = static_cast<const std::byte*>(each.begin);
       const std::byte* const end = begin + each.bytes;
-      const auto [first, last] = pages_within(begin, end);
+      const auto [first, last] = check::pages_within(begin, end);
       keep(begin, first);
       keep(last, end);
     }
