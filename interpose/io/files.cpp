@@ -91,7 +91,8 @@ HPE_INTERPOSE ssize_t pwrite(int file, const void* p, bytes_of n, off_t offset) 
 
 HPE_INTERPOSE ssize_t preadv2(int file, const iovec* vector, int count, off_t offset, int flags) {
   if (ordinary_vector(vector, count))
-    return passed_vector([&] { return next::preadv2(file, vector, count, offset, flags); }, host_use::write, vector, entries(count));
+    return passed_vector([&] { return next::preadv2(file, vector, count, offset, flags); }, host_use::write, vector,
+                         entries(count));
   if (count == 1 && flags == 0 && offset >= 0) return ::pread(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("preadv2", host_use::write, vector, count,
                      [&](const iovec* v, int n) { return next::preadv2(file, v, n, offset, flags); });
@@ -99,7 +100,8 @@ HPE_INTERPOSE ssize_t preadv2(int file, const iovec* vector, int count, off_t of
 
 HPE_INTERPOSE ssize_t pwritev2(int file, const iovec* vector, int count, off_t offset, int flags) {
   if (ordinary_vector(vector, count))
-    return passed_vector([&] { return next::pwritev2(file, vector, count, offset, flags); }, host_use::read, vector, entries(count));
+    return passed_vector([&] { return next::pwritev2(file, vector, count, offset, flags); }, host_use::read, vector,
+                         entries(count));
   if (count == 1 && flags == 0 && offset >= 0) return ::pwrite(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("pwritev2", host_use::read, vector, count,
                      [&](const iovec* v, int n) { return next::pwritev2(file, v, n, offset, flags); });
@@ -107,7 +109,8 @@ HPE_INTERPOSE ssize_t pwritev2(int file, const iovec* vector, int count, off_t o
 
 HPE_INTERPOSE ssize_t preadv(int file, const iovec* vector, int count, off_t offset) {
   if (ordinary_vector(vector, count))
-    return passed_vector([&] { return next::preadv(file, vector, count, offset); }, host_use::write, vector, entries(count));
+    return passed_vector([&] { return next::preadv(file, vector, count, offset); }, host_use::write, vector,
+                         entries(count));
   if (count == 1) return ::pread(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("preadv", host_use::write, vector, count,
                      [&](const iovec* v, int n) { return next::preadv(file, v, n, offset); });
@@ -115,7 +118,8 @@ HPE_INTERPOSE ssize_t preadv(int file, const iovec* vector, int count, off_t off
 
 HPE_INTERPOSE ssize_t pwritev(int file, const iovec* vector, int count, off_t offset) {
   if (ordinary_vector(vector, count))
-    return passed_vector([&] { return next::pwritev(file, vector, count, offset); }, host_use::read, vector, entries(count));
+    return passed_vector([&] { return next::pwritev(file, vector, count, offset); }, host_use::read, vector,
+                         entries(count));
   if (count == 1) return ::pwrite(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("pwritev", host_use::read, vector, count,
                      [&](const iovec* v, int n) { return next::pwritev(file, v, n, offset); });

@@ -36,7 +36,8 @@ HPE_INTERPOSE int mq_timedsend(mqd_t queue, const char* p, bytes_of n, unsigned 
 }
 
 HPE_INTERPOSE int mq_send(mqd_t queue, const char* p, bytes_of n, unsigned priority) {
-  if (n == 0 || ordinary(p)) return static_cast<int>(passed([&] { return next::mq_send(queue, p, n, priority); }, "mq_send", p, n));
+  if (n == 0 || ordinary(p))
+    return static_cast<int>(passed([&] { return next::mq_send(queue, p, n, priority); }, "mq_send", p, n));
   return static_cast<int>(with_buffer(
       "mq_send", host_use::read, p, n,
       [&](void* q, bytes_of m) { return next::mq_send(queue, static_cast<const char*>(q), m, priority); },
@@ -88,7 +89,8 @@ HPE_INTERPOSE ssize_t getrandom(void* p, bytes_of n, unsigned flags) {
 }
 
 HPE_INTERPOSE int getentropy(void* p, bytes_of n) {
-  if (n == 0 || ordinary(p)) return static_cast<int>(passed([&] { return next::getentropy(p, n); }, "getentropy", p, n));
+  if (n == 0 || ordinary(p))
+    return static_cast<int>(passed([&] { return next::getentropy(p, n); }, "getentropy", p, n));
   const ssize_t result = with_buffer(
       "getentropy", host_use::write, p, n,
       [&](void* q, bytes_of m) { return next::getentropy(q, m) == 0 ? static_cast<ssize_t>(m) : ssize_t{-1}; },

@@ -154,7 +154,8 @@ HPE_INTERPOSE ssize_t __recv_chk(int socket, void* p, bytes_of n, bytes_of room,
 }
 
 HPE_INTERPOSE ssize_t recvfrom(int socket, void* p, bytes_of n, int flags, sockaddr* from, socklen_t* size) {
-  if (n == 0 || ordinary(p)) return passed([&] { return next::recvfrom(socket, p, n, flags, from, size); }, "recvfrom", p, n);
+  if (n == 0 || ordinary(p))
+    return passed([&] { return next::recvfrom(socket, p, n, flags, from, size); }, "recvfrom", p, n);
   return with_buffer(
       "recv", host_use::write, p, most_received(socket, n, flags),
       [&](void* q, bytes_of m) { return next::recvfrom(socket, q, m, flags, from, size); },

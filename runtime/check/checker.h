@@ -61,8 +61,9 @@ class checker {
  public:
   /// `is_unchanged` returns whether bytes of fresh memory still have the value that they got at the allocation, so that
   /// a read by a kernel is reported only if CPU code or another library has not written them either. `is_other` returns
-  /// whether an address that the checker does not know is memory that a kernel may use. `take_touches` returns what CPU
-  /// code has touched since the last call, and must not call the checker.
+  /// whether an address in no allocation is memory that a kernel may use: memory that was freed at once may have become
+  /// other memory, for example a variable of a module. `take_touches` returns what CPU code has touched since the last
+  /// call, and must not call the checker.
   checker(ignored_findings ignored, std::function<bool(std::uint64_t begin, std::uint64_t end)> is_unchanged,
           std::function<bool(std::uint64_t address)> is_other,
           std::function<std::vector<host_touch>()> take_touches = {});

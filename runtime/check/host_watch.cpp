@@ -181,8 +181,8 @@ void host_watch::begin_message(const use_of_memory& buffer) {
   const lock_guard lock(mutex_);
   has_messages_.store(true);
   std::erase_if(in_use_, [&](watched_range& each) HPE_NO_THREAD_SAFETY_ANALYSIS {
-    const bool conflicts = each.what.begin < buffer.end && each.what.end > buffer.begin &&
-                           (buffer.is_written || each.what.is_written);
+    const bool conflicts =
+        each.what.begin < buffer.end && each.what.end > buffer.begin && (buffer.is_written || each.what.is_written);
     if (!conflicts || each.is_of_message) return false;
     open(each);
     return true;

@@ -58,7 +58,8 @@ bool touch_log::is_left_out(const host_touch& touch, const void* instruction) co
   if (left_out_.end == 0 || instruction == nullptr) return false;
   if (left_out_.contains(instruction)) return true;
   const auto calls = calls_of(touch, instruction);
-  const auto caller = std::ranges::find_if(calls, [&](const void* at) { return !libc_.contains(at) && !hpe_.contains(at); });
+  const auto caller =
+      std::ranges::find_if(calls, [&](const void* at) { return !libc_.contains(at) && !hpe_.contains(at); });
   return caller != calls.end() && left_out_.contains(*caller);
 }
 

@@ -68,7 +68,7 @@ class touch_log {
   [[nodiscard]] bool is_left_out(const host_touch& touch, const void* instruction) const noexcept;
 
   code libc_;
-  code left_out_, hpe_;  // empty until leave_out()
+  code left_out_, hpe_;         // empty until leave_out()
   std::array<code, 2> copies_;  // memcpy and memmove, whose accesses are exact
   std::array<entry, 1024> entries_;
   std::atomic<std::uint64_t> next_{0};

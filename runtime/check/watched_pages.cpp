@@ -1,6 +1,7 @@
 // Whoever changes what a page's protection depends on does so before mprotect. Threads that hold the mutex do both in
 // one critical section; close() repeats mprotect until nothing has changed meanwhile. So the last mprotect is always
-// right.
+// right. The operating system executes one mprotect after the other, and each thread sees what another one has stored
+// before an earlier mprotect.
 
 #include "runtime/check/watched_pages.h"
 
@@ -36,17 +37,19 @@ watched_pages::page* watched_pages::find(std::uintptr_t address) const noexcept 
   return its != nullptr ? &its->pages[number % pages_of_leaf] : nullptr;
 }
 
-watched_pages::page* watched_pages::find_or_make(std::uintptr_t address) {
-  if (page* const found = find(address)) return found;
-  if (leaves_ == most_leaves / 2) return nullptr;
-  const std::uintptr_t number = address / page_bytes / pages_of_leaf;
-  auto* const made = new leaf;
-  made->number = number;
-  std::size_t at = number * 0x9e3779b97f4a7c15ULL >> 48;
-  while (table_[at].load() != nullptr) at = (at + 1) % most_leaves;
-  table_[at].store(made, std::memory_order_release);
-  ++leaves_;
-  return find(address);
+bool watched_pages::make_leaves(std::uintptr_t begin, std::uintptr_t end) {
+  constexpr std::uintptr_t bytes = pages_of_leaf * page_bytes;
+  for (std::uintptr_t number = begin / bytes; number * bytes < end; ++number) {
+    if (find_leaf(number) != nullptr) continue;
+    if (leaves_ == most_leaves / 2) return false;
+    auto* const made = new leaf;
+    made->number = number;
+    std::size_t at = number * 0x9e3779b97f4a7c15ULL >> 48;
+    while (table_[at].load() != nullptr) at = (at + 1) % most_leaves;
+    table_[at].store(made, std::memory_order_release);
+    ++leaves_;
+  }
+  return true;
 }
 
 bool watched_pages::protect(std::uintptr_t begin, std::uintptr_t end, level allowed) noexcept {
@@ -60,14 +63,17 @@ bool watched_pages::protect(std::uintptr_t begin, std::uintptr_t end, level allo
 /// protection may have changed.
 template <class Change>
 bool watched_pages::apply(std::uintptr_t begin, std::uintptr_t end, const Change& change) {
+  constexpr std::uintptr_t bytes = pages_of_leaf * page_bytes;
   bool good = true;
   std::uintptr_t from = page_of(begin), at = from;
   level same = all;
-  for (; at < end; at += page_bytes) {
-    page* const each = find(at);
-    const bool changed = each != nullptr && change(*each);
-    const level now = each != nullptr ? each->effective() : same;
-    if (!changed || now != same) {
+  while (at < end) {
+    leaf* const its = find_leaf(at / bytes);
+    for (const std::uintptr_t stop = std::min(end, (at / bytes + 1) * bytes); at < stop; at += page_bytes) {
+      page* const each = its != nullptr ? &its->pages[at / page_bytes % pages_of_leaf] : nullptr;
+      const bool changed = each != nullptr && change(*each);
+      const level now = each != nullptr ? each->effective() : same;
+      if (changed && now == same) continue;
       good = protect(from, at, same) && good;
       from = changed ? at : at + page_bytes;
       same = now;
@@ -78,20 +84,18 @@ bool watched_pages::apply(std::uintptr_t begin, std::uintptr_t end, const Change
 
 bool watched_pages::add(std::uintptr_t begin, std::uintptr_t end, bool is_written, bool has_protocol) {
   const lock_guard lock(mutex_);
-  for (std::uintptr_t at = page_of(begin); at < end; at += page_bytes) {
-    page* const each = find_or_make(at);
-    if (each == nullptr) return false;
-    if (each->known.load()) continue;
-    // The protocol opens a closed page when CPU code touches it.
-    each->allowed.store(has_protocol ? none : all);
-    each->known.store(true);
-  }
+  if (!make_leaves(begin, end)) return false;
   const bool good = apply(begin, end, [&](page& each) {
+    if (!each.known.load(order_of_load)) {
+      // The protocol opens a closed page when CPU code touches it.
+      each.allowed.store(has_protocol ? none : all, order_of_store);
+      each.known.store(true, order_of_store);
+    }
     ++(is_written ? each.writers : each.readers);
     const level before = each.effective();
     const bool is_new = each.readers + each.writers == 1;
-    each.touches.store(0);
-    each.wanted.store(each.writers != 0 ? none : reads);
+    each.touches.store(0, order_of_store);
+    each.wanted.store(each.writers != 0 ? none : reads, order_of_store);
     return is_new || each.effective() != before;
   });
   if (!good) end_use(begin, end, is_written);
@@ -102,7 +106,7 @@ void watched_pages::add_again(std::uintptr_t begin, std::uintptr_t end) {
   const lock_guard lock(mutex_);
   apply(begin, end, [](page& each) {
     const level before = each.effective();
-    each.touches.store(0);
+    each.touches.store(0, order_of_store);
     return each.effective() != before;
   });
 }
@@ -116,7 +120,7 @@ void watched_pages::end_use(std::uintptr_t begin, std::uintptr_t end, bool is_wr
   apply(begin, end, [&](page& each) {
     --(is_written ? each.writers : each.readers);
     const level before = each.effective();
-    each.wanted.store(each.writers != 0 ? none : each.readers != 0 ? reads : all);
+    each.wanted.store(each.writers != 0 ? none : each.readers != 0 ? reads : all, order_of_store);
     return each.effective() != before;
   });
 }

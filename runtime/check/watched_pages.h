@@ -68,6 +68,10 @@ class watched_pages {
   using level = std::uint8_t;  // 0: no access, 1: reads, 2: all accesses
   static constexpr level none = 0, reads = 1, all = 2;
 
+  // Sequentially consistent stores would take longer than the calls of mprotect.
+  static constexpr std::memory_order order_of_store = std::memory_order_release;
+  static constexpr std::memory_order order_of_load = std::memory_order_acquire;
+
   struct page {
     std::atomic<bool> known{false};
     std::atomic<level> allowed{all};  // by the protocol
@@ -76,10 +80,10 @@ class watched_pages {
     // Used with the mutex:
     std::uint32_t readers = 0, writers = 0;
 
-    [[nodiscard]] bool is_tired() const noexcept { return touches.load() >= most_touches; }
+    [[nodiscard]] bool is_tired() const noexcept { return touches.load(order_of_load) >= most_touches; }
     [[nodiscard]] level effective() const noexcept {
-      const level its = is_tired() ? all : wanted.load();
-      return its < allowed.load() ? its : allowed.load();
+      const level its = is_tired() ? all : wanted.load(order_of_load), most = allowed.load(order_of_load);
+      return its < most ? its : most;
     }
   };
   static constexpr std::uintptr_t pages_of_leaf = 512;
@@ -91,7 +95,7 @@ class watched_pages {
 
   [[nodiscard]] leaf* find_leaf(std::uintptr_t number) const noexcept;
   [[nodiscard]] page* find(std::uintptr_t address) const noexcept;
-  page* find_or_make(std::uintptr_t address) HPE_REQUIRES(mutex_);
+  bool make_leaves(std::uintptr_t begin, std::uintptr_t end) HPE_REQUIRES(mutex_);
   bool open_pages(std::uintptr_t begin, std::uintptr_t end) HPE_REQUIRES(mutex_);
   void end_use(std::uintptr_t begin, std::uintptr_t end, bool is_written) HPE_REQUIRES(mutex_);
   static bool protect(std::uintptr_t begin, std::uintptr_t end, level allowed) noexcept;
@@ -105,7 +109,8 @@ class watched_pages {
 };
 
 /// Whether the pages of registered memory contain no other data: a range of whole pages, or memory of malloc in a
-/// mapping of its own. Other pages can contain data of hpe itself, so hpe must neither protect nor replace them unasked.
+/// mapping of its own. Other pages can contain data of hpe itself, so hpe must neither protect nor replace them
+/// unasked.
 [[nodiscard]] bool has_own_pages(const void* begin, std::size_t bytes) noexcept;
 /// Whether a range meets the part of the calling thread's stack that contains the current frames and those of functions
 /// that this code calls.

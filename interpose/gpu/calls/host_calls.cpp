@@ -7,9 +7,9 @@
 #include <functional>
 
 #include "interpose/gpu/work/device_work.h"
-#include "runtime/check/host_watch.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/check/host_watch.h"
 
 namespace hpe::cuda_hooks {
 

@@ -13,7 +13,7 @@ void program_allocations::add(const program_memory& made, const check::operation
   const bool is_fresh = made.what == device;
   {
     const lock_guard lock(mutex_);
-    all_[made.base] = {made.base, made.bytes, made.what, is_fresh, can_be_watched(made)};
+    all_[made.base] = {made.base, made.bytes, made.what, is_fresh, watched_part(made)};
   }
   if (by.work != nullptr)
     checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
@@ -21,18 +21,27 @@ void program_allocations::add(const program_memory& made, const check::operation
     checker_.allocate(made.base, made.bytes, is_fresh, made.what != registered, by.what->place);
 }
 
-// The driver's pinned memory contains data of the driver too, whose touches do not count.
-bool program_allocations::can_be_watched(const program_memory& made) {
+// Pages of pinned memory can contain data of the driver too, whose touches do not count. Other pages can contain data
+// of hpe.
+program_allocations::addresses program_allocations::watched_part(const program_memory& made) {
   using enum program_memory::kind;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's integer address
-  const auto* const begin = reinterpret_cast<const void*>(made.base);
-  if (made.what != registered) return made.what == pinned;
-  if (check::has_own_pages(begin, made.bytes) && !check::is_on_stack(begin, made.bytes)) return true;
+  const auto* const begin = reinterpret_cast<const std::byte*>(made.base);
+  const std::byte* const end = begin + made.bytes;
+  const auto part = [](const std::byte* first, const std::byte* last) {
+    return addresses{reinterpret_cast<std::uintptr_t>(first), reinterpret_cast<std::uintptr_t>(last)};
+  };
+  if (made.what == pinned) return part(begin, end);
+  if (made.what != registered) return {};
+  if (!check::is_on_stack(begin, made.bytes)) {
+    if (check::has_own_pages(begin, made.bytes)) return part(begin, end);
+    if (const auto [first, last] = check::pages_within(begin, end); first != last) return part(first, last);
+  }
   log(log_level::warn,
       "HPE_CHECK: CPU code that touches the registered memory at {} is not seen: its pages may contain other data; "
       "register whole pages",
-      begin);
-  return false;
+      static_cast<const void*>(begin));
+  return {};
 }
 
 bool program_allocations::remove(CUdeviceptr base, const check::operation_run& by) {
@@ -44,7 +53,7 @@ bool program_allocations::remove(CUdeviceptr base, const check::operation_run& b
     gone = found->second;
     all_.erase(found);
   }
-  if (gone.can_be_watched) check::host_watch::of_process()->forget(base, base + gone.bytes);
+  if (gone.watched.end != 0) check::host_watch::of_process()->forget(gone.watched.begin, gone.watched.end);
   if (gone.what == program_memory::kind::registered)
     checker_.leave(base);
   else if (by.work != nullptr)
@@ -115,16 +124,18 @@ std::vector<check::host_watch::use_of_memory> program_allocations::host_memory_o
   std::vector<CUdeviceptr> bases;  // of the allocations
   for (const check::access_range& each : accesses) {
     const auto in = find(each.begin);
-    if (!in || !in->can_be_watched) continue;
+    if (!in) continue;
     const bool is_written = each.how == check::use::write || each.how == check::use::atomic;
-    const std::uintptr_t end = std::min<std::uintptr_t>(each.end, in->base + in->bytes);
+    const std::uintptr_t begin = std::max<std::uintptr_t>(each.begin, in->watched.begin);
+    const std::uintptr_t end = std::min<std::uintptr_t>(each.end, in->watched.end);
+    if (begin >= end) continue;
     std::size_t n = 0;
     while (n < bases.size() && (bases[n] != in->base || result[n].is_written != is_written)) ++n;
     if (n == bases.size()) {
       bases.push_back(in->base);
-      result.push_back({each.begin, end, is_written});
+      result.push_back({begin, end, is_written});
     }
-    result[n].begin = std::min<std::uintptr_t>(result[n].begin, each.begin);
+    result[n].begin = std::min(result[n].begin, begin);
     result[n].end = std::max(result[n].end, end);
   }
   return result;

@@ -46,8 +46,8 @@ class program_allocations {
   [[nodiscard]] bool is_of_host(CUdeviceptr address) const;
   /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
   [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
-  /// Returns the memory of the host that accesses use, as far as its pages can be watched: of each allocation, the bytes
-  /// from the first to the last one, once for each kind of use.
+  /// Returns the memory of the host that accesses use, as far as its pages can be watched: of each allocation, the
+  /// bytes from the first to the last one, once for each kind of use.
   [[nodiscard]] std::vector<check::host_watch::use_of_memory> host_memory_of(
       std::span<const check::access_range> accesses) const;
   /// Work whose accesses hpe does not know may have written the allocation at an address, or all memory.
@@ -55,18 +55,21 @@ class program_allocations {
   void set_all_written();
 
  private:
+  struct addresses {
+    std::uintptr_t begin = 0, end = 0;
+  };
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     program_memory::kind what{};
-    bool is_fresh = false;       // whether some bytes may count as not written
-    bool can_be_watched = false;  // whether its pages are the host's, and contain nothing of hpe or of the stack
+    bool is_fresh = false;  // whether some bytes may count as not written
+    addresses watched;      // the part whose pages can be watched
   };
   template <class Value>
   void remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by);
   [[nodiscard]] std::vector<CUdeviceptr> bases() const;
   [[nodiscard]] std::optional<allocation> find(CUdeviceptr address) const;
-  [[nodiscard]] static bool can_be_watched(const program_memory& made);
+  [[nodiscard]] static addresses watched_part(const program_memory& made);
 
   check::checker& checker_;
   const device::cuda::driver& cu_;

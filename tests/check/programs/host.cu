@@ -1,5 +1,6 @@
 // CPU code, also inside libc, that touches memory which queued work still uses.
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -340,6 +341,7 @@ CASE(registered_memory_in_a_kernel) {  // host-touch fill
 CASE(registered_memory_of_malloc) {  // source-changed -
   ints p;
   const size_t size = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, size / 2);
   int* from = static_cast<int*>(std::malloc(size));  // in a mapping of its own
   stream a;
   CHECK(cudaHostRegister(from, size, cudaHostRegisterDefault));

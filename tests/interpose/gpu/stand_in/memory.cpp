@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -204,13 +205,16 @@ bool free_pinned(void* address) {
 
 namespace {
 
-// Replaces the pages of memory by pages that are also at the address that this function returns; null: they contain
-// other data too, because the memory neither consists of whole pages nor is a large block of malloc.
+// With STAND_IN_OWN_PAGES, replaces the pages of registered memory by pages that are also at the address that this
+// function returns. Returns null if the pages contain other data too: the memory neither consists of whole pages nor is
+// a large block of malloc.
 std::byte* share_pages(void* address, std::size_t bytes) {
+  static const bool is_wanted = std::getenv("STAND_IN_OWN_PAGES") != nullptr;
   constexpr std::size_t page = 4096, header = 2 * sizeof(std::size_t), is_mapped = 2;
   const std::size_t before = number_of(address) % page;
   const bool is_whole = before == 0 && bytes % page == 0;
-  if (!is_whole && (before != header || (static_cast<const std::size_t*>(address)[-1] & is_mapped) == 0)) return nullptr;
+  const bool is_block = before == header && (static_cast<const std::size_t*>(address)[-1] & is_mapped) != 0;
+  if (!is_wanted || !(is_whole || is_block)) return nullptr;
   const std::size_t all = (before + bytes + page - 1) / page * page;
   void* const first = static_cast<std::byte*>(address) - before;
   const int file = ::memfd_create("registered", MFD_CLOEXEC);

@@ -64,7 +64,8 @@ void* move_to_hpe(cudart_allocation memory) {
   return memory.device_base;
 }
 
-/// Lets hpe watch the memory (runtime/check/host_watch.h): hpe's own accesses must use other addresses than the program's.
+/// Lets hpe watch the memory (runtime/check/host_watch.h): hpe's own accesses must use other addresses than the
+/// program's.
 void watch_registered(void* pointer) {
   try {
     const cudart_allocation memory = *process().memory().find(pointer);
