@@ -130,6 +130,13 @@ void host_watch::open(watched_range& range) {
   if (std::exchange(range.is_closed, false)) pages_.remove(range.what.begin, range.what.end, range.what.is_written);
 }
 
+void host_watch::end(watched_range& range) {
+  open(range);
+  if (!range.is_of_message) return;
+  if (!range.what.is_written) pages_.take_back(range.what.begin, range.what.end);
+  pages_.forget(range.what.begin, range.what.end);  // ordinary memory may be unmapped
+}
+
 void host_watch::watch(const use_of_memory& range, const past_ptr& work) {
   const lock_guard lock(mutex_);
   const auto same = std::ranges::find_if(in_use_, [&](const watched_range& each) {
@@ -150,8 +157,7 @@ void host_watch::end_waited(const checker& by) {
   const lock_guard lock(mutex_);
   std::erase_if(in_use_, [&](watched_range& each) HPE_NO_THREAD_SAFETY_ANALYSIS {
     if (!by.has_waited(each.work)) return false;
-    open(each);
-    if (each.is_of_message) pages_.forget(each.what.begin, each.what.end);  // ordinary memory may be unmapped
+    end(each);
     return true;
   });
   if (pages_.has_missed_touches())
@@ -161,18 +167,18 @@ void host_watch::end_waited(const checker& by) {
 
 void host_watch::end_all() {
   const lock_guard lock(mutex_);
-  for (watched_range& each : in_use_) open(each);
+  for (watched_range& each : in_use_) end(each);
   in_use_.clear();
 }
 
-void host_watch::forget(std::uintptr_t begin, std::uintptr_t end) {
+void host_watch::forget(std::uintptr_t begin, std::uintptr_t stop) {
   const lock_guard lock(mutex_);
   std::erase_if(in_use_, [&](watched_range& each) HPE_NO_THREAD_SAFETY_ANALYSIS {
-    if (each.what.begin >= end || each.what.end <= begin) return false;
-    open(each);
+    if (each.what.begin >= stop || each.what.end <= begin) return false;
+    end(each);
     return true;
   });
-  pages_.forget(begin, end);
+  pages_.forget(begin, stop);
 }
 
 // ---- messages
@@ -189,8 +195,10 @@ void host_watch::begin_message(const use_of_memory& buffer) {
   });
 }
 
+// Processes of the same machine can read what they receive from the sender's memory, at any time.
 void host_watch::watch_message(const use_of_memory& pages, const past_ptr& work) {
   const lock_guard lock(mutex_);
+  if (!pages.is_written) pages_.lend(pages.begin, pages.end);
   in_use_.push_back({pages, work, true, false});
 }
 

@@ -52,7 +52,7 @@ class host_watch {
   void end_waited(const checker& by);
   void end_all();  ///< the program ends
   /// Ceases to watch memory that is about to be freed, and forgets its pages.
-  void forget(std::uintptr_t begin, std::uintptr_t end);
+  void forget(std::uintptr_t begin, std::uintptr_t stop);
   /// Whether CPU code cannot access all bytes, because work uses their pages. Takes no lock.
   [[nodiscard]] bool is_in_use(std::uintptr_t begin, std::uintptr_t end) const noexcept;
 
@@ -96,6 +96,7 @@ class host_watch {
   [[nodiscard]] open_pages* step_of(::pid_t thread, bool makes) noexcept;
   void close(watched_range& range) HPE_REQUIRES(mutex_);
   void open(watched_range& range) HPE_REQUIRES(mutex_);
+  void end(watched_range& range) HPE_REQUIRES(mutex_);
   void tell_once(const char* sentence) HPE_REQUIRES(mutex_);
 
   watched_pages pages_;

@@ -95,7 +95,7 @@ bool watched_pages::add(std::uintptr_t begin, std::uintptr_t end, bool is_writte
     const level before = each.effective();
     const bool is_new = each.readers + each.writers == 1;
     each.touches.store(0, order_of_store);
-    each.wanted.store(each.writers != 0 ? none : reads, order_of_store);
+    each.wanted.store(each.of_uses(), order_of_store);
     return is_new || each.effective() != before;
   });
   if (!good) end_use(begin, end, is_written);
@@ -116,13 +116,29 @@ void watched_pages::remove(std::uintptr_t begin, std::uintptr_t end, bool is_wri
   end_use(begin, end, is_written);
 }
 
-void watched_pages::end_use(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
+/// Calls change(page) for each page, and lets the page follow its uses.
+template <class Change>
+void watched_pages::change_use(std::uintptr_t begin, std::uintptr_t end, const Change& change) {
   apply(begin, end, [&](page& each) {
-    --(is_written ? each.writers : each.readers);
+    change(each);
     const level before = each.effective();
-    each.wanted.store(each.writers != 0 ? none : each.readers != 0 ? reads : all, order_of_store);
+    each.wanted.store(each.of_uses(), order_of_store);
     return each.effective() != before;
   });
+}
+
+void watched_pages::end_use(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
+  change_use(begin, end, [&](page& each) { --(is_written ? each.writers : each.readers); });
+}
+
+void watched_pages::lend(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  if (make_leaves(begin, end)) change_use(begin, end, [](page& each) { ++each.lent; });
+}
+
+void watched_pages::take_back(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  change_use(begin, end, [](page& each) { each.lent -= each.lent != 0 ? 1 : 0; });
 }
 
 void watched_pages::forget(std::uintptr_t begin, std::uintptr_t end) {

@@ -33,6 +33,10 @@ class watched_pages {
   void add_again(std::uintptr_t begin, std::uintptr_t end);
   /// Ends a use that add() has begun with the same arguments.
   void remove(std::uintptr_t begin, std::uintptr_t end, bool is_written);
+  /// Keeps the pages of a range readable, whatever work uses them: other processes read them. Each call belongs to one of
+  /// take_back(), with the same range.
+  void lend(std::uintptr_t begin, std::uintptr_t end);
+  void take_back(std::uintptr_t begin, std::uintptr_t end);
   /// To be called when memory has been freed: its addresses may get other pages.
   void forget(std::uintptr_t begin, std::uintptr_t end);
   /// The protocol allows CPU code these accesses from now on. Returns false, and does nothing, if none of the pages has
@@ -78,7 +82,11 @@ class watched_pages {
     std::atomic<level> wanted{all};   // as long as the uses of the page last
     std::atomic<std::uint32_t> touches{0};
     // Used with the mutex:
-    std::uint32_t readers = 0, writers = 0;
+    std::uint32_t readers = 0, writers = 0, lent = 0;
+
+    [[nodiscard]] level of_uses() const noexcept {
+      return writers != 0 && lent == 0 ? none : readers + writers != 0 ? reads : all;
+    }
 
     [[nodiscard]] bool is_tired() const noexcept { return touches.load(order_of_load) >= most_touches; }
     [[nodiscard]] level effective() const noexcept {
@@ -97,6 +105,8 @@ class watched_pages {
   [[nodiscard]] page* find(std::uintptr_t address) const noexcept;
   bool make_leaves(std::uintptr_t begin, std::uintptr_t end) HPE_REQUIRES(mutex_);
   bool open_pages(std::uintptr_t begin, std::uintptr_t end) HPE_REQUIRES(mutex_);
+  template <class Change>
+  void change_use(std::uintptr_t begin, std::uintptr_t end, const Change& change) HPE_REQUIRES(mutex_);
   void end_use(std::uintptr_t begin, std::uintptr_t end, bool is_written) HPE_REQUIRES(mutex_);
   static bool protect(std::uintptr_t begin, std::uintptr_t end, level allowed) noexcept;
   template <class Change>

@@ -154,6 +154,19 @@ TEST_F(HostWatch, OpensBuffersOfMessagesInFunctionsOfMpi) {
   wait(conflicting);
 }
 
+TEST_F(HostWatch, LetsOtherProcessesReadWhatMpiSends) {
+  const past_ptr device = copy(checker_.add_line(0), 0, 100, true);
+  host_watch::enter_messages();
+  const auto message = checker_.queue(checker_.add_line(-1), 0, {}, {}, {}, place("MPI_Isend"));
+  watch().begin_message({at(200), at(2 * page), false});
+  watch().watch_message({at(200), at(2 * page), false}, message->when);
+  host_watch::leave_messages();
+  EXPECT_EQ(protections(), "rrww") << "the copy writes other bytes of the first page";
+  wait(message->when);
+  EXPECT_EQ(protections(), "-www");
+  wait(device);
+}
+
 TEST_F(HostWatch, EndsWithTheProgram) {
   static_cast<void>(copy(checker_.add_line(0), 0, 4 * page, true));
   watch().end_all();

@@ -79,6 +79,23 @@ TEST_F(WatchedPages, AreOpenOnlyAsFarAsTheProtocolAllows) {
   EXPECT_FALSE(failed);
 }
 
+TEST_F(WatchedPages, AreReadableWhileTheyAreLent) {
+  ASSERT_TRUE(pages_->add(at(0), at(3 * page), true, false));
+  pages_->lend(at(page), at(page + 10));
+  pages_->lend(at(page), at(4 * page));
+  EXPECT_EQ(protections(), "-rrw");
+  pages_->take_back(at(page), at(page + 10));
+  EXPECT_EQ(protections(), "-rrw");
+  EXPECT_EQ(pages_->touched(at(page), true), touched);
+  pages_->close(at(page));
+  pages_->remove(at(0), at(3 * page), true);
+  EXPECT_EQ(protections(), "wwww");
+  ASSERT_TRUE(pages_->add(at(3 * page), at(4 * page), true, false));
+  EXPECT_EQ(protections(), "wwwr");
+  pages_->take_back(at(page), at(4 * page));
+  EXPECT_EQ(protections(), "www-");
+}
+
 TEST_F(WatchedPages, AreOpenedForASystemCallUntilTheirNextUse) {
   ASSERT_TRUE(pages_->add(at(0), at(3 * page), true, false));
   EXPECT_FALSE(pages_->open(at(3 * page), at(4 * page)));

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <utility>
 
+#include "interpose/check/message_uses.h"
 #include "interpose/gpu/check/analysed_kernels.h"
 #include "interpose/gpu/check/checked_graphs.h"
 #include "interpose/gpu/check/checked_streams.h"
@@ -19,6 +20,7 @@
 #include "runtime/base/options.h"
 #include "runtime/check/host_watch.h"
 #include "runtime/check/reports.h"
+#include "runtime/core/operations/host_access.h"
 
 namespace hpe::cuda_hooks {
 
@@ -70,10 +72,12 @@ class checked_program final : public memory_kind {
               parts* const its = started_.load();
               return its != nullptr && program_allocations::is_known_to(its->cu, address);
             },
-            [this] {
-              return started_.load() != nullptr ? check::host_watch::of_process()->take_touches()
-                                                : std::vector<check::host_touch>();
-            }) {}
+            [] {
+              auto* const watch = check::host_watch::of_process();
+              return watch != nullptr ? watch->take_touches() : std::vector<check::host_touch>();
+            }) {
+    messages_.make_known();
+  }
 
   void queued(const device_call& call) override {
     parts* const its = start();
@@ -153,7 +157,7 @@ class checked_program final : public memory_kind {
 
   /// To be called when the process ends with this status.
   void end(int status) {
-    if (started_.load() == nullptr) return;
+    if (check::host_watch::of_process() == nullptr) return;
     check::host_watch::of_process()->end_all();
     report_.end_process(
         status, [&] { return checker_.finish(); },
@@ -179,13 +183,37 @@ class checked_program final : public memory_kind {
     checked_graphs graphs;
   };
 
+  check::checker& started_checker() {
+    static const hpeStatus watches = check::host_watch::start(::hpeWatchTouches);
+    static_cast<void>(watches);
+    return checker_;
+  }
+
+  /// The buffers of MPI. Does not start the driver, because a program can call MPI before it chooses its GPU.
+  class checked_messages final : public interpose::message_uses {
+   public:
+    explicit checked_messages(checked_program& of) : program_(of) {}
+
+   private:
+    check::checker& started_checker() override { return program_.started_checker(); }
+    buffer_memory memory_at(const void* address) const override {
+      if (core::host_access::of(address) != nullptr) return buffer_memory::other;
+      const parts* const its = program_.started_.load();
+      const auto number = reinterpret_cast<CUdeviceptr>(address);
+      if (its == nullptr || its->memory.place_of(number) == program_allocations::place::pageable)
+        return buffer_memory::ordinary;
+      return its->memory.has_pages_of_host(number) ? buffer_memory::pinned : buffer_memory::of_cuda;
+    }
+    checked_program& program_;
+  };
+
   parts* start() {
     parts* its = started_.load(std::memory_order_acquire);
     if (its != nullptr) return its;
     interposer* const hpe = interposer::instance();
     if (hpe == nullptr) return nullptr;
     static auto* const made = [&] {
-      static_cast<void>(check::host_watch::start(::hpeWatchTouches));
+      static_cast<void>(started_checker());
       check::host_watch::of_process()->leave_out(reinterpret_cast<const void*>(hpe->driver().cuMemFreeHost));
       return new parts(checker_, hpe->driver());
     }();
@@ -303,6 +331,7 @@ class checked_program final : public memory_kind {
   check::checker checker_;
   std::atomic<parts*> started_{nullptr};
   std::atomic<bool> has_managed_{false};
+  checked_messages messages_{*this};
 };
 
 // Never destroyed, because threads of the program may call the driver until the process ends.

@@ -141,6 +141,11 @@ std::vector<check::host_watch::use_of_memory> program_allocations::host_memory_o
   return result;
 }
 
+bool program_allocations::has_pages_of_host(CUdeviceptr address) const {
+  const auto found = find(address);
+  return found && address >= found->watched.begin && address < found->watched.end;
+}
+
 std::vector<CUdeviceptr> program_allocations::bases() const {
   std::vector<CUdeviceptr> result;
   const lock_guard lock(mutex_);

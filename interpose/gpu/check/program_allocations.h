@@ -44,6 +44,8 @@ class program_allocations {
   [[nodiscard]] place place_of(CUdeviceptr address) const;
   /// Whether the program has allocated or registered the memory, and CPU code can use it. Does not ask the driver.
   [[nodiscard]] bool is_of_host(CUdeviceptr address) const;
+  /// Whether the page of the host that contains an address can be watched. Does not ask the driver.
+  [[nodiscard]] bool has_pages_of_host(CUdeviceptr address) const;
   /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
   [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
   /// Returns the memory of the host that accesses use, as far as its pages can be watched: of each allocation, the

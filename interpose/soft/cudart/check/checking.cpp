@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "hpe/check.h"
+#include "interpose/check/message_uses.h"
 #include "interpose/soft/cudart/check/checked_memory.h"
-#include "interpose/soft/cudart/check/message_uses.h"
 #include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "runtime/base/error.h"
@@ -20,6 +20,18 @@ namespace hpe::cudart {
 namespace {
 
 const check::findings_report* report = nullptr;
+
+class checked_messages final : public interpose::message_uses {
+  check::checker& started_checker() override {
+    static_cast<void>(process().devices());  // starts the checker
+    return *checker();
+  }
+  buffer_memory memory_at(const void* address) const override {
+    if (!process().memory().find_also_of_hpe(address)) return buffer_memory::ordinary;
+    if (!process().memory().find(address)) return buffer_memory::other;
+    return has_pages_of_host(address) ? buffer_memory::pinned : buffer_memory::of_cuda;
+  }
+};
 
 void end_checking(int status, void* /*unused*/) {
   if (report == nullptr) return;
@@ -34,7 +46,9 @@ void end_checking(int status, void* /*unused*/) {
 
 [[gnu::constructor]] void register_end() {
   ::on_exit(end_checking, nullptr);
-  if (options::valid_in_environment().check) start_checking_messages();
+  if (!options::valid_in_environment().check) return;
+  static auto* const messages = new checked_messages;  // never deleted: threads use it until the process ends
+  messages->make_known();
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include "interpose/soft/cudart/check/watched_memory.h"
 
-#include <tuple>
-
 #include "interpose/soft/cudart/device/context.h"
 #include "runtime/check/host_watch.h"
 
@@ -46,16 +44,9 @@ void watch(const task_memory_uses& uses, const check::past_ptr& work) {
   }
 }
 
-void watch_message(const void* first, std::size_t bytes, bool is_written, const check::past_ptr& work) {
-  const auto* begin = static_cast<const std::byte*>(first);
-  const std::byte* end = begin + bytes;
-  const bool is_ordinary = !process().memory().find_also_of_hpe(first);
-  const auto found = host_memory_at(first);
-  host_watch& to = *host_watch::of_process();
-  to.begin_message({position(begin), position(end), is_written});
-  if (is_ordinary) std::tie(begin, end) = check::pages_within(begin, end);
-  if (begin < end && (is_ordinary || (found && !found->is_managed())))
-    to.watch_message({position(begin), position(end), is_written}, work);
+bool has_pages_of_host(const void* address) {
+  const auto found = host_memory_at(address);
+  return found && !found->is_managed();
 }
 
 void forget_pages(const cudart_allocation& gone) {

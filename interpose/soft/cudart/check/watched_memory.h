@@ -18,9 +18,8 @@ void start_watching();
 /// Watches the memory of the host that the work uses. Kernels use the memory to which their arguments point.
 void watch(const task_memory_uses& uses, const check::past_ptr& work);
 
-/// Watches a buffer of a call of MPI, in ordinary memory only the pages that the buffer covers. The calling thread must
-/// be in a function of MPI.
-void watch_message(const void* begin, std::size_t bytes, bool is_written, const check::past_ptr& work);
+/// Whether pages of this memory of CUDA can be watched, and the coherence protocol does not protect them.
+[[nodiscard]] bool has_pages_of_host(const void* address);
 
 /// To be called when memory is freed.
 void forget_pages(const cudart_allocation& gone);
