@@ -81,7 +81,8 @@ void message_uses::watch(const buffer& used, const check::past_ptr& work) const 
   check::host_watch& to = *check::host_watch::of_process();
   to.begin_message(range(begin, end));
   if (its == buffer_memory::ordinary) std::tie(begin, end) = check::pages_within(begin, end);
-  if (begin < end && (its == buffer_memory::ordinary || its == buffer_memory::pinned)) to.watch_message(range(begin, end), work);
+  if (begin < end && (its == buffer_memory::ordinary || its == buffer_memory::pinned))
+    to.watch_message(range(begin, end), work);
 }
 
 // Returns the parts of buffers in ordinary memory, from which MPI reads, that are in pages with other memory.

@@ -12,9 +12,9 @@
 
 namespace hpe::interpose {
 
-/// Lets the wrappers of MPI's functions tell the checker which buffers MPI uses. A call of MPI is an access by CPU code;
-/// it lasts until CPU code has completed its request. The watch of the process (runtime/check/host_watch.h) watches the
-/// buffers.
+/// Lets the wrappers of MPI's functions tell the checker which buffers MPI uses. A call of MPI is an access by CPU
+/// code; it lasts until CPU code has completed its request. The watch of the process (runtime/check/host_watch.h)
+/// watches the buffers.
 class message_uses : public message_checks {
  public:
   /// To be called once. The object must exist until the process ends.

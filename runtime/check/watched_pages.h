@@ -33,8 +33,8 @@ class watched_pages {
   void add_again(std::uintptr_t begin, std::uintptr_t end);
   /// Ends a use that add() has begun with the same arguments.
   void remove(std::uintptr_t begin, std::uintptr_t end, bool is_written);
-  /// Keeps the pages of a range readable, whatever work uses them: other processes read them. Each call belongs to one of
-  /// take_back(), with the same range.
+  /// Keeps the pages of a range readable, whatever work uses them: other processes read them. Each call belongs to one
+  /// of take_back(), with the same range.
   void lend(std::uintptr_t begin, std::uintptr_t end);
   void take_back(std::uintptr_t begin, std::uintptr_t end);
   /// To be called when memory has been freed: its addresses may get other pages.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "runtime/check/reports.h"
@@ -165,6 +166,31 @@ TEST_F(HostWatch, LetsOtherProcessesReadWhatMpiSends) {
   wait(message->when);
   EXPECT_EQ(protections(), "-www");
   wait(device);
+}
+
+TEST_F(HostWatch, SeveralThreadsTouchPagesWhileUsesBeginAndEnd) {
+  constexpr int rounds = 200;
+  std::atomic<int> left{2};
+  const auto use = [&](std::uintptr_t begin) {
+    const std::uint32_t line = checker_.add_line(0);
+    for (int n = 0; n < rounds; ++n) wait(copy(line, begin, begin + 2 * page, n % 2 == 0));
+    --left;
+  };
+  const auto touch = [&] {
+    while (left != 0)
+      for (std::uintptr_t n = 0; n < 3; ++n)
+        if (fault(n * page, true) == HPE_TOUCH_STEP) handlers.stepped();
+  };
+  std::vector<std::thread> all;
+  all.emplace_back(use, 0);
+  all.emplace_back(use, page);
+  all.emplace_back(touch);
+  all.emplace_back(touch);
+  for (std::thread& each : all) each.join();
+  EXPECT_EQ(protections(), "wwww");
+  const past_ptr last = copy(checker_.add_line(0), 0, 3 * page, true);
+  EXPECT_EQ(protections(), "---w");
+  wait(last);
 }
 
 TEST_F(HostWatch, EndsWithTheProgram) {
