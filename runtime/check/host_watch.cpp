@@ -114,16 +114,12 @@ bool host_watch::is_in_use(std::uintptr_t begin, std::uintptr_t end) const noexc
 
 // ---- ranges
 
-void host_watch::tell_once(const char* sentence) {
-  if (!std::exchange(has_told_, true)) log(log_level::warn, "HPE_CHECK: {}", sentence);
-}
-
 void host_watch::close(watched_range& range) {
   range.is_closed = pages_.add(range.what.begin, range.what.end, range.what.is_written, range.what.has_protocol);
-  if (!range.is_closed)
-    tell_once(
-        "not all CPU code that touches memory of queued work is seen: there is too much memory, or the operating "
-        "system does not protect it");
+  if (!range.is_closed && !std::exchange(has_told_, true))
+    log(log_level::warn,
+        "HPE_CHECK: not all CPU code that touches memory of queued work is seen: there is too much memory, or the "
+        "operating system does not protect it");
 }
 
 void host_watch::open(watched_range& range) {
@@ -160,9 +156,10 @@ void host_watch::end_waited(const checker& by) {
     end(each);
     return true;
   });
-  if (pages_.has_missed_touches())
-    tell_once(
-        "CPU code touches memory of queued work very often; from now on, only the first touch of each page is seen");
+  if (pages_.has_missed_touches() && !std::exchange(has_told_, true))
+    log(log_level::warn,
+        "HPE_CHECK: CPU code touches memory of queued work very often; from now on, only the first touch of each page "
+        "is seen");
 }
 
 void host_watch::end_all() {

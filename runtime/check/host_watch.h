@@ -97,7 +97,6 @@ class host_watch {
   void close(watched_range& range) HPE_REQUIRES(mutex_);
   void open(watched_range& range) HPE_REQUIRES(mutex_);
   void end(watched_range& range) HPE_REQUIRES(mutex_);
-  void tell_once(const char* sentence) HPE_REQUIRES(mutex_);
 
   watched_pages pages_;
   touch_log touches_;
