@@ -114,6 +114,12 @@ typedef struct hpeTouchWatcher {
  * this processor. Error: HPE_ERROR_INVALID_ARGUMENT if functions have been set, or one is NULL. */
 HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step);
 
+/* For hpe's own libraries, which come from the same build: compares the accesses of work that hpeEnqueue has queued
+ * with those that the call declared. work: a const hpe::check::operation_ptr; ranges: a const
+ * std::vector<hpe::check::access_range>, with all reads. Accesses to allocations without a declared byte are not
+ * compared. */
+HPE_API hpeStatus hpeCompareAccesses(const void* work, const void* ranges, const hpeAccess* accesses, size_t count);
+
 /* For hpe's own libraries, which come from the same build: appends hpe's findings about launches to *findings, a
  * std::vector<hpe::check::finding>. After this call, the caller reports them, and hpe itself writes no report. */
 HPE_API hpeStatus hpeTakeFindings(void* findings);

@@ -2,8 +2,6 @@
 // queued before another one waits for it is known to the checker before this wait.
 #include "interpose/gpu/check/checked_program.h"
 
-#include <stdlib.h>
-
 #include <atomic>
 #include <utility>
 
@@ -19,8 +17,9 @@
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/check/host_watch.h"
-#include "runtime/check/reports.h"
+#include "runtime/check/process_report.h"
 #include "runtime/core/operations/host_access.h"
+#include "runtime/core/operations/launcher.h"
 
 namespace hpe::cuda_hooks {
 
@@ -62,7 +61,7 @@ class ordered_function final : public host_function_watch {
   const check::operation_run run_;
 };
 
-class checked_program final : public memory_kind {
+class checked_program final : public memory_kind, public check::report_source {
  public:
   explicit checked_program(const options& chosen)
       : report_(chosen),
@@ -82,6 +81,7 @@ class checked_program final : public memory_kind {
   void queued(const device_call& call) override {
     parts* const its = start();
     if (its == nullptr) return;
+    if (core::queues_for_hpe()) return add_written(*its, call);
     if (its->streams.is_captured(call.stream)) return its->graphs.captured(call.stream, place_of(name_of(call)));
     switch (call.what) {
       case device_call::family::copy: return add_copy(*its, call);
@@ -122,8 +122,14 @@ class checked_program final : public memory_kind {
     }
     static_cast<void>(its->memory.remove(base, {operation_at(place), work_for(*its, stream, place)}));
   }
-  void has_node(CUgraphNode added) override {
-    if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"));
+  void has_node(CUgraphNode added, CUgraph child) override {
+    if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"), child);
+  }
+  void ends(CUgraph graph) override {
+    if (parts* const its = started_.load()) its->graphs.ends(graph);
+  }
+  void ends(CUgraphNode node) override {
+    if (parts* const its = started_.load()) its->graphs.ends(node);
   }
   void instance(const instance_step& step) override {
     if (parts* const its = start()) its->graphs.step(step, place_of("cuGraphInstantiate"));
@@ -155,14 +161,17 @@ class checked_program final : public memory_kind {
     if (its != nullptr && event.what == program_code_event::step::unloaded) its->kernels.forget();
   }
 
-  /// To be called when the process ends with this status.
-  void end(int status) {
-    if (check::host_watch::of_process() == nullptr) return;
+  const check::findings_report* form() override {
+    return check::host_watch::of_process() != nullptr ? &report_ : nullptr;
+  }
+  std::vector<check::finding> finish() override {
     check::host_watch::of_process()->end_all();
-    report_.end_process(
-        status, [&] { return checker_.finish(); },
-        "on GPUs, only accesses of kernels that certainly happen count, and no touches of managed memory by CPU code; "
-        "soft devices (--cuda soft) check all");
+    return checker_.finish();
+  }
+  [[nodiscard]] std::string_view note() const override {
+    return "on GPUs, only accesses of kernels that certainly happen count, and no touches of managed memory by CPU "
+           "code; "
+           "soft devices (--cuda soft) check all";
   }
 
  private:
@@ -306,6 +315,24 @@ class checked_program final : public memory_kind {
                        [&](const auto& each) { return its.memory.is_of_host(each.second); });
   }
 
+  // hpe orders the work of hpe::launch and hpeEnqueue by the data that it uses, so the checker knows neither the order
+  // nor what may be in the program's own memory afterwards.
+  static void add_written(parts& its, const device_call& call) {
+    if (call.what == device_call::family::copy || call.what == device_call::family::fill)
+      return its.memory.set_written(call.to);
+    launch_accesses what;
+    if (call.what == device_call::family::launch) {
+      what = its.kernels.describe(*call.launch, place_of(name_of(call)));
+    } else {
+      what.written = call.uses.words;
+      what.writes_anywhere = call.uses.anything || call.instance != nullptr;
+    }
+    for (const check::access_range& each : what.certain)
+      if (each.how == check::use::write || each.how == check::use::atomic) its.memory.set_written(each.begin);
+    for (const CUdeviceptr each : what.written) its.memory.set_written(each);
+    if (what.writes_anywhere) its.memory.set_all_written();
+  }
+
   void add_other(parts& its, const device_call& call) {
     const auto graph = call.instance != nullptr ? its.graphs.find(call.instance) : nullptr;
     const bool meets_others = graph != nullptr && graph->meets_others;
@@ -334,26 +361,16 @@ class checked_program final : public memory_kind {
   checked_messages messages_{*this};
 };
 
-// Never destroyed, because threads of the program may call the driver until the process ends.
-checked_program* the_program = nullptr;
-
-// libhpe.so's constructor registers the handler before the program's code runs, so the handler is the last one to run.
-[[gnu::constructor]] void register_end() {
-  ::on_exit(
-      [](int status, void*) {
-        if (the_program != nullptr) the_program->end(status);
-      },
-      nullptr);
-}
-
 }  // namespace
 
 void check_program(const options& chosen) {
   HPE_REQUIRE(!chosen.spread && chosen.oversubscribe != oversubscription::on, HPE_ERROR_NOT_SUPPORTED,
               "HPE_CHECK works neither with HPE_SPREAD nor with HPE_OVERSUBSCRIBE=on: hpe runs launches of such "
               "programs in parts, whose accesses it does not record for each launch");
-  the_program = new checked_program(chosen);
-  memory_kinds::add_observer(*the_program);
+  // Never destroyed, because threads of the program may call the driver until the process ends.
+  static auto* const program = new checked_program(chosen);
+  memory_kinds::add_observer(*program);
+  check::add_to_report(*program);
 }
 
 }  // namespace hpe::cuda_hooks

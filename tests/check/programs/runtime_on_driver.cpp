@@ -139,6 +139,13 @@ RUNTIME cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 bloc
                           static_cast<unsigned>(shared), handle(stream), arguments, nullptr);
   });
 }
+RUNTIME cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared,
+                                     cudaStream_t stream) {
+  return entered([&] {
+    return cuLaunchKernel(function_of(host), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                          static_cast<unsigned>(shared), handle(stream), arguments, nullptr);
+  });
+}
 RUNTIME cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** arguments,
                                                 std::size_t shared, cudaStream_t stream) {
   return entered([&] {
@@ -148,10 +155,17 @@ RUNTIME cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim
 }
 
 RUNTIME const char* cudaGetErrorString(cudaError_t) { return "an error of the driver"; }
+RUNTIME const char* cudaGetErrorName(cudaError_t) { return "an error of the driver"; }
+// Calls return their errors; none is kept.
+RUNTIME cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+RUNTIME cudaError_t cudaGetLastError() { return cudaSuccess; }
+RUNTIME cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
 RUNTIME cudaError_t cudaGetDeviceCount(int* count) {
   return entered([&] { return cuDeviceGetCount(count); });
 }
 RUNTIME cudaError_t cudaSetDevice(int which) {
+  int count = 0;
+  if (cuDeviceGetCount(&count) != CUDA_SUCCESS || which >= count) return cudaErrorInvalidDevice;
   device = which;
   enter();
   return cudaSuccess;

@@ -1,9 +1,4 @@
-// The report is written when the program ends, after the program's own exit handlers and the destructors of its static
-// objects: this library's constructor registers the handler before the program's code runs.
-
 #include "interpose/soft/cudart/check/checking.h"
-
-#include <stdlib.h>
 
 #include "hpe/check.h"
 #include "interpose/check/message_uses.h"
@@ -13,13 +8,37 @@
 #include "runtime/base/error.h"
 #include "runtime/base/options.h"
 #include "runtime/check/host_watch.h"
-#include "runtime/check/reports.h"
+#include "runtime/check/process_report.h"
 
 namespace hpe::cudart {
 
 namespace {
 
-const check::findings_report* report = nullptr;
+/// The findings of hpe's own interface belong to the report too: this library's exit handler runs before that of
+/// libhpe.so.
+class cuda_report final : public check::report_source {
+ public:
+  /// Returns the form, and begins the report.
+  const check::findings_report& start(const options& chosen) { return *(form_ = new check::findings_report(chosen)); }
+
+  const check::findings_report* form() override { return form_; }
+  std::vector<check::finding> finish() override {
+    process().finish_work_untold();
+    check::host_watch::of_process()->end_all();
+    std::vector<check::finding> all = checker()->finish();
+    check(::hpeTakeFindings(&all));
+    return all;
+  }
+
+ private:
+  const check::findings_report* form_ = nullptr;
+};
+
+// Never destroyed, because the exit handler uses it.
+cuda_report& report() {
+  static auto* const made = new cuda_report;
+  return *made;
+}
 
 class checked_messages final : public interpose::message_uses {
   check::checker& started_checker() override {
@@ -33,19 +52,8 @@ class checked_messages final : public interpose::message_uses {
   }
 };
 
-void end_checking(int status, void* /*unused*/) {
-  if (report == nullptr) return;
-  report->end_process(status, [] {
-    process().finish_work_untold();
-    check::host_watch::of_process()->end_all();
-    std::vector<check::finding> all = checker()->finish();
-    check(::hpeTakeFindings(&all));
-    return all;
-  });
-}
-
-[[gnu::constructor]] void register_end() {
-  ::on_exit(end_checking, nullptr);
+[[gnu::constructor]] void register_report() {
+  check::add_to_report(report());
   if (!options::valid_in_environment().check) return;
   static auto* const messages = new checked_messages;  // never deleted: threads use it until the process ends
   messages->make_known();
@@ -66,10 +74,10 @@ void start_checking(const options& chosen) {
     const auto known = process().memory().find(found->base);
     return !known || known->kind == allocation_kind::variable || known->kind == allocation_kind::managed_variable;
   };
-  report = new check::findings_report(chosen);
+  const check::findings_report& form = report().start(chosen);
   // Neither object is ever deleted, because threads use them until the process ends.
   start_watching();
-  set_checker(new check::checker(report->ignored(), is_fresh_memory, is_other,
+  set_checker(new check::checker(form.ignored(), is_fresh_memory, is_other,
                                  [] { return check::host_watch::of_process()->take_touches(); }),
               {fill_with_fresh_value, watch, [] { check::host_watch::of_process()->end_waited(*checker()); }});
 }
