@@ -243,7 +243,7 @@ class checked_program final : public memory_kind, public check::report_source {
   void waited() { check::host_watch::of_process()->end_waited(checker_); }
 
   /// Watches the memory of the host that work accesses until CPU code has waited for the work.
-  void watch(const parts& its, const check::past_ptr& work, std::span<const check::access_range> accesses) {
+  void watch(parts& its, const check::past_ptr& work, std::span<const check::access_range> accesses) {
     if (checker_.has_waited(work)) return;
     for (const auto& each : its.memory.host_memory_of(accesses)) check::host_watch::of_process()->watch(each, work);
   }

@@ -1,6 +1,7 @@
 #include "interpose/gpu/check/program_allocations.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -119,7 +120,7 @@ bool program_allocations::is_of_host(CUdeviceptr address) const {
 }
 
 std::vector<check::host_watch::use_of_memory> program_allocations::host_memory_of(
-    std::span<const check::access_range> accesses) const {
+    std::span<const check::access_range> accesses) {
   std::vector<check::host_watch::use_of_memory> result;
   std::vector<CUdeviceptr> bases;  // of the allocations
   for (const check::access_range& each : accesses) {
@@ -138,7 +139,23 @@ std::vector<check::host_watch::use_of_memory> program_allocations::host_memory_o
     result[n].begin = std::min(result[n].begin, begin);
     result[n].end = std::max(result[n].end, end);
   }
+  constexpr std::uintptr_t part = std::uintptr_t{4} << 20;
+  for (std::size_t n = 0; n < bases.size(); ++n) {
+    if (result[n].end - result[n].begin <= 2 * part || is_watched_whole(bases[n])) continue;
+    result.push_back(result[n]);
+    result.back().begin = result.back().end - part;
+    result[n].end = result[n].begin + part;
+  }
   return result;
+}
+
+bool program_allocations::is_watched_whole(CUdeviceptr base) {
+  constexpr std::uint64_t first = 3;
+  const lock_guard lock(mutex_);
+  const auto found = all_.find(base);
+  if (found == all_.end()) return false;
+  const std::uint64_t number = ++found->second.large_uses;
+  return number <= first || std::has_single_bit(number);
 }
 
 bool program_allocations::has_pages_of_host(CUdeviceptr address) const {

@@ -49,9 +49,10 @@ class program_allocations {
   /// Whether a kernel may use memory of which the checker does not know: the driver knows the address.
   [[nodiscard]] static bool is_known_to(const device::cuda::driver& cu, CUdeviceptr address);
   /// Returns the memory of the host that accesses use, as far as its pages can be watched: of each allocation, the
-  /// bytes from the first to the last one, once for each kind of use.
+  /// bytes from the first to the last one, once for each kind of use. To protect pages takes time, so of most large
+  /// uses only the two ends are returned.
   [[nodiscard]] std::vector<check::host_watch::use_of_memory> host_memory_of(
-      std::span<const check::access_range> accesses) const;
+      std::span<const check::access_range> accesses);
   /// Work whose accesses hpe does not know may have written the allocation at an address, or all memory.
   void set_written(CUdeviceptr address);
   void set_all_written();
@@ -64,13 +65,16 @@ class program_allocations {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     program_memory::kind what{};
-    bool is_fresh = false;  // whether some bytes may count as not written
-    addresses watched;      // the part whose pages can be watched
+    bool is_fresh = false;         // whether some bytes may count as not written
+    addresses watched;             // the part whose pages can be watched
+    std::uint64_t large_uses = 0;  // of this part
   };
   template <class Value>
   void remove_with(CUpointer_attribute attribute, Value value, const check::operation_run& by);
   [[nodiscard]] std::vector<CUdeviceptr> bases() const;
   [[nodiscard]] std::optional<allocation> find(CUdeviceptr address) const;
+  /// Whether one more large use of an allocation is to be watched whole.
+  [[nodiscard]] bool is_watched_whole(CUdeviceptr base);
   [[nodiscard]] static addresses watched_part(const program_memory& made);
 
   check::checker& checker_;

@@ -78,6 +78,7 @@ CASE(event_recorded_too_early) {  // host-touch -
 }
 
 CASE(synchronised_with_the_wrong_device) {  // host-touch -
+  if (!has_two_devices()) return;
   ints p;
   pinned_ints to;
   stream a;
@@ -474,6 +475,24 @@ CASE(flag_in_mapped_memory) {  // host-touch fill_and_tell (not on GPUs)
   if (!wrong)
     while (reinterpret_cast<volatile int*>(ready.p)[0] == 0) usleep(100);
   seen = p[7];  // SECOND
+}
+
+CASE(end_of_a_large_result_read_too_early) {  // host-touch -
+  const size_t size = 16 << 20;
+  char *p, *to;
+  stream a;
+  CHECK(cudaMalloc(&p, size));
+  CHECK(cudaMemset(p, 0, size));
+  CHECK(cudaMallocHost(&to, size));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpyAsync(to, p, size, cudaMemcpyDeviceToHost, a));  // FIRST
+  }
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = to[size - 1];  // SECOND
+  wait_for_all();
+  CHECK(cudaFreeHost(to));
+  CHECK(cudaFree(p));
 }
 
 CASE(two_threads_on_one_page) {  // host-touch -
