@@ -105,6 +105,9 @@ typedef struct hpeTouchWatcher {
   /* A system call has failed with EFAULT. The function opens the pages, and returns whether one was closed; hpe then
    * repeats the call. */
   bool (*refused)(void); /* NOLINT(modernize-redundant-void-arg): also C */
+  /* A function of libc is about to pass the bytes to the operating system. The function opens their pages, and returns
+   * whether one was closed. */
+  bool (*opens)(const void* begin, size_t bytes);
 } hpeTouchWatcher;
 
 /* Sets the functions, all at once, for the rest of the process. *can_step tells whether HPE_TOUCH_STEP is possible on

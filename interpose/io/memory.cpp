@@ -148,6 +148,11 @@ bool copied_by_threads(void* to, const void* from, bytes_of n) noexcept {
   if (n < adopted_pointers::worth_copy_on_host || cuda == nullptr || !apart(to, from, n) ||
       adopted_pointers::of(to) != nullptr || adopted_pointers::of(from) != nullptr || handles_faults())
     return false;
+  // Touches by these threads have no place in the program.
+  tell_touch(from, n, host_use::read);
+  tell_touch(to, n, host_use::write);
+  open_watched(from, n);
+  open_watched(to, n);
   bool result = false;
   return done([&] { result = cuda->copy_on_host(to, from, n); }) && result;
 }

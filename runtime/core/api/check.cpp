@@ -36,6 +36,7 @@ bool protects(void* begin, std::size_t bytes, int allowed, bool& failed) {
 }
 void called(const void* begin, std::size_t bytes, bool writes) noexcept { the_watcher.called(begin, bytes, writes); }
 bool refused() noexcept { return the_watcher.refused(); }
+bool opens(const void* begin, std::size_t bytes) noexcept { return the_watcher.opens(begin, bytes); }
 
 hpe::core::launch_checks& checks_of(runtime& it) {
   HPE_REQUIRE(it.checks() != nullptr && it.checks()->records(), HPE_ERROR_NOT_SUPPORTED,
@@ -132,10 +133,10 @@ hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step) {
   return guarded([&] {
     HPE_REQUIRE(watcher != nullptr && watcher->faulted != nullptr && watcher->stepped != nullptr &&
                     watcher->protects != nullptr && watcher->called != nullptr && watcher->refused != nullptr &&
-                    the_watcher.faulted == nullptr,
+                    watcher->opens != nullptr && the_watcher.faulted == nullptr,
                 HPE_ERROR_INVALID_ARGUMENT, "hpeWatchTouches needs all functions, and can be called once");
     the_watcher = *watcher;
-    static constexpr hpe::touch_watcher functions{faulted, stepped, protects, called, refused};
+    static constexpr hpe::touch_watcher functions{faulted, stepped, protects, called, refused, opens};
     const bool has_steps = hpe::fault::show_touches_to(&functions);
     if (can_step != nullptr) *can_step = has_steps;
   });
