@@ -79,7 +79,6 @@ CASE(event_recorded_too_early) {  // host-touch -
 
 CASE(synchronised_with_the_wrong_device) {  // host-touch -
   if (!has_two_devices()) return;
-  if (!has_two_devices()) return;
   ints p;
   pinned_ints to;
   stream a;
