@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -73,9 +74,16 @@ void enqueue(enqueue_function by, hpeEnqueueFunction function, fill what, std::v
   EXPECT_EQ(by(0, function, &what, accesses.data(), accesses.size()), HPE_SUCCESS) << hpeGetLastErrorMessage();
 }
 
-class EnqueuedWork : public testing::TestWithParam<std::pair<enqueue_function, const char*>> {
+struct way_of_queueing {
+  enqueue_function function;
+  const char* name;
+};
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
+void PrintTo(const way_of_queueing& way, std::ostream* to) { *to << way.name; }
+
+class EnqueuedWork : public testing::TestWithParam<way_of_queueing> {
  protected:
-  const enqueue_function by_ = GetParam().first;
+  const enqueue_function by_ = GetParam().function;
 };
 
 TEST_P(EnqueuedWork, ThatChangesReadOnlyMemoryIsFound) {
@@ -86,7 +94,7 @@ TEST_P(EnqueuedWork, ThatChangesReadOnlyMemoryIsFound) {
   const auto all = found();
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].kind, "undeclared-write");
-  EXPECT_EQ(all[0].now->what, std::string("work of ") + GetParam().second);
+  EXPECT_EQ(all[0].now->what, std::string("work of ") + GetParam().name);
   EXPECT_LE(all[0].offset, at);
   EXPECT_GT(all[0].offset + all[0].bytes, at + 1);
   EXPECT_EQ(p[at + 1], 7);
@@ -136,9 +144,9 @@ TEST_P(EnqueuedWork, ThatFailsIsNotCompared) {
 }
 
 INSTANTIATE_TEST_SUITE_P(By, EnqueuedWork,
-                         testing::Values(std::pair{&hpeEnqueue, "hpeEnqueue"},
-                                         std::pair{&hpeEnqueueLocked, "hpeEnqueueLocked"}),
-                         [](const auto& p) { return std::string(p.param.second); });
+                         testing::Values(way_of_queueing{&hpeEnqueue, "hpeEnqueue"},
+                                         way_of_queueing{&hpeEnqueueLocked, "hpeEnqueueLocked"}),
+                         [](const auto& p) { return std::string(p.param.name); });
 
 TEST(LockedWork, MayWaitForItsWorkAndIsFound) {
   start();
