@@ -1,5 +1,6 @@
 // Interposes the functions that set signal actions and signal masks. runtime/os/signals.h implements two rules. After
-// hpe has installed its fault handler, hpe only stores the program's action for SIGSEGV instead of installing it. From
+// hpe has installed its handlers, hpe only stores the program's actions for SIGSEGV and, under hpe run --check, for
+// SIGTRAP instead of installing them. From
 // the moment this library is loaded, SIGSEGV is never blocked in the kernel, so that hpe can also handle faults of
 // threads that started before hpe. Calls for all other signals are passed to the next library.
 //
@@ -42,13 +43,11 @@ class translated_mask {
   sigset_t kernel_;
 };
 
-bool is_ours(int signal) noexcept { return signal == SIGSEGV && hpe::os::fault_handler_installed(); }
-
 bool blocks_itself(int flags) noexcept { return (flags & SA_NODEFER) == 0; }
 
-// Sets the program's action for SIGSEGV, for functions such as signal() that take only a handler, and returns the old
-// handler.
-handler exchange_handler(handler next, int flags) noexcept {
+// Sets the program's action for a signal of hpe, for functions such as signal() that take only a handler, and returns
+// the old handler.
+handler exchange_handler(int signal, handler next, int flags) noexcept {
   if (next == SIG_ERR) {
     errno = EINVAL;
     return SIG_ERR;
@@ -58,8 +57,8 @@ handler exchange_handler(handler next, int flags) noexcept {
   action.sa_handler = next;
   action.sa_flags = flags;
   sigemptyset(&action.sa_mask);
-  if (blocks_itself(flags)) sigaddset(&action.sa_mask, SIGSEGV);
-  hpe::os::exchange_program_action(&action, &old);
+  if (blocks_itself(flags)) sigaddset(&action.sa_mask, signal);
+  hpe::os::exchange_program_action(signal, &action, &old);
   return old.sa_handler;
 }
 
@@ -101,8 +100,8 @@ constinit next_function<int(int, epoll_event*, int, const timespec*, const sigse
 // ---- actions ----------------------------------------------------------------------------------------------------
 
 HPE_INTERPOSE int sigaction(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
-  if (is_ours(signal)) {
-    hpe::os::exchange_program_action(action, old);
+  if (hpe::os::takes(signal)) {
+    hpe::os::exchange_program_action(signal, action, old);
     return 0;
   }
   struct sigaction translated {};
@@ -120,7 +119,7 @@ HPE_INTERPOSE int __sigaction(int signal, const struct sigaction* action, struct
 }
 
 HPE_INTERPOSE handler signal(int signal, handler next) noexcept {
-  return is_ours(signal) ? exchange_handler(next, bsd_flags) : next_signal(signal, next);
+  return hpe::os::takes(signal) ? exchange_handler(signal, next, bsd_flags) : next_signal(signal, next);
 }
 
 HPE_INTERPOSE handler ssignal(int number, handler next) noexcept { return ::signal(number, next); }
@@ -128,30 +127,30 @@ HPE_INTERPOSE handler ssignal(int number, handler next) noexcept { return ::sign
 HPE_INTERPOSE handler bsd_signal(int number, handler next) noexcept { return ::signal(number, next); }
 
 HPE_INTERPOSE handler __sysv_signal(int signal, handler next) noexcept {
-  return is_ours(signal) ? exchange_handler(next, sysv_flags) : next_sysv_signal(signal, next);
+  return hpe::os::takes(signal) ? exchange_handler(signal, next, sysv_flags) : next_sysv_signal(signal, next);
 }
 
 HPE_INTERPOSE handler sysv_signal(int number, handler next) noexcept { return ::__sysv_signal(number, next); }
 
 HPE_INTERPOSE int sigignore(int signal) noexcept {
-  if (!is_ours(signal)) return next_sigignore(signal);
-  exchange_handler(SIG_IGN, 0);
+  if (!hpe::os::takes(signal)) return next_sigignore(signal);
+  exchange_handler(signal, SIG_IGN, 0);
   return 0;
 }
 
 // sigset() has two meanings: it sets the action, or, with SIG_HOLD, blocks the signal and does not change the action.
 HPE_INTERPOSE handler sigset(int signal, handler next) noexcept {
-  if (!is_ours(signal)) return next_sigset(signal, next);
+  if (!hpe::os::takes(signal)) return next_sigset(signal, next);
   sigset_t before;
-  sigset_t segv;
-  sigemptyset(&segv);
-  sigaddset(&segv, SIGSEGV);
+  sigset_t its;
+  sigemptyset(&its);
+  sigaddset(&its, signal);
   const bool hold = next == SIG_HOLD;
   struct sigaction old {};
-  hpe::os::exchange_program_action(nullptr, &old);
-  if (!hold && exchange_handler(next, 0) == SIG_ERR) return SIG_ERR;
-  ::sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &segv, &before);
-  return sigismember(&before, SIGSEGV) == 1 ? SIG_HOLD : old.sa_handler;
+  hpe::os::exchange_program_action(signal, nullptr, &old);
+  if (!hold && exchange_handler(signal, next, 0) == SIG_ERR) return SIG_ERR;
+  ::sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &its, &before);
+  return sigismember(&before, signal) == 1 ? SIG_HOLD : old.sa_handler;
 }
 
 // ---- masks ------------------------------------------------------------------------------------------------------

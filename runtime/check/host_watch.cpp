@@ -160,6 +160,11 @@ void host_watch::end_waited(const checker& by) {
     log(log_level::warn,
         "HPE_CHECK: CPU code touches memory of queued work very often; from now on, only the first touch of each page "
         "is seen");
+  if (touches_.has_lost_touches() && !std::exchange(has_told_, true))
+    log(log_level::warn,
+        "HPE_CHECK: between two calls of CUDA, CPU code has touched memory of queued work at more than {} places; the "
+        "further ones are not seen",
+        touch_log::most_touches);
 }
 
 void host_watch::end_all() {

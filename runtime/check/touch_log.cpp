@@ -103,8 +103,9 @@ void touch_log::add(std::uintptr_t begin, std::uintptr_t end, bool writes, const
     entry& each = entries_[next_.load() % entries_.size()];
     int state = entry::free;
     if (!each.state.compare_exchange_strong(state, entry::in_use)) {
-      if (state == entry::complete) return;  // the log is full: the touch is lost
-      continue;                              // another thread takes this entry
+      if (state == entry::in_use) continue;  // another thread takes this entry
+      has_lost_touches_.store(true);         // the log is full
+      return;
     }
     next_.fetch_add(1);
     each.instruction = instruction;
@@ -117,13 +118,18 @@ void touch_log::add(std::uintptr_t begin, std::uintptr_t end, bool writes, const
 std::vector<host_touch> touch_log::take() {
   std::vector<host_touch> result;
   const std::uint64_t next = next_.load();
-  for (std::uint64_t n = next; n < next + entries_.size(); ++n) {
+  std::uint64_t first = next;  // that remains
+  for (std::uint64_t n = first_.load(); n < next; ++n) {
     entry& each = entries_[n % entries_.size()];
     int state = entry::complete;
-    if (!each.state.compare_exchange_strong(state, entry::in_use)) continue;
-    result.push_back(each.what);
-    each.state.store(entry::free, std::memory_order_release);
+    if (each.state.compare_exchange_strong(state, entry::in_use)) {
+      result.push_back(each.what);
+      each.state.store(entry::free, std::memory_order_release);
+    } else if (state == entry::in_use) {
+      first = std::min(first, n);
+    }
   }
+  first_.store(first);
   return result;
 }
 

@@ -39,8 +39,13 @@ class touch_log {
   /// reached by the same calls, are joined if their bytes meet. Async-signal-safe.
   void add(std::uintptr_t begin, std::uintptr_t end, bool writes, const void* instruction) noexcept;
 
-  /// Returns the touches so far, in the order in which each thread has made them, and forgets them.
+  /// Returns the touches so far, in the order in which each thread has made them, and forgets them. Threads must not
+  /// call this function at the same time.
   [[nodiscard]] std::vector<host_touch> take();
+  /// Whether touches have not been added, because there were more than `most_touches` between two calls of take().
+  [[nodiscard]] bool has_lost_touches() const noexcept { return has_lost_touches_.load(); }
+
+  static constexpr std::size_t most_touches = 8192;
 
  private:
   struct code {
@@ -70,8 +75,9 @@ class touch_log {
   code libc_;
   code left_out_, hpe_;         // empty until leave_out()
   std::array<code, 2> copies_;  // memcpy and memmove, whose accesses are exact
-  std::array<entry, 1024> entries_;
-  std::atomic<std::uint64_t> next_{0};
+  std::array<entry, most_touches> entries_;
+  std::atomic<std::uint64_t> first_{0}, next_{0};  // of the entries that are not free
+  std::atomic<bool> has_lost_touches_{false};
 };
 
 }  // namespace hpe::check

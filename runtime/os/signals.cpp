@@ -86,6 +86,18 @@ class action_cell {
     }
   }
 
+  /// Returns the action for a signal that the program receives now. SA_RESETHAND takes effect.
+  action deliver() noexcept {
+    for (;;) {
+      const auto [number, value] = read();
+      if ((value.sa_flags & SA_RESETHAND) == 0 || value.sa_handler == SIG_IGN || value.sa_handler == SIG_DFL)
+        return value;
+      action next = value;
+      next.sa_handler = SIG_DFL;
+      if (replace(number, next)) return value;
+    }
+  }
+
   /// Replaces the value if `number` is the number of the current value. Otherwise returns false and changes nothing.
   bool replace(std::uint64_t number, const action& value) noexcept {
     const std::size_t mine = claim();
@@ -136,7 +148,11 @@ class action_cell {
 };
 static_assert(SIG_DFL == nullptr);
 
-constinit action_cell program_action;
+constinit action_cell program_action;  // for SIGSEGV
+constinit action_cell program_trap;    // for SIGTRAP, after allow_steps()
+constinit std::atomic<bool> steps_are_allowed{false};
+
+action_cell& program_action_of(int signal) noexcept { return signal == SIGTRAP ? program_trap : program_action; }
 
 // ---- a fault as the processor reports it --------------------------------------------------------------------------
 
@@ -188,7 +204,6 @@ struct step {
   sigset_t mask_before{};
 };
 constinit std::array<step, 64> steps{};
-action program_trap{};
 
 // Returns the step of the calling thread; null if it makes none.
 step* find_step() noexcept {
@@ -222,15 +237,6 @@ void end_step(step& ended, ucontext_t* context) noexcept {
   errno = saved;
 }
 
-void on_trap(int signal, siginfo_t* info, void* context) {
-  if (step* const mine = find_step(); mine != nullptr) return end_step(*mine, static_cast<ucontext_t*>(context));
-  if ((program_trap.sa_flags & SA_SIGINFO) != 0) return program_trap.sa_sigaction(signal, info, context);
-  if (program_trap.sa_handler == SIG_IGN) return;
-  if (program_trap.sa_handler != SIG_DFL) return program_trap.sa_handler(signal);
-  next_sigaction(SIGTRAP, &program_trap, nullptr);
-  ::raise(SIGTRAP);
-}
-
 // ---- forwarding ---------------------------------------------------------------------------------------------------
 
 // Changes this thread's mask by a system call, not by the interposed functions. Preserves errno.
@@ -261,14 +267,14 @@ void die(const siginfo_t* info, ucontext_t* context) noexcept {
 // Calls the program's handler. The handler may also leave this function by a long jump, an exception or cancellation.
 void call(const action& handler, siginfo_t* info, ucontext_t* context) {
   sigset_t blocked = handler.sa_mask;
-  if ((handler.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, SIGSEGV);
+  if ((handler.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, info->si_signo);
   blocked = kernel_mask(blocked);
   sigorset(&blocked, &blocked, &context->uc_sigmask);
   change_mask(SIG_SETMASK, blocked);
   if ((handler.sa_flags & SA_SIGINFO) != 0)
-    handler.sa_sigaction(SIGSEGV, info, context);
+    handler.sa_sigaction(info->si_signo, info, context);
   else
-    handler.sa_handler(SIGSEGV);
+    handler.sa_handler(info->si_signo);
 }
 
 // Treats a SIGSEGV that hpe does not handle as the operating system would treat it under the program's action.
@@ -276,17 +282,10 @@ void forward(siginfo_t* info, ucontext_t* context) {
   const bool sent = info->si_code <= 0;
   const bool blocked = sigismember(&context->uc_sigmask, stand_in) == 1;
   if (blocked) return sent ? send_again(stand_in, *info) : die(info, context);
-  for (;;) {
-    const auto [number, handler] = program_action.read();
-    if (handler.sa_handler == SIG_IGN && sent) return;
-    if (handler.sa_handler == SIG_IGN || handler.sa_handler == SIG_DFL) return die(info, context);
-    if ((handler.sa_flags & SA_RESETHAND) != 0) {
-      action next = handler;
-      next.sa_handler = SIG_DFL;
-      if (!program_action.replace(number, next)) continue;
-    }
-    return call(handler, info, context);
-  }
+  const action handler = program_action.deliver();
+  if (handler.sa_handler == SIG_IGN && sent) return;
+  if (handler.sa_handler == SIG_IGN || handler.sa_handler == SIG_DFL) return die(info, context);
+  call(handler, info, context);
 }
 
 void on_segv(int /*signal*/, siginfo_t* info, void* context) {
@@ -309,6 +308,16 @@ void on_segv(int /*signal*/, siginfo_t* info, void* context) {
 void on_stand_in(int /*signal*/, siginfo_t* info, void* context) {
   info->si_signo = SIGSEGV;
   forward(info, static_cast<ucontext_t*>(context));
+}
+
+void on_trap(int /*signal*/, siginfo_t* info, void* context) {
+  auto* interrupted = static_cast<ucontext_t*>(context);
+  if (step* const mine = find_step(); mine != nullptr) return end_step(*mine, interrupted);
+  const action handler = program_trap.deliver();
+  if (handler.sa_handler == SIG_IGN) return;
+  if (handler.sa_handler != SIG_DFL) return call(handler, info, interrupted);
+  next_sigaction(SIGTRAP, &handler, nullptr);
+  ::raise(SIGTRAP);
 }
 
 void install(int signal, void (*handler)(int, siginfo_t*, void*)) {
@@ -336,17 +345,25 @@ void install_fault_handler(fault_entry entry) {
 
 bool allow_steps() {
   if (!has_steps) return false;
-  if (next_sigaction(SIGTRAP, nullptr, &program_trap) != 0) throw_system_error("sigaction");
+  action before{};
+  if (next_sigaction(SIGTRAP, nullptr, &before) != 0) throw_system_error("sigaction");
+  before.sa_mask = program_mask(before.sa_mask);
+  program_trap.exchange(before);
   install(SIGTRAP, on_trap);
+  steps_are_allowed.store(true, std::memory_order_release);
   return true;
 }
 
 void before_death(void (*prepare)() noexcept) noexcept { prepare_death.store(prepare, std::memory_order_release); }
 
-bool fault_handler_installed() noexcept { return current_entry.load(std::memory_order_acquire) != nullptr; }
+bool takes(int signal) noexcept {
+  if (signal == SIGTRAP) return steps_are_allowed.load(std::memory_order_acquire);
+  return signal == SIGSEGV && current_entry.load(std::memory_order_acquire) != nullptr;
+}
 
-void exchange_program_action(const struct sigaction* action, struct sigaction* old) noexcept {
-  const struct sigaction before = action != nullptr ? program_action.exchange(*action) : program_action.read().value;
+void exchange_program_action(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
+  action_cell& its = program_action_of(signal);
+  const struct sigaction before = action != nullptr ? its.exchange(*action) : its.read().value;
   if (old != nullptr) *old = before;
 }
 

@@ -49,12 +49,13 @@ void install_fault_handler(fault_entry entry);
 /// ends the process; nullptr: no function. The function must be async-signal-safe.
 void before_death(void (*prepare)() noexcept) noexcept;
 
-/// Whether the program's calls about SIGSEGV must be passed to this module.
-[[nodiscard]] bool fault_handler_installed() noexcept;
+/// Whether the program's calls about the actions of this signal must be passed to this module: SIGSEGV after
+/// install_fault_handler(), SIGTRAP after allow_steps().
+[[nodiscard]] bool takes(int signal) noexcept;
 
-/// Replaces sigaction(SIGSEGV, action, old) for the program after the handler has been installed. Either pointer may be
-/// nullptr. Takes no lock; safe in signal handlers.
-void exchange_program_action(const struct sigaction* action, struct sigaction* old) noexcept;
+/// Replaces sigaction(signal, action, old) for the program if takes(signal). Either pointer may be nullptr. Takes no
+/// lock; safe in signal handlers.
+void exchange_program_action(int signal, const struct sigaction* action, struct sigaction* old) noexcept;
 
 /// Returns the mask to set in the kernel when the program asks for the mask `program`.
 [[nodiscard]] sigset_t kernel_mask(const sigset_t& program) noexcept;
@@ -79,7 +80,8 @@ class signals_blocked {
 /// not interposed set it.
 void translate_current_mask() noexcept;
 
-/// Prepares the process for fault_verdict::step, once. Returns false if the processor has no steps.
+/// Prepares the process for fault_verdict::step, once: SIGTRAP ends a step, and all other ones reach the action that
+/// the program has set. Returns false if the processor has no steps.
 [[nodiscard]] bool allow_steps();
 
 }  // namespace hpe::os

@@ -46,11 +46,12 @@ struct dwarf_line {
   const char* file = nullptr;
   int line = 0;
 
-  // Lines of hpe's headers, of the CUDA runtime's headers, and of the functions that nvcc makes for launches are not
-  // lines of the program.
+  // Lines of the headers of hpe, of the CUDA runtime, of the compilers and of libc, and of the functions that nvcc
+  // makes for launches are not lines of the program.
   [[nodiscard]] bool is_of_the_program() const {
     if (file == nullptr) return false;
-    for (const char* const other : {"/include/hpe/", "/cuda_runtime.h", "/include/crt/", ".stub.c"})
+    for (const char* const other : {"/include/hpe/", "/cuda_runtime.h", "/include/crt/", ".stub.c", "/include/c++/",
+                                    "/lib/gcc/", "/bits/string_fortified.h"})
       if (std::strstr(file, other) != nullptr) return false;
     return true;
   }

@@ -72,6 +72,25 @@ TEST_F(touch_logs, DoNotJoinTouchesBeforeAndAfterATake) {
   }
 }
 
+TEST_F(touch_logs, SayThatTouchesAreLost) {
+  const auto touch_places = [&](std::size_t n) {
+    for (std::uintptr_t at = 0; at < n; ++at) log.add(1000 + 10 * at, 1001 + 10 * at, true, nullptr);
+  };
+  for (const std::size_t n : {std::size_t{100}, touch_log::most_touches, touch_log::most_touches}) {
+    touch_places(n);
+    EXPECT_FALSE(log.has_lost_touches());
+    const auto made = log.take();
+    ASSERT_EQ(made.size(), n);
+    EXPECT_EQ(made.front().begin, 1000U);
+    EXPECT_EQ(made.back().begin, 1000 + 10 * (n - 1));
+  }
+  touch_places(touch_log::most_touches + 1);
+  EXPECT_TRUE(log.has_lost_touches());
+  EXPECT_EQ(log.take().size(), touch_log::most_touches);
+  touch_places(1);
+  EXPECT_EQ(log.take().size(), 1U);
+}
+
 TEST_F(touch_logs, LeaveOutTheTouchesOfALibrary) {
   const auto function_of = [](const char* library, const char* name) {
     return ::dlsym(::dlopen(library, RTLD_LAZY), name);

@@ -7,6 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -447,6 +449,51 @@ CASE(with_all_signals_blocked) {  // host-touch -
   seen = to[100];  // SECOND
   pthread_sigmask(SIG_SETMASK, &before, &after);
   if (sigismember(&after, SIGTRAP) != 1 || sigismember(&after, SIGUSR1) != 1) std::abort();
+}
+
+static volatile sig_atomic_t traps;
+
+CASE(with_a_handler_of_traps) {  // source-changed -
+  ints p;
+  pinned_ints from;
+  stream a;
+  struct sigaction count_traps {
+  }, before{}, after{};
+  count_traps.sa_handler = [](int) { traps = traps + 1; };
+  traps = 0;
+  CHECK(cudaMemcpyAsync(p, from, bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
+  sigaction(SIGTRAP, &count_traps, &before);
+  if (before.sa_handler != SIG_DFL) std::abort();
+  from[count / 2] = 1;  // beside the copied bytes
+  raise(SIGTRAP);
+  from[count / 2 + 1] = 1;
+  sigaction(SIGTRAP, &before, &after);
+  if (traps != 1 || after.sa_handler != count_traps.sa_handler) std::abort();
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  from[8] = 1;  // SECOND
+}
+
+CASE(atomic_operation_too_early) {  // host-touch -
+  ints p;
+  pinned_ints to;
+  stream a;
+  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  reinterpret_cast<std::atomic<int>*>(to.p)->fetch_add(1);  // SECOND
+}
+
+CASE(every_second_number_beside) {  // host-touch fill (not on GPUs)
+  int* p;
+  const int half = 4096;
+  stream a;
+  CHECK(cudaMallocManaged(&p, 2 * half * sizeof(int)));
+  std::fill_n(p, 2 * half, 0);
+  fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
+  for (int i = half; i < 2 * half; i += 2) p[i] = 1;
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = p[0];  // SECOND
+  wait_for_all();
+  CHECK(cudaFree(p));
 }
 
 CASE(written_over_two_pages) {  // host-touch -
