@@ -8,7 +8,7 @@ CASE_ALONE(kernel_after_free) {  // use-after-free fill
   int* p;
   stream a;
   CHECK(cudaMalloc(&p, bytes));
-  if (!wrong) fill<<<4, 256, 0, a>>>(p, count, 1);
+  fill<<<4, 256, 0, a>>>(p, count, 1);             // loads the module, whose variables could get the freed address
   CHECK(cudaFree(p));                              // FIRST
   if (wrong) fill<<<4, 256, 0, a>>>(p, count, 1);  // SECOND
   (void)cudaStreamSynchronize(a);
