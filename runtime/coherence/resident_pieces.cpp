@@ -28,6 +28,13 @@ void resident_pieces::remove(std::uint64_t begin) {
   pieces_.erase(found);
 }
 
+void resident_pieces::set_zero_copy(std::uint64_t begin, bool zero_copy) {
+  bool& now = pieces_.find(begin)->second.value.zero_copy;
+  zero_copies_ += zero_copy ? 1 : 0;
+  zero_copies_ -= now ? 1 : 0;
+  now = zero_copy;
+}
+
 std::vector<mapped_range> resident_pieces::mapped() const {
   std::vector<mapped_range> result;
   result.reserve(pieces_.size());

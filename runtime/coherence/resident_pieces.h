@@ -88,6 +88,9 @@ class resident_pieces {
   /// Marks the copies of pieces in the range as outdated, and forgets their fingerprints.
   void outdate(byte_range range);
 
+  /// Records that the piece that begins at `begin` has moved to zero-copy memory, or back.
+  void set_zero_copy(std::uint64_t begin, bool zero_copy);
+
   /// Closes the piece that begins at `begin` to further work, or opens it again.
   void set_leaving(std::uint64_t begin, bool leaving);
 

@@ -49,6 +49,7 @@ struct device_access {
   hpeAccessMode mode = HPE_INOUT;
   bool if_alive = false;    ///< if the region has been freed, the access is omitted and no error is thrown
   bool concurrent = false;  ///< the access is not ordered against other concurrent work (coherence::access_order)
+  bool only_mapped = false;  ///< the bytes must be accessible to the device, but need not be in device memory
   bool unsure = false;      ///< the work's kernel is not known, so it may leave the bytes unchanged
 };
 

@@ -18,6 +18,7 @@
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
 #include "runtime/work/fingerprints.h"
+#include "runtime/work/piece_mover.h"
 #include "runtime/work/sharing.h"
 #include "runtime/work/use_cycle.h"
 
@@ -97,8 +98,17 @@ class eviction {
     std::vector<std::size_t> comparing_;  // the pieces before copied_ whose fingerprints are not known yet
   };
 
-  /// Waits for the users of a piece and for the piece's copy to the host, and frees the piece's memory. Returns the
-  /// number of freed bytes.
+  /// Call this before the first work that may use memory that it does not name (device_access::only_mapped). From then
+  /// on, evicted pieces move to zero-copy memory, so that the device can access all bytes at their addresses.
+  void keep_mapped() noexcept {
+    if (!keeps_mapped()) keeps_mapped_ = true;
+  }
+  [[nodiscard]] bool keeps_mapped() const noexcept { return keeps_mapped_.load(std::memory_order_relaxed); }
+  [[nodiscard]] piece_mover& mover() noexcept { return mover_; }
+
+  /// Waits for the users of a piece and frees the piece's memory: moves the piece to zero-copy memory after
+  /// keep_mapped() if possible, and otherwise waits for the piece's copy to the host. Returns the number of freed
+  /// bytes.
   std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
   /// Evicts at least `bytes` bytes from zero-copy memory of a device, or fewer; nothing that the work with the time
   /// `now` uses. Returns how many bytes it evicted.
@@ -123,6 +133,7 @@ class eviction {
     comparing       ///< call again when the piece's fingerprint was computed
   };
   copy_out_result copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  std::uint64_t evict_to_shadow(coherence::region& r, std::uint64_t begin, unsigned home);
   std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
   void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
   /// Returns pieces of the device that can be evicted, in the order of their eviction: about 2 * (`wanted` + `spare`)
@@ -138,7 +149,9 @@ class eviction {
   sharing& sharing_;
   counters& count_;
   fingerprints fingerprints_;
+  piece_mover mover_;
   std::atomic<bool> unsure_{false};  // there was work with unsure accesses
+  std::atomic<bool> keeps_mapped_{false};
   struct recent_work {
     hpe::mutex mutex;  // taken after mutexes of regions
     use_cycle steps HPE_GUARDED_BY(mutex);

@@ -254,10 +254,18 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 
 // ---- work --------------------------------------------------------------------------------------------------------
 
-program_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const {
-  if (!parameters) return {true, {}, true};
-  program_use result{false, {}, true};
-  for (const program_object& object : objects_.find_all(*parameters)) result.add(object, HPE_INOUT);
+program_use oversubscribed::use_of_unknown(function_ref<words()> find) const {
+  return scope_ == kernel_scope::all ? use_of(std::nullopt) : use_of(find(), scope_ == kernel_scope::automatic);
+}
+
+// Memory that is only followed to can be left in host memory only as zero-copy memory.
+program_use oversubscribed::use_of(const words& found, bool follows_pointers) const {
+  program_use result;
+  result.unsure = true;
+  result.everything = !found || (follows_pointers && !(zero_copy_ && wanted()));
+  if (result.everything) return result;
+  result.follows_pointers = follows_pointers;
+  for (const program_object& object : objects_.find_all(*found)) result.add(object, HPE_INOUT);
   return result;
 }
 
@@ -393,7 +401,8 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
     const auto enqueue = [&] {
       hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
                                     {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
-                                     .in_reach = use.everything,
+                                     .in_reach = use.everything || use.follows_pointers,
+                                     .only_mapped = use.follows_pointers,
                                      .unsure = use.unsure,
                                      .concurrent = true,
                                      .zero_copy = use.zero_copy});

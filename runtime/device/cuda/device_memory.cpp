@@ -21,6 +21,7 @@ namespace {
 // program: its memory returns to the driver, because other programs may need it.
 constexpr std::size_t largest_kept = std::size_t{64} << 20;
 constexpr std::size_t most_kept = 4 * largest_kept;  // for all devices together
+constexpr std::size_t most_kept_on_host = 8 * largest_kept;
 
 CUmemLocation location_of(CUdevice device) {
   CUmemLocation result{};
@@ -37,7 +38,7 @@ void* pointer(std::uintptr_t address) {
 
 device_memory::device_memory(const driver& cu, const uvas_layout& layout)
     : cu_(cu), layout_(layout), reserved_(layout.segments), admitted_(layout.segments) {
-  kept_.reserve(most_kept / granule_size);
+  kept_.reserve((most_kept + most_kept_on_host) / granule_size);
 }
 
 device_memory::~device_memory() {
@@ -87,14 +88,19 @@ void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
 }
 
 CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, const place& at) {
+  if (at.where == backing_kind::common) return common(at);
+  const auto found = std::ranges::find_if(kept_, [&](const kept_allocation& p) {
+    return p.device == at.device && p.bytes == bytes && p.where == at.where;
+  });
+  if (found == kept_.end())
+    return at.where == backing_kind::device ? create_on_device(bytes, at) : create_zero_copy(bytes, at);
+  const CUmemGenericAllocationHandle memory = found->memory;
+  kept_.erase(found);
+  return memory;
+}
+
+CUmemGenericAllocationHandle device_memory::create_on_device(std::size_t bytes, const place& at) {
   const unsigned device = at.device;
-  const auto found =
-      std::ranges::find_if(kept_, [&](const kept_allocation& p) { return p.device == device && p.bytes == bytes; });
-  if (found != kept_.end()) {
-    const CUmemGenericAllocationHandle memory = found->memory;
-    kept_.erase(found);
-    return memory;
-  }
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location_of(at.ordinal);
@@ -102,7 +108,7 @@ CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, const plac
   CUmemGenericAllocationHandle memory = 0;
   CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY && !kept_.empty()) {
-    release_kept(device);
+    release_kept(device, backing_kind::device);
     created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
   }
   if (created == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -117,13 +123,17 @@ CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, const plac
 }
 
 // The driver shares no memory of this location between processes, so the memory has no type of handle.
-CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, const place& at) const {
+CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, const place& at) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
   properties.location.id = at.numa_node;
   CUmemGenericAllocationHandle memory = 0;
-  const CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  if (created == CUDA_ERROR_OUT_OF_MEMORY && !kept_.empty()) {
+    release_kept(at.device, backing_kind::zero_copy);
+    created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  }
   HPE_REQUIRE(created != CUDA_ERROR_OUT_OF_MEMORY, HPE_ERROR_OUT_OF_MEMORY,
               "the CUDA driver has no {} bytes of host memory that device {} can access", bytes, at.device);
   HPE_REQUIRE(created != CUDA_ERROR_NOT_SUPPORTED && created != CUDA_ERROR_INVALID_VALUE &&
@@ -139,7 +149,7 @@ CUmemGenericAllocationHandle device_memory::common(const place& at) {
   if (found != common_.end()) return found->second;
   const auto made = common_.emplace(at.device, 0).first;
   try {
-    made->second = create(granule_size, at);
+    made->second = create_on_device(granule_size, at);
   } catch (...) {
     common_.erase(made);
     throw;
@@ -151,17 +161,27 @@ void device_memory::release(const mapped_allocation& memory) const noexcept {
   if (memory.where != backing_kind::common) cu_.cuMemRelease(memory.memory);
 }
 
-void device_memory::release_kept(unsigned device) noexcept {
+void device_memory::release_kept(unsigned device, backing_kind where) noexcept {
+  const auto is_of = [&](const kept_allocation& p) { return p.device == device && p.where == where; };
   for (const kept_allocation& p : kept_)
-    if (p.device == device) cu_.cuMemRelease(p.memory);
-  std::erase_if(kept_, [&](const kept_allocation& p) { return p.device == device; });
+    if (is_of(p)) cu_.cuMemRelease(p.memory);
+  std::erase_if(kept_, is_of);
+}
+
+void device_memory::keep(const mapped_allocation& memory, std::size_t bytes) noexcept {
+  std::size_t all = bytes;
+  for (const kept_allocation& p : kept_)
+    if (p.where == memory.where) all += p.bytes;
+  const bool fits = !memory.file && bytes <= largest_kept && kept_.size() < kept_.capacity() &&
+                    all <= (memory.where == backing_kind::device ? most_kept : most_kept_on_host);
+  fits ? kept_.push_back({memory.device, bytes, memory.memory, memory.where}) : release(memory);
 }
 
 std::size_t device_memory::kept(unsigned device) const {
   const shared_lock_guard lock(mutex_);
   std::size_t sum = 0;
   for (const kept_allocation& p : kept_)
-    if (p.device == device) sum += p.bytes;
+    if (p.device == device && p.where == backing_kind::device) sum += p.bytes;
   return sum;
 }
 
@@ -186,18 +206,67 @@ void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped
   cu_.fail(result, "mapping device memory");
 }
 
-void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const user> users) {
+std::vector<CUmemAccessDesc> device_memory::access_of(std::span<const user> users) const {
   std::vector<CUmemAccessDesc> access;
-  const lock_guard lock(mutex_);
   for (const user& each : users)
     if (admitted_[each.device]) access.push_back({location_of(each.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  return access;
+}
+
+void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const user> users) {
+  const lock_guard lock(mutex_);
+  const std::vector<CUmemAccessDesc> access = access_of(users);
   require_free(address, bytes);
   reserve_around(address, bytes);
   HPE_INVARIANT(at.where != backing_kind::common || bytes == granule_size);
-  const auto memory = at.where == backing_kind::device   ? create(bytes, at)
-                      : at.where == backing_kind::common ? common(at)
-                                                         : create_zero_copy(bytes, at);
-  map_memory(address, bytes, {at.device, memory, at.where}, access);
+  map_memory(address, bytes, {at.device, create(bytes, at), at.where}, access);
+}
+
+device_memory::replacement device_memory::prepare(std::uintptr_t address, std::size_t bytes, const place& at) {
+  replacement made{address, bytes, at};
+  const CUmemAccessDesc access{location_of(at.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const lock_guard lock(mutex_);
+  made.memory = create(bytes, at);
+  CUdeviceptr temporary = 0;
+  CUresult result = cu_.cuMemAddressReserve(&temporary, bytes, 0, 0, 0);
+  made.temporary = temporary;
+  if (result == CUDA_SUCCESS) {
+    result = cu_.cuMemMap(temporary, bytes, 0, made.memory, 0);
+    if (result == CUDA_SUCCESS) {
+      result = cu_.cuMemSetAccess(temporary, bytes, &access, 1);
+      if (result == CUDA_SUCCESS) return made;
+      cu_.cuMemUnmap(temporary, bytes);
+    }
+    cu_.cuMemAddressFree(temporary, bytes);
+  }
+  cu_.cuMemRelease(made.memory);
+  cu_.fail(result, "mapping memory for a while");
+}
+
+void device_memory::replace(const replacement& by, std::span<const user> users) {
+  const lock_guard lock(mutex_);
+  const std::vector<CUmemAccessDesc> access = access_of(users);
+  cu_.cuMemUnmap(by.temporary, by.bytes);
+  cu_.cuMemAddressFree(by.temporary, by.bytes);
+  const auto found = mappings_.find(by.address);
+  HPE_INVARIANT(found != mappings_.end() && found->first == by.address && found->second.end == by.address + by.bytes);
+  mapped_allocation old = std::move(found->second.value);
+  cu_.cuMemUnmap(by.address, by.bytes);
+  mappings_.erase(found);
+  try {
+    map_memory(by.address, by.bytes, {by.at.device, by.memory, by.at.where}, access);
+  } catch (...) {
+    map_memory(by.address, by.bytes, std::move(old), access);
+    throw;
+  }
+  keep(old, by.bytes);
+}
+
+void device_memory::cancel(const replacement& by) noexcept {
+  const lock_guard lock(mutex_);
+  cu_.cuMemUnmap(by.temporary, by.bytes);
+  cu_.cuMemAddressFree(by.temporary, by.bytes);
+  keep({by.at.device, by.memory, by.at.where}, by.bytes);
 }
 
 void device_memory::admit(unsigned device, CUdevice ordinal, const std::vector<bool>& reached) {
@@ -222,9 +291,7 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
   HPE_REQUIRE(at == address + bytes, HPE_ERROR_INVALID_ARGUMENT,
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
-  std::size_t all_kept = 0;
   std::size_t of_device = 0;
-  for (const kept_allocation& p : kept_) all_kept += p.bytes;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
     // The driver's calls in this loop fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
@@ -232,13 +299,7 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
     const bool is_of_device = old.where == backing_kind::device;
     if (is_of_device) of_device += size;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
-    if (unmapped && what == after::kept && is_of_device && !old.file && size <= largest_kept &&
-        all_kept + size <= most_kept) {
-      kept_.push_back({device, size, old.memory});
-      all_kept += size;
-    } else {
-      release(old);
-    }
+    unmapped && what == after::kept && is_of_device ? keep(old, size) : release(old);
   }
   return of_device;
 }

@@ -4,7 +4,8 @@
 ///
 /// hpe keeps the memory of unmapped ranges of up to 64 MiB (256 MiB in all) for later ranges of the same size, because
 /// hpe unmaps and maps many ranges while it evicts data, and copies run more slowly while the driver creates and
-/// releases memory (H200: 48 GB/s instead of 55 GB/s).
+/// releases memory (H200: 48 GB/s instead of 55 GB/s). hpe also keeps up to 512 MiB of zero-copy memory whose bytes have
+/// moved to device memory, because pinning host memory takes longer than copying to it.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,23 @@ class device_memory {
   /// `reached[d]` is true. map() gives the device access to memory that is mapped later.
   void admit(unsigned device, CUdevice ordinal, const std::vector<bool>& reached);
 
+  /// Memory that is to replace the memory of a mapped range. Until then, it is mapped at addresses of its own.
+  struct replacement {
+    std::uintptr_t address = 0;  // of the range
+    std::size_t bytes = 0;
+    place at;
+    CUmemGenericAllocationHandle memory = 0;
+    std::uintptr_t temporary = 0;
+  };
+  /// Creates memory for a range that map() has mapped for the same device, accessible to this device. The caller copies
+  /// the bytes to it and then calls replace() or cancel(). Throws the same errors as map(). The caller must hold an
+  /// object of class entered with the device's context, also for replace() and cancel().
+  [[nodiscard]] replacement prepare(std::uintptr_t address, std::size_t bytes, const place& at);
+  /// Backs the range with the new memory for those of the `users` that have been admitted, and may keep the old memory
+  /// for later ranges. If the driver refuses, throws; the range is then unchanged.
+  void replace(const replacement& by, std::span<const user> users);
+  void cancel(const replacement& by) noexcept;
+
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
   /// HPE_ERROR_INVALID_ARGUMENT for any other range. `released` returns the memory to the driver; `kept` may keep
   /// device memory for later ranges of the same sizes. Returns how many of the bytes were device memory.
@@ -67,7 +85,7 @@ class device_memory {
   /// Returns the kept memory of a device to the driver.
   void drop_kept(unsigned device) noexcept {
     const lock_guard lock(mutex_);
-    release_kept(device);
+    release_kept(device, backing_kind::device);
   }
 
   /// See device_set::share and device_set::import_memory. `users`: for each device, its number in the driver, or
@@ -97,16 +115,22 @@ class device_memory {
     unsigned device;
     std::size_t bytes;
     CUmemGenericAllocationHandle memory;
+    backing_kind where;
   };
 
   void require_free(std::uintptr_t address, std::size_t bytes) const HPE_REQUIRES(mutex_);
   /// Returns kept memory, or new memory of the driver.
   [[nodiscard]] CUmemGenericAllocationHandle create(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
-  [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) const;
+  [[nodiscard]] CUmemGenericAllocationHandle create_on_device(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  /// The access of those of the users that have been admitted.
+  [[nodiscard]] std::vector<CUmemAccessDesc> access_of(std::span<const user> users) const HPE_REQUIRES(mutex_);
+  /// Keeps unmapped memory for later ranges, or returns it to the driver.
+  void keep(const mapped_allocation& memory, std::size_t bytes) noexcept HPE_REQUIRES(mutex_);
   /// Returns the memory of kind backing_kind::common of a device.
   [[nodiscard]] CUmemGenericAllocationHandle common(const place& at) HPE_REQUIRES(mutex_);
   /// See drop_kept.
-  void release_kept(unsigned device) noexcept HPE_REQUIRES(mutex_);
+  void release_kept(unsigned device, backing_kind where) noexcept HPE_REQUIRES(mutex_);
   void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
   /// Returns the memory of a range that is no longer mapped to the driver, unless other ranges use it too.
