@@ -362,14 +362,15 @@ void steps() {
     arrays.push_back(array());
     MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
   }
-  for (unsigned n = 0; n < 12 * count; ++n)
+  for (unsigned n = 0; n < 6 * count; ++n)
     MUST(add(arrays[(n + 1) % count], arrays[n % count], n, nullptr, add_unknown_kernel));
   for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
   std::printf("\n");
 }
 
-// The parameters of the kernels name only a table; its entries lead to five arrays. The program copies one table from
-// the host, and kernels write the other one. Other launches name two of the arrays.
+// The parameters of the kernels name only a table; its entries lead to five arrays. Kernels write one table, and the
+// program copies it to another one. (The stand-in translates only the pointers in parameters, so kernels could not use
+// pointers that the program writes to a table.) Other launches name two of the arrays.
 void tables() {
   constexpr unsigned count = 5, block = 64;
   std::vector<CUdeviceptr> arrays;
@@ -378,12 +379,14 @@ void tables() {
     MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
   }
   CUdeviceptr copied = array(count * sizeof(CUdeviceptr)), written = array();
-  MUST(cuMemcpyHtoD(copied, arrays.data(), count * sizeof(CUdeviceptr)));
   for (unsigned n = 0; n < count; ++n) {
     void* each[] = {&written, &n, &arrays[n]};
     MUST(cuLaunchKernel(set_entry_kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, each, nullptr));
   }
-  for (unsigned n = 0; n < 12 * count; ++n) {
+  std::vector<CUdeviceptr> pointers(count);
+  MUST(cuMemcpyDtoH(pointers.data(), written, count * sizeof(CUdeviceptr)));
+  MUST(cuMemcpyHtoD(copied, pointers.data(), count * sizeof(CUdeviceptr)));
+  for (unsigned n = 0; n < 6 * count; ++n) {
     unsigned to = (n + 1) % count, from = n % count, distance = stride;
     void* each[] = {n % 2 == 0 ? &copied : &written, &to, &from, &n, &distance};
     MUST(cuLaunchKernel(add_in_table_kernel, used_words / block, 1, 1, block, 1, 1, 0, nullptr, each, nullptr));
