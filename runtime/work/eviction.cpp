@@ -6,11 +6,13 @@
 #include <bit>
 #include <functional>
 #include <new>
+#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/os/thread.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/work/host_memory.h"
 
@@ -223,6 +225,20 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
     freed += evict_next();
   }
   return freed;
+}
+
+bool eviction::supply::free_during(std::uint64_t bytes, function_ref<bool()> work) {
+  struct helper {
+    ~helper() { thread.join(); }
+    std::thread thread;
+  } const other{os::start_thread("hpe evict", [&] {
+    try {
+      free(bytes);
+    } catch (const std::exception& e) {
+      log(log_level::info, "no device memory was freed in advance: {}", e.what());
+    }
+  })};
+  return work();
 }
 
 bool eviction::supply::is_at_hand() {

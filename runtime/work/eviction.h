@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/counters.h"
+#include "runtime/base/function_ref.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
 #include "runtime/work/fingerprints.h"
@@ -72,6 +73,9 @@ class eviction {
 
     /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
     std::uint64_t free(std::uint64_t bytes);
+    /// Returns work(), which runs in this thread; another thread frees at least `bytes` bytes at the same time. That
+    /// thread's failures have no effect.
+    bool free_during(std::uint64_t bytes, function_ref<bool()> work);
     /// Whether free() can evict the next piece without a wait. Begins to copy the next pieces to the host.
     [[nodiscard]] bool is_at_hand();
     /// Like free, but evicts only data that can be evicted without a wait, and that no work uses in the next `steps`

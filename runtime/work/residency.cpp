@@ -68,9 +68,9 @@ void for_each_gap(const region& r, byte_range range, const Visit& visit) HPE_REQ
 
 std::string in_words(std::span<const device_access> accesses, bool everything) {
   if (everything)
-    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or "
-           "HPE_SCOPE=all in CUDA programs); with a list, "
-           "only the named data must fit";
+    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or a kernel of "
+           "a CUDA program that hpe does not know); with a list, or with hpe run --scope args, only the named data must "
+           "fit";
   return fmt::format(
       "it names {} range{}; a launch over a part of the data, or accesses of only the bytes that it uses "
       "(hpeAccess.size), need less",
@@ -438,7 +438,12 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
   std::vector<gap> group;
   for (const gap& g : what.gaps) {
     const auto fill = [&] {
-      return g.moves ? eviction_.mover().bring_in(*g.region, g.range, g.home) : map(g, what.now);
+      if (!g.moves) return map(g, what.now);
+      const auto move_in = [&] { return eviction_.mover().bring_in(*g.region, g.range, g.home); };
+      const auto from = supplies.find(g.home);
+      const std::uint64_t free = devices_.at(g.home).memory().free;
+      if (from == supplies.end() || free < g.range.size() || free >= missing[g.home]) return move_in();
+      return from->second.free_during(std::min(missing[g.home] - free, largest_piece), move_in);
     };
     for (std::uint64_t ended = changes_ended_.load(); !fill(); ended = changes_ended_.load()) {
       if ((full >> g.home & 1) != 0) {
