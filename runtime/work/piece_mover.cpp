@@ -80,10 +80,11 @@ bool piece_mover::bring_in(region& r, byte_range piece, unsigned home) {
 void piece_mover::change_memory(region& r, byte_range piece, unsigned home, backing_kind to) {
   const std::uint64_t bytes = piece.size();
   const bool to_host = to == backing_kind::zero_copy;
-  HPE_REQUIRE(!to_host || host_has_room(bytes), HPE_ERROR_OUT_OF_MEMORY,
-              "device {} is full, and other data cannot leave it for host memory, where {:.0f} bytes are free: the next "
-              "{} bytes would leave less than {} bytes free",
-              home, os::free_memory(), bytes, least_free_on_host);
+  HPE_REQUIRE(
+      !to_host || host_has_room(bytes), HPE_ERROR_OUT_OF_MEMORY,
+      "device {} is full, and other data cannot leave it for host memory, where {:.0f} bytes are free: the next "
+      "{} bytes would leave less than {} bytes free",
+      home, os::free_memory(), bytes, least_free_on_host);
   if (to_host) with_.host.take(bytes);
   try {
     with_.devices.at(home).begin_move(r.layout.base + piece.begin, bytes, to)->finish();

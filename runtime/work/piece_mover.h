@@ -12,8 +12,7 @@ namespace hpe::work {
 /// Thread-safe. Only the thread that has the turn on a device (residency::turn) moves pieces of the device.
 class piece_mover {
  public:
-  piece_mover(const resources& with, sharing& others, counters& count)
-      : with_(with), sharing_(others), count_(count) {}
+  piece_mover(const resources& with, sharing& others, counters& count) : with_(with), sharing_(others), count_(count) {}
 
   /// Moves a piece from zero-copy memory to device memory; see move(). Returns false if too little device memory is
   /// free. Throws HPE_ERROR_OUT_OF_MEMORY if the piece cannot move.

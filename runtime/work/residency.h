@@ -11,9 +11,9 @@
 /// device memory.
 ///
 /// Data that work may use without naming it (device_access::only_mapped): a kernel may follow pointers that lie in
-/// memory. hpe brings the data that such work names into device memory. All other data must have memory at its addresses,
-/// so evicted pieces move to zero-copy memory (eviction::keep_mapped, piece_mover), after all queued work that may use
-/// them. Such work counts as a user of all data, so no piece moves while it runs.
+/// memory. hpe brings the data that such work names into device memory. All other data must have memory at its
+/// addresses, so evicted pieces move to zero-copy memory (eviction::keep_mapped, piece_mover), after all queued work
+/// that may use them. Such work counts as a user of all data, so no piece moves while it runs.
 ///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked

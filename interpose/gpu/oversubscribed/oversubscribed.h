@@ -118,8 +118,8 @@ class oversubscribed {
   [[nodiscard]] CUcontext context_of(const program_object& object) const { return all_.at(object.device)->context(); }
 
   using words = std::optional<std::vector<CUdeviceptr>>;
-  /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words of
-  /// its parameters; nullopt if they are not known.
+  /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words
+  /// of its parameters; nullopt if they are not known.
   [[nodiscard]] program_use use_of_unknown(function_ref<words()> find) const;
   /// Returns the objects that contain one of the words and the objects that every launch may use; everything if the
   /// words are not known. follows_pointers: whether the work may also use other objects.

@@ -299,7 +299,7 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
     const bool is_of_device = old.where == backing_kind::device;
     if (is_of_device) of_device += size;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
-    unmapped && what == after::kept && is_of_device ? keep(old, size) : release(old);
+    unmapped&& what == after::kept&& is_of_device ? keep(old, size) : release(old);
   }
   return of_device;
 }

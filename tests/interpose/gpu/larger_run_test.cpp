@@ -91,7 +91,8 @@ TEST(LargerRun, PointersMayLeadToTheGapBeforeAnArray) {
 
 // hpe evicts arrays to which pointers in memory lead; kernels then access them in host memory.
 TEST(LargerRun, KernelsMayFollowPointersInMemory) {
-  // Without --oversubscribe, CPU code cannot read memory that kernels of the stand-in use without its being a parameter.
+  // Without --oversubscribe, CPU code cannot read memory that kernels of the stand-in use without its being a
+  // parameter.
   const outcome enough = shell("HPE_DEVICE_MEMORY=96M " + run + "--oversubscribe" + program + "tables");
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
   const outcome by_default = shell(little + program + "tables");
@@ -114,8 +115,8 @@ double brought_in(const std::string& profile) {
   const std::size_t at = profile.find("data larger than device memory: ");
   const int numbers = std::sscanf(
       at != std::string::npos ? profile.c_str() + at : "",
-      "data larger than device memory: %lf MiB were evicted, of which %lf MiB were copied to the host; %lf MiB were", &all,
-      &copied, &brought);
+      "data larger than device memory: %lf MiB were evicted, of which %lf MiB were copied to the host; %lf MiB were",
+      &all, &copied, &brought);
   EXPECT_EQ(numbers, 3) << profile;
   return brought;
 }
