@@ -215,6 +215,12 @@ class device {
   [[nodiscard]] virtual std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes,
                                                                   backing_kind to) = 0;
 
+  /// Whether the device keeps zero-copy memory for the next move of the range at an address, because the bytes of the
+  /// range have moved from there to device memory.
+  [[nodiscard]] virtual bool has_standby(const void* /*address*/) const { return false; }
+  /// Returns the zero-copy memory that the devices of the set keep for later moves to the host.
+  virtual void drop_standby() noexcept {}
+
   /// Counts this many bytes of memory() as used, although hpe does not map them: the driver allocates them for the
   /// program. Returns false, without effect, if fewer bytes are free.
   [[nodiscard]] virtual bool withhold(std::size_t bytes) noexcept = 0;

@@ -13,8 +13,11 @@ using coherence::byte_range;
 using coherence::region;
 using device::backing_kind;
 
-bool piece_mover::host_has_room(std::uint64_t bytes) {
-  return os::free_memory() >= static_cast<double>(bytes + least_free_on_host);
+bool piece_mover::host_has_room(unsigned home, std::uint64_t bytes) const {
+  const auto wanted = static_cast<double>(bytes + least_free_on_host);
+  if (os::free_memory() >= wanted) return true;
+  with_.devices.at(home).drop_standby();
+  return os::free_memory() >= wanted;
 }
 
 bool piece_mover::has_piece(const region& r, std::uint64_t begin, unsigned home) {
@@ -80,14 +83,17 @@ bool piece_mover::bring_in(region& r, byte_range piece, unsigned home) {
 void piece_mover::change_memory(region& r, byte_range piece, unsigned home, backing_kind to) {
   const std::uint64_t bytes = piece.size();
   const bool to_host = to == backing_kind::zero_copy;
+  device::device& it = with_.devices.at(home);
+  std::byte* const address = r.layout.base + piece.begin;
   HPE_REQUIRE(
-      !to_host || host_has_room(bytes), HPE_ERROR_OUT_OF_MEMORY,
+      !to_host || it.has_standby(address) || host_has_room(home, bytes), HPE_ERROR_OUT_OF_MEMORY,
       "device {} is full, and other data cannot leave it for host memory, where {:.0f} bytes are free: the next "
       "{} bytes would leave less than {} bytes free",
       home, os::free_memory(), bytes, least_free_on_host);
   if (to_host) with_.host.take(bytes);
   try {
-    with_.devices.at(home).begin_move(r.layout.base + piece.begin, bytes, to)->finish();
+    it.begin_move(address, bytes, to)->finish();
+    if (!to_host && with_.host.limited()) it.drop_standby();
   } catch (const error& e) {
     if (to_host) with_.host.give_back(bytes);
     if (e.status() != HPE_ERROR_NOT_SUPPORTED) throw;

@@ -24,8 +24,9 @@ class piece_mover {
   /// region's mutex.
   std::uint64_t move(coherence::region& r, std::uint64_t begin, unsigned home, device::backing_kind to);
 
-  /// Whether zero-copy memory of this size leaves enough of the host's memory free.
-  [[nodiscard]] static bool host_has_room(std::uint64_t bytes);
+  /// Whether zero-copy memory of this size for a device leaves enough of the host's memory free. If it does not, the
+  /// device first returns memory that it keeps.
+  [[nodiscard]] bool host_has_room(unsigned home, std::uint64_t bytes) const;
   /// How many bytes of the host's memory zero-copy memory leaves free.
   static constexpr std::uint64_t least_free_on_host = std::uint64_t{512} << 20;
 

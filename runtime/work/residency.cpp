@@ -31,6 +31,7 @@ constexpr std::uint64_t least_piece = granule_size;
 // Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, regardless of the piece's size.
 constexpr std::uint64_t largest_piece = std::uint64_t{64} << 20;
 constexpr std::uint64_t pieces_of_a_device = 64;
+constexpr std::uint64_t spare_parts = 32;  // a piece is freed for later work if it is at most this part of the memory
 // On one H200, mapping 32 MiB took 40 us, and 550 us while a copy to the device ran. Four pieces take the link longer
 // than the mapping of the next four pieces.
 constexpr std::size_t pieces_of_group = 4;
@@ -438,20 +439,25 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
   std::uint64_t full = 0;  // a bit for each device in which no data can make room
   std::vector<gap> group;
   for (const gap& g : what.gaps) {
+    const auto supply_of = [&](const gap& of) -> eviction::supply& {
+      return supplies.try_emplace(of.home, eviction_, of.home, what.now, missing[of.home]).first->second;
+    };
+    // While a piece moves in, another thread frees memory for the next one, which later work may need.
     const auto fill = [&] {
       if (!g.moves) return map(g, what.now);
       const auto move_in = [&] { return eviction_.mover().bring_in(*g.region, g.range, g.home); };
-      const auto from = supplies.find(g.home);
-      const std::uint64_t free = devices_.at(g.home).memory().free;
-      if (from == supplies.end() || free < g.range.size() || free >= missing[g.home]) return move_in();
-      return from->second.free_during(std::min(missing[g.home] - free, largest_piece), move_in);
+      const std::uint64_t bytes = g.range.size(), most = most_of(g.home);
+      const std::uint64_t wanted = missing[g.home] + (bytes <= most / spare_parts ? bytes : 0);
+      const std::uint64_t free = most - std::min<std::uint64_t>(most, count_.device_memory[g.home].load());
+      if (free < bytes || free >= wanted) return move_in();
+      return supply_of(g).free_during(std::min(wanted - free, largest_piece), move_in);
     };
     for (std::uint64_t ended = changes_ended_.load(); !fill(); ended = changes_ended_.load()) {
       if ((full >> g.home & 1) != 0) {
         if (!g.moves) fill_with_zero_copy(g, what.now);
         break;
       }
-      eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
+      eviction::supply& from = supply_of(g);
       if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
       try {
         const outcome got = make_room(from, g, missing[g.home], mine, ended);
@@ -554,7 +560,7 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
   const std::uint64_t bytes = g.range.size();
   // If work may use all data, other data must keep its zero-copy memory.
   const auto make_room = [&] { return !eviction_.keeps_mapped() && eviction_.free_zero_copy(g.home, now, bytes) > 0; };
-  while (!piece_mover::host_has_room(bytes))
+  while (!eviction_.mover().host_has_room(g.home, bytes))
     HPE_REQUIRE(make_room(), HPE_ERROR_OUT_OF_MEMORY,
                 "device {} is full, and the rest of the work's data cannot stay in host memory, where {:.0f} bytes are "
                 "free: the next {} bytes would leave less than {} bytes free",

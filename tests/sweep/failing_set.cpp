@@ -160,6 +160,8 @@ class failing_device final : public device::device {
                [&] { begun = real_.begin_move(address, bytes, to); });
     return begun;
   }
+  [[nodiscard]] bool has_standby(const void* address) const override { return real_.has_standby(address); }
+  void drop_standby() noexcept override { real_.drop_standby(); }
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override { return real_.withhold(bytes); }
   void restore(std::size_t bytes) noexcept override { real_.restore(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override { return real_.can_access(peer); }

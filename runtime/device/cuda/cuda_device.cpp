@@ -199,7 +199,7 @@ class cuda_device::cuda_move final : public move_of_bytes {
       const device_memory::place place{of_.index_, of_.ordinal_, to, std::max(of_.properties_.numa_node, 0)};
       by_ = of_.set_.memory().prepare(address, bytes, place);
       is_prepared_ = true;
-      of_.check(of_.cu_.cuMemcpyAsync(by_.temporary, address, bytes, stream_), "moving bytes of a device");
+      of_.check(of_.cu_.cuMemcpyAsync(by_.other_address, address, bytes, stream_), "moving bytes of a device");
     } catch (...) {
       end();
       throw;
@@ -239,6 +239,17 @@ std::unique_ptr<move_of_bytes> cuda_device::begin_move(void* address, std::size_
   require_alive();
   const entered here(cu_, context());
   return std::make_unique<cuda_move>(*this, reinterpret_cast<std::uintptr_t>(address), bytes, to);
+}
+
+bool cuda_device::has_standby(const void* address) const {
+  return set_.memory().has_standby(reinterpret_cast<std::uintptr_t>(address));
+}
+
+void cuda_device::drop_standby() noexcept {
+  log_failure_of("returning host memory", [&] {
+    const entered here(cu_, context());
+    set_.memory().drop_standby();
+  });
 }
 
 // The driver can allocate large memory only if hpe does not keep unmapped memory.

@@ -37,6 +37,8 @@ class cuda_device final : public device {
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
   std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to) override;
+  [[nodiscard]] bool has_standby(const void* address) const override;
+  void drop_standby() noexcept override;
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override;
   void restore(std::size_t bytes) noexcept override { memory_->give(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;

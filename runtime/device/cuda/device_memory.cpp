@@ -21,7 +21,6 @@ namespace {
 // program: its memory returns to the driver, because other programs may need it.
 constexpr std::size_t largest_kept = std::size_t{64} << 20;
 constexpr std::size_t most_kept = 4 * largest_kept;  // for all devices together
-constexpr std::size_t most_kept_on_host = 8 * largest_kept;
 
 CUmemLocation location_of(CUdevice device) {
   CUmemLocation result{};
@@ -38,15 +37,16 @@ void* pointer(std::uintptr_t address) {
 
 device_memory::device_memory(const driver& cu, const uvas_layout& layout)
     : cu_(cu), layout_(layout), reserved_(layout.segments), admitted_(layout.segments) {
-  kept_.reserve((most_kept + most_kept_on_host) / granule_size);
+  kept_.reserve(most_kept / granule_size);
 }
 
 device_memory::~device_memory() {
   for (const auto& [begin, mapped] : mappings_) {
     cu_.cuMemUnmap(begin, mapped.end - begin);
-    release(mapped.value);
+    release(mapped.value, mapped.end - begin);
   }
-  for (const kept_allocation& a : kept_) cu_.cuMemRelease(a.memory);
+  for (const kept_allocation& a : kept_) release({a.device, a.memory, backing_kind::device, a.other_address}, a.bytes);
+  drop_standby(0, ~std::uintptr_t{0});
   for (const auto& [device, memory] : common_) cu_.cuMemRelease(memory);
   for (unsigned s = 0; s < layout_.segments; ++s)
     if (reserved_[s]) cu_.cuMemAddressFree(layout_.base + s * layout_.segment_size, layout_.segment_size);
@@ -87,16 +87,15 @@ void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
   reserve_around(address, bytes);
 }
 
-CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, const place& at) {
-  if (at.where == backing_kind::common) return common(at);
-  const auto found = std::ranges::find_if(kept_, [&](const kept_allocation& p) {
-    return p.device == at.device && p.bytes == bytes && p.where == at.where;
-  });
-  if (found == kept_.end())
-    return at.where == backing_kind::device ? create_on_device(bytes, at) : create_zero_copy(bytes, at);
-  const CUmemGenericAllocationHandle memory = found->memory;
+device_memory::mapped_allocation device_memory::create(std::size_t bytes, const place& at) {
+  if (at.where == backing_kind::common) return {at.device, common(at), at.where};
+  if (at.where == backing_kind::zero_copy) return {at.device, create_zero_copy(bytes, at), at.where};
+  const auto found = std::ranges::find_if(
+      kept_, [&](const kept_allocation& p) { return p.device == at.device && p.bytes == bytes; });
+  if (found == kept_.end()) return {at.device, create_on_device(bytes, at), at.where};
+  const kept_allocation kept = *found;
   kept_.erase(found);
-  return memory;
+  return {at.device, kept.memory, at.where, kept.other_address};
 }
 
 CUmemGenericAllocationHandle device_memory::create_on_device(std::size_t bytes, const place& at) {
@@ -108,7 +107,7 @@ CUmemGenericAllocationHandle device_memory::create_on_device(std::size_t bytes, 
   CUmemGenericAllocationHandle memory = 0;
   CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY && !kept_.empty()) {
-    release_kept(device, backing_kind::device);
+    release_kept(device);
     created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
   }
   if (created == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -130,8 +129,8 @@ CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, 
   properties.location.id = at.numa_node;
   CUmemGenericAllocationHandle memory = 0;
   CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
-  if (created == CUDA_ERROR_OUT_OF_MEMORY && !kept_.empty()) {
-    release_kept(at.device, backing_kind::zero_copy);
+  if (created == CUDA_ERROR_OUT_OF_MEMORY && !standby_.empty()) {
+    drop_standby(0, ~std::uintptr_t{0});
     created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
   }
   HPE_REQUIRE(created != CUDA_ERROR_OUT_OF_MEMORY, HPE_ERROR_OUT_OF_MEMORY,
@@ -157,42 +156,70 @@ CUmemGenericAllocationHandle device_memory::common(const place& at) {
   return made->second;
 }
 
-void device_memory::release(const mapped_allocation& memory) const noexcept {
+void device_memory::release(const mapped_allocation& memory, std::size_t bytes) const noexcept {
+  if (memory.other_address != 0) {
+    cu_.cuMemUnmap(memory.other_address, bytes);
+    cu_.cuMemAddressFree(memory.other_address, bytes);
+  }
   if (memory.where != backing_kind::common) cu_.cuMemRelease(memory.memory);
 }
 
-void device_memory::release_kept(unsigned device, backing_kind where) noexcept {
-  const auto is_of = [&](const kept_allocation& p) { return p.device == device && p.where == where; };
+void device_memory::release_kept(unsigned device) noexcept {
+  const auto is_of = [&](const kept_allocation& p) { return p.device == device; };
   for (const kept_allocation& p : kept_)
-    if (is_of(p)) cu_.cuMemRelease(p.memory);
+    if (is_of(p)) release({p.device, p.memory, backing_kind::device, p.other_address}, p.bytes);
   std::erase_if(kept_, is_of);
 }
 
 void device_memory::keep(const mapped_allocation& memory, std::size_t bytes) noexcept {
   std::size_t all = bytes;
-  for (const kept_allocation& p : kept_)
-    if (p.where == memory.where) all += p.bytes;
-  const bool fits = !memory.file && bytes <= largest_kept && kept_.size() < kept_.capacity() &&
-                    all <= (memory.where == backing_kind::device ? most_kept : most_kept_on_host);
-  fits ? kept_.push_back({memory.device, bytes, memory.memory, memory.where}) : release(memory);
+  for (const kept_allocation& p : kept_) all += p.bytes;
+  if (memory.file || bytes > largest_kept || all > most_kept) return release(memory, bytes);
+  kept_.push_back({memory.device, bytes, memory.memory, memory.other_address});
+}
+
+void device_memory::stand_by(std::uintptr_t address, std::size_t bytes, const mapped_allocation& memory) noexcept {
+  try {
+    standby_.insert_or_assign(address, kept_allocation{memory.device, bytes, memory.memory, memory.other_address});
+  } catch (const std::bad_alloc&) {
+    release(memory, bytes);
+  }
+}
+
+void device_memory::drop_standby(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  for (auto each = standby_.lower_bound(begin); each != standby_.end() && each->first < end;) {
+    const kept_allocation& its = each->second;
+    release({its.device, its.memory, backing_kind::zero_copy, its.other_address}, its.bytes);
+    each = standby_.erase(each);
+  }
+}
+
+void device_memory::drop_standby() noexcept {
+  const lock_guard lock(mutex_);
+  drop_standby(0, ~std::uintptr_t{0});
+}
+
+bool device_memory::has_standby(std::uintptr_t address) const {
+  const shared_lock_guard lock(mutex_);
+  return standby_.contains(address);
 }
 
 std::size_t device_memory::kept(unsigned device) const {
   const shared_lock_guard lock(mutex_);
   std::size_t sum = 0;
   for (const kept_allocation& p : kept_)
-    if (p.device == device && p.where == backing_kind::device) sum += p.bytes;
+    if (p.device == device) sum += p.bytes;
   return sum;
 }
 
 // Records the mapping before the driver maps the memory, so that no host memory is needed after the driver's call.
 void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped_allocation of,
                                std::span<const CUmemAccessDesc> access) {
-  const mapped_allocation memory{of.device, of.memory, of.where};
+  const mapped_allocation memory{of.device, of.memory, of.where, of.other_address};
   try {
     mappings_.insert(address, address + bytes, std::move(of));
   } catch (...) {
-    release(memory);
+    release(memory, bytes);
     throw;
   }
   CUresult result = cu_.cuMemMap(address, bytes, 0, memory.memory, 0);
@@ -202,7 +229,7 @@ void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped
   }
   if (result == CUDA_SUCCESS) return;
   mappings_.erase(mappings_.from(address));
-  release(memory);
+  release(memory, bytes);
   cu_.fail(result, "mapping device memory");
 }
 
@@ -219,54 +246,60 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& 
   require_free(address, bytes);
   reserve_around(address, bytes);
   HPE_INVARIANT(at.where != backing_kind::common || bytes == granule_size);
-  map_memory(address, bytes, {at.device, create(bytes, at), at.where}, access);
+  map_memory(address, bytes, create(bytes, at), access);
+}
+
+void device_memory::map_elsewhere(mapped_allocation& memory, std::size_t bytes, const place& at) {
+  const CUmemAccessDesc access{location_of(at.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr address = 0;
+  CUresult result = cu_.cuMemAddressReserve(&address, bytes, 0, 0, 0);
+  if (result == CUDA_SUCCESS) {
+    result = cu_.cuMemMap(address, bytes, 0, memory.memory, 0);
+    if (result == CUDA_SUCCESS) {
+      memory.other_address = address;
+      result = cu_.cuMemSetAccess(address, bytes, &access, 1);
+      if (result == CUDA_SUCCESS) return;
+    } else {
+      cu_.cuMemAddressFree(address, bytes);
+    }
+  }
+  release(memory, bytes);
+  cu_.fail(result, "mapping memory at a second address");
 }
 
 device_memory::replacement device_memory::prepare(std::uintptr_t address, std::size_t bytes, const place& at) {
-  replacement made{address, bytes, at};
-  const CUmemAccessDesc access{location_of(at.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   const lock_guard lock(mutex_);
-  made.memory = create(bytes, at);
-  CUdeviceptr temporary = 0;
-  CUresult result = cu_.cuMemAddressReserve(&temporary, bytes, 0, 0, 0);
-  made.temporary = temporary;
-  if (result == CUDA_SUCCESS) {
-    result = cu_.cuMemMap(temporary, bytes, 0, made.memory, 0);
-    if (result == CUDA_SUCCESS) {
-      result = cu_.cuMemSetAccess(temporary, bytes, &access, 1);
-      if (result == CUDA_SUCCESS) return made;
-      cu_.cuMemUnmap(temporary, bytes);
-    }
-    cu_.cuMemAddressFree(temporary, bytes);
-  }
-  cu_.cuMemRelease(made.memory);
-  cu_.fail(result, "mapping memory for a while");
+  const auto kept = at.where == backing_kind::zero_copy ? standby_.extract(address) : decltype(standby_)::node_type();
+  mapped_allocation made;
+  if (!kept.empty() && kept.mapped().bytes == bytes)
+    made = {at.device, kept.mapped().memory, at.where, kept.mapped().other_address};
+  else
+    made = create(bytes, at);
+  if (made.other_address == 0) map_elsewhere(made, bytes, at);
+  return {address, bytes, at, made.memory, made.other_address};
 }
 
 void device_memory::replace(const replacement& by, std::span<const user> users) {
   const lock_guard lock(mutex_);
   const std::vector<CUmemAccessDesc> access = access_of(users);
-  cu_.cuMemUnmap(by.temporary, by.bytes);
-  cu_.cuMemAddressFree(by.temporary, by.bytes);
   const auto found = mappings_.find(by.address);
   HPE_INVARIANT(found != mappings_.end() && found->first == by.address && found->second.end == by.address + by.bytes);
   mapped_allocation old = std::move(found->second.value);
   cu_.cuMemUnmap(by.address, by.bytes);
   mappings_.erase(found);
   try {
-    map_memory(by.address, by.bytes, {by.at.device, by.memory, by.at.where}, access);
+    map_memory(by.address, by.bytes, {by.at.device, by.memory, by.at.where, by.other_address}, access);
   } catch (...) {
     map_memory(by.address, by.bytes, std::move(old), access);
     throw;
   }
-  keep(old, by.bytes);
+  old.where == backing_kind::zero_copy ? stand_by(by.address, by.bytes, old) : keep(old, by.bytes);
 }
 
 void device_memory::cancel(const replacement& by) noexcept {
   const lock_guard lock(mutex_);
-  cu_.cuMemUnmap(by.temporary, by.bytes);
-  cu_.cuMemAddressFree(by.temporary, by.bytes);
-  keep({by.at.device, by.memory, by.at.where}, by.bytes);
+  const mapped_allocation memory{by.at.device, by.memory, by.at.where, by.other_address};
+  by.at.where == backing_kind::zero_copy ? stand_by(by.address, by.bytes, memory) : keep(memory, by.bytes);
 }
 
 void device_memory::admit(unsigned device, CUdevice ordinal, const std::vector<bool>& reached) {
@@ -299,8 +332,12 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
     const bool is_of_device = old.where == backing_kind::device;
     if (is_of_device) of_device += size;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
-    unmapped&& what == after::kept&& is_of_device ? keep(old, size) : release(old);
+    if (unmapped && what == after::kept && is_of_device)
+      keep(old, size);
+    else
+      release(old, size);
   }
+  drop_standby(address, address + bytes);
   return of_device;
 }
 
