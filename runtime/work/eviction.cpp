@@ -41,6 +41,8 @@ constexpr std::uint64_t cost_of_dirty = 2;
 // as the furthest next use. Otherwise the uploads of a thread that queues work far ahead of the device would wait for
 // that work.
 constexpr std::uint64_t part_of_furthest = 4;
+// While a piece moves in, memory for a piece of later work is freed too, if it is at most this part of the memory.
+constexpr std::uint64_t spare_parts = 32;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
@@ -227,18 +229,23 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
   return freed;
 }
 
-bool eviction::supply::free_during(std::uint64_t bytes, function_ref<bool()> work) {
+bool eviction::supply::bring_in(region& r, byte_range piece, std::uint64_t missing, std::uint64_t most) {
+  const auto move_in = [&] { return of_.mover().bring_in(r, piece, home_); };
+  const std::uint64_t bytes = piece.size();
+  const std::uint64_t wanted = missing + (bytes <= most / spare_parts ? bytes : 0);
+  const std::uint64_t free = most - std::min<std::uint64_t>(most, of_.count_.device_memory[home_].load());
+  if (free < bytes || free >= wanted) return move_in();
   struct helper {
     ~helper() { thread.join(); }
     std::thread thread;
   } const other{os::start_thread("hpe evict", [&] {
     try {
-      free(bytes);
+      this->free(std::min(wanted - free, bytes));
     } catch (const std::exception& e) {
       log(log_level::info, "no device memory was freed in advance: {}", e.what());
     }
   })};
-  return work();
+  return move_in();
 }
 
 bool eviction::supply::is_at_hand() {

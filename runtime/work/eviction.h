@@ -15,15 +15,53 @@
 #include <vector>
 
 #include "runtime/base/counters.h"
-#include "runtime/base/function_ref.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
 #include "runtime/work/fingerprints.h"
-#include "runtime/work/piece_mover.h"
 #include "runtime/work/sharing.h"
 #include "runtime/work/use_cycle.h"
 
 namespace hpe::work {
+
+/// Moves pieces of regions between device memory and zero-copy memory. The addresses of the bytes, the states of their
+/// blocks and the host's copy stay the same, because zero-copy memory is memory of the home.
+///
+/// Thread-safe. Only the thread that has the turn on a device (residency::turn) moves pieces of the device.
+class piece_mover {
+ public:
+  piece_mover(const resources& with, sharing& others, counters& count) : with_(with), sharing_(others), count_(count) {}
+
+  /// Moves a piece from zero-copy memory to device memory; see move(). Returns false if too little device memory is
+  /// free. Throws HPE_ERROR_OUT_OF_MEMORY if the piece cannot move.
+  bool bring_in(coherence::region& r, coherence::byte_range piece, unsigned home);
+
+  /// Waits for the users of a piece and moves the piece. Returns the size of the piece; 0 if there is no such piece, if
+  /// it is there already, or if it cannot move: it is in use outside of this process, or larger than new pieces. Throws
+  /// HPE_ERROR_OUT_OF_MEMORY if too little memory is free; the piece is then unchanged. The caller must not hold the
+  /// region's mutex.
+  std::uint64_t move(coherence::region& r, std::uint64_t begin, unsigned home, device::backing_kind to);
+
+  /// Whether zero-copy memory of this size for a device leaves enough of the host's memory free. If it does not, the
+  /// device first returns memory that it keeps.
+  [[nodiscard]] bool host_has_room(unsigned home, std::uint64_t bytes) const;
+  /// How many bytes of the host's memory zero-copy memory leaves free.
+  static constexpr std::uint64_t least_free_on_host = std::uint64_t{512} << 20;
+
+  /// Whether the region, which may have ended since the piece was found, still has the piece.
+  [[nodiscard]] static bool has_piece(const coherence::region& r, std::uint64_t begin, unsigned home)
+      HPE_REQUIRES(r.mutex);
+
+ private:
+  [[nodiscard]] bool may_move(const coherence::region& r, std::uint64_t begin, unsigned home,
+                              device::backing_kind to) const HPE_REQUIRES(r.mutex);
+  /// Moves a piece that no queued work uses. Its bytes do not change while the region's mutex is held.
+  void change_memory(coherence::region& r, coherence::byte_range piece, unsigned home, device::backing_kind to)
+      HPE_REQUIRES(r.mutex);
+
+  const resources with_;
+  sharing& sharing_;
+  counters& count_;
+};
 
 /// Thread-safe. Only the thread that has the turn on a device (residency::turn) evicts data from it.
 class eviction {
@@ -73,9 +111,10 @@ class eviction {
 
     /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
     std::uint64_t free(std::uint64_t bytes);
-    /// Returns work(), which runs in this thread; another thread frees at least `bytes` bytes at the same time. That
-    /// thread's failures have no effect.
-    bool free_during(std::uint64_t bytes, function_ref<bool()> work);
+    /// Moves a piece of zero-copy memory to device memory; see piece_mover::bring_in. At the same time, another thread
+    /// frees memory for the rest of the `missing` bytes, and for a piece of later work. `most`: the size of the
+    /// device's memory.
+    bool bring_in(coherence::region& r, coherence::byte_range piece, std::uint64_t missing, std::uint64_t most);
     /// Whether free() can evict the next piece without a wait. Begins to copy the next pieces to the host.
     [[nodiscard]] bool is_at_hand();
     /// Like free, but evicts only data that can be evicted without a wait, and that no work uses in the next `steps`

@@ -1,10 +1,10 @@
-#include "runtime/work/piece_mover.h"
-
+// Class piece_mover, which eviction.h declares.
 #include <algorithm>
 
 #include "runtime/base/error.h"
 #include "runtime/os/free_memory.h"
 #include "runtime/trace/recorder.h"
+#include "runtime/work/eviction.h"
 #include "runtime/work/host_memory.h"
 
 namespace hpe::work {

@@ -31,7 +31,6 @@ constexpr std::uint64_t least_piece = granule_size;
 // Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, regardless of the piece's size.
 constexpr std::uint64_t largest_piece = std::uint64_t{64} << 20;
 constexpr std::uint64_t pieces_of_a_device = 64;
-constexpr std::uint64_t spare_parts = 32;  // a piece is freed for later work if it is at most this part of the memory
 // On one H200, mapping 32 MiB took 40 us, and 550 us while a copy to the device ran. Four pieces take the link longer
 // than the mapping of the next four pieces.
 constexpr std::size_t pieces_of_group = 4;
@@ -217,7 +216,7 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
       piece.used = now;
       result.needed[piece.home] += bytes;
       (piece.zero_copy ? result.zero_copies : result.on_device)
-          .push_back({&r, {at->first, at->second.end}, piece.home, {}, false, r.layout.bytes});
+          .push_back({&r, {at->first, at->second.end}, piece.home, {}, false, r.layout.bytes, piece.zero_copy});
       if (!piece.zero_copy && bytes > r.layout.piece_size && !r.degraded &&
           !sharing_.holds(r, {at->first, at->second.end}))
         result.large.emplace_back(&r, at->first);
@@ -252,10 +251,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
       home =
           std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > room_of(needed.first); });
     if (home == what.needed.end() && eviction_.keeps_mapped()) {
-      for (gap& piece : what.zero_copies) {
-        piece.moves = true;
-        what.gaps.push_back(piece);
-      }
+      what.gaps.insert(what.gaps.end(), what.zero_copies.begin(), what.zero_copies.end());
       return what;
     }
     if (home == what.needed.end()) {
@@ -439,25 +435,15 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
   std::uint64_t full = 0;  // a bit for each device in which no data can make room
   std::vector<gap> group;
   for (const gap& g : what.gaps) {
-    const auto supply_of = [&](const gap& of) -> eviction::supply& {
-      return supplies.try_emplace(of.home, eviction_, of.home, what.now, missing[of.home]).first->second;
-    };
-    // While a piece moves in, another thread frees memory for the next one, which later work may need.
+    eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
     const auto fill = [&] {
-      if (!g.moves) return map(g, what.now);
-      const auto move_in = [&] { return eviction_.mover().bring_in(*g.region, g.range, g.home); };
-      const std::uint64_t bytes = g.range.size(), most = most_of(g.home);
-      const std::uint64_t wanted = missing[g.home] + (bytes <= most / spare_parts ? bytes : 0);
-      const std::uint64_t free = most - std::min<std::uint64_t>(most, count_.device_memory[g.home].load());
-      if (free < bytes || free >= wanted) return move_in();
-      return supply_of(g).free_during(std::min(wanted - free, largest_piece), move_in);
+      return g.moves ? from.bring_in(*g.region, g.range, missing[g.home], most_of(g.home)) : map(g, what.now);
     };
     for (std::uint64_t ended = changes_ended_.load(); !fill(); ended = changes_ended_.load()) {
       if ((full >> g.home & 1) != 0) {
         if (!g.moves) fill_with_zero_copy(g, what.now);
         break;
       }
-      eviction::supply& from = supply_of(g);
       if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
       try {
         const outcome got = make_room(from, g, missing[g.home], mine, ended);

@@ -254,23 +254,18 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 
 // ---- work --------------------------------------------------------------------------------------------------------
 
-program_use oversubscribed::use_of_unknown(function_ref<words()> find) const {
-  return scope_ == kernel_scope::all ? use_of(std::nullopt) : use_of(find(), scope_ == kernel_scope::automatic);
-}
-
 // Memory that is only followed to can be left in host memory only as zero-copy memory.
 program_use oversubscribed::use_of(const words& found, bool follows_pointers) const {
   program_use result;
   result.unsure = true;
   result.everything = !found || (follows_pointers && !(zero_copy_ && wanted()));
+  result.follows_pointers = follows_pointers && !result.everything;
   if (result.everything) return result;
-  result.follows_pointers = follows_pointers;
   for (const program_object& object : objects_.find_all(*found)) result.add(object, HPE_INOUT);
   return result;
 }
 
 bool oversubscribed::has_evicted() const { return hpe_.count().bytes_evicted.load(std::memory_order_relaxed) != 0; }
-
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 
 program_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
@@ -369,15 +364,14 @@ CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream 
                                             const std::string& refusal, function_ref<CUresult()> queue) {
   HPE_REQUIRE(zero_copy_, HPE_ERROR_OUT_OF_MEMORY, "{}", refusal);
   use.zero_copy = true;
-  CUresult result = CUDA_SUCCESS;
   try {
-    result = try_run(where, stream, use, queue);
+    const CUresult result = try_run(where, stream, use, queue);
+    if (result == CUDA_SUCCESS && !refusal.empty()) core::tell_of_zero_copy(refusal);
+    return result;
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, e.what());
   }
-  if (result == CUDA_SUCCESS && !refusal.empty()) core::tell_of_zero_copy(refusal);
-  return result;
 }
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,

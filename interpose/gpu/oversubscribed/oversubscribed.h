@@ -120,7 +120,9 @@ class oversubscribed {
   using words = std::optional<std::vector<CUdeviceptr>>;
   /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words
   /// of its parameters; nullopt if they are not known.
-  [[nodiscard]] program_use use_of_unknown(function_ref<words()> find) const;
+  [[nodiscard]] program_use use_of_unknown(function_ref<words()> find) const {
+    return scope_ == kernel_scope::all ? use_of(std::nullopt) : use_of(find(), scope_ == kernel_scope::automatic);
+  }
   /// Returns the objects that contain one of the words and the objects that every launch may use; everything if the
   /// words are not known. follows_pointers: whether the work may also use other objects.
   [[nodiscard]] program_use use_of(const words& found, bool follows_pointers = false) const;

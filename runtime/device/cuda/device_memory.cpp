@@ -90,8 +90,8 @@ void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
 device_memory::mapped_allocation device_memory::create(std::size_t bytes, const place& at) {
   if (at.where == backing_kind::common) return {at.device, common(at), at.where};
   if (at.where == backing_kind::zero_copy) return {at.device, create_zero_copy(bytes, at), at.where};
-  const auto found = std::ranges::find_if(
-      kept_, [&](const kept_allocation& p) { return p.device == at.device && p.bytes == bytes; });
+  const auto found =
+      std::ranges::find_if(kept_, [&](const kept_allocation& p) { return p.device == at.device && p.bytes == bytes; });
   if (found == kept_.end()) return {at.device, create_on_device(bytes, at), at.where};
   const kept_allocation kept = *found;
   kept_.erase(found);

@@ -160,7 +160,7 @@ class device_memory {
   std::vector<bool> admitted_ HPE_GUARDED_BY(mutex_);  // by device
   interval_map<std::uintptr_t, mapped_allocation> mappings_ HPE_GUARDED_BY(mutex_);
   std::vector<kept_allocation> kept_ HPE_GUARDED_BY(mutex_);
-  std::map<std::uintptr_t, kept_allocation> standby_ HPE_GUARDED_BY(mutex_);  // zero-copy memory, by range
+  std::map<std::uintptr_t, kept_allocation> standby_ HPE_GUARDED_BY(mutex_);        // zero-copy memory, by range
   std::map<unsigned, CUmemGenericAllocationHandle> common_ HPE_GUARDED_BY(mutex_);  // by device
 };
 
