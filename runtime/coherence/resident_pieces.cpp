@@ -14,7 +14,7 @@ void resident_pieces::reset(std::uint64_t bytes) noexcept {
 }
 
 void resident_pieces::add(mapped_range part, std::uint64_t used) {
-  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, part.zero_copy, {}, {}, {}});
+  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, part.zero_copy, {}, {}, {}, {}});
   zero_copies_ += part.zero_copy ? 1 : 0;
   mapped_ += part.range.size();
 }

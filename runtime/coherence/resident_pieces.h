@@ -45,6 +45,8 @@ struct resident_piece {
   std::optional<copy_out> copied;
   std::optional<piece_fingerprint> on_host;  ///< of the bytes that the shadow has
   std::optional<piece_fingerprint> latest;   ///< of the bytes that the home has or had; only with on_host
+  /// Of the bytes in the zero-copy memory that the device keeps for the piece's next move (device::has_standby).
+  std::optional<piece_fingerprint> on_standby;
 };
 
 class resident_pieces {

@@ -210,10 +210,14 @@ class device {
   virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
 
   /// Begins to move the bytes of a range, exactly as it was mapped, from device memory to zero-copy memory or back. The
-  /// addresses stay the same. At most one move in each direction may be in progress. Throws the same errors as map();
-  /// the range is then unchanged.
-  [[nodiscard]] virtual std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes,
-                                                                  backing_kind to) = 0;
+  /// addresses stay the same. At most one move in each direction may be in progress. on_standby: the zero-copy memory
+  /// of has_standby() already has the bytes, so that they need not be copied. Throws the same errors as map(); the
+  /// range is then unchanged.
+  [[nodiscard]] virtual std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
+                                                                  bool on_standby) = 0;
+  [[nodiscard]] std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to) {
+    return begin_move(address, bytes, to, false);
+  }
 
   /// Whether the device keeps zero-copy memory for the next move of the range at an address, because the bytes of the
   /// range have moved from there to device memory.

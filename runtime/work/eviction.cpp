@@ -69,7 +69,7 @@ eviction::eviction(const resources& with, coherence::region_table& regions, shar
       sharing_(others),
       count_(count),
       fingerprints_(with.devices, log_level::info, "hpe copies data to the host even if kernels have not changed it"),
-      mover_(with, others, count) {
+      mover_(with, others, fingerprints_, count) {
   for (unsigned d = 0; d < with.devices.size(); ++d) recent_.push_back(std::make_unique<recent_work>());
 }
 

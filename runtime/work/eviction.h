@@ -29,7 +29,8 @@ namespace hpe::work {
 /// Thread-safe. Only the thread that has the turn on a device (residency::turn) moves pieces of the device.
 class piece_mover {
  public:
-  piece_mover(const resources& with, sharing& others, counters& count) : with_(with), sharing_(others), count_(count) {}
+  piece_mover(const resources& with, sharing& others, fingerprints& changes, counters& count)
+      : with_(with), sharing_(others), fingerprints_(changes), count_(count) {}
 
   /// Moves a piece from zero-copy memory to device memory; see move(). Returns false if too little device memory is
   /// free. Throws HPE_ERROR_OUT_OF_MEMORY if the piece cannot move.
@@ -54,12 +55,16 @@ class piece_mover {
  private:
   [[nodiscard]] bool may_move(const coherence::region& r, std::uint64_t begin, unsigned home,
                               device::backing_kind to) const HPE_REQUIRES(r.mutex);
+  /// Whether the zero-copy memory that the device keeps for a piece has the piece's bytes: compares fingerprints.
+  [[nodiscard]] bool is_on_standby(coherence::region& r, coherence::byte_range piece, unsigned home)
+      HPE_REQUIRES(r.mutex);
   /// Moves a piece that no queued work uses. Its bytes do not change while the region's mutex is held.
   void change_memory(coherence::region& r, coherence::byte_range piece, unsigned home, device::backing_kind to)
       HPE_REQUIRES(r.mutex);
 
   const resources with_;
   sharing& sharing_;
+  fingerprints& fingerprints_;
   counters& count_;
 };
 

@@ -1,5 +1,8 @@
 // Class piece_mover, which eviction.h declares.
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/os/free_memory.h"
@@ -80,6 +83,15 @@ bool piece_mover::bring_in(region& r, byte_range piece, unsigned home) {
   return true;
 }
 
+bool piece_mover::is_on_standby(region& r, byte_range piece, unsigned home) {
+  const auto before = std::exchange(r.resident.all().find(piece.begin)->second.value.on_standby, std::nullopt);
+  if (!before) return false;
+  const auto now = fingerprints_.take(home, r, {piece.begin, std::min(piece.end, r.layout.extent)});
+  if (!now) return false;
+  wait_for(std::array{before->computed, now->computed}, with_.devices);
+  return fingerprints_.are_same(*before, *now);
+}
+
 void piece_mover::change_memory(region& r, byte_range piece, unsigned home, backing_kind to) {
   const std::uint64_t bytes = piece.size();
   const bool to_host = to == backing_kind::zero_copy;
@@ -90,9 +102,10 @@ void piece_mover::change_memory(region& r, byte_range piece, unsigned home, back
       "device {} is full, and other data cannot leave it for host memory, where {:.0f} bytes are free: the next "
       "{} bytes would leave less than {} bytes free",
       home, os::free_memory(), bytes, least_free_on_host);
+  const bool on_standby = to_host && is_on_standby(r, piece, home);
   if (to_host) with_.host.take(bytes);
   try {
-    it.begin_move(address, bytes, to)->finish();
+    it.begin_move(address, bytes, to, on_standby)->finish();
     if (!to_host && with_.host.limited()) it.drop_standby();
   } catch (const error& e) {
     if (to_host) with_.host.give_back(bytes);
@@ -107,8 +120,11 @@ void piece_mover::change_memory(region& r, byte_range piece, unsigned home, back
   if (to_host) {
     counters::subtract(count_.device_memory[home], bytes);
     counters::add(count_.bytes_evicted, bytes);
-    counters::add(count_.bytes_written_back, bytes);
+    if (!on_standby) counters::add(count_.bytes_written_back, bytes);
   } else {
+    if (it.has_standby(address))
+      r.resident.all().find(piece.begin)->second.value.on_standby =
+          fingerprints_.take(home, r, {piece.begin, std::min(piece.end, r.layout.extent)});
     with_.host.give_back(bytes);
     counters::add(count_.device_memory[home], bytes);
     counters::add(count_.bytes_brought_in, bytes);

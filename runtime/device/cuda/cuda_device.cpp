@@ -192,13 +192,14 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
 
 class cuda_device::cuda_move final : public move_of_bytes {
  public:
-  cuda_move(cuda_device& of, std::uintptr_t address, std::size_t bytes, backing_kind to)
+  cuda_move(cuda_device& of, std::uintptr_t address, std::size_t bytes, backing_kind to, bool on_standby)
       : of_(of), taken_(to == backing_kind::device ? bytes : 0), stream_(taken_ != 0 ? of.clearing_ : of.leaving_) {
     of_.memory_->take(of_.index_, taken_);
     try {
       const device_memory::place place{of_.index_, of_.ordinal_, to, std::max(of_.properties_.numa_node, 0)};
       by_ = of_.set_.memory().prepare(address, bytes, place);
       is_prepared_ = true;
+      if (on_standby && by_.was_on_standby) return;
       of_.check(of_.cu_.cuMemcpyAsync(by_.other_address, address, bytes, stream_), "moving bytes of a device");
     } catch (...) {
       end();
@@ -234,11 +235,12 @@ class cuda_device::cuda_move final : public move_of_bytes {
   bool is_prepared_ = false;
 };
 
-std::unique_ptr<move_of_bytes> cuda_device::begin_move(void* address, std::size_t bytes, backing_kind to) {
+std::unique_ptr<move_of_bytes> cuda_device::begin_move(void* address, std::size_t bytes, backing_kind to,
+                                                       bool on_standby) {
   require_granules(set_.layout(), address, bytes);
   require_alive();
   const entered here(cu_, context());
-  return std::make_unique<cuda_move>(*this, reinterpret_cast<std::uintptr_t>(address), bytes, to);
+  return std::make_unique<cuda_move>(*this, reinterpret_cast<std::uintptr_t>(address), bytes, to, on_standby);
 }
 
 bool cuda_device::has_standby(const void* address) const {

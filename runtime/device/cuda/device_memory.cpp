@@ -270,13 +270,12 @@ void device_memory::map_elsewhere(mapped_allocation& memory, std::size_t bytes, 
 device_memory::replacement device_memory::prepare(std::uintptr_t address, std::size_t bytes, const place& at) {
   const lock_guard lock(mutex_);
   const auto kept = at.where == backing_kind::zero_copy ? standby_.extract(address) : decltype(standby_)::node_type();
-  mapped_allocation made;
-  if (!kept.empty() && kept.mapped().bytes == bytes)
-    made = {at.device, kept.mapped().memory, at.where, kept.mapped().other_address};
-  else
-    made = create(bytes, at);
+  const bool is_kept = !kept.empty() && kept.mapped().bytes == bytes;
+  mapped_allocation made =
+      is_kept ? mapped_allocation{at.device, kept.mapped().memory, at.where, kept.mapped().other_address}
+              : create(bytes, at);
   if (made.other_address == 0) map_elsewhere(made, bytes, at);
-  return {address, bytes, at, made.memory, made.other_address};
+  return {address, bytes, at, made.memory, made.other_address, is_kept};
 }
 
 void device_memory::replace(const replacement& by, std::span<const user> users) {

@@ -66,6 +66,7 @@ class device_memory {
     place at;
     CUmemGenericAllocationHandle memory = 0;
     std::uintptr_t other_address = 0;
+    bool was_on_standby = false;
   };
   [[nodiscard]] replacement prepare(std::uintptr_t address, std::size_t bytes, const place& at);
   /// Backs the range with the new memory for those of the `users` that have been admitted, and keeps the old memory for

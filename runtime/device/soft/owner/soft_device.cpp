@@ -125,7 +125,8 @@ class soft_device::soft_move final : public move_of_bytes {
   bool is_done_ = false;
 };
 
-std::unique_ptr<move_of_bytes> soft_device::begin_move(void* address, std::size_t bytes, backing_kind to) {
+std::unique_ptr<move_of_bytes> soft_device::begin_move(void* address, std::size_t bytes, backing_kind to,
+                                                       bool /*on_standby*/) {
   require_granules(set_.configuration().layout, address, bytes);
   require_alive();
   return std::make_unique<soft_move>(*this, address, bytes, to == backing_kind::zero_copy);
