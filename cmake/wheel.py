@@ -91,7 +91,8 @@ def main():
     version = re.fullmatch(r"libhpe\.so\.(.*)", max(path.name for path in tree.glob("lib/libhpe.so.*.*.*")))[1]
     of_tree = [file for top in ("bin", "lib", "libexec") for file in sorted((tree / top).rglob("*"))
                if file.is_file() and not {"cmake", "pkgconfig"} & set(file.relative_to(tree).parts) and file.suffix != ".a"]
-    of_tree = [file for file in of_tree if has_loaded_name(file)]
+    modules = [file for file in of_tree if file.parent.name == "python"]
+    of_tree = [file for file in of_tree if file not in modules and has_loaded_name(file)]
     compiler = tree / COMPILER
     of_others = set().union(*(needed_by(file, tree) for file in of_tree
                               if is_elf(file.resolve()) and file != compiler and "bundled" not in file.parts))
@@ -99,6 +100,7 @@ def main():
     only_soft = {compiler} | (of_compiler - of_others)
     common = f"License: {LICENSE}\nRequires-Python: >=3.9\n"
     of_hpe = [(file, f"hpe/{file.name}") for file in [*sorted(package.glob("*.py")), package / "py.typed"]]
+    of_hpe += [(file, file.name) for file in modules]
     of_hpe += [(file, f"hpe/tree/{file.relative_to(tree)}") for file in of_tree if file not in only_soft]
     of_soft = [(file, f"hpe/tree/{LIBRARIES_OF_SOFT}/{file.name}") for file in sorted(of_compiler)]
     folder.mkdir(parents=True, exist_ok=True)

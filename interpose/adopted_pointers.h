@@ -124,8 +124,9 @@ class HPE_API adopted_pointers {
   virtual void give_back(std::byte* memory, std::size_t bytes) noexcept = 0;
 
   /// Copies bytes between a pinned buffer and other host memory with several threads; the ranges must not overlap.
-  /// Worth it from 32 MiB on. Returns false, without effect, if neither range is pinned or no such threads run.
+  /// Returns false, without effect, if neither range is pinned or no such threads run.
   /// Allocates no memory. The caller must not leave the call by a long jump, and must not fork during it.
+  static constexpr std::size_t worth_copy_on_host = std::size_t{32} << 20;  // one thread copies fewer bytes as fast
   [[nodiscard]] virtual bool copy_on_host(void* to, const void* from, std::size_t bytes) noexcept = 0;
 
   // ---- messages between processes of one machine

@@ -1,8 +1,7 @@
 #pragma once
 
 /// The interface by which the wrappers of MPI's functions tell the check of a program (HPE_CHECK) which buffers a call
-/// uses, and until when. hpe's CUDA runtime on soft devices implements the interface, because it knows the order of the
-/// device work.
+/// uses, and until when. interpose/check/message_uses.h implements the interface.
 
 #include <atomic>
 #include <cstddef>

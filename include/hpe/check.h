@@ -105,11 +105,20 @@ typedef struct hpeTouchWatcher {
   /* A system call has failed with EFAULT. The function opens the pages, and returns whether one was closed; hpe then
    * repeats the call. */
   bool (*refused)(void); /* NOLINT(modernize-redundant-void-arg): also C */
+  /* A function of libc is about to pass the bytes to the operating system. The function opens their pages, and returns
+   * whether one was closed. */
+  bool (*opens)(const void* begin, size_t bytes);
 } hpeTouchWatcher;
 
 /* Sets the functions, all at once, for the rest of the process. *can_step tells whether HPE_TOUCH_STEP is possible on
  * this processor. Error: HPE_ERROR_INVALID_ARGUMENT if functions have been set, or one is NULL. */
 HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step);
+
+/* For hpe's own libraries, which come from the same build: compares the accesses of work that hpeEnqueue has queued
+ * with those that the call declared. work: a const hpe::check::operation_ptr; ranges: a const
+ * std::vector<hpe::check::access_range>, with all reads. Accesses to allocations without a declared byte are not
+ * compared. */
+HPE_API hpeStatus hpeCompareAccesses(const void* work, const void* ranges, const hpeAccess* accesses, size_t count);
 
 /* For hpe's own libraries, which come from the same build: appends hpe's findings about launches to *findings, a
  * std::vector<hpe::check::finding>. After this call, the caller reports them, and hpe itself writes no report. */

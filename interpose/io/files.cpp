@@ -16,6 +16,8 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
+bytes_of entries(int count) noexcept { return static_cast<bytes_of>(std::max(count, 0)); }
+
 bool ordinary_vector(const iovec* vector, int count) noexcept {
   return count <= 0 || ordinary(vector, static_cast<bytes_of>(count));
 }
@@ -25,7 +27,7 @@ bool ordinary_vector(const iovec* vector, int count) noexcept {
 // ---- at the file position
 
 HPE_INTERPOSE ssize_t read(int file, void* p, bytes_of n) {
-  if (n == 0 || ordinary(p)) return passed(next::read(file, p, n), "read", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::read(file, p, n); }, "read", p, n);
   if (const auto done = large_read("read", file, p, n)) return *done;
   return with_buffer(
       "read", host_use::write, p, most_of_stream(file, n, host_use::write),
@@ -34,7 +36,7 @@ HPE_INTERPOSE ssize_t read(int file, void* p, bytes_of n) {
 }
 
 HPE_INTERPOSE ssize_t write(int file, const void* p, bytes_of n) {
-  if (n == 0 || ordinary(p)) return passed(next::write(file, p, n), "write", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::write(file, p, n); }, "write", p, n);
   if (const auto done = large_write("write", file, p, n)) return *done;
   return with_buffer(
       "write", host_use::read, p, most_of_stream(file, n, host_use::read),
@@ -43,7 +45,8 @@ HPE_INTERPOSE ssize_t write(int file, const void* p, bytes_of n) {
 }
 
 HPE_INTERPOSE ssize_t readv(int file, const iovec* vector, int count) {
-  if (ordinary_vector(vector, count)) return next::readv(file, vector, count);
+  if (ordinary_vector(vector, count))
+    return passed_vector([&] { return next::readv(file, vector, count); }, host_use::write, vector, entries(count));
   if (count == 1) return ::read(file, vector->iov_base, vector->iov_len);
   return with_vector(
       "readv", host_use::write, vector, count, [&](const iovec* v, int n) { return next::readv(file, v, n); },
@@ -51,7 +54,8 @@ HPE_INTERPOSE ssize_t readv(int file, const iovec* vector, int count) {
 }
 
 HPE_INTERPOSE ssize_t writev(int file, const iovec* vector, int count) {
-  if (ordinary_vector(vector, count)) return next::writev(file, vector, count);
+  if (ordinary_vector(vector, count))
+    return passed_vector([&] { return next::writev(file, vector, count); }, host_use::read, vector, entries(count));
   if (count == 1) return ::write(file, vector->iov_base, vector->iov_len);
   return with_vector(
       "writev", host_use::read, vector, count, [&](const iovec* v, int n) { return next::writev(file, v, n); },
@@ -70,7 +74,7 @@ HPE_INTERPOSE ssize_t __read_chk(int file, void* p, bytes_of n, bytes_of room) {
 // ---- at an offset
 
 HPE_INTERPOSE ssize_t pread(int file, void* p, bytes_of n, off_t offset) {
-  if (n == 0 || ordinary(p)) return passed(next::pread(file, p, n, offset), "pread", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::pread(file, p, n, offset); }, "pread", p, n);
   if (const auto done = large_read("pread", file, p, n, offset)) return *done;
   return with_buffer(
       "pread", host_use::write, p, n, [&](void* q, bytes_of m) { return next::pread(file, q, m, offset); },
@@ -78,7 +82,7 @@ HPE_INTERPOSE ssize_t pread(int file, void* p, bytes_of n, off_t offset) {
 }
 
 HPE_INTERPOSE ssize_t pwrite(int file, const void* p, bytes_of n, off_t offset) {
-  if (n == 0 || ordinary(p)) return passed(next::pwrite(file, p, n, offset), "pwrite", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::pwrite(file, p, n, offset); }, "pwrite", p, n);
   if (const auto done = large_write("pwrite", file, p, n, offset)) return *done;
   return with_buffer(
       "pwrite", host_use::read, p, n, [&](void* q, bytes_of m) { return next::pwrite(file, q, m, offset); },
@@ -86,28 +90,36 @@ HPE_INTERPOSE ssize_t pwrite(int file, const void* p, bytes_of n, off_t offset) 
 }
 
 HPE_INTERPOSE ssize_t preadv2(int file, const iovec* vector, int count, off_t offset, int flags) {
-  if (ordinary_vector(vector, count)) return next::preadv2(file, vector, count, offset, flags);
+  if (ordinary_vector(vector, count))
+    return passed_vector([&] { return next::preadv2(file, vector, count, offset, flags); }, host_use::write, vector,
+                         entries(count));
   if (count == 1 && flags == 0 && offset >= 0) return ::pread(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("preadv2", host_use::write, vector, count,
                      [&](const iovec* v, int n) { return next::preadv2(file, v, n, offset, flags); });
 }
 
 HPE_INTERPOSE ssize_t pwritev2(int file, const iovec* vector, int count, off_t offset, int flags) {
-  if (ordinary_vector(vector, count)) return next::pwritev2(file, vector, count, offset, flags);
+  if (ordinary_vector(vector, count))
+    return passed_vector([&] { return next::pwritev2(file, vector, count, offset, flags); }, host_use::read, vector,
+                         entries(count));
   if (count == 1 && flags == 0 && offset >= 0) return ::pwrite(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("pwritev2", host_use::read, vector, count,
                      [&](const iovec* v, int n) { return next::pwritev2(file, v, n, offset, flags); });
 }
 
 HPE_INTERPOSE ssize_t preadv(int file, const iovec* vector, int count, off_t offset) {
-  if (ordinary_vector(vector, count)) return next::preadv(file, vector, count, offset);
+  if (ordinary_vector(vector, count))
+    return passed_vector([&] { return next::preadv(file, vector, count, offset); }, host_use::write, vector,
+                         entries(count));
   if (count == 1) return ::pread(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("preadv", host_use::write, vector, count,
                      [&](const iovec* v, int n) { return next::preadv(file, v, n, offset); });
 }
 
 HPE_INTERPOSE ssize_t pwritev(int file, const iovec* vector, int count, off_t offset) {
-  if (ordinary_vector(vector, count)) return next::pwritev(file, vector, count, offset);
+  if (ordinary_vector(vector, count))
+    return passed_vector([&] { return next::pwritev(file, vector, count, offset); }, host_use::read, vector,
+                         entries(count));
   if (count == 1) return ::pwrite(file, vector->iov_base, vector->iov_len, offset);
   return with_vector("pwritev", host_use::read, vector, count,
                      [&](const iovec* v, int n) { return next::pwritev(file, v, n, offset); });

@@ -34,8 +34,6 @@ using bytes_of = std::size_t;
 // The smallest number of bytes for which a copy by a device's copy engine is faster than page faults and the prefetches
 // that follow them.
 constexpr bytes_of worth_it = bytes_of{1} << 20;
-// The calling thread alone makes copies of fewer bytes in ordinary memory.
-constexpr bytes_of worth_threads = bytes_of{32} << 20;
 
 template <class Function>
 using looked_up = std::atomic<Function*>;
@@ -147,9 +145,14 @@ bool handles_faults() noexcept {
 
 bool copied_by_threads(void* to, const void* from, bytes_of n) noexcept {
   adopted_pointers* const cuda = adopted_pointers::instance();
-  if (n < worth_threads || cuda == nullptr || !apart(to, from, n) || adopted_pointers::of(to) != nullptr ||
-      adopted_pointers::of(from) != nullptr || handles_faults())
+  if (n < adopted_pointers::worth_copy_on_host || cuda == nullptr || !apart(to, from, n) ||
+      adopted_pointers::of(to) != nullptr || adopted_pointers::of(from) != nullptr || handles_faults())
     return false;
+  // Touches by these threads have no place in the program.
+  tell_touch(from, n, host_use::read);
+  tell_touch(to, n, host_use::write);
+  open_watched(from, n);
+  open_watched(to, n);
   bool result = false;
   return done([&] { result = cuda->copy_on_host(to, from, n); }) && result;
 }

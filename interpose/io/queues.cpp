@@ -26,10 +26,9 @@ ssize_t bad_address(const iovec*, int) {
 }  // namespace
 
 HPE_INTERPOSE int mq_timedsend(mqd_t queue, const char* p, bytes_of n, unsigned priority, const timespec* until) {
-  if (n == 0 || ordinary(p)) {
-    const int result = next::mq_timedsend(queue, p, n, priority, until);
-    return static_cast<int>(passed(result, "mq_timedsend", p, n));
-  }
+  if (n == 0 || ordinary(p))
+    return static_cast<int>(
+        passed([&] { return next::mq_timedsend(queue, p, n, priority, until); }, "mq_timedsend", p, n));
   return static_cast<int>(with_buffer(
       "mq_timedsend", host_use::read, p, n,
       [&](void* q, bytes_of m) { return next::mq_timedsend(queue, static_cast<const char*>(q), m, priority, until); },
@@ -37,7 +36,8 @@ HPE_INTERPOSE int mq_timedsend(mqd_t queue, const char* p, bytes_of n, unsigned 
 }
 
 HPE_INTERPOSE int mq_send(mqd_t queue, const char* p, bytes_of n, unsigned priority) {
-  if (n == 0 || ordinary(p)) return static_cast<int>(passed(next::mq_send(queue, p, n, priority), "mq_send", p, n));
+  if (n == 0 || ordinary(p))
+    return static_cast<int>(passed([&] { return next::mq_send(queue, p, n, priority); }, "mq_send", p, n));
   return static_cast<int>(with_buffer(
       "mq_send", host_use::read, p, n,
       [&](void* q, bytes_of m) { return next::mq_send(queue, static_cast<const char*>(q), m, priority); },
@@ -46,7 +46,7 @@ HPE_INTERPOSE int mq_send(mqd_t queue, const char* p, bytes_of n, unsigned prior
 
 HPE_INTERPOSE ssize_t mq_timedreceive(mqd_t queue, char* p, bytes_of n, unsigned* priority, const timespec* until) {
   if (n == 0 || ordinary(p))
-    return passed(next::mq_timedreceive(queue, p, n, priority, until), "mq_timedreceive", p, n);
+    return passed([&] { return next::mq_timedreceive(queue, p, n, priority, until); }, "mq_timedreceive", p, n);
   return with_buffer(
       "mq_timedreceive", host_use::write, p, n,
       [&](void* q, bytes_of m) { return next::mq_timedreceive(queue, static_cast<char*>(q), m, priority, until); },
@@ -54,7 +54,7 @@ HPE_INTERPOSE ssize_t mq_timedreceive(mqd_t queue, char* p, bytes_of n, unsigned
 }
 
 HPE_INTERPOSE ssize_t mq_receive(mqd_t queue, char* p, bytes_of n, unsigned* priority) {
-  if (n == 0 || ordinary(p)) return passed(next::mq_receive(queue, p, n, priority), "mq_receive", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::mq_receive(queue, p, n, priority); }, "mq_receive", p, n);
   return with_buffer(
       "mq_receive", host_use::write, p, n,
       [&](void* q, bytes_of m) { return next::mq_receive(queue, static_cast<char*>(q), m, priority); }, bad_address);
@@ -63,14 +63,14 @@ HPE_INTERPOSE ssize_t mq_receive(mqd_t queue, char* p, bytes_of n, unsigned* pri
 // The size argument of msgsnd and msgrcv does not include the message type, which precedes the text in the buffer.
 
 HPE_INTERPOSE int msgsnd(int queue, const void* p, bytes_of n, int flags) {
-  if (ordinary(p)) return static_cast<int>(passed(next::msgsnd(queue, p, n, flags), "msgsnd", p, n));
+  if (ordinary(p)) return static_cast<int>(passed([&] { return next::msgsnd(queue, p, n, flags); }, "msgsnd", p, n));
   return static_cast<int>(with_buffer(
       "msgsnd", host_use::read, p, n + sizeof(long),
       [&](void* q, bytes_of m) { return next::msgsnd(queue, q, m - sizeof(long), flags); }, bad_address));
 }
 
 HPE_INTERPOSE ssize_t msgrcv(int queue, void* p, bytes_of n, long type, int flags) {
-  if (ordinary(p)) return passed(next::msgrcv(queue, p, n, type, flags), "msgrcv", p, n);
+  if (ordinary(p)) return passed([&] { return next::msgrcv(queue, p, n, type, flags); }, "msgrcv", p, n);
   const ssize_t result = with_buffer(
       "msgrcv", host_use::write, p, n + sizeof(long),
       [&](void* q, bytes_of m) {
@@ -82,14 +82,15 @@ HPE_INTERPOSE ssize_t msgrcv(int queue, void* p, bytes_of n, long type, int flag
 }
 
 HPE_INTERPOSE ssize_t getrandom(void* p, bytes_of n, unsigned flags) {
-  if (n == 0 || ordinary(p)) return passed(next::getrandom(p, n, flags), "getrandom", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::getrandom(p, n, flags); }, "getrandom", p, n);
   return with_buffer(
       "getrandom", host_use::write, p, n, [&](void* q, bytes_of m) { return next::getrandom(q, m, flags); },
       [&](const iovec* v, int) { return next::getrandom(v->iov_base, v->iov_len, flags); });
 }
 
 HPE_INTERPOSE int getentropy(void* p, bytes_of n) {
-  if (n == 0 || ordinary(p)) return static_cast<int>(passed(next::getentropy(p, n), "getentropy", p, n));
+  if (n == 0 || ordinary(p))
+    return static_cast<int>(passed([&] { return next::getentropy(p, n); }, "getentropy", p, n));
   const ssize_t result = with_buffer(
       "getentropy", host_use::write, p, n,
       [&](void* q, bytes_of m) { return next::getentropy(q, m) == 0 ? static_cast<ssize_t>(m) : ssize_t{-1}; },
@@ -101,7 +102,9 @@ HPE_INTERPOSE int getentropy(void* p, bytes_of n) {
 
 HPE_INTERPOSE ssize_t process_vm_readv(pid_t process, const iovec* here, unsigned long count, const iovec* there,
                                        unsigned long there_count, unsigned long flags) {
-  if (ordinary(here, count)) return next::process_vm_readv(process, here, count, there, there_count, flags);
+  if (ordinary(here, count))
+    return passed_vector([&] { return next::process_vm_readv(process, here, count, there, there_count, flags); },
+                         host_use::write, here, count);
   return with_vector("process_vm_readv", host_use::write, here, count, [&](const iovec* v, int n) {
     return next::process_vm_readv(process, v, static_cast<unsigned long>(n), there, there_count, flags);
   });
@@ -109,7 +112,9 @@ HPE_INTERPOSE ssize_t process_vm_readv(pid_t process, const iovec* here, unsigne
 
 HPE_INTERPOSE ssize_t process_vm_writev(pid_t process, const iovec* here, unsigned long count, const iovec* there,
                                         unsigned long there_count, unsigned long flags) {
-  if (ordinary(here, count)) return next::process_vm_writev(process, here, count, there, there_count, flags);
+  if (ordinary(here, count))
+    return passed_vector([&] { return next::process_vm_writev(process, here, count, there, there_count, flags); },
+                         host_use::read, here, count);
   return with_vector("process_vm_writev", host_use::read, here, count, [&](const iovec* v, int n) {
     return next::process_vm_writev(process, v, static_cast<unsigned long>(n), there, there_count, flags);
   });

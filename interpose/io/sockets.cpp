@@ -25,6 +25,9 @@ msghdr message_of(const iovec* vector, int count) {
   return message;
 }
 
+const iovec* vector_of(const msghdr* message) noexcept { return message != nullptr ? message->msg_iov : nullptr; }
+bytes_of entries_of(const msghdr* message) noexcept { return message != nullptr ? message->msg_iovlen : 0; }
+
 bool ordinary_message(const msghdr* message) noexcept {
   return buffer_access::all_ordinary() || message == nullptr || ordinary(message->msg_iov, message->msg_iovlen);
 }
@@ -91,14 +94,14 @@ constexpr unsigned most_messages = 1024;  // the operating system accepts no mor
 // ---- sending
 
 HPE_INTERPOSE ssize_t send(int socket, const void* p, bytes_of n, int flags) {
-  if (n == 0 || ordinary(p)) return passed(next::send(socket, p, n, flags), "send", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::send(socket, p, n, flags); }, "send", p, n);
   return ::sendto(socket, p, n, flags, nullptr, 0);
 }
 
 HPE_INTERPOSE ssize_t __send(int socket, const void* p, bytes_of n, int flags) { return ::send(socket, p, n, flags); }
 
 HPE_INTERPOSE ssize_t sendto(int socket, const void* p, bytes_of n, int flags, const sockaddr* to, socklen_t size) {
-  if (n == 0 || ordinary(p)) return passed(next::sendto(socket, p, n, flags, to, size), "sendto", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::sendto(socket, p, n, flags, to, size); }, "sendto", p, n);
   return with_buffer(
       "send", host_use::read, p, most_of_stream(socket, n, host_use::read, never_blocks(flags)),
       [&](void* q, bytes_of m) {
@@ -114,7 +117,9 @@ HPE_INTERPOSE ssize_t sendto(int socket, const void* p, bytes_of n, int flags, c
 }
 
 HPE_INTERPOSE ssize_t sendmsg(int socket, const msghdr* message, int flags) {
-  if (ordinary_message(message)) return next::sendmsg(socket, message, flags);
+  if (ordinary_message(message))
+    return passed_vector([&] { return next::sendmsg(socket, message, flags); }, host_use::read, vector_of(message),
+                         entries_of(message));
   const auto send = [&](const iovec* v, int count) {
     require_no_zerocopy(flags);
     msghdr staged = *message;
@@ -140,7 +145,7 @@ HPE_INTERPOSE int sendmmsg(int socket, mmsghdr* messages, unsigned count, int fl
 // ---- receiving
 
 HPE_INTERPOSE ssize_t recv(int socket, void* p, bytes_of n, int flags) {
-  if (n == 0 || ordinary(p)) return passed(next::recv(socket, p, n, flags), "recv", p, n);
+  if (n == 0 || ordinary(p)) return passed([&] { return next::recv(socket, p, n, flags); }, "recv", p, n);
   return ::recvfrom(socket, p, n, flags, nullptr, nullptr);
 }
 
@@ -149,7 +154,8 @@ HPE_INTERPOSE ssize_t __recv_chk(int socket, void* p, bytes_of n, bytes_of room,
 }
 
 HPE_INTERPOSE ssize_t recvfrom(int socket, void* p, bytes_of n, int flags, sockaddr* from, socklen_t* size) {
-  if (n == 0 || ordinary(p)) return passed(next::recvfrom(socket, p, n, flags, from, size), "recvfrom", p, n);
+  if (n == 0 || ordinary(p))
+    return passed([&] { return next::recvfrom(socket, p, n, flags, from, size); }, "recvfrom", p, n);
   return with_buffer(
       "recv", host_use::write, p, most_received(socket, n, flags),
       [&](void* q, bytes_of m) { return next::recvfrom(socket, q, m, flags, from, size); },
@@ -170,7 +176,9 @@ HPE_INTERPOSE ssize_t __recvfrom_chk(int socket, void* p, bytes_of n, bytes_of r
 }
 
 HPE_INTERPOSE ssize_t recvmsg(int socket, msghdr* message, int flags) {
-  if (ordinary_message(message)) return next::recvmsg(socket, message, flags);
+  if (ordinary_message(message))
+    return passed_vector([&] { return next::recvmsg(socket, message, flags); }, host_use::write, vector_of(message),
+                         entries_of(message));
   const auto receive = [&](const iovec* v, int count) {
     msghdr staged = *message;
     staged.msg_iov = const_cast<iovec*>(v);

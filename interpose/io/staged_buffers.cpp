@@ -57,7 +57,12 @@ void staging::add(const void* address, std::size_t bytes) {
 }
 
 void tell_touch(const void* begin, std::size_t bytes, host_use use) noexcept {
-  if (const touch_watcher* const watcher = watcher_of_touches()) watcher->called(begin, bytes, use != host_use::read);
+  const touch_watcher* const watcher = watcher_of_touches();
+  if (watcher != nullptr && bytes != 0) watcher->called(begin, bytes, use != host_use::read);
+}
+
+void open_watched(const void* begin, std::size_t bytes) noexcept {
+  if (const touch_watcher* const watcher = watcher_of_touches()) watcher->opens(begin, bytes);
 }
 
 void staging::add(const iovec* vector, std::size_t count, std::size_t most) {

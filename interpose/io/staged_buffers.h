@@ -66,6 +66,8 @@ class staging {
 
 /// Tells the watcher of touches, if there is one, that a call uses memory of the program.
 void tell_touch(const void* begin, std::size_t bytes, host_use use) noexcept;
+/// To be called before a call passes memory of the program on unchanged: the watcher may have closed its pages.
+void open_watched(const void* begin, std::size_t bytes) noexcept;
 
 /// The number of bytes in the buffers of a vector; SIZE_MAX if the sum is larger.
 [[nodiscard]] std::size_t bytes_of_vector(const iovec* vector, std::size_t count) noexcept;

@@ -3,10 +3,12 @@
 /// Helper functions with which interposed functions make their calls with staged buffers.
 
 #include <algorithm>
+#include <climits>
 #include <new>
 #include <type_traits>
 
 #include "interpose/io/staged_buffers.h"
+#include "runtime/base/touch.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/trace/recorder.h"
 
@@ -15,15 +17,32 @@ namespace hpe::interpose {
 /// The largest number of bytes that Linux transfers in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Returns the result of a call that passed the program's buffer on unchanged: a buffer that the call reads if the type
-/// is const, otherwise one that it writes. If the call has failed, first logs an explanation (explain() in
-/// staged_buffers.h).
-template <class Byte>
-ssize_t passed(ssize_t result, const char* call, Byte* p, std::size_t bytes) noexcept {
+/// Makes a call that passes the program's buffer on unchanged: a buffer that the call reads if the type is const,
+/// otherwise one that it writes. If the call has failed, first logs an explanation (explain() in staged_buffers.h).
+template <class Call, class Byte>
+ssize_t passed(const Call& make, const char* call, Byte* p, std::size_t bytes) {
+  open_watched(p, bytes);
+  const ssize_t result = make();
   if (result == -1) [[unlikely]]
     explain(call, p, bytes);
   else
     tell_touch(p, static_cast<std::size_t>(result), std::is_const_v<Byte> ? host_use::read : host_use::write);
+  return result;
+}
+
+/// Likewise, for a vector of buffers.
+template <class Call>
+ssize_t passed_vector(const Call& make, host_use use, const iovec* vector, std::size_t count) {
+  if (watcher_of_touches() == nullptr || vector == nullptr || count > IOV_MAX) [[likely]]
+    return make();
+  for (std::size_t i = 0; i < count; ++i) open_watched(vector[i].iov_base, vector[i].iov_len);
+  const ssize_t result = make();
+  std::size_t left = result > 0 ? static_cast<std::size_t>(result) : 0;
+  for (std::size_t i = 0; left > 0 && i < count; ++i) {
+    const std::size_t part = std::min(left, vector[i].iov_len);
+    tell_touch(vector[i].iov_base, part, use);
+    left -= part;
+  }
   return result;
 }
 

@@ -104,6 +104,18 @@ bytes_of get(const char* call, std::byte* p, bytes_of total, std::FILE* stream) 
   return good == total ? done : done + next::fread(p + good, 1, total - good, stream);
 }
 
+// Makes a call of fread or fwrite that passes the program's buffer on unchanged. Returns the number of items.
+template <class Call>
+bytes_of passed_items(const Call& make, host_use use, const void* p, bytes_of size, bytes_of count) {
+  bytes_of total = 0;
+  if (hpe::watcher_of_touches() == nullptr || __builtin_mul_overflow(size, count, &total)) [[likely]]
+    return make();
+  open_watched(p, total);
+  const bytes_of result = make();
+  tell_touch(p, result * size, use);
+  return result;
+}
+
 // Whether hpe, instead of libc alone, executes the call. Returns false if the total size overflows.
 bool ours(const void* p, bytes_of size, bytes_of count, bytes_of& total) {
   return !ordinary(p) && !__builtin_mul_overflow(size, count, &total) && total > 0;
@@ -118,14 +130,16 @@ bytes_of items(bytes_of bytes, bytes_of size, bytes_of count, bytes_of total) {
 
 HPE_INTERPOSE bytes_of fread(void* p, bytes_of size, bytes_of count, std::FILE* stream) {
   bytes_of total = 0;
-  if (!ours(p, size, count, total)) return next::fread(p, size, count, stream);
+  if (!ours(p, size, count, total))
+    return passed_items([&] { return next::fread(p, size, count, stream); }, host_use::write, p, size, count);
   const locked during(stream);
   return items(get("fread", static_cast<std::byte*>(p), total, stream), size, count, total);
 }
 
 HPE_INTERPOSE bytes_of fread_unlocked(void* p, bytes_of size, bytes_of count, std::FILE* stream) {
   bytes_of total = 0;
-  if (!ours(p, size, count, total)) return next::fread_unlocked(p, size, count, stream);
+  if (!ours(p, size, count, total))
+    return passed_items([&] { return next::fread_unlocked(p, size, count, stream); }, host_use::write, p, size, count);
   return items(get("fread_unlocked", static_cast<std::byte*>(p), total, stream), size, count, total);
 }
 
@@ -145,14 +159,16 @@ HPE_INTERPOSE bytes_of __fread_unlocked_chk(void* p, bytes_of room, bytes_of siz
 
 HPE_INTERPOSE bytes_of fwrite(const void* p, bytes_of size, bytes_of count, std::FILE* stream) {
   bytes_of total = 0;
-  if (!ours(p, size, count, total)) return next::fwrite(p, size, count, stream);
+  if (!ours(p, size, count, total))
+    return passed_items([&] { return next::fwrite(p, size, count, stream); }, host_use::read, p, size, count);
   const locked during(stream);
   return items(put("fwrite", static_cast<const std::byte*>(p), total, stream), size, count, total);
 }
 
 HPE_INTERPOSE bytes_of fwrite_unlocked(const void* p, bytes_of size, bytes_of count, std::FILE* stream) {
   bytes_of total = 0;
-  if (!ours(p, size, count, total)) return next::fwrite_unlocked(p, size, count, stream);
+  if (!ours(p, size, count, total))
+    return passed_items([&] { return next::fwrite_unlocked(p, size, count, stream); }, host_use::read, p, size, count);
   return items(put("fwrite_unlocked", static_cast<const std::byte*>(p), total, stream), size, count, total);
 }
 

@@ -37,6 +37,9 @@ struct touch_watcher {
   /// A system call has failed with EFAULT. Opens the watched pages, as far as the program may access them, and returns
   /// whether one was closed.
   bool (*refused)() noexcept;
+  /// A function of libc passes these bytes to the operating system, which could refuse them. Opens their pages, and
+  /// returns whether one was closed.
+  bool (*opens)(const void* begin, std::size_t bytes) noexcept;
 };
 
 inline constinit std::atomic<const touch_watcher*> touch_watcher_of_process{nullptr};

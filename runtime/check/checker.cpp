@@ -344,7 +344,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     const auto& last = *std::prev(after);
     const std::uint64_t base = last.first;
     const auto& gone = last.second;
-    if (begin - base < gone.bytes) {
+    if (begin - base < gone.bytes && (gone.by->run.work->when != nullptr || !is_other_(begin))) {
       const bool ordered = is_ordered(*gone.by, *by);
       const std::string key = fmt::format("freed {} {} {}", ordered, key_of(*by), key_of(*gone.by));
       return findings_.report(key, by->run.work.get(), [&] {

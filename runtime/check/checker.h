@@ -38,7 +38,7 @@ struct checked_work {
 };
 
 struct queued_kind {
-  bool uses_memory = false;
+  bool uses_memory = false;        // not only to fill memory: the program must wait for the work before it ends
   bool waits_for_unknown = false;  // the work waits for something that hpe cannot relate to other work
   bool waits_for_values = false;   // see end_value_wait()
 };
@@ -61,8 +61,9 @@ class checker {
  public:
   /// `is_unchanged` returns whether bytes of fresh memory still have the value that they got at the allocation, so that
   /// a read by a kernel is reported only if CPU code or another library has not written them either. `is_other` returns
-  /// whether an address that the checker does not know is memory that a kernel may use. `take_touches` returns what CPU
-  /// code has touched since the last call, and must not call the checker.
+  /// whether an address in no allocation is memory that a kernel may use: memory that was freed at once may have become
+  /// other memory, for example a variable of a module. `take_touches` returns what CPU code has touched since the last
+  /// call, and must not call the checker.
   checker(ignored_findings ignored, std::function<bool(std::uint64_t begin, std::uint64_t end)> is_unchanged,
           std::function<bool(std::uint64_t address)> is_other,
           std::function<std::vector<host_touch>()> take_touches = {});
@@ -97,6 +98,11 @@ class checker {
                 std::shared_ptr<const call_place> place);
   /// Frees an allocation after the end of all work.
   void release(std::uint64_t base, std::shared_ptr<const call_place> place);
+  /// The memory remains, but is no longer an allocation.
+  void leave(std::uint64_t base) {
+    const lock_guard lock(mutex_);
+    allocations_.erase(base);
+  }
   /// Allocates and frees in stream order, as the work `by`. To be called when the work runs. `is_fresh`: see
   /// allocate().
   void allocate_in_line(std::uint64_t base, std::size_t bytes, bool is_fresh, const operation_run& by);

@@ -222,27 +222,23 @@ findings_report::findings_report(const options& chosen)
   if (!chosen.check_ignore.empty()) ignored_ = ignored_findings(read_text(chosen.check_ignore));
 }
 
-void findings_report::end_process(int status, const std::function<std::vector<finding>()>& find,
-                                  std::string_view note) const {
-  if (process_ != ::getpid()) return;
-  try {
-    const std::vector<finding> all = find();
-    write(all, note);
-    // glibc runs the remaining exit handlers, and then ends the process with this status.
-    if (!all.empty() && status == 0 && status_ != 0) std::exit(status_);
-  } catch (const std::exception& caught) {
-    log(log_level::error, "HPE_CHECK: no report was written: {}", caught.what());
-  }
+bool findings_report::is_of_this_process() const { return process_ == ::getpid(); }
+
+void findings_report::end_process(int status, const std::vector<finding>& all,
+                                  std::span<const std::string_view> notes) const {
+  write(all, notes);
+  // glibc runs the remaining exit handlers, and then ends the process with this status.
+  if (!all.empty() && status == 0 && status_ != 0) std::exit(status_);
 }
 
-void findings_report::write(const std::vector<finding>& all, std::string_view note) const {
+void findings_report::write(const std::vector<finding>& all, std::span<const std::string_view> notes) const {
   const char* const rank = rank_by_environment();
   constexpr std::string_view head = "hpe check: ";
   const std::string own_head = rank == nullptr ? std::string(head) : fmt::format("hpe check, rank {}: ", rank);
   std::string text;
   for (const finding& each : all) text += own_head + text_of(each).substr(head.size());
   text += own_head + (all.empty() ? "no findings\n" : fmt::format("{} findings\n", all.size()));
-  if (!note.empty()) text += fmt::format("{}{}\n", own_head, note);
+  for (const std::string_view note : notes) text += fmt::format("{}{}\n", own_head, note);
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
   write_file("HPE_CHECK_JSON", json_, [&] { return json_of(all, rank); });

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,14 +30,15 @@ class findings_report {
   explicit findings_report(const options& chosen);
 
   [[nodiscard]] const ignored_findings& ignored() const noexcept { return ignored_; }
-  /// To be called by an exit handler (on_exit) of a process that would end with `status`. Writes the findings that
-  /// find() returns, and `note` as last line of the text if it is not empty. In an MPI job, the report names the rank.
-  /// If there are findings, the process ends with the status of HPE_CHECK_STATUS instead of 0. Does nothing in a child
-  /// that was made by fork.
-  void end_process(int status, const std::function<std::vector<finding>()>& find, std::string_view note = {}) const;
+  /// Whether this process has made the object, and not one of which it is a fork.
+  [[nodiscard]] bool is_of_this_process() const;
+  /// To be called by an exit handler (on_exit) of a process that would end with `status`. Writes the findings, and the
+  /// notes as last lines of the text. In an MPI job, the report names the rank. If there are findings, the process ends
+  /// with the status of HPE_CHECK_STATUS instead of 0.
+  void end_process(int status, const std::vector<finding>& all, std::span<const std::string_view> notes) const;
 
  private:
-  void write(const std::vector<finding>& all, std::string_view note) const;
+  void write(const std::vector<finding>& all, std::span<const std::string_view> notes) const;
 
   ignored_findings ignored_;
   std::string json_, sarif_;

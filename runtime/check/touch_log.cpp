@@ -31,10 +31,42 @@ void touch_log::prepare() {
   }
 }
 
+touch_log::code touch_log::code::around(const void* address) {
+  struct search {
+    std::uintptr_t address;
+    code found;
+  } wanted{reinterpret_cast<std::uintptr_t>(address), {}};
+  const auto look = [](dl_phdr_info* object, std::size_t, void* to) {
+    auto& its = *static_cast<search*>(to);
+    for (int n = 0; n < object->dlpi_phnum; ++n) {
+      const auto& part = object->dlpi_phdr[n];
+      const code here{object->dlpi_addr + part.p_vaddr, object->dlpi_addr + part.p_vaddr + part.p_memsz};
+      if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0 && here.contains(its.address)) its.found = here;
+    }
+    return its.found.end != 0 ? 1 : 0;
+  };
+  ::dl_iterate_phdr(look, &wanted);
+  return wanted.found;
+}
+
+void touch_log::leave_out(const void* function_of_library) {
+  hpe_ = code::around(reinterpret_cast<const void*>(&code::around));
+  left_out_ = code::around(function_of_library);
+}
+
+bool touch_log::is_left_out(const host_touch& touch, const void* instruction) const noexcept {
+  if (left_out_.end == 0 || instruction == nullptr) return false;
+  if (left_out_.contains(instruction)) return true;
+  const auto calls = calls_of(touch, instruction);
+  const auto caller =
+      std::ranges::find_if(calls, [&](const void* at) { return !libc_.contains(at) && !hpe_.contains(at); });
+  return caller != calls.end() && left_out_.contains(*caller);
+}
+
 std::span<void* const> touch_log::calls_of(const host_touch& touch, const void* instruction) const noexcept {
   const std::span all(touch.stack.frames.data(), static_cast<std::size_t>(std::max(touch.stack.count, 0)));
   auto first = std::find(all.begin(), all.end(), instruction);
-  while (first != all.end() && libc_.contains(reinterpret_cast<std::uintptr_t>(*first))) ++first;
+  while (first != all.end() && libc_.contains(*first)) ++first;
   return {first, all.end()};
 }
 
@@ -66,7 +98,7 @@ void touch_log::add(std::uintptr_t begin, std::uintptr_t end, bool writes, const
   const bool copies = copies_[0].contains(at) || copies_[1].contains(at);
   const bool is_vague = !writes && end - begin > exact && libc_.contains(at) && !copies;
   const host_touch touch{begin, end, writes, is_vague, ::gettid(), trace::call_stack::here()};
-  if (!is_vague && instruction != nullptr && join(touch, instruction)) return;
+  if (is_left_out(touch, instruction) || (!is_vague && instruction != nullptr && join(touch, instruction))) return;
   for (std::size_t tries = 0; tries < entries_.size(); ++tries) {
     entry& each = entries_[next_.load() % entries_.size()];
     int state = entry::free;

@@ -30,6 +30,9 @@ class touch_log {
  public:
   /// To be called once, in no signal handler: finds the places of libc's functions.
   void prepare();
+  /// Touches by the library that contains this function are not added from now on: its own instructions, and those of
+  /// functions of libc and of hpe that it calls.
+  void leave_out(const void* function_of_library);
 
   /// Adds a touch by an instruction of the calling thread, whose stack contains this instruction; nullptr: by the
   /// function that calls add(). Touches by one call of a function of libc, and touches by another instruction that are
@@ -43,6 +46,11 @@ class touch_log {
   struct code {
     std::uintptr_t begin = 0, end = 0;
     [[nodiscard]] bool contains(std::uintptr_t address) const { return address >= begin && address < end; }
+    [[nodiscard]] bool contains(const void* address) const {
+      return contains(reinterpret_cast<std::uintptr_t>(address));
+    }
+    /// The code of the library that contains an address; empty if none does.
+    [[nodiscard]] static code around(const void* address);
   };
   struct entry {
     enum : int { free, in_use, complete };
@@ -56,7 +64,11 @@ class touch_log {
   /// program's first call. Empty if the stack does not contain the instruction.
   [[nodiscard]] std::span<void* const> calls_of(const host_touch& touch, const void* instruction) const noexcept;
 
+  /// Whether a library that is left out makes a touch.
+  [[nodiscard]] bool is_left_out(const host_touch& touch, const void* instruction) const noexcept;
+
   code libc_;
+  code left_out_, hpe_;         // empty until leave_out()
   std::array<code, 2> copies_;  // memcpy and memmove, whose accesses are exact
   std::array<entry, 1024> entries_;
   std::atomic<std::uint64_t> next_{0};

@@ -1,12 +1,14 @@
 // Whoever changes what a page's protection depends on does so before mprotect. Threads that hold the mutex do both in
 // one critical section; close() repeats mprotect until nothing has changed meanwhile. So the last mprotect is always
-// right.
+// right. The operating system executes one mprotect after the other, and each thread sees what another one has stored
+// before an earlier mprotect.
 
 #include "runtime/check/watched_pages.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace hpe::check {
 
@@ -35,17 +37,19 @@ watched_pages::page* watched_pages::find(std::uintptr_t address) const noexcept 
   return its != nullptr ? &its->pages[number % pages_of_leaf] : nullptr;
 }
 
-watched_pages::page* watched_pages::find_or_make(std::uintptr_t address) {
-  if (page* const found = find(address)) return found;
-  if (leaves_ == most_leaves / 2) return nullptr;
-  const std::uintptr_t number = address / page_bytes / pages_of_leaf;
-  auto* const made = new leaf;
-  made->number = number;
-  std::size_t at = number * 0x9e3779b97f4a7c15ULL >> 48;
-  while (table_[at].load() != nullptr) at = (at + 1) % most_leaves;
-  table_[at].store(made, std::memory_order_release);
-  ++leaves_;
-  return find(address);
+bool watched_pages::make_leaves(std::uintptr_t begin, std::uintptr_t end) {
+  constexpr std::uintptr_t bytes = pages_of_leaf * page_bytes;
+  for (std::uintptr_t number = begin / bytes; number * bytes < end; ++number) {
+    if (find_leaf(number) != nullptr) continue;
+    if (leaves_ == most_leaves / 2) return false;
+    auto* const made = new leaf;
+    made->number = number;
+    std::size_t at = number * 0x9e3779b97f4a7c15ULL >> 48;
+    while (table_[at].load() != nullptr) at = (at + 1) % most_leaves;
+    table_[at].store(made, std::memory_order_release);
+    ++leaves_;
+  }
+  return true;
 }
 
 bool watched_pages::protect(std::uintptr_t begin, std::uintptr_t end, level allowed) noexcept {
@@ -59,14 +63,17 @@ bool watched_pages::protect(std::uintptr_t begin, std::uintptr_t end, level allo
 /// protection may have changed.
 template <class Change>
 bool watched_pages::apply(std::uintptr_t begin, std::uintptr_t end, const Change& change) {
+  constexpr std::uintptr_t bytes = pages_of_leaf * page_bytes;
   bool good = true;
   std::uintptr_t from = page_of(begin), at = from;
   level same = all;
-  for (; at < end; at += page_bytes) {
-    page* const each = find(at);
-    const bool changed = each != nullptr && change(*each);
-    const level now = each != nullptr ? each->effective() : same;
-    if (!changed || now != same) {
+  while (at < end) {
+    leaf* const its = find_leaf(at / bytes);
+    for (const std::uintptr_t stop = std::min(end, (at / bytes + 1) * bytes); at < stop; at += page_bytes) {
+      page* const each = its != nullptr ? &its->pages[at / page_bytes % pages_of_leaf] : nullptr;
+      const bool changed = each != nullptr && change(*each);
+      const level now = each != nullptr ? each->effective() : same;
+      if (changed && now == same) continue;
       good = protect(from, at, same) && good;
       from = changed ? at : at + page_bytes;
       same = now;
@@ -77,42 +84,61 @@ bool watched_pages::apply(std::uintptr_t begin, std::uintptr_t end, const Change
 
 bool watched_pages::add(std::uintptr_t begin, std::uintptr_t end, bool is_written, bool has_protocol) {
   const lock_guard lock(mutex_);
-  for (std::uintptr_t at = page_of(begin); at < end; at += page_bytes) {
-    page* const each = find_or_make(at);
-    if (each == nullptr) return false;
-    if (each->known.load()) continue;
-    // The protocol opens a closed page when CPU code touches it.
-    each->allowed.store(has_protocol ? none : all);
-    each->known.store(true);
-  }
-  apply(begin, end, [&](page& each) {
+  if (!make_leaves(begin, end)) return false;
+  const bool good = apply(begin, end, [&](page& each) {
+    if (!each.known.load(order_of_load)) {
+      // The protocol opens a closed page when CPU code touches it.
+      each.allowed.store(has_protocol ? none : all, order_of_store);
+      each.known.store(true, order_of_store);
+    }
     ++(is_written ? each.writers : each.readers);
     const level before = each.effective();
     const bool is_new = each.readers + each.writers == 1;
-    each.touches.store(0);
-    each.wanted.store(each.writers != 0 ? none : reads);
+    each.touches.store(0, order_of_store);
+    each.wanted.store(each.of_uses(), order_of_store);
     return is_new || each.effective() != before;
   });
-  return true;
+  if (!good) end_use(begin, end, is_written);
+  return good;
 }
 
 void watched_pages::add_again(std::uintptr_t begin, std::uintptr_t end) {
   const lock_guard lock(mutex_);
   apply(begin, end, [](page& each) {
     const level before = each.effective();
-    each.touches.store(0);
+    each.touches.store(0, order_of_store);
     return each.effective() != before;
   });
 }
 
 void watched_pages::remove(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
   const lock_guard lock(mutex_);
+  end_use(begin, end, is_written);
+}
+
+/// Calls change(page) for each page, and lets the page follow its uses.
+template <class Change>
+void watched_pages::change_use(std::uintptr_t begin, std::uintptr_t end, const Change& change) {
   apply(begin, end, [&](page& each) {
-    --(is_written ? each.writers : each.readers);
+    change(each);
     const level before = each.effective();
-    each.wanted.store(each.writers != 0 ? none : each.readers != 0 ? reads : all);
+    each.wanted.store(each.of_uses(), order_of_store);
     return each.effective() != before;
   });
+}
+
+void watched_pages::end_use(std::uintptr_t begin, std::uintptr_t end, bool is_written) {
+  change_use(begin, end, [&](page& each) { --(is_written ? each.writers : each.readers); });
+}
+
+void watched_pages::lend(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  if (make_leaves(begin, end)) change_use(begin, end, [](page& each) { ++each.lent; });
+}
+
+void watched_pages::take_back(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  change_use(begin, end, [](page& each) { each.lent -= each.lent != 0 ? 1 : 0; });
 }
 
 void watched_pages::forget(std::uintptr_t begin, std::uintptr_t end) {
@@ -179,21 +205,51 @@ bool watched_pages::is_tired(std::uintptr_t address) const noexcept {
   return its != nullptr && its->is_tired();
 }
 
+bool watched_pages::open_pages(std::uintptr_t begin, std::uintptr_t end) {
+  bool any = false;
+  apply(begin, end, [&](page& each) {
+    if (each.readers + each.writers == 0 || each.is_tired()) return false;
+    any = true;
+    each.touches.store(most_touches);
+    return true;
+  });
+  return any;
+}
+
+bool watched_pages::open(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  return open_pages(begin, end);
+}
+
 bool watched_pages::open_all() {
   const lock_guard lock(mutex_);
   bool any = false;
   for (const auto& slot : table_) {
-    leaf* const its = slot.load();
+    const leaf* const its = slot.load();
     if (its == nullptr) continue;
     const std::uintptr_t begin = its->number * pages_of_leaf * page_bytes;
-    apply(begin, begin + pages_of_leaf * page_bytes, [&](page& each) {
-      if (each.readers + each.writers == 0 || each.is_tired()) return false;
-      any = true;
-      each.touches.store(most_touches);
-      return true;
-    });
+    any |= open_pages(begin, begin + pages_of_leaf * page_bytes);
   }
   return any;
+}
+
+bool has_own_pages(const void* begin, std::size_t bytes) noexcept {
+  constexpr std::uintptr_t page = watched_pages::page_bytes, header = 2 * sizeof(std::size_t);
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(begin) % page;
+  if (offset == 0) return bytes % page == 0;
+  if (offset != header) return false;
+  // glibc's header: the size of the mapping, and the bit of a mapping.
+  constexpr std::size_t is_mapped = 2, flags = 7;
+  std::size_t size = 0;
+  std::memcpy(&size, static_cast<const char*>(begin) - sizeof size, sizeof size);
+  return (size & flags) == is_mapped && (size & ~flags) % page == 0 && (size & ~flags) - header >= bytes;
+}
+
+bool is_on_stack(const void* begin, std::size_t bytes) noexcept {
+  constexpr std::uintptr_t below = 128 << 10, above = 4 << 10;
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  return first < here + above && here - below < first + bytes;
 }
 
 }  // namespace hpe::check

@@ -95,7 +95,7 @@ copy_crew::job* copy_crew::take_job() noexcept {
 
 copy_crew::pending copy_crew::begin(void* to, const void* from, const box_copy& shape, writing how) {
   if (shape.bytes() >= worth_helping && helpers_ != 0) {
-    std::call_once(started_, [this] { start_helpers(); });
+    start();
     if (job* const mine = threads_.empty() ? nullptr : take_job()) {
       const posted_copy all{static_cast<std::byte*>(to), static_cast<const std::byte*>(from), shape, how};
       mine->post(all, parts_);

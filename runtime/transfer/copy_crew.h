@@ -16,9 +16,9 @@
 namespace hpe::transfer {
 
 /// Threads that help with large copies in host memory, because a single core copies more slowly than the link of a GPU.
-/// The first large copy starts these threads. Thread-safe. If several copies run at once, for example in both
-/// directions of a link, the helpers are shared evenly. The calling thread copies without helpers if `most_jobs` other
-/// copies are running, or if the system cannot start threads.
+/// The first large copy starts these threads, if start() has not. Thread-safe. If several copies run at once, for
+/// example in both directions of a link, the helpers are shared evenly. The calling thread copies without helpers if
+/// `most_jobs` other copies are running, or if the system cannot start threads.
 ///
 /// Each thread copies slices of its own part first, the same part in every copy, and then helps with other parts. So a
 /// core that fills the same staging buffer again still has the buffer's lines in its cache. If another core wrote the
@@ -58,7 +58,11 @@ class copy_crew {
   static constexpr std::size_t worth_helping = std::size_t{256} << 10;
   static void copy_alone(void* to, const void* from, std::size_t bytes, writing how);
 
-  /// Whether an earlier copy has started the helpers. Then copy() allocates no memory and starts no thread.
+  /// Starts the helpers, unless an earlier call, or a large copy, has started them.
+  void start() noexcept {
+    if (helpers_ != 0) std::call_once(started_, [this] { start_helpers(); });
+  }
+  /// Whether the helpers have been started. Then copy() allocates no memory and starts no thread.
   [[nodiscard]] bool started() const noexcept { return helping_.load(std::memory_order_acquire); }
 
   /// Like memcpy: the copy is complete on return.

@@ -63,6 +63,25 @@ TEST(Findings, TheirJsonIsValidForAnyBytes) {
   EXPECT_NE(json_of({f}).find("caf\xef\xbf\xbd and caf\xc3\xa9"), std::string::npos) << json_of({f});
 }
 
+TEST_F(Checker, KnowsThatFreedMemoryCanBecomeOtherMemory) {
+  constexpr std::uint64_t other = 0x100000;  // is_other
+  const std::uint32_t line = checker_.add_line(0);
+  const auto free =
+      std::make_shared<const checked_operation>(checked_operation{"cudaFreeAsync", place("cudaFreeAsync")});
+  checker_.allocate(base, bytes, false, true, place("cudaMalloc"));
+  checker_.release(base, place("cudaFree"));
+  add({kernel("kernel fill"), queue(line)}, base, base + 100, use::write);
+  EXPECT_EQ(kinds(), words{"use-after-free 1"});
+  checker_.allocate(other, bytes, false, true, place("cudaMalloc"));
+  checker_.release(other, place("cudaFree"));
+  add({kernel("kernel fill"), queue(line)}, other, other + 100, use::write);
+  EXPECT_EQ(kinds(), words{}) << "a variable of a module";
+  checker_.allocate(other, bytes, false, true, place("cudaMallocAsync"));
+  checker_.release_in_line(other, {free, queue(line)});
+  add({kernel("kernel fill"), queue(line)}, other, other + 100, use::write);
+  EXPECT_EQ(kinds(), words{"use-after-free 1"}) << "the pool keeps the memory";
+}
+
 TEST_F(Checker, TellsBothSidesOfARaceOnce) {
   allocate();
   const std::uint32_t first = checker_.add_line(0), second = checker_.add_line(0);

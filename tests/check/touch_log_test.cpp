@@ -1,5 +1,6 @@
 #include "runtime/check/touch_log.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <search.h>
 
@@ -69,6 +70,18 @@ TEST_F(touch_logs, DoNotJoinTouchesBeforeAndAfterATake) {
     TOUCH_BY_LIBC(log, 1000 + 10 * n, 1);
     EXPECT_EQ(log.take().size(), 1U);
   }
+}
+
+TEST_F(touch_logs, LeaveOutTheTouchesOfALibrary) {
+  const auto function_of = [](const char* library, const char* name) {
+    return ::dlsym(::dlopen(library, RTLD_LAZY), name);
+  };
+  log.leave_out(function_of("libm.so.6", "cos"));
+  TOUCH_BY_LIBC(log, 1000, 3);
+  EXPECT_EQ(log.take().size(), 1U);
+  log.leave_out(function_of("libc.so.6", "lfind"));
+  TOUCH_BY_LIBC(log, 1000, 3);
+  EXPECT_EQ(log.take().size(), 0U);
 }
 
 }  // namespace

@@ -1,51 +1,16 @@
 #include "runtime/check/watched_pages.h"
 
-#include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <memory>
 
-using hpe::check::watched_pages;
+#include "tests/check/four_pages.h"
+
+using namespace hpe::check;
 using hpe::os::page_protection;
 
 namespace {
 
-constexpr std::uintptr_t page = watched_pages::page_bytes;
-
-class WatchedPages : public testing::Test {
+class WatchedPages : public with_four_pages {
  protected:
-  WatchedPages() {
-    memory_ = static_cast<char*>(::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    EXPECT_EQ(::pipe(pipe_), 0);
-  }
-  ~WatchedPages() override {
-    ::munmap(memory_, 4 * page);
-    ::close(pipe_[0]);
-    ::close(pipe_[1]);
-  }
-  std::uintptr_t at(std::uintptr_t offset) const { return reinterpret_cast<std::uintptr_t>(memory_) + offset; }
-  /// What the operating system lets the program do with each page: - nothing, r read, w read and write.
-  std::string protections() {
-    std::string result;
-    for (std::uintptr_t n = 0; n < 4; ++n) {
-      char* const p = memory_ + n * page;
-      char byte = 0;
-      if (::write(pipe_[1], p, 1) != 1) {
-        result += '-';
-        continue;
-      }
-      const bool writes = ::read(pipe_[0], p, 1) == 1;
-      if (!writes) {
-        EXPECT_EQ(::read(pipe_[0], &byte, 1), 1);
-      }
-      result += writes ? 'w' : 'r';
-    }
-    return result;
-  }
-
-  char* memory_;
-  int pipe_[2]{};
   const std::unique_ptr<watched_pages> pages_ = std::make_unique<watched_pages>();
 };
 
@@ -73,6 +38,15 @@ TEST_F(WatchedPages, AreOpenForOneAccess) {
   EXPECT_EQ(pages_->touched(at(3 * page), true), not_watched);
   pages_->remove(at(0), at(2 * page), true);
   EXPECT_EQ(pages_->touched(at(page), true), opened) << "the fault came before the page was opened";
+}
+
+TEST_F(WatchedPages, AreNotWatchedIfOneOfThemCannotBeProtected) {
+  ::munmap(memory_ + 2 * page, page);
+  EXPECT_FALSE(pages_->add(at(0), at(4 * page), true, false));
+  EXPECT_EQ(protections(), "ww-w");
+  EXPECT_FALSE(pages_->is_in_use(at(0), at(4 * page)));
+  ASSERT_TRUE(pages_->add(at(0), at(2 * page), true, false));
+  EXPECT_EQ(protections(), "---w");
 }
 
 TEST_F(WatchedPages, RemainOpenWhenTheyAreTouchedTooOften) {
@@ -103,6 +77,33 @@ TEST_F(WatchedPages, AreOpenOnlyAsFarAsTheProtocolAllows) {
   pages_->remove(at(0), at(2 * page), false);
   EXPECT_EQ(protections(), "-www");
   EXPECT_FALSE(failed);
+}
+
+TEST_F(WatchedPages, AreReadableWhileTheyAreLent) {
+  ASSERT_TRUE(pages_->add(at(0), at(3 * page), true, false));
+  pages_->lend(at(page), at(page + 10));
+  pages_->lend(at(page), at(4 * page));
+  EXPECT_EQ(protections(), "-rrw");
+  pages_->take_back(at(page), at(page + 10));
+  EXPECT_EQ(protections(), "-rrw");
+  EXPECT_EQ(pages_->touched(at(page), true), touched);
+  pages_->close(at(page));
+  pages_->remove(at(0), at(3 * page), true);
+  EXPECT_EQ(protections(), "wwww");
+  ASSERT_TRUE(pages_->add(at(3 * page), at(4 * page), true, false));
+  EXPECT_EQ(protections(), "wwwr");
+  pages_->take_back(at(page), at(4 * page));
+  EXPECT_EQ(protections(), "www-");
+}
+
+TEST_F(WatchedPages, AreOpenedForASystemCallUntilTheirNextUse) {
+  ASSERT_TRUE(pages_->add(at(0), at(3 * page), true, false));
+  EXPECT_FALSE(pages_->open(at(3 * page), at(4 * page)));
+  EXPECT_TRUE(pages_->open(at(page + 10), at(page + 20)));
+  EXPECT_FALSE(pages_->open(at(page), at(page + 1))) << "it is open";
+  EXPECT_EQ(protections(), "-w-w");
+  pages_->add_again(at(0), at(3 * page));
+  EXPECT_EQ(protections(), "---w");
 }
 
 TEST_F(WatchedPages, AreAllOpenedForASystemCall) {

@@ -20,7 +20,7 @@ use_archive_in() {
 # use_wheel_in <folder> <build>: uses the wheels of a build in the bare root, which has python3-venv and python3-numpy.
 use_wheel_in() {
   local root=$1 build=$2
-  cp "$build"/packages/*.whl tests/install/use_wheel tests/python/{algorithms,arrays,command,enqueue,exchange}_test.py "$root/tmp"
+  cp "$build"/packages/*.whl tests/install/use_wheel tests/python/{algorithms,arrays,command,enqueue,exchange,launcher}_test.py "$root/tmp"
   if [[ -x $build/bin/cudart/small-shared ]]; then cp "$build/bin/cudart/small-shared" "$root/tmp"; fi
   in_bare_root "$root" su --shell /bin/bash --login nobody -c /tmp/use_wheel
 }

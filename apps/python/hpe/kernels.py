@@ -76,16 +76,13 @@ def _compile(source, name, options):
 
 
 class _Module:
-    """A module of PTX. Copies of a kernel share it."""
+    """A module of PTX."""
 
     def __init__(self, text):
         self.handle = c_void_p()
         library.call("hpeModuleLoadPtx", byref(self.handle), (c_char_p * 1)(text), 1)
         releasing.start()
         weakref.finalize(self, releasing.later, os.getpid(), "hpeModuleUnload", self.handle).atexit = False
-
-    def __deepcopy__(self, _):
-        return self
 
 
 # hpePackedLaunch: kernel, bytes of parameters, device, number of accesses; and of hpeGrid: blocks, threads of a block, bytes of
@@ -124,11 +121,32 @@ class _Parameter:
         self.unsigned = packer(_UNSIGNED[size]) if size in _UNSIGNED else None
 
 
+try:
+    import _hpe_launcher
+except ImportError:  # Python without the stable interface, or hpe was built without Python's headers
+    class Launcher:
+        """Calls of a kernel."""
+
+        def __call__(self, *args: Any, **options: Any) -> None:
+            self._launch(*args, **options)
+
+        def prepare(self, heads, parameters):
+            """The other Launcher needs these objects."""
+else:
+    Launcher = _hpe_launcher.Launcher
+    _INTEGER, _NATURAL, _REAL = range(3)
+    _KINDS = {"i": _INTEGER, "u": _NATURAL, "f": _REAL}
+    _hpe_launcher.configure(
+        library.address_of("hpeLaunchPacked").value, known, lent,
+        {int: _INTEGER, float: _REAL, **{kind: _KINDS[numpy.dtype(kind).kind] + 4 * numpy.dtype(kind).itemsize for kind in _SCALARS}},
+        numpy.ndarray, (IN, OUT, INOUT), library.fail)
+
+
 def _several(arrays):
     return (arrays,) if isinstance(arrays, numpy.ndarray) else arrays
 
 
-class Kernel:
+class Kernel(Launcher):
     """A kernel, for all devices.
 
         kernel = hpe.Kernel(code, name, options=())
@@ -168,13 +186,21 @@ class Kernel:
                             for begin, end, each in zip(offsets, offsets[1:], facts.parameter_sizes[:count])]
         self._size = size
         self._heads: dict[Any, bytes] = {}  # hpePackedLaunch, by the arguments of a launch
+        self.prepare(self._heads, tuple((each.size, len(each.padding)) for each in self._parameters))
         self.name = name
 
     def __repr__(self) -> str:
         return f"<hpe.Kernel {self.name}, {len(self._parameters)} parameters>"
 
-    def __call__(self, grid: Extents, block: Extents, args: Sequence[Any], *, shared_mem: int = 0, reads: Array | Iterable[Array] = NONE,
-                 overwrites: Array | Iterable[Array] = NONE, device: int | None = None) -> None:
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Kernel:
+        return self
+
+    def _launch(self, grid: Extents, block: Extents, args: Sequence[Any], *, shared_mem: int = 0, reads: Array | Iterable[Array] = NONE,
+                overwrites: Array | Iterable[Array] = NONE, device: int | None = None) -> None:
+        """A launch, for all arguments. _hpe_launcher launches without this function if the arguments are valid and not unusual."""
         if len(args) != len(self._parameters):
             raise TypeError(f"{self.name} has {len(self._parameters)} parameters, and the launch has {len(args)} arguments")
         modes = None  # by the array's id

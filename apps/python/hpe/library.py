@@ -128,17 +128,22 @@ def error_of(status, message):
 _launch = _library.hpeLaunchPacked
 
 
+def fail(status):
+    """Raises Error for the status of the thread's last call, which has failed."""
+    raise error_of(status, _library.hpeGetLastErrorMessage().decode())
+
+
 def launch(packed):
     """Calls hpeLaunchPacked with bytes. Raises Error if the call fails."""
     if (status := _launch(packed)) != 0:
-        raise error_of(status, _library.hpeGetLastErrorMessage().decode())
+        fail(status)
 
 
 def call(name, *arguments):
     """Calls a function of hpe without the GIL. Raises Error if the call fails."""
     status = getattr(_library, name)(*arguments)
     if status != 0:
-        raise error_of(status, _library.hpeGetLastErrorMessage().decode())
+        fail(status)
 
 
 def address_of(name):

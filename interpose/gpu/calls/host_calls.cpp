@@ -9,6 +9,7 @@
 #include "interpose/gpu/work/device_work.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/check/host_watch.h"
 
 namespace hpe::cuda_hooks {
 
@@ -66,6 +67,9 @@ host_calls::host_calls(const device::cuda::driver& cu, contexts& parts, program_
 // ---- the program's memory -----------------------------------------------------------------------------------------
 
 std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
+  // CPU code may not be able to read pinned memory that work uses.
+  if (const check::host_watch* const watch = check::host_watch::of_process())
+    if (watch->is_in_use(address, address + 1)) return 0;
   try {
     const auto found = known_.at(address);
     return found ? found->base + found->bytes - address : 0;

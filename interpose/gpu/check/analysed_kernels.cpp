@@ -61,10 +61,15 @@ std::shared_ptr<analysed_kernels::kernel> analysed_kernels::look_up(CUfunction h
 }
 
 std::shared_ptr<analysed_kernels::kernel> analysed_kernels::find(CUfunction handle) {
-  const lock_guard lock(mutex_);
-  std::shared_ptr<kernel>& found = kernels_[handle];
-  if (found == nullptr) found = look_up(handle);
-  return found;
+  std::shared_ptr<analysis> found;
+  {
+    const lock_guard lock(mutex_);
+    std::shared_ptr<analysis>& known = kernels_[handle];
+    if (known == nullptr) known = std::make_shared<analysis>();
+    found = known;
+  }
+  std::call_once(found->once, [&] { found->its = look_up(handle); });
+  return found->its;
 }
 
 void analysed_kernels::forget() {

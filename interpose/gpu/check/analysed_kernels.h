@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -56,12 +57,18 @@ class analysed_kernels {
   static constexpr std::size_t most_known = 64;  // launches of a kernel
   [[nodiscard]] static launch_accesses accesses_of(const kernel& its, const spread_launch& launch,
                                                    const std::vector<std::byte>& parameters);
+  /// The kernel of a handle, which the first launch analyses.
+  struct analysis {
+    std::once_flag once;
+    std::shared_ptr<kernel> its;
+  };
+  /// Returns the kernel. The first call for a kernel takes up to seconds; only calls for the same kernel wait for it.
   [[nodiscard]] std::shared_ptr<kernel> find(CUfunction handle);
   [[nodiscard]] std::shared_ptr<kernel> look_up(CUfunction handle) const;
 
   const device::cuda::driver& cu_;
   mutex mutex_;
-  std::unordered_map<CUfunction, std::shared_ptr<kernel>> kernels_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<CUfunction, std::shared_ptr<analysis>> kernels_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

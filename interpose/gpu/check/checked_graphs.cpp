@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "interpose/gpu/check/program_allocations.h"
@@ -16,6 +17,35 @@ using place_ptr = std::shared_ptr<const check::call_place>;
 template <class Entry, class... Arguments>
 bool asked(Entry entry, Arguments... arguments) {
   return entry != nullptr && entry(arguments...) == CUDA_SUCCESS;
+}
+
+// Returns the nodes of a graph; nullopt if the driver does not report them.
+std::optional<std::vector<CUgraphNode>> nodes_of(const device::cuda::driver& cu, CUgraph graph) {
+  std::size_t count = 0;
+  if (!asked(cu.cuGraphGetNodes, graph, nullptr, &count)) return std::nullopt;
+  std::vector<CUgraphNode> nodes(count);
+  if (count != 0 && !asked(cu.cuGraphGetNodes, graph, nodes.data(), &count)) return std::nullopt;
+  return nodes;
+}
+
+// Returns the graph of a node that is a child graph; otherwise null.
+CUgraph child_of(const device::cuda::driver& cu, CUgraphNode node) {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  CUgraph child = nullptr;
+  const bool is_one = asked(cu.cuGraphNodeGetType, node, &type) && type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                      asked(cu.cuGraphChildGraphNodeGetGraph, node, &child);
+  return is_one ? child : nullptr;
+}
+
+// Whether two nodes have the same type and, if they are kernels, the same function and grid.
+bool are_alike(const device::cuda::driver& cu, CUgraphNode a, CUgraphNode b) {
+  CUgraphNodeType types[2]{};
+  if (!asked(cu.cuGraphNodeGetType, a, &types[0]) || !asked(cu.cuGraphNodeGetType, b, &types[1])) return false;
+  if (types[0] != types[1] || types[0] != CU_GRAPH_NODE_TYPE_KERNEL) return types[0] == types[1];
+  CUDA_KERNEL_NODE_PARAMS one{}, other{};
+  return asked(cu.cuGraphKernelNodeGetParams, a, &one) && asked(cu.cuGraphKernelNodeGetParams, b, &other) &&
+         one.func == other.func && one.kern == other.kern && one.gridDimX == other.gridDimX &&
+         one.gridDimY == other.gridDimY && one.gridDimZ == other.gridDimZ;
 }
 
 launch_accesses operation_of(const char* name, const place_ptr& place) {
@@ -33,8 +63,7 @@ void add(launch_accesses& to, std::vector<check::access_range> more) {
 /// Reads the nodes of a graph and of its child graphs.
 class checked_graphs::reader {
  public:
-  reader(const device::cuda::driver& cu, analysed_kernels& kernels, std::map<CUgraphNode, place_ptr> places)
-      : cu_(cu), kernels_(kernels), places_(std::move(places)) {}
+  explicit reader(const checked_graphs& of) : of_(of), cu_(of.cu_), kernels_(of.kernels_) {}
 
   std::shared_ptr<const checked_graph> read(CUgraph graph, const place_ptr& place) {
     static_cast<void>(add_graph(graph, place));
@@ -46,13 +75,12 @@ class checked_graphs::reader {
 
   // Returns the steps of the graph.
   step_list add_graph(CUgraph graph, const place_ptr& place) {
-    std::size_t count = 0;
-    std::vector<CUgraphNode> nodes;
-    if (asked(cu_.cuGraphGetNodes, graph, nullptr, &count)) nodes.resize(count);
-    if (nodes.size() != count || (count != 0 && !asked(cu_.cuGraphGetNodes, graph, nodes.data(), &count))) {
+    const auto known = nodes_of(cu_, graph);
+    if (!known) {
       made_.is_whole = false;
       return {};
     }
+    const std::vector<CUgraphNode>& nodes = *known;
     std::map<CUgraphNode, step_list> steps;
     step_list all;
     for (const CUgraphNode node : nodes) {
@@ -95,7 +123,7 @@ class checked_graphs::reader {
   }
 
   step_list add_node(CUgraphNode node, place_ptr place) {
-    if (const auto found = places_.find(node); found != places_.end()) place = found->second;
+    if (const place_ptr known = of_.place_of(node)) place = known;
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     const bool is_known = asked(cu_.cuGraphNodeGetType, node, &type);
     if (is_known && type == CU_GRAPH_NODE_TYPE_EMPTY) return {};
@@ -126,10 +154,7 @@ class checked_graphs::reader {
         return add_step(kernels_.describe(launch, place));
       }
     }
-    if (is_known && type == CU_GRAPH_NODE_TYPE_GRAPH) {
-      CUgraph child = nullptr;
-      if (asked(cu_.cuGraphChildGraphNodeGetGraph, node, &child)) return add_graph(child, place);
-    }
+    if (CUgraph const child = child_of(cu_, node)) return add_graph(child, place);
     made_.meets_others = true;
     made_.is_whole &= is_known && (type == CU_GRAPH_NODE_TYPE_HOST || type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||
                                    type == CU_GRAPH_NODE_TYPE_EVENT_RECORD);
@@ -165,16 +190,44 @@ class checked_graphs::reader {
     return result;
   }
 
+  const checked_graphs& of_;
   const device::cuda::driver& cu_;
   analysed_kernels& kernels_;
-  const std::map<CUgraphNode, place_ptr> places_;
   checked_graph made_;
   std::vector<std::pair<std::size_t, std::size_t>> before_;  // pairs of steps
 };
 
-void checked_graphs::added(CUgraphNode node, place_ptr place) {
+void checked_graphs::added(CUgraphNode node, place_ptr place, CUgraph child) {
+  if (CUgraph const copy = child != nullptr ? child_of(cu_, node) : nullptr) copy_places(copy, child);
   const lock_guard lock(mutex_);
   places_[node] = std::move(place);
+}
+
+// The driver does not tell which node is the copy of which. So the nodes must be alike, one after the other.
+void checked_graphs::copy_places(CUgraph to, CUgraph from) {
+  const auto made = nodes_of(cu_, to), of = nodes_of(cu_, from);
+  const auto alike = [this](CUgraphNode a, CUgraphNode b) { return are_alike(cu_, a, b); };
+  if (!made || !of || !std::ranges::equal(*made, *of, alike)) return;
+  for (std::size_t n = 0; n < of->size(); ++n) {
+    const CUgraphNode copy = (*made)[n], original = (*of)[n];
+    if (const place_ptr its = place_of(original)) added(copy, its, child_of(cu_, original));
+  }
+}
+
+void checked_graphs::ends(CUgraphNode node) {
+  if (CUgraph const child = child_of(cu_, node)) ends(child);
+  const lock_guard lock(mutex_);
+  places_.erase(node);
+}
+
+void checked_graphs::ends(CUgraph graph) {
+  for (const CUgraphNode node : nodes_of(cu_, graph).value_or(std::vector<CUgraphNode>())) ends(node);
+}
+
+place_ptr checked_graphs::place_of(CUgraphNode node) const {
+  const lock_guard lock(mutex_);
+  const auto found = places_.find(node);
+  return found == places_.end() ? nullptr : found->second;
 }
 
 void checked_graphs::captured(CUstream stream, const place_ptr& place) {
@@ -187,14 +240,7 @@ void checked_graphs::captured(CUstream stream, const place_ptr& place) {
 
 void checked_graphs::step(const instance_step& step, const place_ptr& place) {
   std::shared_ptr<const checked_graph> made;
-  if (step.what == instance_step::kind::made) {
-    std::map<CUgraphNode, place_ptr> places;
-    {
-      const lock_guard lock(mutex_);
-      places = places_;
-    }
-    made = reader(cu_, kernels_, std::move(places)).read(step.graph, place);
-  }
+  if (step.what == instance_step::kind::made) made = reader(*this).read(step.graph, place);
   const lock_guard lock(mutex_);
   if (made != nullptr)
     instances_[step.instance] = std::move(made);

@@ -31,16 +31,24 @@ class checked_graphs {
   /// All arguments must outlive the object.
   checked_graphs(const device::cuda::driver& cu, analysed_kernels& kernels) : cu_(cu), kernels_(kernels) {}
 
-  /// The program has added a node at this place.
-  void added(CUgraphNode node, std::shared_ptr<const check::call_place> place);
+  /// The program has added a node at this place. `child`: the graph of which the node has a copy; null: none.
+  void added(CUgraphNode node, std::shared_ptr<const check::call_place> place, CUgraph child = nullptr);
   /// The program has queued work on a captured stream at this place: the node is the last one of the capture.
   void captured(CUstream stream, const std::shared_ptr<const check::call_place>& place);
+  /// The program is about to destroy a node, or a graph with its nodes and child graphs.
+  void ends(CUgraphNode node);
+  void ends(CUgraph graph);
   void step(const instance_step& step, const std::shared_ptr<const check::call_place>& place);
   /// Returns null if hpe does not know the nodes of the instance.
   [[nodiscard]] std::shared_ptr<const checked_graph> find(CUgraphExec instance) const;
 
  private:
   class reader;
+
+  /// Returns null for a node of which hpe has not seen where the program has added it.
+  [[nodiscard]] std::shared_ptr<const check::call_place> place_of(CUgraphNode node) const;
+  /// The nodes of a copy of a graph get the places of the graph's nodes.
+  void copy_places(CUgraph to, CUgraph from);
 
   const device::cuda::driver& cu_;
   analysed_kernels& kernels_;

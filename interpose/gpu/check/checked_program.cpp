@@ -2,11 +2,10 @@
 // queued before another one waits for it is known to the checker before this wait.
 #include "interpose/gpu/check/checked_program.h"
 
-#include <stdlib.h>
-
 #include <atomic>
 #include <utility>
 
+#include "interpose/check/message_uses.h"
 #include "interpose/gpu/check/analysed_kernels.h"
 #include "interpose/gpu/check/checked_graphs.h"
 #include "interpose/gpu/check/checked_streams.h"
@@ -17,7 +16,10 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
-#include "runtime/check/reports.h"
+#include "runtime/check/host_watch.h"
+#include "runtime/check/process_report.h"
+#include "runtime/core/operations/host_access.h"
+#include "runtime/core/operations/launcher.h"
 
 namespace hpe::cuda_hooks {
 
@@ -46,9 +48,10 @@ class ordered_function final : public host_function_watch {
 
  private:
   template <class Call>
-  static void guarded_call(const Call& call) noexcept {
+  void guarded_call(const Call& call) noexcept {
     try {
       call();
+      check::host_watch::of_process()->end_waited(checker_);
     } catch (const std::exception& e) {
       log(log_level::error, "HPE_CHECK: a call of a host function is not checked: {}", e.what());
     }
@@ -58,17 +61,27 @@ class ordered_function final : public host_function_watch {
   const check::operation_run run_;
 };
 
-class checked_program final : public memory_kind {
+class checked_program final : public memory_kind, public check::report_source {
  public:
   explicit checked_program(const options& chosen)
-      : report_(chosen), checker_(report_.ignored(), is_unchanged, [this](std::uint64_t address) {
-          parts* const its = started_.load();
-          return its != nullptr && program_allocations::is_known_to(its->cu, address);
-        }) {}
+      : report_(chosen),
+        checker_(
+            report_.ignored(), is_unchanged,
+            [this](std::uint64_t address) {
+              parts* const its = started_.load();
+              return its != nullptr && program_allocations::is_known_to(its->cu, address);
+            },
+            [] {
+              auto* const watch = check::host_watch::of_process();
+              return watch != nullptr ? watch->take_touches() : std::vector<check::host_touch>();
+            }) {
+    messages_.make_known();
+  }
 
   void queued(const device_call& call) override {
     parts* const its = start();
     if (its == nullptr) return;
+    if (core::queues_for_hpe()) return add_written(*its, call);
     if (its->streams.is_captured(call.stream)) return its->graphs.captured(call.stream, place_of(name_of(call)));
     switch (call.what) {
       case device_call::family::copy: return add_copy(*its, call);
@@ -78,16 +91,23 @@ class checked_program final : public memory_kind {
     }
   }
   void ordered(const order_step& step) override {
-    if (parts* const its = start()) its->streams.order(step, place_of("cuEventRecord"));
+    parts* const its = start();
+    if (its == nullptr) return;
+    its->streams.order(step, place_of("cuEventRecord"));
+    using enum order_step::kind;
+    if (step.what == waited_for_event || step.what == waited_for_stream || step.what == waited_for_context) waited();
   }
   void has_memory(const program_memory& made) override {
     parts* const its = start();
     if (its == nullptr || its->streams.is_captured(made.stream)) return;
     using enum program_memory::kind;
-    const char* const name = made.stream != nullptr ? "cuMemAllocAsync"
-                             : made.what == managed ? "cuMemAllocManaged"
-                             : made.what == pinned  ? "cuMemAllocHost"
-                                                    : "cuMemAlloc";
+    const char* const name = made.stream != nullptr    ? "cuMemAllocAsync"
+                             : made.what == managed    ? "cuMemAllocManaged"
+                             : made.what == pinned     ? "cuMemAllocHost"
+                             : made.what == registered ? "cuMemHostRegister"
+                                                       : "cuMemAlloc";
+    if (made.what == managed && !has_managed_.exchange(true))
+      log(log_level::warn, "HPE_CHECK: CPU code that touches managed memory is not seen on GPUs");
     const place_ptr place = place_of(name);
     its->memory.add(made, {operation_at(place), work_for(*its, made.stream, place)});
   }
@@ -96,11 +116,20 @@ class checked_program final : public memory_kind {
     if (its == nullptr || base == 0 || its->streams.is_captured(stream)) return;
     const place_ptr place = place_of(stream != nullptr ? "cuMemFreeAsync" : "cuMemFree");
     // A free at once waits for all work that may use the memory.
-    if (stream == nullptr) its->streams.waited_for_all();
+    if (stream == nullptr) {
+      its->streams.waited_for_all();
+      waited();
+    }
     static_cast<void>(its->memory.remove(base, {operation_at(place), work_for(*its, stream, place)}));
   }
-  void has_node(CUgraphNode added) override {
-    if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"));
+  void has_node(CUgraphNode added, CUgraph child) override {
+    if (parts* const its = start()) its->graphs.added(added, place_of("cuGraphAddNode"), child);
+  }
+  void ends(CUgraph graph) override {
+    if (parts* const its = started_.load()) its->graphs.ends(graph);
+  }
+  void ends(CUgraphNode node) override {
+    if (parts* const its = started_.load()) its->graphs.ends(node);
   }
   void instance(const instance_step& step) override {
     if (parts* const its = start()) its->graphs.step(step, place_of("cuGraphInstantiate"));
@@ -132,13 +161,17 @@ class checked_program final : public memory_kind {
     if (its != nullptr && event.what == program_code_event::step::unloaded) its->kernels.forget();
   }
 
-  /// To be called when the process ends with this status.
-  void end(int status) {
-    if (started_.load() == nullptr) return;
-    report_.end_process(
-        status, [&] { return checker_.finish(); },
-        "on GPUs, only accesses of kernels that certainly happen count, and no touches of memory by CPU code; soft "
-        "devices (--cuda soft) check all");
+  const check::findings_report* form() override {
+    return check::host_watch::of_process() != nullptr ? &report_ : nullptr;
+  }
+  std::vector<check::finding> finish() override {
+    check::host_watch::of_process()->end_all();
+    return checker_.finish();
+  }
+  [[nodiscard]] std::string_view note() const override {
+    return "on GPUs, only accesses of kernels that certainly happen count, and no touches of managed memory by CPU "
+           "code; "
+           "soft devices (--cuda soft) check all";
   }
 
  private:
@@ -159,12 +192,40 @@ class checked_program final : public memory_kind {
     checked_graphs graphs;
   };
 
+  check::checker& started_checker() {
+    static const hpeStatus watches = check::host_watch::start(::hpeWatchTouches);
+    static_cast<void>(watches);
+    return checker_;
+  }
+
+  /// The buffers of MPI. Does not start the driver, because a program can call MPI before it chooses its GPU.
+  class checked_messages final : public interpose::message_uses {
+   public:
+    explicit checked_messages(checked_program& of) : program_(of) {}
+
+   private:
+    check::checker& started_checker() override { return program_.started_checker(); }
+    buffer_memory memory_at(const void* address) const override {
+      if (core::host_access::of(address) != nullptr) return buffer_memory::other;
+      const parts* const its = program_.started_.load();
+      const auto number = reinterpret_cast<CUdeviceptr>(address);
+      if (its == nullptr || its->memory.place_of(number) == program_allocations::place::pageable)
+        return buffer_memory::ordinary;
+      return its->memory.has_pages_of_host(number) ? buffer_memory::pinned : buffer_memory::of_cuda;
+    }
+    checked_program& program_;
+  };
+
   parts* start() {
     parts* its = started_.load(std::memory_order_acquire);
     if (its != nullptr) return its;
     interposer* const hpe = interposer::instance();
     if (hpe == nullptr) return nullptr;
-    static auto* const made = new parts(checker_, hpe->driver());
+    static auto* const made = [&] {
+      static_cast<void>(started_checker());
+      check::host_watch::of_process()->leave_out(reinterpret_cast<const void*>(hpe->driver().cuMemFreeHost));
+      return new parts(checker_, hpe->driver());
+    }();
     started_.store(made, std::memory_order_release);
     return made;
   }
@@ -175,7 +236,16 @@ class checked_program final : public memory_kind {
     parts* const its = start();
     if (its == nullptr) return;
     its->streams.waited_for_all();
+    waited();
     its->memory.remove_all(of, {operation_at(place_of(call)), nullptr});
+  }
+
+  void waited() { check::host_watch::of_process()->end_waited(checker_); }
+
+  /// Watches the memory of the host that work accesses until CPU code has waited for the work.
+  void watch(parts& its, const check::past_ptr& work, std::span<const check::access_range> accesses) {
+    if (checker_.has_waited(work)) return;
+    for (const auto& each : its.memory.host_memory_of(accesses)) check::host_watch::of_process()->watch(each, work);
   }
 
   static std::shared_ptr<const check::checked_work> work_for(parts& its, CUstream stream, const place_ptr& place) {
@@ -209,13 +279,17 @@ class checked_program final : public memory_kind {
     checker_.add({operation_at(place), work}, ranges);
     const bool is_on_device = to == device && from == device;
     if ((call.waits && !is_on_device) || to == pageable || from == pageable) checker_.wait(work->when);
+    watch(its, work->when, ranges);
+    waited();
   }
 
   void add_fill(parts& its, const device_call& call) {
     if (call.shape.extent.is_empty()) return;
     const place_ptr place = place_of(name_of(call));
-    const auto work = its.streams.queue(call.stream, {.uses_memory = true}, place);
-    checker_.add({operation_at(place), work}, accesses_of(call.to, call.shape.written(), check::use::write));
+    const auto work = its.streams.queue(call.stream, {}, place);
+    const auto ranges = accesses_of(call.to, call.shape.written(), check::use::write);
+    checker_.add({operation_at(place), work}, ranges);
+    watch(its, work->when, ranges);
   }
 
   void add_launch(parts& its, const device_call& call) {
@@ -234,10 +308,29 @@ class checked_program final : public memory_kind {
     if (what.writes_anywhere) its.memory.set_all_written();
     // CPU code can wait for the value that the kernel writes, and hpe does not see it.
     if (what.tells_host && reaches_host(its, what)) checker_.wait(run.work->when);
+    watch(its, run.work->when, what.certain);
   }
   static bool reaches_host(const parts& its, const launch_accesses& what) {
     return std::any_of(what.what->pointers.begin(), what.what->pointers.end(),
                        [&](const auto& each) { return its.memory.is_of_host(each.second); });
+  }
+
+  // hpe orders the work of hpe::launch and hpeEnqueue by the data that it uses, so the checker knows neither the order
+  // nor what may be in the program's own memory afterwards.
+  static void add_written(parts& its, const device_call& call) {
+    if (call.what == device_call::family::copy || call.what == device_call::family::fill)
+      return its.memory.set_written(call.to);
+    launch_accesses what;
+    if (call.what == device_call::family::launch) {
+      what = its.kernels.describe(*call.launch, place_of(name_of(call)));
+    } else {
+      what.written = call.uses.words;
+      what.writes_anywhere = call.uses.anything || call.instance != nullptr;
+    }
+    for (const check::access_range& each : what.certain)
+      if (each.how == check::use::write || each.how == check::use::atomic) its.memory.set_written(each.begin);
+    for (const CUdeviceptr each : what.written) its.memory.set_written(each);
+    if (what.writes_anywhere) its.memory.set_all_written();
   }
 
   void add_other(parts& its, const device_call& call) {
@@ -250,6 +343,7 @@ class checked_program final : public memory_kind {
         add_accesses(its, {graph->steps[n].what, work, graph->order, n}, graph->steps[n]);
       // The program may see how far the graph has come, and then queue work or access memory.
       if (meets_others) checker_.wait(work->when);
+      waited();
       if (graph->is_whole) return;
     }
     if (call.uses.anything) its.memory.set_all_written();
@@ -263,19 +357,9 @@ class checked_program final : public memory_kind {
   const check::findings_report report_;
   check::checker checker_;
   std::atomic<parts*> started_{nullptr};
+  std::atomic<bool> has_managed_{false};
+  checked_messages messages_{*this};
 };
-
-// Never destroyed, because threads of the program may call the driver until the process ends.
-checked_program* the_program = nullptr;
-
-// libhpe.so's constructor registers the handler before the program's code runs, so the handler is the last one to run.
-[[gnu::constructor]] void register_end() {
-  ::on_exit(
-      [](int status, void*) {
-        if (the_program != nullptr) the_program->end(status);
-      },
-      nullptr);
-}
 
 }  // namespace
 
@@ -283,8 +367,10 @@ void check_program(const options& chosen) {
   HPE_REQUIRE(!chosen.spread && chosen.oversubscribe != oversubscription::on, HPE_ERROR_NOT_SUPPORTED,
               "HPE_CHECK works neither with HPE_SPREAD nor with HPE_OVERSUBSCRIBE=on: hpe runs launches of such "
               "programs in parts, whose accesses it does not record for each launch");
-  the_program = new checked_program(chosen);
-  memory_kinds::add_observer(*the_program);
+  // Never destroyed, because threads of the program may call the driver until the process ends.
+  static auto* const program = new checked_program(chosen);
+  memory_kinds::add_observer(*program);
+  check::add_to_report(*program);
 }
 
 }  // namespace hpe::cuda_hooks

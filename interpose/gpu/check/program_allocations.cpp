@@ -1,7 +1,10 @@
 #include "interpose/gpu/check/program_allocations.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
+
+#include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
 
@@ -11,21 +14,50 @@ void program_allocations::add(const program_memory& made, const check::operation
   const bool is_fresh = made.what == device;
   {
     const lock_guard lock(mutex_);
-    all_[made.base] = {made.base, made.bytes, made.what, is_fresh};
+    all_[made.base] = {made.base, made.bytes, made.what, is_fresh, watched_part(made)};
   }
-  if (made.what == registered) return;  // the memory exists before and after the registration
   if (by.work != nullptr)
     checker_.allocate_in_line(made.base, made.bytes, is_fresh, by);
   else
-    checker_.allocate(made.base, made.bytes, is_fresh, true, by.what->place);
+    checker_.allocate(made.base, made.bytes, is_fresh, made.what != registered, by.what->place);
+}
+
+// Pages of pinned memory can contain data of the driver too, whose touches do not count. Other pages can contain data
+// of hpe.
+program_allocations::addresses program_allocations::watched_part(const program_memory& made) {
+  using enum program_memory::kind;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's integer address
+  const auto* const begin = reinterpret_cast<const std::byte*>(made.base);
+  const std::byte* const end = begin + made.bytes;
+  const auto part = [](const std::byte* first, const std::byte* last) {
+    return addresses{reinterpret_cast<std::uintptr_t>(first), reinterpret_cast<std::uintptr_t>(last)};
+  };
+  if (made.what == pinned) return part(begin, end);
+  if (made.what != registered) return {};
+  if (!check::is_on_stack(begin, made.bytes)) {
+    if (check::has_own_pages(begin, made.bytes)) return part(begin, end);
+    if (const auto [first, last] = check::pages_within(begin, end); first != last) return part(first, last);
+  }
+  log(log_level::warn,
+      "HPE_CHECK: CPU code that touches the registered memory at {} is not seen: its pages may contain other data; "
+      "register whole pages",
+      static_cast<const void*>(begin));
+  return {};
 }
 
 bool program_allocations::remove(CUdeviceptr base, const check::operation_run& by) {
+  allocation gone;
   {
     const lock_guard lock(mutex_);
-    if (all_.erase(base) == 0) return false;
+    const auto found = all_.find(base);
+    if (found == all_.end()) return false;
+    gone = found->second;
+    all_.erase(found);
   }
-  if (by.work != nullptr)
+  if (gone.watched.end != 0) check::host_watch::of_process()->forget(gone.watched.begin, gone.watched.end);
+  if (gone.what == program_memory::kind::registered)
+    checker_.leave(base);
+  else if (by.work != nullptr)
     checker_.release_in_line(base, by);
   else
     checker_.release(base, by.what->place);
@@ -85,6 +117,50 @@ program_allocations::place program_allocations::place_of(CUdeviceptr address) co
 bool program_allocations::is_of_host(CUdeviceptr address) const {
   const auto found = find(address);
   return found && found->what != program_memory::kind::device;
+}
+
+std::vector<check::host_watch::use_of_memory> program_allocations::host_memory_of(
+    std::span<const check::access_range> accesses) {
+  std::vector<check::host_watch::use_of_memory> result;
+  std::vector<CUdeviceptr> bases;  // of the allocations
+  for (const check::access_range& each : accesses) {
+    const auto in = find(each.begin);
+    if (!in) continue;
+    const bool is_written = each.how == check::use::write || each.how == check::use::atomic;
+    const std::uintptr_t begin = std::max<std::uintptr_t>(each.begin, in->watched.begin);
+    const std::uintptr_t end = std::min<std::uintptr_t>(each.end, in->watched.end);
+    if (begin >= end) continue;
+    std::size_t n = 0;
+    while (n < bases.size() && (bases[n] != in->base || result[n].is_written != is_written)) ++n;
+    if (n == bases.size()) {
+      bases.push_back(in->base);
+      result.push_back({begin, end, is_written});
+    }
+    result[n].begin = std::min(result[n].begin, begin);
+    result[n].end = std::max(result[n].end, end);
+  }
+  constexpr std::uintptr_t part = std::uintptr_t{4} << 20;
+  for (std::size_t n = 0; n < bases.size(); ++n) {
+    if (result[n].end - result[n].begin <= 2 * part || is_watched_whole(bases[n])) continue;
+    result.push_back(result[n]);
+    result.back().begin = result.back().end - part;
+    result[n].end = result[n].begin + part;
+  }
+  return result;
+}
+
+bool program_allocations::is_watched_whole(CUdeviceptr base) {
+  constexpr std::uint64_t first = 3;
+  const lock_guard lock(mutex_);
+  const auto found = all_.find(base);
+  if (found == all_.end()) return false;
+  const std::uint64_t number = ++found->second.large_uses;
+  return number <= first || std::has_single_bit(number);
+}
+
+bool program_allocations::has_pages_of_host(CUdeviceptr address) const {
+  const auto found = find(address);
+  return found && address >= found->watched.begin && address < found->watched.end;
 }
 
 std::vector<CUdeviceptr> program_allocations::bases() const {

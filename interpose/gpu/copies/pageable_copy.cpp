@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "interpose/adopted_pointers.h"
 #include "interpose/gpu/copies/pinned_ranges.h"
 #include "interpose/gpu/work/device_range.h"
 #include "runtime/base/log.h"
@@ -109,6 +110,12 @@ writing pageable_copy::writing_to(void* host, std::size_t bytes) {
   if (bytes < worth_new_pages || !os::lacks_pages(host, bytes)) return writing::past_caches;
   os::allow_huge_pages(host, bytes);
   return writing::to_new_pages;
+}
+
+void pageable_copy::has_pinned(std::size_t bytes) noexcept {
+  if (bytes < interpose::adopted_pointers::worth_copy_on_host) return;
+  crew_.start();
+  crew_for_new_pages_.start();
 }
 
 bool pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {

@@ -40,9 +40,13 @@ class pageable_copy {
   /// accept any two addresses.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
 
+  /// To be called after the program has pinned a buffer. Starts the threads that help copy_on_host(), if it is large.
+  void has_pinned(std::size_t bytes) noexcept;
+
   /// Copies in host memory if CPU code fills or empties its own pinned buffer. Returns false, without effect, if
-  /// neither range is in memory that the program has pinned, or if no upload or download has started helping threads.
-  /// So the copy itself allocates no memory. Does not call the driver. Signals must be blocked.
+  /// neither range is in memory that the program has pinned, or if no threads help, because neither has_pinned() nor
+  /// an upload or download has started them. So the copy itself allocates no memory. Does not call the driver. Signals
+  /// must be blocked.
   bool copy_on_host(void* to, const void* from, std::size_t bytes) noexcept;
 
  private:

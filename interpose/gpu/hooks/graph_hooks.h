@@ -71,9 +71,15 @@ inline auto use_of_node(const CUgraphNodeParams* node) {
 
 // ---- nodes -------------------------------------------------------------------------------------------------------
 
-inline CUresult told_node(CUresult result, const CUgraphNode* node) {
-  if (result == CUDA_SUCCESS) let_observe([&](memory_kind& kind) { kind.has_node(*node); });
+inline CUresult told_node(CUresult result, const CUgraphNode* node, CUgraph child = nullptr) {
+  if (result == CUDA_SUCCESS) let_observe([&](memory_kind& kind) { kind.has_node(*node, child); });
   return result;
+}
+
+inline CUgraph child_in(const CUDA_KERNEL_NODE_PARAMS* /*what*/) { return nullptr; }
+inline CUgraph child_in(CUgraph what) { return what; }
+inline CUgraph child_in(const CUgraphNodeParams* what) {
+  return what != nullptr && what->type == CU_GRAPH_NODE_TYPE_GRAPH ? what->graph.graph : nullptr;
 }
 
 /// The hook for an entry that adds a node which copies or fills memory.
@@ -89,7 +95,7 @@ CUresult CUDAAPI add_memory_node(CUgraphNode* node, CUgraph graph, const CUgraph
 template <auto Entry, class What>
 CUresult CUDAAPI add_other_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                 What what) {
-  return told_node((real.*Entry)(node, graph, after, count, what), node);
+  return told_node((real.*Entry)(node, graph, after, count, what), node, child_in(what));
 }
 
 template <auto Entry, class... Edges>
@@ -97,7 +103,7 @@ CUresult CUDAAPI add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* a
                           CUgraphNodeParams* what) {
   return told_node(
       with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, graph, after, edges..., count, what); }),
-      node);
+      node, child_in(what));
 }
 
 template <auto Entry, class Parameters>
@@ -168,8 +174,15 @@ CUresult CUDAAPI destroy_instance(CUgraphExec instance) {
 
 template <auto Entry>
 CUresult CUDAAPI destroy_graph(CUgraph graph) {
+  let_observe([&](memory_kind& kind) { kind.ends(graph); });
   if (interposer* const hpe = interposer::started()) hpe->freed_by_graphs().destroyed(graph);
   return (real.*Entry)(graph);
+}
+
+template <auto Entry>
+CUresult CUDAAPI destroy_node(CUgraphNode node) {
+  let_observe([&](memory_kind& kind) { kind.ends(node); });
+  return (real.*Entry)(node);
 }
 
 template <auto Entry, flavour Flavour>

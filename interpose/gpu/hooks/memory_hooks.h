@@ -28,12 +28,22 @@ inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdevi
 
 // ---- pinned host memory ------------------------------------------------------------------------------------------
 
+/// Records memory that the program has pinned.
+inline void note_pinned(const program_memory& made) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
+  pinned_ranges::of_process().add(reinterpret_cast<const void*>(made.base), made.bytes);
+  try {
+    if (interposer* const hpe = interposer::instance()) hpe->copies().has_pinned(made.bytes);
+  } catch (const std::bad_alloc&) {  // no threads help
+  }
+  tell_memory(made);
+}
+
 template <auto Entry, class... Flags>
 CUresult CUDAAPI allocate_pinned(void** made, std::size_t bytes, Flags... flags) {
   const CUresult result = (real.*Entry)(made, bytes, flags...);
   if (result != CUDA_SUCCESS) return result;
-  pinned_ranges::of_process().add(*made, bytes);
-  tell_memory({program_memory::kind::pinned, address_of(*made), bytes});
+  note_pinned({program_memory::kind::pinned, address_of(*made), bytes});
   return result;
 }
 
@@ -41,8 +51,7 @@ template <auto Entry>
 CUresult CUDAAPI pin(void* begin, std::size_t bytes, unsigned flags) {
   const CUresult result = (real.*Entry)(begin, bytes, flags);
   if (result != CUDA_SUCCESS) return result;
-  pinned_ranges::of_process().add(begin, bytes);
-  tell_memory({program_memory::kind::registered, address_of(begin), bytes});
+  note_pinned({program_memory::kind::registered, address_of(begin), bytes});
   return result;
 }
 

@@ -167,7 +167,11 @@ class memory_kind {
   /// The program is about to free or unregister memory, in the order of a stream, or at once if `stream` is null.
   virtual void gives_back(CUdeviceptr /*base*/, CUstream /*stream*/) {}
   virtual void instance(const instance_step& /*step*/) {}
-  virtual void has_node(CUgraphNode /*added*/) {}
+  /// `child`: the graph of which the node has a copy; null if the node is no child graph.
+  virtual void has_node(CUgraphNode /*added*/, CUgraph /*child*/) {}
+  /// The program is about to destroy a graph, or a node of a graph.
+  virtual void ends(CUgraph /*graph*/) {}
+  virtual void ends(CUgraphNode /*node*/) {}
   /// Returns the watch of a function that the program is about to queue; null if the function need not be watched.
   [[nodiscard]] virtual std::unique_ptr<host_function_watch> watch_function(CUstream /*stream*/) { return nullptr; }
 

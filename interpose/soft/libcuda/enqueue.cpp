@@ -4,8 +4,11 @@
 
 #include <array>
 #include <mutex>
+#include <span>
 
 #include "hpe/hpe.h"
+#include "interpose/soft/cudart/check/declared_work.h"
+#include "interpose/soft/cudart/stream/checked_work.h"
 #include "interpose/soft/libcuda/call.h"
 
 namespace {
@@ -23,7 +26,21 @@ CUresult stream_of(unsigned device, CUstream& stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult run(unsigned device, hpeEnqueueFunction function, void* argument, int& result) {
+// Runs the instance. If the program is checked, waits for its end, and compares its accesses with the declared ones.
+CUresult launch(CUgraphExec instance, CUstream on, std::span<const hpeAccess> accesses) {
+  if (hpe::cudart::checker() == nullptr) return cuGraphLaunch(instance, on);
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  unsigned long long number = 0;
+  if (const CUresult wrong = cuStreamGetId(on, &number)) return wrong;
+  const hpe::cudart::declared_work declared(number, accesses.data(), accesses.size());
+  const CUresult queued = cuGraphLaunch(instance, on);
+  if (queued == CUDA_SUCCESS) static_cast<void>(cuStreamSynchronize(on));  // later calls return errors of the work
+  return queued;
+}
+
+CUresult run(unsigned device, hpeEnqueueFunction function, void* argument, std::span<const hpeAccess> accesses,
+             int& result) {
   CUstream runs = nullptr, captured = nullptr;
   CUgraph graph = nullptr;
   CUgraphExec instance = nullptr;
@@ -35,7 +52,7 @@ CUresult run(unsigned device, hpeEnqueueFunction function, void* argument, int& 
     done = cuStreamEndCapture(captured, &graph);
   }
   if (done == CUDA_SUCCESS && result == 0) done = cuGraphInstantiateWithFlags(&instance, graph, 0);
-  if (done == CUDA_SUCCESS && result == 0) done = cuGraphLaunch(instance, runs);
+  if (done == CUDA_SUCCESS && result == 0) done = launch(instance, runs, accesses);
   if (instance != nullptr) cuGraphExecDestroy(instance);
   if (graph != nullptr) cuGraphDestroy(graph);
   cuStreamDestroy_v2(captured);
@@ -44,9 +61,9 @@ CUresult run(unsigned device, hpeEnqueueFunction function, void* argument, int& 
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const char* hpe_enqueue_on_soft_devices(unsigned device,
-                                                                                          hpeEnqueueFunction function,
-                                                                                          void* argument, int* result) {
+extern "C" __attribute__((visibility("default"))) const char* hpe_enqueue_on_soft_devices(
+    unsigned device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses, std::size_t count,
+    int* result) {
   CUcontext context = nullptr, replaced = nullptr;
   CUdevice ordinal = 0;
   CUresult done = cuInit(0);
@@ -54,7 +71,7 @@ extern "C" __attribute__((visibility("default"))) const char* hpe_enqueue_on_sof
   if (done == CUDA_SUCCESS) done = cuDevicePrimaryCtxRetain(&context, ordinal);
   if (done == CUDA_SUCCESS) done = cuCtxPushCurrent_v2(context);
   if (done == CUDA_SUCCESS) {
-    done = run(device, function, argument, *result);
+    done = run(device, function, argument, {accesses, count}, *result);
     cuCtxPopCurrent_v2(&replaced);
   }
   return done == CUDA_SUCCESS ? nullptr : hpe::libcuda::name_of(done);

@@ -2,13 +2,12 @@
 
 #include "hpe/check.h"
 
-#include <stdlib.h>
-
-#include <atomic>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/touch.h"
+#include "runtime/check/process_report.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 #include "runtime/fault/handler.h"
@@ -37,6 +36,7 @@ bool protects(void* begin, std::size_t bytes, int allowed, bool& failed) {
 }
 void called(const void* begin, std::size_t bytes, bool writes) noexcept { the_watcher.called(begin, bytes, writes); }
 bool refused() noexcept { return the_watcher.refused(); }
+bool opens(const void* begin, std::size_t bytes) noexcept { return the_watcher.opens(begin, bytes); }
 
 hpe::core::launch_checks& checks_of(runtime& it) {
   HPE_REQUIRE(it.checks() != nullptr && it.checks()->records(), HPE_ERROR_NOT_SUPPORTED,
@@ -44,24 +44,29 @@ hpe::core::launch_checks& checks_of(runtime& it) {
   return *it.checks();
 }
 
-std::atomic<bool> others_report{false};
+class launch_report final : public hpe::check::report_source {
+ public:
+  const hpe::check::findings_report* form() override {
+    const hpe::core::launch_checks* const checks = found();
+    // On GPUs, programs that only use hpe indirectly have findings of other checkers, or none.
+    return checks != nullptr && (checks->records() || checks->has_launches()) ? &checks->report() : nullptr;
+  }
+  std::vector<hpe::check::finding> finish() override { return found()->take_findings(); }
+  [[nodiscard]] std::string_view note() const override {
+    constexpr std::string_view is_on_gpus =
+        "on GPUs, of launches of hpe's own interface only changes of read-only memory are found; soft devices find all "
+        "wrong accesses";
+    return found()->records() ? std::string_view() : is_on_gpus;
+  }
 
-constexpr const char* is_on_gpus =
-    "on GPUs, of launches of hpe's own interface only changes of read-only memory are found; soft devices find all "
-    "wrong accesses";
+ private:
+  static hpe::core::launch_checks* found() {
+    const runtime* const it = runtime::started();
+    return it != nullptr ? it->checks() : nullptr;
+  }
+};
 
-// Runs after the program's own exit handlers, and after the handler of hpe's CUDA runtime, which loads later.
-void report_findings(int status, void* /*unused*/) {
-  const runtime* const it = runtime::started();
-  hpe::core::launch_checks* const checks = it != nullptr ? it->checks() : nullptr;
-  if (checks == nullptr || others_report) return;
-  // On GPUs, programs that only use hpe indirectly have a report of their own, or none.
-  if (!checks->records() && !checks->has_launches()) return;
-  checks->report().end_process(
-      status, [&] { return checks->take_findings(); }, checks->records() ? "" : is_on_gpus);
-}
-
-[[gnu::constructor]] void register_report() { ::on_exit(report_findings, nullptr); }
+[[gnu::constructor]] void register_report() { hpe::check::add_to_report(*new launch_report); }
 
 }  // namespace
 
@@ -69,11 +74,19 @@ hpeStatus hpeTakeFindings(void* findings) {
   return guarded([&] {
     HPE_REQUIRE(findings != nullptr, HPE_ERROR_INVALID_ARGUMENT,
                 "hpeTakeFindings: the pointer for the findings is null");
-    others_report = true;
-    const runtime* const it = runtime::started();
-    if (it == nullptr || it->checks() == nullptr) return;
     auto& all = *static_cast<std::vector<hpe::check::finding>*>(findings);
-    for (hpe::check::finding& each : it->checks()->take_findings()) all.push_back(std::move(each));
+    for (hpe::check::finding& each : hpe::check::take_reported()) all.push_back(std::move(each));
+  });
+}
+
+hpeStatus hpeCompareAccesses(const void* work, const void* ranges, const hpeAccess* accesses, size_t count) {
+  return guarded([&] {
+    HPE_REQUIRE(work != nullptr && ranges != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+                "hpeCompareAccesses: the pointer for the work or for the ranges is null");
+    checks_of(runtime::instance())
+        .compare(*static_cast<const hpe::check::operation_ptr*>(work),
+                 *static_cast<const std::vector<hpe::check::access_range>*>(ranges),
+                 hpe::core::require_accesses("accesses are compared", accesses, count));
   });
 }
 
@@ -120,10 +133,10 @@ hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step) {
   return guarded([&] {
     HPE_REQUIRE(watcher != nullptr && watcher->faulted != nullptr && watcher->stepped != nullptr &&
                     watcher->protects != nullptr && watcher->called != nullptr && watcher->refused != nullptr &&
-                    the_watcher.faulted == nullptr,
+                    watcher->opens != nullptr && the_watcher.faulted == nullptr,
                 HPE_ERROR_INVALID_ARGUMENT, "hpeWatchTouches needs all functions, and can be called once");
     the_watcher = *watcher;
-    static constexpr hpe::touch_watcher functions{faulted, stepped, protects, called, refused};
+    static constexpr hpe::touch_watcher functions{faulted, stepped, protects, called, refused, opens};
     const bool has_steps = hpe::fault::show_touches_to(&functions);
     if (can_step != nullptr) *can_step = has_steps;
   });

@@ -40,6 +40,11 @@ work_usage usage_of(const char* work, const hpeAccess* accesses, size_t count) {
   return {.accesses = hpe::core::require_accesses(work, accesses, everything ? 0 : count), .everything = everything};
 }
 
+void enqueue_checked(runtime& it, hpeEnqueueFunction function, const char* call, const work_usage& usage,
+                     hpe::core::launch_checks::queue_function queue) {
+  it.checks() == nullptr ? queue(nullptr) : it.checks()->run(function, call, usage, queue);
+}
+
 hpe::device::shape tiles_of(const hpeShape* shape) {
   hpe::device::shape tiles;
   for (int i = 0; i < 3 && shape != nullptr; ++i) {
@@ -89,10 +94,12 @@ hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, co
     const bool is_soft = it.devices().at(on).info().kind == HPE_DEVICE_SOFT;
     if (const auto driver = is_soft ? hpe::core::soft_cuda::find() : std::nullopt) {
       it.kernels().require_valid(on, usage);
-      driver->enqueue(on, function, argument);  // soft devices' CUDA itself orders the work
+      driver->enqueue(on, function, argument, usage.accesses);  // soft devices' CUDA itself orders the work
     } else {
-      it.kernels().record(
-          on, [&](void* stream) { return function(stream, argument); }, usage);
+      enqueue_checked(it, function, "hpeEnqueue", usage, [&](hpe::core::launch_frame* around) {
+        return it.kernels().record(
+            on, [&](void* stream) { return function(stream, argument); }, usage, around);
+      });
     }
   });
 }
@@ -106,8 +113,10 @@ hpeStatus hpeEnqueueLocked(int device, hpeEnqueueFunction function, void* argume
       const hpe::core::inside_callback here;
       return function(stream, argument);
     };
-    it.kernels().enqueue(hpe::core::device_or_current(it, device), call,
-                         usage_of("hpeEnqueueLocked was called", accesses, count));
+    const work_usage usage = usage_of("hpeEnqueueLocked was called", accesses, count);
+    const unsigned on = hpe::core::device_or_current(it, device);
+    enqueue_checked(it, function, "hpeEnqueueLocked", usage,
+                    [&](hpe::core::launch_frame* around) { return it.kernels().enqueue(on, call, usage, around); });
   });
 }
 

@@ -14,7 +14,8 @@ std::optional<soft_cuda> soft_cuda::find() {
   return found == nullptr ? std::nullopt : std::optional(soft_cuda(found));
 }
 
-void soft_cuda::enqueue(unsigned device, hpeEnqueueFunction function, void* argument) const {
+void soft_cuda::enqueue(unsigned device, hpeEnqueueFunction function, void* argument,
+                        std::span<const hpeAccess> accesses) const {
   struct call {
     hpeEnqueueFunction function;
     void* argument;
@@ -26,7 +27,7 @@ void soft_cuda::enqueue(unsigned device, hpeEnqueueFunction function, void* argu
     return it.function(stream, it.argument);
   };
   int result = 0;
-  const char* const failed = enqueue_(device, note_and_call, &of_program, &result);
+  const char* const failed = enqueue_(device, note_and_call, &of_program, accesses.data(), accesses.size(), &result);
   HPE_REQUIRE(of_program.has_begun, HPE_ERROR_LAUNCH_FAILED, "the CUDA driver of device {} cannot record work: {}",
               device, failed);
   HPE_REQUIRE(result == 0, HPE_ERROR_LAUNCH_FAILED,

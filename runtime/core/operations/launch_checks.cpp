@@ -1,5 +1,6 @@
 #include "runtime/core/operations/launch_checks.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -14,6 +15,9 @@ std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr
 const void* pointer(std::uint64_t address) {
   return reinterpret_cast<const void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses are numbers
 }
+
+// Whether a launch names its memory, and nothing else may change this memory while it runs.
+bool is_declared(const work_usage& usage) { return !usage.everything && !usage.in_reach && !usage.concurrent; }
 
 check::launch_race race_of(device::recorded_race what) {
   const auto side = [](device::recorded_race::access& a) {
@@ -64,8 +68,20 @@ timepoint launch_checks::run(unsigned device, hpeKernel kernel, const work_usage
                              queue_function queue) {
   has_launches_ = true;
   if (records_ && kernel->ptx != nullptr) return run_recorded(device, usage, describe, queue);
-  const bool is_declared = !usage.everything && !usage.in_reach && !usage.concurrent;
-  return is_declared && is_chosen(kernel) ? run_compared(usage, describe, queue) : queue(nullptr);
+  if (!is_declared(usage) || !is_chosen(kernel)) return queue(nullptr);
+  check::checked_operation what = describe();
+  what.place = std::make_shared<const check::call_place>(check::call_place::here("a launch"));
+  what.source_of = nullptr;
+  return run_compared(usage, std::move(what), queue);
+}
+
+timepoint launch_checks::run(hpeEnqueueFunction function, const char* call, const work_usage& usage,
+                             queue_function queue) {
+  has_launches_ = true;
+  if (!is_declared(usage)) return queue(nullptr);
+  const auto place = std::make_shared<const check::call_place>(check::call_place::here(call));
+  if (!is_chosen(reinterpret_cast<const void*>(function), place->hash())) return queue(nullptr);
+  return run_compared(usage, {.what = std::string("work of ") + call, .place = place}, queue);
 }
 
 timepoint launch_checks::run_recorded(unsigned device, const work_usage& usage, describe_function describe,
@@ -97,10 +113,7 @@ timepoint launch_checks::run_recorded(unsigned device, const work_usage& usage, 
   return end;
 }
 
-timepoint launch_checks::run_compared(const work_usage& usage, describe_function describe, queue_function queue) {
-  check::checked_operation what = describe();
-  what.place = std::make_shared<const check::call_place>(check::call_place::here("a launch"));
-  what.source_of = nullptr;
+timepoint launch_checks::run_compared(const work_usage& usage, check::checked_operation what, queue_function queue) {
   const std::vector<check::declared_range> declared = ranges_of(usage.accesses);
   read_only_memory compared(devices_, prints_, memory_, declared);
   const timepoint end = queue(&compared);
@@ -109,10 +122,24 @@ timepoint launch_checks::run_compared(const work_usage& usage, describe_function
   return end;
 }
 
-bool launch_checks::is_chosen(hpeKernel kernel) {
+void launch_checks::compare(const check::operation_ptr& work, std::span<const check::access_range> recorded,
+                            std::span<const hpeAccess> accesses) {
+  std::vector<check::declared_range> declared = ranges_of(accesses);
+  for (check::declared_range& each : declared) each.reads |= each.writes;  // the work may read what it has written
+  std::vector<check::access_range> compared;
+  for (const check::access_range& each : recorded) {
+    const allocation in = memory_.find(pointer(each.begin));
+    const std::uint64_t begin = number(in.base), end = begin + in.bytes;
+    const auto lies_in = [&](const check::declared_range& d) { return d.begin < end && begin < d.end; };
+    if (in.region != nullptr && std::ranges::any_of(declared, lies_in)) compared.push_back(each);
+  }
+  findings_.compare(work, declared, compared);
+}
+
+bool launch_checks::is_chosen(const void* code, std::uint64_t place) {
   if (records_ || all_) return true;
   const lock_guard lock(counting_);
-  const std::uint64_t number = ++launches_[kernel];
+  const std::uint64_t number = ++launches_[{code, place}];
   return number <= 3 || std::has_single_bit(number);
 }
 

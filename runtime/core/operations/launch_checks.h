@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/function_ref.h"
@@ -48,6 +49,15 @@ class launch_checks {
   /// its place.
   timepoint run(unsigned device, hpeKernel kernel, const work_usage& usage, describe_function describe,
                 queue_function queue);
+  /// Checks work that a function of the program queues, like the launches of a kernel whose accesses are not recorded.
+  /// Work of the same function that is queued from the same place counts as launches of one kernel. call: the name of
+  /// hpe's function.
+  timepoint run(hpeEnqueueFunction function, const char* call, const work_usage& usage, queue_function queue);
+
+  /// Compares accesses of work that has run, all reads included, with those that the program declares for the work, in
+  /// the allocations with declared bytes.
+  void compare(const check::operation_ptr& work, std::span<const check::access_range> recorded,
+               std::span<const hpeAccess> accesses);
 
   /// Remembers the place where the program allocates memory by calling `function`.
   void allocated(const void* base, const char* function);
@@ -63,8 +73,10 @@ class launch_checks {
   };
 
   timepoint run_recorded(unsigned device, const work_usage& usage, describe_function describe, queue_function queue);
-  timepoint run_compared(const work_usage& usage, describe_function describe, queue_function queue);
-  [[nodiscard]] bool is_chosen(hpeKernel kernel);
+  timepoint run_compared(const work_usage& usage, check::checked_operation what, queue_function queue);
+  /// Counts a launch of some code, from a place if the code alone does not tell launches apart. Returns whether it is
+  /// one of those that are compared.
+  [[nodiscard]] bool is_chosen(const void* code, std::uint64_t place = 0);
   [[nodiscard]] std::vector<check::declared_range> ranges_of(std::span<const hpeAccess> accesses) const;
 
   device::device_set& devices_;
@@ -79,7 +91,7 @@ class launch_checks {
   std::deque<recording> recordings_;  // by device
   work::fingerprints prints_;
   mutex counting_;
-  std::map<hpeKernel, std::uint64_t> launches_ HPE_GUARDED_BY(counting_);
+  std::map<std::pair<const void*, std::uint64_t>, std::uint64_t> launches_ HPE_GUARDED_BY(counting_);
 };
 
 }  // namespace hpe::core

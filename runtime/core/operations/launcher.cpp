@@ -26,6 +26,35 @@ const device::ptx_kernel& find_in(const loaded_ptx& module, const std::string& n
   return *found;
 }
 
+// Queues a launch, which `command` queues on the stream, between the commands of a frame, which can be null.
+template <class Command>
+timepoint queue_in(launch_frame* around, device::stream& stream, const Command& command) {
+  if (around == nullptr) return command();
+  point_set first;
+  around->begin(first);
+  for (const timepoint p : first.points()) stream.wait(p);
+  const timepoint end = command();
+  around->end(end);
+  return end;
+}
+
+thread_local unsigned functions_of_program = 0;  // that the thread runs
+
+// Returns a function that calls a function of the program.
+std::function<int(void*)> called_for_hpe(const std::function<int(void*)>& function) {
+  class counted {
+   public:
+    counted() { ++functions_of_program; }
+    counted(const counted&) = delete;
+    counted& operator=(const counted&) = delete;
+    ~counted() { --functions_of_program; }
+  };
+  return [&function](void* stream) {
+    const counted here;
+    return function(stream);
+  };
+}
+
 timepoint enqueue_in(submission& work, device::stream& stream, const std::function<int(void*)>& function) {
   try {
     return stream.enqueue(function);
@@ -36,6 +65,8 @@ timepoint enqueue_in(submission& work, device::stream& stream, const std::functi
 }
 
 }  // namespace
+
+bool queues_for_hpe() noexcept { return functions_of_program != 0; }
 
 launcher::launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
                    counters& count, allocator& memory)
@@ -213,13 +244,7 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
   const std::span own_parameters(many.empty() ? few.data() : many.data(), parameters.size());
   std::copy(parameters.begin(), parameters.end(), own_parameters.begin());
   return queue(device, usage, [&](submission& /*work*/, device::stream& stream, const point_set& /*after*/) {
-    if (around == nullptr) return stream.launch(kernel->id, shape, own_parameters);
-    point_set first;
-    around->begin(first);
-    for (const timepoint p : first.points()) stream.wait(p);
-    const timepoint end = stream.launch(kernel->id, shape, own_parameters);
-    around->end(end);
-    return end;
+    return queue_in(around, stream, [&] { return stream.launch(kernel->id, shape, own_parameters); });
   });
 }
 
@@ -286,7 +311,8 @@ void launcher::require_valid(unsigned device, const work_usage& usage) const {
   if (!usage.everything) static_cast<void>(resolve(usage.accesses));
 }
 
-void launcher::record(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {
+timepoint launcher::record(unsigned device, const std::function<int(void*)>& function, const work_usage& usage,
+                           launch_frame* around) {
   require_there(device);
   // CUDA inspects the memory of copies when it captures them, so the data must be on the device before the function is
   // called, and must stay there.
@@ -313,15 +339,17 @@ void launcher::record(unsigned device, const std::function<int(void*)>& function
       held.add(*access.region);
     });
   }
-  const std::unique_ptr<device::recorded_work> recorded = with_.devices.at(device).record(function);
-  queue(
-      device, usage, [&](submission&, device::stream&, const point_set&) { return recorded->queue(); },
-      &recorded->on());
+  const std::unique_ptr<device::recorded_work> recorded = with_.devices.at(device).record(called_for_hpe(function));
+  const auto queue_graph = [&](submission& /*work*/, device::stream& stream, const point_set& /*after*/) {
+    return queue_in(around, stream, [&] { return recorded->queue(); });
+  };
+  return queue(device, usage, queue_graph, &recorded->on());
 }
 
-void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {
-  queue(device, usage, [&](submission& work, device::stream& stream, const point_set& /*after*/) {
-    return enqueue_in(work, stream, function);
+timepoint launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage,
+                            launch_frame* around) {
+  return queue(device, usage, [&](submission& work, device::stream& stream, const point_set& /*after*/) {
+    return queue_in(around, stream, [&] { return enqueue_in(work, stream, called_for_hpe(function)); });
   });
 }
 

@@ -83,6 +83,9 @@ struct beside_part {
   device::stream* beside;
 };
 
+/// Whether the calling thread runs a function of the program that queues work for launcher::record() or enqueue().
+[[nodiscard]] bool queues_for_hpe() noexcept;
+
 /// Loads modules, finds their kernels and queues launches. Thread-safe.
 class launcher {
  public:
@@ -108,11 +111,13 @@ class launcher {
   /// Throws the errors of a launch with a wrong device or wrong accesses.
   void require_valid(unsigned device, const work_usage& usage) const;
 
-  /// See hpeEnqueue. `function` is called under no lock.
-  void record(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
+  /// See hpeEnqueue. `function` is called under no lock. around: may be null.
+  timepoint record(unsigned device, const std::function<int(void*)>& function, const work_usage& usage,
+                   launch_frame* around = nullptr);
 
-  /// See hpeEnqueueLocked. `function` is called with the locks of the regions held.
-  void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
+  /// See hpeEnqueueLocked. `function` is called with the locks of the regions held. around: may be null.
+  timepoint enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage,
+                    launch_frame* around = nullptr);
 
   /// Like enqueue, for work that the program queues on its own stream. `beside`, a stream of the device that is used
   /// for nothing else, represents the program's stream in hpe's order of work. function(stream, waits) is called with

@@ -8,8 +8,8 @@
 // comment behind `CASE(name) {` tells what the check must find with `wrong`: the kind, then the name of the kernel or
 // `-`. The comments `FIRST` and `SECOND` mark the two source lines that the finding must name. With `right`, the check
 // must find nothing. The words `(not found)` behind the kernel mark a defect that the check does not find, the words
-// `(not on GPUs)` one that it finds only on soft devices.
-// check_cases.py reads these comments.
+// `(not on GPUs)` one that it finds only on soft devices, and `(only on GPUs)` one that it finds only on GPUs.
+// check_cases.py reads these comments. A case that cannot run on a machine says so by skip().
 
 #include <cstdio>
 #include <cstring>
@@ -26,6 +26,11 @@ inline std::vector<check_case>& all_cases() {
   static std::vector<check_case> all;
   return all;
 }
+
+inline const check_case* running_case = nullptr;
+
+// Says that the case that runs cannot run on this machine. Then the case must return at once.
+inline void skip() { std::printf("skipped: %s\n", running_case->name); }
 
 struct registered_case {
   registered_case(const char* name, void (*run)(bool), bool alone) { all_cases().push_back({name, run, alone}); }
@@ -47,6 +52,7 @@ inline int run_cases(int argc, char** argv, void (*after)()) {
     return 2;
   }
   const auto run = [&](const check_case& c) {
+    running_case = &c;
     c.run(how == "wrong");
     after();
   };

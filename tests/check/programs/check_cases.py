@@ -7,7 +7,8 @@ COMMAND is what stands before `wrong` or `right` (for example `hpe run --check -
 `right`, where nothing may be found, and with `wrong`, where each case of SOURCE (cases.h) must give exactly one finding,
 of the kind, the kernel and the two source lines that the case states. --each runs each case in a process of its own.
 A case with the words `(not found)` has a defect that the check does not find, one with the words `(not on GPUs)` one that
-it finds only on soft devices. --on-gpu says that COMMAND runs the program on a GPU.
+it finds only on soft devices, and one with the words `(only on GPUs)` one that it finds only there. A case that prints
+`skipped: NAME` cannot run on the machine. --on-gpu says that COMMAND runs the program on a GPU.
 """
 
 import argparse
@@ -53,13 +54,13 @@ def cases_of(source, on_gpu):
     stands for a place that nothing can name."""
     is_python = source.suffix == ".py"
     begins = re.compile((r"@case  #" if is_python else r"CASE(?P<alone>_ALONE)?\((?P<name>\w+)\) \{  //") +
-                        r" (?P<kind>\S+) (?P<kernel>\S+)(?P<unseen> \(not found\))?(?P<soft> \(not on GPUs\))?")
+                        r" (?P<kind>\S+) (?P<kernel>\S+)(?P<unseen> \(not found\))?(?P<soft> \(not on GPUs\))?(?P<gpu> \(only on GPUs\))?")
     cases, case, first, second, begin = [], None, set(), set(), 1
     lines = source.read_text().splitlines()
     for number, line in enumerate(lines, 1):
         if found := begins.fullmatch(line):
             known = {"name": None, "alone": None, **found.groupdict()}
-            is_found = not found["unseen"] and not (on_gpu and found["soft"])
+            is_found = not found["unseen"] and not found["soft" if on_gpu else "gpu"]
             case = Case(known["name"], bool(known["alone"]), found["kind"], found["kernel"], is_found)
         elif is_python and case and not case.name:
             case.name = re.match(r"def (\w+)", line)[1]
@@ -140,7 +141,7 @@ def main():
     each = a.each or a.only
     together = [] if each else [c for c in cases if not c.alone]
     groups = ([together] if together else []) + [[c] for c in cases if each or c.alone]
-    found, unseen, missed, false = 0, 0, [], []
+    found, unseen, skipped, missed, false = 0, 0, 0, [], []
     for group in groups:
         names = [] if group is together else [group[0].name]
         findings, _ = run(a.command, "right", names)
@@ -150,6 +151,9 @@ def main():
         findings, text = run(a.command, "wrong", names)
         rest = list(findings)
         for case in group:
+            if f"skipped: {case.name}\n" in text:
+                skipped += 1
+                continue
             its = [f for f in rest if matches(case, f, a.source)]
             if not case.is_found and not its:
                 unseen += 1
@@ -167,7 +171,7 @@ def main():
     for line in missed + false:
         print(line)
     print(f"{a.source.name}: {len(cases)} cases: {found} found, {len(missed)} missed, {unseen} not found as known, "
-          f"{len(false)} false findings")
+          f"{skipped} skipped, {len(false)} false findings")
     return 1 if missed or false else 0
 
 

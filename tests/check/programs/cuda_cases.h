@@ -25,6 +25,14 @@ static __global__ void twice(int* to, const int* from, int n) {
   if (i < n) to[i] = 2 * from[i];
 }
 
+// Whether the machine has two devices; otherwise skips the case.
+inline bool has_two_devices() {
+  int devices = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  if (devices < 2) skip();
+  return devices >= 2;
+}
+
 // Waits for the work of all devices, and makes device 0 the current device.
 inline void wait_for_all() {
   int devices = 0;

@@ -264,7 +264,7 @@ CASE(callback_too_early) {  // stream-race fill
 
 static volatile int seen;
 
-CASE(result_read_too_early) {  // host-touch - (not on GPUs)
+CASE(result_read_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -273,13 +273,32 @@ CASE(result_read_too_early) {  // host-touch - (not on GPUs)
   seen = to.p[100];  // SECOND
 }
 
-CASE(source_changed_too_early) {  // source-changed - (not on GPUs)
+CASE(source_changed_too_early) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
   CHECK(cuMemcpyHtoDAsync(p.p, from.p, bytes, a.s));  // FIRST
   if (!wrong) CHECK(cuStreamSynchronize(a.s));
   from.p[100] = 1;  // SECOND
+}
+
+// In the next two cases, the driver's own code reads the pinned memory on GPUs. That is no touch by the program.
+CASE(copy_between_pinned_memory) {  // stream-race -
+  ints p;
+  pinned_ints from, to;
+  stream a;
+  CHECK(cuMemcpyDtoHAsync(from.p, p.p, bytes, a.s));  // FIRST
+  if (!wrong) CHECK(cuStreamSynchronize(a.s));
+  CHECK(cuMemcpy(reinterpret_cast<CUdeviceptr>(to.p), reinterpret_cast<CUdeviceptr>(from.p), bytes));  // SECOND
+}
+
+CASE(small_copy_of_a_result) {  // stream-race -
+  ints p, q;
+  pinned_ints from;
+  stream a;
+  CHECK(cuMemcpyDtoHAsync(from.p, p.p, bytes, a.s));  // FIRST
+  if (!wrong) CHECK(cuStreamSynchronize(a.s));
+  CHECK(cuMemcpyHtoD(q.p, from.p, bytes));  // SECOND
 }
 
 CASE(never_written) {  // never-written twice

@@ -1,5 +1,6 @@
 // CPU code, also inside libc, that touches memory which queued work still uses.
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,7 +15,7 @@
 
 static volatile int seen;
 
-CASE(result_read_too_early) {  // host-touch - (not on GPUs)
+CASE(result_read_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -23,7 +24,7 @@ CASE(result_read_too_early) {  // host-touch - (not on GPUs)
   seen = to[100];  // SECOND
 }
 
-CASE(source_changed_too_early) {  // source-changed - (not on GPUs)
+CASE(source_changed_too_early) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -32,7 +33,7 @@ CASE(source_changed_too_early) {  // source-changed - (not on GPUs)
   from[100] = 1;  // SECOND
 }
 
-CASE(source_only_read) {  // source-changed - (not on GPUs)
+CASE(source_only_read) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -41,7 +42,7 @@ CASE(source_only_read) {  // source-changed - (not on GPUs)
   if (wrong) from[101] = 1;  // SECOND
 }
 
-CASE(registered_source_changed_too_early) {  // source-changed - (not on GPUs)
+CASE(registered_source_changed_too_early) {  // source-changed -
   ints p;
   int* from = static_cast<int*>(std::aligned_alloc(4096, 4096));
   stream a;
@@ -55,7 +56,7 @@ CASE(registered_source_changed_too_early) {  // source-changed - (not on GPUs)
   std::free(from);
 }
 
-CASE(synchronised_with_the_wrong_stream) {  // host-touch - (not on GPUs)
+CASE(synchronised_with_the_wrong_stream) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a, b;
@@ -64,7 +65,7 @@ CASE(synchronised_with_the_wrong_stream) {  // host-touch - (not on GPUs)
   seen = to[100];  // SECOND
 }
 
-CASE(event_recorded_too_early) {  // host-touch - (not on GPUs)
+CASE(event_recorded_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -76,7 +77,8 @@ CASE(event_recorded_too_early) {  // host-touch - (not on GPUs)
   seen = to[100];  // SECOND
 }
 
-CASE(synchronised_with_the_wrong_device) {  // host-touch - (not on GPUs)
+CASE(synchronised_with_the_wrong_device) {  // host-touch -
+  if (!has_two_devices()) return;
   ints p;
   pinned_ints to;
   stream a;
@@ -86,7 +88,7 @@ CASE(synchronised_with_the_wrong_device) {  // host-touch - (not on GPUs)
   seen = to[100];  // SECOND
 }
 
-CASE(beside_on_the_same_page) {  // host-touch - (not on GPUs)
+CASE(beside_on_the_same_page) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -119,7 +121,7 @@ CASE(managed_cleared_too_early) {  // host-touch add (not on GPUs)
   std::memset(p, 0, bytes);  // SECOND
 }
 
-CASE(mapped_read_too_early) {  // host-touch fill (not on GPUs)
+CASE(mapped_read_too_early) {  // host-touch fill
   pinned_ints p(cudaHostAllocMapped);
   stream a;
   int* mapped;
@@ -129,7 +131,7 @@ CASE(mapped_read_too_early) {  // host-touch fill (not on GPUs)
   seen = p[100];  // SECOND
 }
 
-CASE(mapped_written_too_early) {  // host-touch twice (not on GPUs)
+CASE(mapped_written_too_early) {  // host-touch twice
   pinned_ints p(cudaHostAllocMapped);
   ints q;
   stream a;
@@ -150,7 +152,7 @@ CASE_ALONE(behind_a_variable) {  // out-of-range fill_next_variable (not found)
   CHECK(cudaDeviceSynchronize());
 }
 
-CASE(memcpy_too_early) {  // host-touch - (not on GPUs)
+CASE(memcpy_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   std::vector<int> kept(count);
@@ -160,7 +162,7 @@ CASE(memcpy_too_early) {  // host-touch - (not on GPUs)
   std::memcpy(kept.data(), to, bytes);  // SECOND
 }
 
-CASE(memcpy_into_a_source) {  // source-changed - (not on GPUs)
+CASE(memcpy_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   std::vector<int> next(count);
@@ -170,7 +172,7 @@ CASE(memcpy_into_a_source) {  // source-changed - (not on GPUs)
   std::memcpy(from, next.data(), bytes);  // SECOND
 }
 
-CASE(fwrite_too_early) {  // host-touch - (not on GPUs)
+CASE(fwrite_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -181,7 +183,7 @@ CASE(fwrite_too_early) {  // host-touch - (not on GPUs)
   std::fclose(file);
 }
 
-CASE(write_too_early) {  // host-touch - (not on GPUs)
+CASE(write_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -192,7 +194,7 @@ CASE(write_too_early) {  // host-touch - (not on GPUs)
   close(file);
 }
 
-CASE(read_into_a_source) {  // source-changed - (not on GPUs)
+CASE(read_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -203,7 +205,7 @@ CASE(read_into_a_source) {  // source-changed - (not on GPUs)
   close(file);
 }
 
-CASE(fread_into_a_source) {  // source-changed - (not on GPUs)
+CASE(fread_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -214,7 +216,7 @@ CASE(fread_into_a_source) {  // source-changed - (not on GPUs)
   std::fclose(file);
 }
 
-CASE(string_read_too_early) {  // host-touch - (not on GPUs)
+CASE(string_read_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -223,7 +225,7 @@ CASE(string_read_too_early) {  // host-touch - (not on GPUs)
   seen = std::strlen(reinterpret_cast<const char*>(to.p));  // SECOND
 }
 
-CASE(other_thread_reads_too_early) {  // host-touch - (not on GPUs)
+CASE(other_thread_reads_too_early) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -232,7 +234,7 @@ CASE(other_thread_reads_too_early) {  // host-touch - (not on GPUs)
   std::thread([&] { seen = to[100]; }).join();  // SECOND
 }
 
-CASE(host_function_of_another_stream) {  // host-touch fill (not on GPUs)
+CASE(host_function_of_another_stream) {  // host-touch fill
   pinned_ints p;
   stream a, b;
   const auto look = [](void* p) {
@@ -242,7 +244,7 @@ CASE(host_function_of_another_stream) {  // host-touch fill (not on GPUs)
   CHECK(cudaLaunchHostFunc(wrong ? b : a, look, p.p));
 }
 
-CASE(changed_after_the_host_function_was_queued) {  // source-changed - (not on GPUs)
+CASE(changed_after_the_host_function_was_queued) {  // source-changed -
   pinned_ints p;
   stream a;
   const auto look = [](void* p) { seen = static_cast<int*>(p)[100]; };
@@ -255,7 +257,7 @@ CASE(changed_after_the_host_function_was_queued) {  // source-changed - (not on 
 
 __device__ int total[count];
 
-CASE(variable_read_too_early) {  // host-touch - (not on GPUs)
+CASE(variable_read_too_early) {  // host-touch -
   pinned_ints to;
   stream a;
   const int zeros[count] = {};
@@ -265,7 +267,7 @@ CASE(variable_read_too_early) {  // host-touch - (not on GPUs)
   seen = to[100];  // SECOND
 }
 
-CASE(memset_of_pinned_memory) {  // host-touch - (not on GPUs)
+CASE(memset_of_pinned_memory) {  // host-touch -
   pinned_ints p;
   stream a;
   CHECK(cudaMemsetAsync(p, 1, bytes, a));  // FIRST
@@ -273,7 +275,7 @@ CASE(memset_of_pinned_memory) {  // host-touch - (not on GPUs)
   seen = p[100];  // SECOND
 }
 
-CASE(double_buffer_refilled_too_early) {  // source-changed - (not on GPUs)
+CASE(double_buffer_refilled_too_early) {  // source-changed -
   ints p;
   pinned_ints x, y;
   int* const buffers[2] = {x, y};
@@ -288,7 +290,7 @@ CASE(double_buffer_refilled_too_early) {  // source-changed - (not on GPUs)
   }
 }
 
-CASE(columns_of_pinned_memory) {  // host-touch - (not on GPUs)
+CASE(columns_of_pinned_memory) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -315,7 +317,7 @@ struct registered_ints {
   operator int*() const { return p; }
 };
 
-CASE(registered_result_read_too_early) {  // host-touch - (not on GPUs)
+CASE(registered_result_read_too_early) {  // host-touch -
   ints p;
   registered_ints to;
   stream a;
@@ -325,7 +327,7 @@ CASE(registered_result_read_too_early) {  // host-touch - (not on GPUs)
   seen = to[0];  // SECOND
 }
 
-CASE(registered_memory_in_a_kernel) {  // host-touch fill (not on GPUs)
+CASE(registered_memory_in_a_kernel) {  // host-touch fill
   registered_ints p;
   int* mapped;
   stream a;
@@ -337,9 +339,10 @@ CASE(registered_memory_in_a_kernel) {  // host-touch fill (not on GPUs)
   if (got != 5 && !wrong) std::abort();
 }
 
-CASE(registered_memory_of_malloc) {  // source-changed - (not on GPUs)
+CASE(registered_memory_of_malloc) {  // source-changed -
   ints p;
   const size_t size = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, size / 2);
   int* from = static_cast<int*>(std::malloc(size));  // in a mapping of its own
   stream a;
   CHECK(cudaHostRegister(from, size, cudaHostRegisterDefault));
@@ -352,7 +355,7 @@ CASE(registered_memory_of_malloc) {  // source-changed - (not on GPUs)
   std::free(from);
 }
 
-CASE(write_of_registered_memory) {  // host-touch - (not on GPUs)
+CASE(write_of_registered_memory) {  // host-touch -
   ints p;
   registered_ints to;
   stream a;
@@ -363,7 +366,7 @@ CASE(write_of_registered_memory) {  // host-touch - (not on GPUs)
   close(file);
 }
 
-CASE(rows_refilled_too_early) {  // source-changed - (not on GPUs)
+CASE(rows_refilled_too_early) {  // source-changed -
   ints p;
   registered_ints from;
   stream a;
@@ -396,7 +399,7 @@ CASE(managed_variable_read_too_early) {  // host-touch count_up (not on GPUs)
   seen = total_of_managed[1];  // SECOND
 }
 
-CASE(process_vm_readv_into_a_source) {  // source-changed - (not on GPUs)
+CASE(process_vm_readv_into_a_source) {  // source-changed -
   ints p;
   pinned_ints from;
   std::vector<int> next(count);
@@ -407,7 +410,7 @@ CASE(process_vm_readv_into_a_source) {  // source-changed - (not on GPUs)
   if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != bytes) std::abort();  // SECOND
 }
 
-CASE(half_of_the_bytes_read_from_a_file) {  // source-changed - (not on GPUs)
+CASE(half_of_the_bytes_read_from_a_file) {  // source-changed -
   ints p;
   pinned_ints from;
   stream a;
@@ -420,7 +423,7 @@ CASE(half_of_the_bytes_read_from_a_file) {  // source-changed - (not on GPUs)
   close(ends[1]);
 }
 
-CASE(system_call_without_a_function) {  // source-changed - (not on GPUs)
+CASE(system_call_without_a_function) {  // source-changed -
   ints p;
   registered_ints from;
   stream a;
@@ -432,7 +435,7 @@ CASE(system_call_without_a_function) {  // source-changed - (not on GPUs)
   from[8] = 1;  // SECOND
 }
 
-CASE(with_all_signals_blocked) {  // host-touch - (not on GPUs)
+CASE(with_all_signals_blocked) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;
@@ -446,7 +449,7 @@ CASE(with_all_signals_blocked) {  // host-touch - (not on GPUs)
   if (sigismember(&after, SIGTRAP) != 1 || sigismember(&after, SIGUSR1) != 1) std::abort();
 }
 
-CASE(written_over_two_pages) {  // host-touch - (not on GPUs)
+CASE(written_over_two_pages) {  // host-touch -
   ints p;
   char* to;
   stream a;
@@ -474,7 +477,25 @@ CASE(flag_in_mapped_memory) {  // host-touch fill_and_tell (not on GPUs)
   seen = p[7];  // SECOND
 }
 
-CASE(two_threads_on_one_page) {  // host-touch - (not on GPUs)
+CASE(end_of_a_large_result_read_too_early) {  // host-touch -
+  const size_t size = 16 << 20;
+  char *p, *to;
+  stream a;
+  CHECK(cudaMalloc(&p, size));
+  CHECK(cudaMemset(p, 0, size));
+  CHECK(cudaMallocHost(&to, size));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpyAsync(to, p, size, cudaMemcpyDeviceToHost, a));  // FIRST
+  }
+  if (!wrong) CHECK(cudaStreamSynchronize(a));
+  seen = to[size - 1];  // SECOND
+  wait_for_all();
+  CHECK(cudaFreeHost(to));
+  CHECK(cudaFree(p));
+}
+
+CASE(two_threads_on_one_page) {  // host-touch -
   ints p;
   pinned_ints to;
   stream a;

@@ -19,10 +19,10 @@ CASE_ALONE(kernel_with_an_old_pointer) {  // use-after-free add
   int *p, *q;
   CHECK(cudaMalloc(&p, bytes));
   CHECK(cudaMemset(p, 0, bytes));
-  CHECK(cudaFree(p));            // FIRST
-  CHECK(cudaMalloc(&q, bytes));  // may have the address of p
+  CHECK(cudaMalloc(&q, bytes));  // before the free, because it could get the address of p
   CHECK(cudaMemset(q, 0, bytes));
-  add<<<4, 256>>>(wrong && p != q ? p : q, count, 1);  // SECOND
+  CHECK(cudaFree(p));                        // FIRST
+  add<<<4, 256>>>(wrong ? p : q, count, 1);  // SECOND
   (void)cudaDeviceSynchronize();
   (void)cudaFree(q);
   std::exit(0);
@@ -147,6 +147,7 @@ CASE_ALONE(kernel_not_waited_for) {  // never-waited -
 
 __device__ int kept[count];
 
+// Nobody sees the effect of the last memset.
 CASE_ALONE(copy_not_waited_for) {  // never-waited -
   cudaStream_t a;
   void *to, *from;
@@ -155,6 +156,7 @@ CASE_ALONE(copy_not_waited_for) {  // never-waited -
   CHECK(cudaGetSymbolAddress(&from, left));
   CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
+  CHECK(cudaMemsetAsync(to, 0, bytes, a));
   std::exit(0);
 }
 

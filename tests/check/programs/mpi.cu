@@ -226,6 +226,7 @@ CASE(kernel_on_the_halo_that_moves) {  // mpi-race add
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  wait_for_all();  // on GPUs, the check begins with the first call of CUDA
   const int status = run_cases(argc, argv, after_each);
   MPI_Finalize();
   return status;

@@ -372,6 +372,7 @@ CASE(free_waits_for_work) {  // stream-race fill
 }
 
 CASE(copy_between_devices) {  // stream-race fill
+  if (!has_two_devices()) return;
   ints p;
   CHECK(cudaSetDevice(1));
   ints q;
@@ -386,6 +387,7 @@ CASE(copy_between_devices) {  // stream-race fill
 }
 
 CASE(kernel_on_another_device) {  // stream-race twice
+  if (!has_two_devices()) return;
   ints p;
   CHECK(cudaSetDevice(1));
   CHECK(cudaDeviceEnablePeerAccess(0, 0));
@@ -406,6 +408,7 @@ CASE(kernel_on_another_device) {  // stream-race twice
 }
 
 CASE(synchronised_with_the_wrong_device) {  // stream-race fill
+  if (!has_two_devices()) return;
   ints p;
   CHECK(cudaSetDevice(1));
   ints q;
@@ -419,6 +422,7 @@ CASE(synchronised_with_the_wrong_device) {  // stream-race fill
 }
 
 CASE(default_streams_of_two_devices) {  // stream-race fill
+  if (!has_two_devices()) return;
   ints p;
   fill<<<4, 256>>>(p, count, 1);  // FIRST
   if (!wrong) CHECK(cudaDeviceSynchronize());

@@ -28,6 +28,11 @@ std::map<const void*, named>& symbols() {
   return *all;
 }
 
+std::map<void**, named>& managed_variables() {
+  static auto* const all = new std::map<void**, named>;
+  return *all;
+}
+
 constexpr int most_devices = 2;
 std::array<CUcontext, most_devices> contexts{};
 thread_local int device = 0;
@@ -62,13 +67,13 @@ CUdeviceptr number(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 CUstream handle(cudaStream_t s) { return reinterpret_cast<CUstream>(s); }
 CUevent handle(cudaEvent_t e) { return reinterpret_cast<CUevent>(e); }
 
-CUdeviceptr variable(const void* symbol) {
-  named& its = symbols().at(symbol);
+CUdeviceptr variable(const named& its) {
   CUdeviceptr found = 0;
   std::size_t bytes = 0;
   cuModuleGetGlobal(&found, &bytes, module_of(*its.in), its.name.c_str());
   return found;
 }
+CUdeviceptr variable(const void* symbol) { return variable(symbols().at(symbol)); }
 
 struct call_configuration {
   dim3 grid, block;
@@ -101,6 +106,16 @@ RUNTIME void __cudaRegisterFunction(void** in, const char* host, char*, const ch
 RUNTIME void __cudaRegisterVar(void** in, char* host, char*, const char* name, int, std::size_t, int, int) {
   symbols()[host] = {reinterpret_cast<code*>(in), name, nullptr};
 }
+// The stand-in's variables are in memory that CPU code can use.
+RUNTIME void __cudaRegisterManagedVar(void** in, void** place, char*, const char* name, int, std::size_t, int, int) {
+  managed_variables()[place] = {reinterpret_cast<code*>(in), name, nullptr};
+}
+RUNTIME char __cudaInitModule(void** in) {
+  enter();
+  for (auto& [place, its] : managed_variables())
+    if (its.in == reinterpret_cast<code*>(in)) *place = reinterpret_cast<void*>(variable(its));
+  return 1;
+}
 RUNTIME unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream) {
   configured = {grid, block, shared, stream};
   return 0;
@@ -124,6 +139,13 @@ RUNTIME cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 bloc
                           static_cast<unsigned>(shared), handle(stream), arguments, nullptr);
   });
 }
+RUNTIME cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, std::size_t shared,
+                                     cudaStream_t stream) {
+  return entered([&] {
+    return cuLaunchKernel(function_of(host), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                          static_cast<unsigned>(shared), handle(stream), arguments, nullptr);
+  });
+}
 RUNTIME cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** arguments,
                                                 std::size_t shared, cudaStream_t stream) {
   return entered([&] {
@@ -133,10 +155,17 @@ RUNTIME cudaError_t cudaLaunchCooperativeKernel(const void* host, dim3 grid, dim
 }
 
 RUNTIME const char* cudaGetErrorString(cudaError_t) { return "an error of the driver"; }
+RUNTIME const char* cudaGetErrorName(cudaError_t) { return "an error of the driver"; }
+// Calls return their errors; none is kept.
+RUNTIME cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+RUNTIME cudaError_t cudaGetLastError() { return cudaSuccess; }
+RUNTIME cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
 RUNTIME cudaError_t cudaGetDeviceCount(int* count) {
   return entered([&] { return cuDeviceGetCount(count); });
 }
 RUNTIME cudaError_t cudaSetDevice(int which) {
+  int count = 0;
+  if (cuDeviceGetCount(&count) != CUDA_SUCCESS || which >= count) return cudaErrorInvalidDevice;
   device = which;
   enter();
   return cudaSuccess;
@@ -168,6 +197,19 @@ RUNTIME cudaError_t cudaHostAlloc(void** made, std::size_t bytes, unsigned flags
 }
 RUNTIME cudaError_t cudaFreeHost(void* p) {
   return entered([&] { return cuMemFreeHost(p); });
+}
+RUNTIME cudaError_t cudaHostRegister(void* p, std::size_t bytes, unsigned flags) {
+  return entered([&] { return cuMemHostRegister(p, bytes, flags); });
+}
+RUNTIME cudaError_t cudaHostUnregister(void* p) {
+  return entered([&] { return cuMemHostUnregister(p); });
+}
+RUNTIME cudaError_t cudaHostGetDevicePointer(void** mapped, void* p, unsigned flags) {
+  return entered([&] { return cuMemHostGetDevicePointer(reinterpret_cast<CUdeviceptr*>(mapped), p, flags); });
+}
+RUNTIME cudaError_t cudaMallocHost(void** made, std::size_t bytes) { return cudaHostAlloc(made, bytes, 0); }
+RUNTIME cudaError_t cudaMallocManaged(void** made, std::size_t bytes, unsigned flags) {
+  return entered([&] { return cuMemAllocManaged(reinterpret_cast<CUdeviceptr*>(made), bytes, flags); });
 }
 RUNTIME cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
   enter();
@@ -207,6 +249,18 @@ RUNTIME cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from
                                             cudaMemcpyKind, cudaStream_t stream) {
   return entered([&] { return cuMemcpyHtoDAsync(variable(symbol) + offset, from, bytes, handle(stream)); });
 }
+RUNTIME cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+                                              cudaMemcpyKind, cudaStream_t stream) {
+  return entered([&] { return cuMemcpyDtoHAsync(to, variable(symbol) + offset, bytes, handle(stream)); });
+}
+RUNTIME cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
+                                       cudaMemcpyKind) {
+  return entered([&] { return cuMemcpyHtoD(variable(symbol) + offset, from, bytes); });
+}
+RUNTIME cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+                                         cudaMemcpyKind) {
+  return entered([&] { return cuMemcpyDtoH(to, variable(symbol) + offset, bytes); });
+}
 RUNTIME cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                                         cudaStream_t stream) {
   return entered([&] {
@@ -215,10 +269,13 @@ RUNTIME cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* fro
   });
 }
 RUNTIME cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                      std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+                                      std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   CUDA_MEMCPY2D what{};
-  what.srcMemoryType = what.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  what.srcMemoryType = kind == cudaMemcpyHostToDevice ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  what.dstMemoryType = kind == cudaMemcpyDeviceToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  what.srcHost = from;
   what.srcDevice = number(from);
+  what.dstHost = to;
   what.dstDevice = number(to);
   what.srcPitch = from_pitch;
   what.dstPitch = to_pitch;

@@ -73,34 +73,27 @@ std::jthread alarm_after(std::chrono::microseconds time) {
 class LargeCopies : public testing::Test {
  protected:
   void SetUp() override { ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0()); }
-
-  // The threads that help with copies start with the first uploads that hpe stages.
-  void start_helpers() {
-    const pages data = filled_with(1, large);
-    CUdeviceptr device = 0;
-    ASSERT_EQ(cuMemAlloc(&device, large), CUDA_SUCCESS);
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_EQ(cuMemcpyHtoD(device, data.get(), large), CUDA_SUCCESS);
-    }
-    ASSERT_EQ(cuMemFree(device), CUDA_SUCCESS);
-  }
 };
 
-// An allocator may call memcpy under its lock, so memcpy must not allocate memory, and threads need memory.
+// An allocator may call memcpy under its lock, so memcpy must not allocate memory, and threads need memory. They start
+// when the program pins a large buffer.
 TEST_F(LargeCopies, StartNoThreads) {
-  const pages from = filled_with(1, large);
-  const pages to = pinned_with(2, large);
   const std::ptrdiff_t before = threads();
-  copy(to.get(), from.get(), large);
+  const pages small = pinned_with(2, large / 64);
+  const pages from = filled_with(1, large);
+  const pages other = filled_with(2, large);
+  copy(other.get(), from.get(), large);
   EXPECT_EQ(threads(), before);
+  const pages to = pinned_with(2, large);
+  const std::ptrdiff_t with_helpers = threads();
+  EXPECT_GT(with_helpers, before);
+  copy(to.get(), from.get(), large);
+  EXPECT_EQ(threads(), with_helpers);
   EXPECT_TRUE(equal(from, to, large));
-  start_helpers();
-  EXPECT_GT(threads(), before);
 }
 
 // The driver itself calls memcpy while it holds its locks.
 TEST_F(LargeCopies, DoNotCallTheDriver) {
-  start_helpers();
   const pages from = filled_with(1, large);
   const pages other = filled_with(3, large);
   const pages to = pinned_with(2, large);
@@ -115,7 +108,6 @@ TEST_F(LargeCopies, DoNotCallTheDriver) {
 sigjmp_buf before_the_copy;
 
 TEST_F(LargeCopies, AreOverWhenAHandlerLeavesThem) {
-  start_helpers();
   handle(SIGALRM, [](int) { ::siglongjmp(before_the_copy, 1); });
   constexpr std::size_t bytes = 4 * large;
   const pages from = filled_with(1, bytes);
@@ -140,7 +132,6 @@ TEST_F(LargeCopies, AreOverWhenAHandlerLeavesThem) {
 }
 
 TEST_F(LargeCopies, MayBeInterruptedByAFork) {
-  start_helpers();
   static volatile int failed;
   failed = 0;
   handle(SIGALRM, [](int) {
@@ -168,7 +159,6 @@ TEST_F(LargeCopies, MayBeInterruptedByAFork) {
 
 // Programs find changed pages by write protection.
 TEST_F(LargeCopies, ReachPagesThatTheProgramsHandlerOpens) {
-  start_helpers();
   static volatile std::size_t faults;
   faults = 0;
   struct sigaction action {};
@@ -197,7 +187,6 @@ struct forever {
 };
 
 TEST_F(LargeCopies, EndWithACancelledThread) {
-  start_helpers();
   forever data;
   for (int round = 0; round < 3; ++round) {
     data.copying = false;

@@ -6,9 +6,11 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <map>
 
 #include "hpe/check.h"
+#include "interpose/soft/cudart/check/declared_work.h"
 #include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/module/cudart_module.h"
@@ -69,16 +71,28 @@ std::shared_ptr<const kernel_places> places_of(kernel& what) {
   return found;
 }
 
-void add_rows(std::vector<check::access_range>& to, const char* begin, const box& shape, check::use how) {
-  if (!process().memory().find(begin)) return;  // the program's own memory, or an array
-  shape.joined().for_each_row([&](std::size_t at) {
-    const std::uint64_t row = number(begin) + at;
-    to.push_back({row, row + shape.joined().extent.width, how, 0});
-  });
-}
+/// One side of a copy, or a memset.
+struct box_access {
+  const char* begin;
+  box shape;
+  check::use how;
+};
 
-void tell(const std::vector<check::access_range>& ranges, const std::shared_ptr<const check::call_place>& place) {
-  add_accesses(std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place}), ranges);
+void tell(std::initializer_list<box_access> accesses, const std::shared_ptr<const check::call_place>& place) {
+  std::vector<check::access_range> all, of_cuda;
+  for (const box_access& each : accesses) {
+    const std::size_t first = all.size();
+    each.shape.joined().for_each_row([&](std::size_t at) {
+      const std::uint64_t row = number(each.begin) + at;
+      all.push_back({row, row + each.shape.joined().extent.width, each.how, 0});
+    });
+    const bool is_known =
+        process().memory().find(each.begin).has_value();  // not memory of the program itself, or an array
+    if (is_known) of_cuda.insert(of_cuda.end(), all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
+  }
+  const auto what = std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place});
+  compare_with_declared(what, all);
+  add_accesses(what, of_cuda);
 }
 
 }  // namespace
@@ -136,17 +150,12 @@ void tell_removed(const cudart_allocation& gone) {
 void tell_copy(const char* to, const char* from, const box_copy& shape,
                const std::shared_ptr<const check::call_place>& place) {
   if (checker() == nullptr || place == nullptr) return;
-  std::vector<check::access_range> ranges;
-  add_rows(ranges, from, shape.read(), check::use::read);
-  add_rows(ranges, to, shape.written(), check::use::write);
-  tell(ranges, place);
+  tell({{from, shape.read(), check::use::read}, {to, shape.written(), check::use::write}}, place);
 }
 
 void tell_set(const char* to, const box& shape, const std::shared_ptr<const check::call_place>& place) {
   if (checker() == nullptr || place == nullptr) return;
-  std::vector<check::access_range> ranges;
-  add_rows(ranges, to, shape, check::use::write);
-  tell(ranges, place);
+  tell({{to, shape, check::use::write}}, place);
 }
 
 checked_launch::checked_launch(kernel& what, int device, const std::vector<std::byte>& arguments,
@@ -187,6 +196,7 @@ checked_launch::~checked_launch() {
          race->variable});
   };
   static_cast<void>(::hpeTakeRecordedRaces(device_, add_race, &races));
+  compare_with_declared(what_, ranges);
   // To the checker, registered memory is at the program's addresses.
   for (check::access_range& each : ranges) {
     const std::optional<cudart_allocation> its = registered_behind(each.begin);

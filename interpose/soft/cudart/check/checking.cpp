@@ -1,39 +1,62 @@
-// The report is written when the program ends, after the program's own exit handlers and the destructors of its static
-// objects: this library's constructor registers the handler before the program's code runs.
-
 #include "interpose/soft/cudart/check/checking.h"
 
-#include <stdlib.h>
-
 #include "hpe/check.h"
+#include "interpose/check/message_uses.h"
 #include "interpose/soft/cudart/check/checked_memory.h"
-#include "interpose/soft/cudart/check/message_uses.h"
 #include "interpose/soft/cudart/check/watched_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "runtime/base/error.h"
 #include "runtime/base/options.h"
-#include "runtime/check/reports.h"
+#include "runtime/check/host_watch.h"
+#include "runtime/check/process_report.h"
 
 namespace hpe::cudart {
 
 namespace {
 
-const check::findings_report* report = nullptr;
+/// The findings of hpe's own interface belong to the report too: this library's exit handler runs before that of
+/// libhpe.so.
+class cuda_report final : public check::report_source {
+ public:
+  /// Returns the form, and begins the report.
+  const check::findings_report& start(const options& chosen) { return *(form_ = new check::findings_report(chosen)); }
 
-void end_checking(int status, void* /*unused*/) {
-  if (report == nullptr) return;
-  report->end_process(status, [] {
+  const check::findings_report* form() override { return form_; }
+  std::vector<check::finding> finish() override {
     process().finish_work_untold();
-    end_watches(true);
+    check::host_watch::of_process()->end_all();
     std::vector<check::finding> all = checker()->finish();
     check(::hpeTakeFindings(&all));
     return all;
-  });
+  }
+
+ private:
+  const check::findings_report* form_ = nullptr;
+};
+
+// Never destroyed, because the exit handler uses it.
+cuda_report& report() {
+  static auto* const made = new cuda_report;
+  return *made;
 }
 
-[[gnu::constructor]] void register_end() {
-  ::on_exit(end_checking, nullptr);
-  if (options::valid_in_environment().check) start_checking_messages();
+class checked_messages final : public interpose::message_uses {
+  check::checker& started_checker() override {
+    static_cast<void>(process().devices());  // starts the checker
+    return *checker();
+  }
+  buffer_memory memory_at(const void* address) const override {
+    if (!process().memory().find_also_of_hpe(address)) return buffer_memory::ordinary;
+    if (!process().memory().find(address)) return buffer_memory::other;
+    return has_pages_of_host(address) ? buffer_memory::pinned : buffer_memory::of_cuda;
+  }
+};
+
+[[gnu::constructor]] void register_report() {
+  check::add_to_report(report());
+  if (!options::valid_in_environment().check) return;
+  static auto* const messages = new checked_messages;  // never deleted: threads use it until the process ends
+  messages->make_known();
 }
 
 }  // namespace
@@ -51,11 +74,12 @@ void start_checking(const options& chosen) {
     const auto known = process().memory().find(found->base);
     return !known || known->kind == allocation_kind::variable || known->kind == allocation_kind::managed_variable;
   };
-  report = new check::findings_report(chosen);
+  const check::findings_report& form = report().start(chosen);
   // Neither object is ever deleted, because threads use them until the process ends.
   start_watching();
-  set_checker(new check::checker(report->ignored(), is_fresh_memory, is_other, take_touches),
-              {fill_with_fresh_value, watch, [] { end_watches(false); }});
+  set_checker(new check::checker(form.ignored(), is_fresh_memory, is_other,
+                                 [] { return check::host_watch::of_process()->take_touches(); }),
+              {fill_with_fresh_value, watch, [] { check::host_watch::of_process()->end_waited(*checker()); }});
 }
 
 std::vector<check::finding> take_findings() {

@@ -5,10 +5,11 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+
+#include "runtime/check/watched_pages.h"
 
 namespace hpe::cudart {
 
@@ -45,27 +46,7 @@ bool ring_has(const std::string& fdinfo, const memory_span& wanted) {
   return listed < count;
 }
 
-/// Returns the part of the calling thread's stack that contains the current frames and the frames of functions that
-/// this code calls.
-memory_span frames_of_this_thread() {
-  constexpr std::uintptr_t below = 128 << 10, above = 4 << 10;
-  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  return {here - below, here + above};
-}
-
 }  // namespace
-
-bool has_own_pages(const cudart_allocation& memory) {
-  constexpr std::uintptr_t page = 4096, header = 2 * sizeof(std::size_t);
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.base);
-  if (begin % page == 0) return memory.size % page == 0;
-  if (begin % page != header) return false;
-  // glibc's header: the size of the mapping, and the bit of a mapping.
-  constexpr std::size_t is_mapped = 2, flags = 7;
-  std::size_t size = 0;
-  std::memcpy(&size, static_cast<const char*>(memory.base) - sizeof size, sizeof size);
-  return (size & flags) == is_mapped && (size & ~flags) % page == 0 && (size & ~flags) - header >= memory.size;
-}
 
 bool io_uring_has(std::span<const char> pages) {
   const memory_span wanted = range_of(pages);
@@ -80,7 +61,7 @@ bool io_uring_has(std::span<const char> pages) {
 
 std::optional<std::string> reason_to_keep(std::span<const char> pages) {
   const memory_span wanted = range_of(pages);
-  if (wanted.meets(frames_of_this_thread())) return "they are the stack of the calling thread";
+  if (check::is_on_stack(pages.data(), pages.size())) return "they are the stack of the calling thread";
   std::uintptr_t at = wanted.begin;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; at < wanted.end && std::getline(maps, line);) {

@@ -19,11 +19,6 @@ namespace hpe::cudart {
 /// Does not detect registrations with other drivers, such as those of network adapters.
 [[nodiscard]] std::optional<std::string> reason_to_keep(std::span<const char> pages);
 
-/// Whether the pages of registered memory contain no other data: a range of whole pages, or memory of malloc in a
-/// mapping of its own. Other pages can contain data of hpe itself, so hpe must neither protect them nor replace them
-/// unasked.
-[[nodiscard]] bool has_own_pages(const cudart_allocation& memory);
-
 /// Whether these pages contain, or may contain, a buffer that is registered with io_uring. Linux does not always list
 /// these buffers (in /proc/self/fdinfo).
 [[nodiscard]] bool io_uring_has(std::span<const char> pages);

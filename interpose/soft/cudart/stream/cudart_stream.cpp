@@ -183,10 +183,10 @@ cudaError_t cudart_stream::push(std::function<void()> run, std::vector<point> af
   if (checker() != nullptr) {
     std::vector<check::past_ptr> pasts = uses.follows;
     for (const point& each : after) pasts.push_back(each.past);
-    checked =
-        checker()->queue(checked_line_, id_, pasts, order_->checked_lines_before(kind_),
-                         {uses.kernels_on != 0 || !uses.ranges.empty(), uses.waits_for_unknown, uses.waits_for_values},
-                         std::move(place));
+    checked = checker()->queue(checked_line_, id_, pasts, order_->checked_lines_before(kind_),
+                               {(uses.kernels_on != 0 || !uses.ranges.empty()) && !uses.is_memset,
+                                uses.waits_for_unknown, uses.waits_for_values},
+                               std::move(place));
     tell_queued(uses, checked->when);
   }
   for (point& each : order_->before(*this)) after.push_back(std::move(each));

@@ -24,6 +24,7 @@ struct task_memory_uses {
   std::vector<check::past_ptr> follows{};  ///< work for whose end the work waits while it runs
   bool waits_for_unknown = false;          ///< the work waits for something that hpe cannot relate to other work
   bool waits_for_values = false;           ///< the work calls tell_values() (checked_work.h)
+  bool is_memset = false;                  ///< the program need not wait for the work before it ends
 
   /// Adds a node of a graph. The writers of the values for which a single node waits are not known.
   void add(const task_memory_uses& other) {

@@ -157,6 +157,7 @@ STAND_IN CUresult cuMemFree(CUdeviceptr address) {
   COUNT();
   object found;
   if (address == 0) return CUDA_SUCCESS;
+  if (is_pinned(address)) return cuMemFreeHost(reinterpret_cast<void*>(address));  // managed memory
   if (!find_object(address, found) || found.mapped) return CUDA_ERROR_INVALID_VALUE;
   wait_for(*found.of);
   return free_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -252,6 +253,16 @@ STAND_IN CUresult cuMemHostAlloc(void** result, std::size_t bytes, unsigned) {
 }
 
 STAND_IN CUresult cuMemAllocHost(void** result, std::size_t bytes) { return cuMemHostAlloc(result, bytes, 0); }
+// The stand-in's managed memory is pinned memory.
+STAND_IN CUresult cuMemAllocManaged(CUdeviceptr* result, std::size_t bytes, unsigned) {
+  COUNT();
+  return cuMemHostAlloc(reinterpret_cast<void**>(result), bytes, 0);
+}
+STAND_IN CUresult cuMemHostGetDevicePointer(CUdeviceptr* result, void* address, unsigned) {
+  COUNT();
+  *result = number_of(address);
+  return is_pinned(*result) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 STAND_IN CUresult cuMemFreeHost(void* address) {
   COUNT();

@@ -76,6 +76,23 @@ std::shared_ptr<node> node_with(const CUDA_KERNEL_NODE_PARAMS& kernel) {
   return made;
 }
 
+// Returns copies of the nodes, which wait for each other as the nodes do.
+std::vector<std::shared_ptr<node>> copies_of(const std::vector<std::shared_ptr<node>>& nodes) {
+  std::vector<std::shared_ptr<node>> result;
+  std::map<CUgraphNode, CUgraphNode> copy_of;
+  for (const auto& each : nodes) {
+    auto made = std::make_shared<node>(*each);
+    for (std::size_t n = 0; n < made->values.size(); ++n) made->places[n] = made->values[n].data();
+    if (!made->places.empty()) made->kernel.kernelParams = made->places.data();
+    made->child = copies_of(each->child);
+    copy_of[handle_of(each)] = handle_of(made);
+    result.push_back(std::move(made));
+  }
+  for (const auto& each : result)
+    for (CUgraphNode& before : each->after) before = copy_of.at(before);
+  return result;
+}
+
 CUresult add(CUgraphNode* handle, CUgraph to, std::shared_ptr<node> made, const CUgraphNode* after = nullptr,
              std::size_t count = 0) {
   if (!is_there(*made)) return CUDA_ERROR_INVALID_VALUE;
@@ -154,7 +171,7 @@ STAND_IN CUresult cuGraphAddChildGraphNode(CUgraphNode* made, CUgraph to, const 
   fresh->type = CU_GRAPH_NODE_TYPE_GRAPH;
   {
     const std::lock_guard lock(state);
-    fresh->child = graphs().at(child)->nodes;
+    fresh->child = copies_of(graphs().at(child)->nodes);
   }
   return add(made, to, std::move(fresh), after, count);
 }
@@ -170,6 +187,14 @@ STAND_IN CUresult cuGraphDestroy(CUgraph which) {
   COUNT();
   const std::lock_guard lock(state);
   return graphs().erase(which) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+STAND_IN CUresult cuGraphDestroyNode(CUgraphNode which) {
+  COUNT();
+  const std::lock_guard lock(state);
+  for (auto& [handle, its] : graphs())
+    if (std::erase_if(its->nodes, [&](const auto& n) { return handle_of(n) == which; }) != 0) return CUDA_SUCCESS;
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 STAND_IN CUresult cuGraphGetNodes(CUgraph of, CUgraphNode* nodes, std::size_t* count) {

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@ struct owned {
   std::uint64_t number = 0;
   bool of_pool = false;
   bool mapped = false;
+  std::byte* alias = nullptr;  // of pinned memory: where devices have its first byte
 };
 
 // The content of a CUipcMemHandle.
@@ -179,10 +181,15 @@ bool close_object(CUdeviceptr address) {
   return true;
 }
 
+// Devices do not use the program's mapping of pinned memory, so the program may protect it.
 void* allocate_pinned(context& c, std::size_t bytes) {
-  void* const result = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int file = ::memfd_create("pinned", MFD_CLOEXEC);
+  if (::ftruncate(file, static_cast<off_t>(bytes)) != 0) std::abort();
+  void* const result = map_bytes(file, bytes);
+  std::byte* const alias = map_bytes(file, bytes);
+  ::close(file);
   const std::lock_guard lock(state);
-  pinned()[number_of(result)] = {bytes, &c};
+  pinned()[number_of(result)] = {bytes, &c, false, 0, false, false, alias};
   return result;
 }
 
@@ -191,13 +198,41 @@ bool free_pinned(void* address) {
   const auto found = pinned().find(number_of(address));
   if (found == pinned().end() || found->second.registered) return false;
   ::munmap(address, found->second.bytes);
+  ::munmap(found->second.alias, found->second.bytes);
   pinned().erase(found);
   return true;
 }
 
+namespace {
+
+// With STAND_IN_OWN_PAGES, replaces the pages of registered memory by pages that are also at the address that this
+// function returns. Returns null if the pages contain other data too: the memory neither consists of whole pages nor is
+// a large block of malloc.
+std::byte* share_pages(void* address, std::size_t bytes) {
+  static const bool is_wanted = std::getenv("STAND_IN_OWN_PAGES") != nullptr;
+  constexpr std::size_t page = 4096, header = 2 * sizeof(std::size_t), is_mapped = 2;
+  const std::size_t before = number_of(address) % page;
+  const bool is_whole = before == 0 && bytes % page == 0;
+  const bool is_block = before == header && (static_cast<const std::size_t*>(address)[-1] & is_mapped) != 0;
+  if (!is_wanted || !(is_whole || is_block)) return nullptr;
+  const std::size_t all = (before + bytes + page - 1) / page * page;
+  void* const first = static_cast<std::byte*>(address) - before;
+  const int file = ::memfd_create("registered", MFD_CLOEXEC);
+  if (::ftruncate(file, static_cast<off_t>(all)) != 0) std::abort();
+  std::byte* const alias = map_bytes(file, all);
+  std::memcpy(alias, first, all);
+  ::mmap(first, all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  ::close(file);
+  return alias + before;
+}
+
+}  // namespace
+
 bool register_pinned(context& c, void* address, std::size_t bytes) {
   const std::lock_guard lock(state);
-  return pinned().try_emplace(number_of(address), owned{bytes, &c, true}).second;
+  if (pinned().contains(number_of(address))) return false;
+  pinned()[number_of(address)] = {bytes, &c, true, 0, false, false, share_pages(address, bytes)};
+  return true;
 }
 
 bool unregister_pinned(void* address) {
@@ -264,9 +299,11 @@ bool is_pinned(CUdeviceptr address) {
 
 std::byte* memory_at(CUdeviceptr address) {
   const std::lock_guard lock(state);
-  const auto found = containing(blocks(), address);
-  return found == blocks().end() ? static_cast<std::byte*>(pointer(address))
-                                 : found->second.alias + (address - found->first);
+  if (const auto found = containing(blocks(), address); found != blocks().end())
+    return found->second.alias + (address - found->first);
+  const auto found = containing(pinned(), address);
+  return found != pinned().end() && found->second.alias != nullptr ? found->second.alias + (address - found->first)
+                                                                   : static_cast<std::byte*>(pointer(address));
 }
 
 bool reaches(int from, int to) {
@@ -287,7 +324,10 @@ void end(context& c) {
   std::erase_if(objects(), [&](const auto& o) { return o.second.of == &c && !o.second.mapped; });
   std::erase_if(pinned(), [&](const auto& p) {
     if (p.second.of != &c) return false;
-    if (!p.second.registered) ::munmap(pointer(p.first), p.second.bytes);
+    if (!p.second.registered) {
+      ::munmap(pointer(p.first), p.second.bytes);
+      ::munmap(p.second.alias, p.second.bytes);
+    }
     return true;
   });
   if (&c != primary(c.device)) return;  // the blocks also have objects of other contexts
@@ -336,6 +376,12 @@ CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::si
     const rows packed{0, width, width * height};
     move_rows(bounce->data(), packed, memory_at(from.base), from, width, height, depth);
     move = [=] { move_rows(memory_at(to.base), to, bounce->data(), packed, width, height, depth); };
+  } else if (!up && !down) {
+    // Between host memory, the driver's own code copies.
+    move = [=] {
+      move_rows(static_cast<std::byte*>(pointer(to.base)), to, static_cast<const std::byte*>(pointer(from.base)), from,
+                width, height, depth);
+    };
   } else {
     move = [=] { move_rows(memory_at(to.base), to, memory_at(from.base), from, width, height, depth); };
   }

@@ -94,7 +94,7 @@ cudaError_t set_operation::prepare(int /*device*/, stream_task& out) const {
   }
   auto* const to = static_cast<char*>(parameters.dst);
   check_box(to, shape, true);
-  task_memory_uses uses{.ranges = {use_of(to, shape, HPE_INOUT)}};
+  task_memory_uses uses{.ranges = {use_of(to, shape, HPE_INOUT)}, .is_memset = true};
   out = guarded("memset", std::move(uses), [to, shape, value = parameters.value, element, place = place()] {
     set_box(to, shape, value, element);
     tell_set(to, shape, place);

@@ -16,6 +16,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/own_pages.h"
 #include "runtime/base/log.h"
+#include "runtime/check/watched_pages.h"
 
 using namespace hpe::cudart;
 
@@ -63,11 +64,12 @@ void* move_to_hpe(cudart_allocation memory) {
   return memory.device_base;
 }
 
-/// Lets hpe watch the memory (check/watched_memory.h): hpe's own accesses must use other addresses than the program's.
+/// Lets hpe watch the memory (runtime/check/host_watch.h): hpe's own accesses must use other addresses than the
+/// program's.
 void watch_registered(void* pointer) {
   try {
     const cudart_allocation memory = *process().memory().find(pointer);
-    if (!has_own_pages(memory))
+    if (!hpe::check::has_own_pages(memory.base, memory.size))
       throw failure(cudaErrorNotSupported, "its pages may contain other data; register whole pages");
     move_to_hpe(memory);
   } catch (const failure& why) {
