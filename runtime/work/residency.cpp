@@ -338,10 +338,9 @@ void residency::bring_in(std::span<const device_access> accesses, place allowed,
 }
 
 void residency::map_rest(std::span<const device_access> accesses) {
-  const plan rest = make_plan(accesses, clock_.fetch_add(1) + 1);
-  std::vector<gap> mapped;
-  for (const gap& g : rest.gaps) map(g, rest.now) ? mapped.push_back(g) : fill_with_zero_copy(g, rest.now);
-  upload(mapped);
+  plan rest = make_plan(accesses, clock_.fetch_add(1) + 1);
+  std::erase_if(rest.gaps, [&](const gap& g) { return !map(g, rest.now) && (fill_with_zero_copy(g, rest.now), true); });
+  upload(rest.gaps);
 }
 
 void residency::throw_no_room(unsigned home, std::uint64_t bytes) const {

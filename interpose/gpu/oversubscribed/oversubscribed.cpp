@@ -254,7 +254,6 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 
 // ---- work --------------------------------------------------------------------------------------------------------
 
-// Memory that is only followed to can be left in host memory only as zero-copy memory.
 program_use oversubscribed::use_of(const words& found, bool follows_pointers) const {
   program_use result;
   result.unsure = true;

@@ -124,7 +124,8 @@ class oversubscribed {
     return scope_ == kernel_scope::all ? use_of(std::nullopt) : use_of(find(), scope_ == kernel_scope::automatic);
   }
   /// Returns the objects that contain one of the words and the objects that every launch may use; everything if the
-  /// words are not known. follows_pointers: whether the work may also use other objects.
+  /// words are not known. follows_pointers: whether the work may also use other objects; without zero-copy memory, the
+  /// work then uses everything.
   [[nodiscard]] program_use use_of(const words& found, bool follows_pointers = false) const;
   /// A range of memory that a piece of work uses.
   struct accessed_range {
