@@ -69,9 +69,7 @@ void for_each_gap(const region& r, byte_range range, const Visit& visit) HPE_REQ
 std::string in_words(std::span<const device_access> accesses, bool everything) {
   if (everything)
     return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or a kernel of "
-           "a CUDA program that hpe does not know); with a list, or with hpe run --scope args, only the named data "
-           "must "
-           "fit";
+           "a CUDA program that hpe does not know); with a list, or hpe run --scope args, only the named data must fit";
   return fmt::format(
       "it names {} range{}; a launch over a part of the data, or accesses of only the bytes that it uses "
       "(hpeAccess.size), need less",
