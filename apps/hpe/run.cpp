@@ -60,8 +60,8 @@ constexpr std::array run_options{
     run_option{modes, "--oversubscribe", nullptr, "HPE_OVERSUBSCRIBE",
                "let a CUDA program allocate more memory than its device has"},
     run_option{modes, "--scope", word, "HPE_SCOPE",
-               "device memory that kernels may use: all (the default), or args: only the memory to which their "
-               "parameters point"},
+               "device memory that kernels may use: all, args (only the memory to which their parameters point), or "
+               "auto (the default): all, and with --oversubscribe on GPUs, args in device memory"},
     run_option{modes, "--strict", nullptr, "HPE_STRICT",
                "end with status 1 if launches or copies of the program were refused or failed"},
     run_option{
@@ -165,7 +165,7 @@ int print_usage() {
                            "  mpirun -n 4 hpe run -- ./mpi_program\n"
                            "  hpe run --cuda soft --devices soft:4 -- ./program\n"
                            "  hpe run --spread --explain -- ./program_for_one_gpu\n"
-                           "  hpe run --oversubscribe --scope args -- ./program_that_needs_more_memory\n"
+                           "  hpe run --oversubscribe -- ./program_that_needs_more_memory\n"
                            "  hpe run --report page.html -- ./program\n"
                            "  hpe run --check -- ./program\n");
   return 0;

@@ -20,7 +20,7 @@ constinit std::atomic<interposer*> the_interposer{nullptr};
 interposer::interposer()
     : contexts_(cu_),
       program_(cu_),
-      memory_of_graphs_(cu_, scope_is_parameters()),
+      memory_of_graphs_(cu_, option_.scope),
       copies_(cu_, contexts_),
       peers_(cu_, contexts_),
       adopted_(cu_, contexts_, program_, copies_, uses_) {

@@ -17,11 +17,6 @@ namespace {
 
 bool writes(use how) { return how == use::write || how == use::atomic; }
 
-bool conflicts_with(use a, use b) {
-  if (a == use::write || b == use::write) return true;
-  return (a == use::atomic && b == use::read) || (a == use::read && b == use::atomic);
-}
-
 constexpr std::size_t few_states = 1024;
 
 // Whether all uses that conflict with `earlier` conflict with `later` too.
@@ -30,6 +25,11 @@ bool covers(use later, use earlier) {
 }
 
 }  // namespace
+
+bool conflicts_with(use a, use b) noexcept {
+  if (a == use::write || b == use::write) return true;
+  return (a == use::atomic && b == use::read) || (a == use::read && b == use::atomic);
+}
 
 byte_history::byte_history(std::uintptr_t base, std::size_t bytes, bool is_written, actor_ptr allocated)
     : base_(base),
@@ -209,6 +209,19 @@ void byte_history::set_written(std::uintptr_t begin, std::uintptr_t end) {
     return last.second;
   };
   replace_all({&all, 1}, next);
+}
+
+void byte_history::visit(const std::function<void(const touched& what, use how)>& visitor) const {
+  const std::vector<run> untouched{{0, states_[0].get()}};
+  for (std::size_t number = 0; number < pages_.size(); ++number) {
+    const std::uintptr_t page_begin = base_ + number * page_bytes_,
+                         page_end = std::min(page_begin + page_bytes_, end());
+    const page& in = pages_[number].empty() ? untouched : pages_[number];
+    for (std::size_t n = 0; n < in.size(); ++n)
+      for (const access& each : in[n].what->accesses)
+        visitor({page_begin + in[n].begin, n + 1 < in.size() ? page_begin + in[n + 1].begin : page_end, &each.by},
+                each.how);
+  }
 }
 
 }  // namespace hpe::check

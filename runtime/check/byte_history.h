@@ -18,6 +18,8 @@ namespace hpe::check {
 
 /// `strong_read`: a load with which programs wait for other threads. It conflicts only with a plain write.
 enum class use : std::uint8_t { read, write, atomic, strong_read };
+/// Whether two accesses of the same bytes need an order.
+[[nodiscard]] bool conflicts_with(use a, use b) noexcept;
 
 /// A place in some work that accesses memory, such as an instruction of a launch (checker.h).
 struct actor;
@@ -52,6 +54,9 @@ class byte_history {
   [[nodiscard]] bool is_fresh(std::uintptr_t begin, std::uintptr_t end) const;
   /// Marks all bytes of a range as written by work that is ordered with all other work.
   void set_written(std::uintptr_t begin, std::uintptr_t end);
+
+  /// Visits the accesses that no later access has replaced, in ascending order of their bytes.
+  void visit(const std::function<void(const touched& what, use how)>& visitor) const;
 
   [[nodiscard]] std::uintptr_t base() const noexcept { return base_; }
   [[nodiscard]] std::uintptr_t end() const noexcept { return base_ + bytes_; }

@@ -15,38 +15,13 @@
 
 namespace hpe::check {
 
-namespace {
-
-// The bytes of an allocation whose values tell whether it is fresh.
-constexpr std::size_t first_bytes = 4096;
-
-/// Equal for all accesses of an operation that the program has queued at the same place.
-std::string key_of(const actor& a) {
-  const checked_operation& what = *a.run.what;
-  return fmt::format("{} {:x} {:x}", what.what, what.place->hash(), a.run.work->place->hash());
-}
-
-std::string stream_text(const actor& a) { return fmt::format("stream {}", a.run.work->stream); }
-
-// Returns the wait that the program lacks between some work and a touch of the work's memory.
-std::string wait_for(const actor& a) {
-  return a.run.what->is_message
-             ? fmt::format("MPI_Wait, or another call that completes the request of {}, between the two",
-                           a.run.what->what)
-             : fmt::format("a wait of the host for {} between the two", stream_text(a));
-}
-
-// "cudaMallocAsync", "cuMemAllocAsync"
-bool is_allocation(const actor& a) { return a.run.what->what.find("lloc") != std::string::npos; }
-bool is_free(const actor& a) { return a.run.what->what.find("Free") != std::string::npos; }
-
-}  // namespace
-
 checker::checker(ignored_findings ignored, std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged,
-                 std::function<bool(std::uint64_t)> is_other, std::function<std::vector<host_touch>()> take_touches)
+                 std::function<bool(std::uint64_t)> is_other, std::function<std::vector<host_touch>()> take_touches,
+                 process_name self)
     : is_unchanged_(std::move(is_unchanged)),
       is_other_(std::move(is_other)),
       take_touches_(std::move(take_touches)),
+      shared_(std::move(self)),
       findings_(std::move(ignored)) {}
 
 std::uint32_t checker::add_line(int device) {
@@ -91,12 +66,14 @@ void checker::wait(const past_ptr& ended) {
   const lock_guard lock(mutex_);
   add_touches();
   order_.wait(ended);
+  shared_.waited(order_);
 }
 
 void checker::begin_host_function(const operation_run& run) {
   const lock_guard lock(mutex_);
   add_touches();
   order_.wait_for_begin(*run.work->when);
+  shared_.waited(order_);
   host_functions_[::gettid()] = run;
 }
 
@@ -106,6 +83,8 @@ void checker::end_host_function() {
   const auto ended = host_functions_.find(::gettid());
   if (ended == host_functions_.end()) return;
   order_.wait(ended->second.work->when);
+  shared_.waited(order_);
+  shared_.learned();
   host_functions_.erase(ended);
 }
 
@@ -203,6 +182,7 @@ void checker::release(std::uint64_t base, std::shared_ptr<const call_place> plac
   const auto what = std::make_shared<const checked_operation>(checked_operation{place->call, place});
   const auto work = std::make_shared<const checked_work>(checked_work{nullptr, 0, std::move(place)});
   const auto by = std::make_shared<const actor>(actor{{what, work}, 0});
+  shared_.release(base, by, rank_reporter());
   freed_.insert_or_assign(base, freed{found->second.bytes, found->second.place, by});
   allocations_.erase(found);
 }
@@ -223,6 +203,28 @@ void checker::release_in_line(std::uint64_t base, const operation_run& by) {
   add_to_allocation(gone, base, {&all, 1}, use::write, false, false);
   freed_.insert_or_assign(base, freed{gone.bytes, gone.place, who});
   allocations_.erase(found);
+}
+
+void checker::share(std::uint64_t base, const std::string& name, bool is_own) {
+  const lock_guard lock(mutex_);
+  const auto in = allocations_.find(base);
+  if (in == allocations_.end()) return;
+  shared_.add(name, is_own, base, in->second.bytes);
+  in->second.history.visit([&](const touched& what, use how) HPE_NO_THREAD_SAFETY_ANALYSIS {
+    shared_.access(base, {&what, 1}, how, order_, rank_reporter());
+  });
+}
+
+shared_memories::report_function checker::rank_reporter() {
+  return [this](const std::string& key, const actor& by, const std::function<finding()>& make)
+             HPE_NO_THREAD_SAFETY_ANALYSIS {
+               findings_.report(key, by.run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+                 finding made = make();
+                 const auto in = find(made.address);
+                 describe(made, in->second, in->first, made.address, made.address + made.bytes);
+                 return made;
+               });
+             };
 }
 
 void checker::set_written(std::uint64_t base) {
@@ -316,6 +318,7 @@ void checker::add_to_allocation(allocation& to, std::uint64_t base, std::span<co
   const std::uint64_t begin = std::max(what.front().begin, base), end = std::min(what.back().end, base + to.bytes);
   if (!is_kernel && how == use::read && to.history.is_fresh(begin, end) && is_unchanged_(begin, end))
     add_unwritten(to, base, begin, end, *what.front().by);
+  shared_.access(base, what, how, order_, rank_reporter());
   std::set<std::pair<const actor*, const actor*>> told;
   to.history.add(what, how, is_kernel, order,
                  [&](std::uintptr_t begin, std::uintptr_t end, const actor_ptr& by, const actor* earlier,
@@ -337,7 +340,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     f.sentence = std::move(sentence);
     f.address = begin;
     f.bytes = end - begin;
-    f.now = side_of(*by, how, begin, 1);
+    f.now = by->side(how, begin, 1);
   };
   auto after = freed_.upper_bound(begin);
   if (after != freed_.begin()) {
@@ -346,7 +349,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
     const auto& gone = last.second;
     if (begin - base < gone.bytes && (gone.by->run.work->when != nullptr || !is_other_(begin))) {
       const bool ordered = is_ordered(*gone.by, *by);
-      const std::string key = fmt::format("freed {} {} {}", ordered, key_of(*by), key_of(*gone.by));
+      const std::string key = fmt::format("freed {} {} {}", ordered, by->key(), gone.by->key());
       return findings_.report(key, by->run.work.get(), [&] {
         finding f;
         const std::string_view verb = present_of(how);
@@ -354,22 +357,22 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
              ordered ? fmt::format("{} {} memory that {} freed", by->run.what->what, verb, gone.by->run.what->what)
                      : fmt::format("{} {} memory that {} freed, and nothing orders them", by->run.what->what, verb,
                                    gone.by->run.what->what));
-        f.now = side_of(*by, how, base, gone.bytes);
+        f.now = by->side(how, base, gone.bytes);
         f.offset = begin - base;
         f.allocation_bytes = gone.bytes;
         f.allocation = finding_side{.how = "allocate", .what = gone.allocated->call, .place = gone.allocated->text()};
-        f.earlier = side_of(*gone.by, use::write, 0, 0);
+        f.earlier = gone.by->side(use::write, 0, 0);
         f.earlier->how = "free";
         f.missing = ordered ? "the free must come after the last use"
                             : fmt::format("an event of {} for which the free waits, or the free on that stream",
-                                          stream_text(*by));
+                                          by->stream_text());
         return f;
       });
     }
   }
   if (is_other_(begin)) return;
   findings_.report(
-      fmt::format("range {} {}", key_of(*by), by->site), by->run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+      fmt::format("range {} {}", by->key(), by->site), by->run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
         finding f;
         const auto next = allocations_.upper_bound(begin);
         std::string where = "outside of all allocations";
@@ -385,7 +388,7 @@ void checker::add_unknown(const actor_ptr& by, use how, std::uint64_t begin, std
         }
         fill(f, "out-of-range",
              fmt::format("{} {} {} bytes {}", by->run.what->what, present_of(how), end - begin, where));
-        if (f.allocation) f.now = side_of(*by, how, begin - f.offset, f.allocation_bytes);
+        if (f.allocation) f.now = by->side(how, begin - f.offset, f.allocation_bytes);
         f.missing = "a test of the index, or a larger allocation";
         return f;
       });
@@ -396,7 +399,7 @@ void checker::add_outside(const operation_run& run, const access_range& bytes, s
   const auto in = allocations_.find(base);
   if (in == allocations_.end()) return;
   findings_.report(
-      fmt::format("range {} {}", key_of({run, 0}), bytes.site), run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
+      fmt::format("range {} {}", actor{run, 0}.key(), bytes.site), run.work.get(), [&]() HPE_NO_THREAD_SAFETY_ANALYSIS {
         finding f;
         f.kind = "out-of-range", f.missing = "a test of the index, or a larger allocation";
         f.sentence = fmt::format("{} {} {} bytes {} bytes {} of an allocation of {} bytes", run.what->what,
@@ -404,7 +407,7 @@ void checker::add_outside(const operation_run& run, const access_range& bytes, s
                                  bytes.begin < base ? base - bytes.begin : bytes.begin - base - in->second.bytes,
                                  bytes.begin < base ? "before the begin" : "behind the end", in->second.bytes);
         describe(f, in->second, base, bytes.begin, bytes.end);
-        f.now = side_of({run, bytes.site}, bytes.how, base, in->second.bytes);
+        f.now = actor{run, bytes.site}.side(bytes.how, base, in->second.bytes);
         return f;
       });
 }
@@ -414,29 +417,29 @@ void checker::add_race(allocation& in, std::uint64_t base, std::uint64_t begin, 
   if (by->run.what->is_host) return add_touch(&in, base, begin, end, *by, how, earlier, earlier_how);
   if (earlier.run.what->is_host) return add_touch(&in, base, begin, end, earlier, earlier_how, *by, how);
   // A use that is not ordered with the free is found too.
-  if (is_free(*by) && is_allocation(earlier)) return;
+  if (by->is_free() && earlier.is_allocation()) return;
   if (by->run.what->is_message || earlier.run.what->is_message) {
     const bool as_queued = earlier.run.work->number < by->run.work->number;
     return as_queued ? add_message_race(in, base, begin, end, earlier, earlier_how, *by, how)
                      : add_message_race(in, base, begin, end, *by, how, earlier, earlier_how);
   }
   const bool in_graph = by->run.work == earlier.run.work;
-  const std::string key = fmt::format("race {} {}", key_of(earlier), key_of(*by));
+  const std::string key = fmt::format("race {} {}", earlier.key(), by->key());
   findings_.report(key, by->run.work.get(), [&] {
     finding f;
     f.kind = in_graph ? "graph-race" : "stream-race";
-    const std::string verb = is_free(*by) ? "frees" : std::string(present_of(how));
-    const std::string past_verb = is_allocation(earlier) ? "allocated" : std::string(past_of(earlier_how));
+    const std::string verb = by->is_free() ? "frees" : std::string(present_of(how));
+    const std::string past_verb = earlier.is_allocation() ? "allocated" : std::string(past_of(earlier_how));
     f.sentence = fmt::format("{} {} bytes that {} {}, and nothing orders them", by->run.what->what, verb,
                              earlier.run.what->what, past_verb);
     describe(f, in, base, begin, end);
-    f.now = side_of(*by, how, base, in.bytes);
-    f.earlier = side_of(earlier, earlier_how, base, in.bytes);
-    if (is_free(*by)) f.now->how = "free";
-    if (is_allocation(earlier)) f.earlier->how = "allocate";
+    f.now = by->side(how, base, in.bytes);
+    f.earlier = earlier.side(earlier_how, base, in.bytes);
+    if (by->is_free()) f.now->how = "free";
+    if (earlier.is_allocation()) f.earlier->how = "allocate";
     f.missing = in_graph ? "an edge of the graph between the two nodes, or a path of edges"
                          : fmt::format("an event of {} for which {} waits, or a wait of the host between the two calls",
-                                       stream_text(earlier), stream_text(*by));
+                                       earlier.stream_text(), by->stream_text());
     return f;
   });
 }
@@ -447,7 +450,7 @@ void checker::add(const operation_run& launch, std::span<const launch_race> race
     const auto found = each.is_shared ? allocations_.end() : find(each.begin);
     const bool is_known = found != allocations_.end();
     const std::uint64_t base = is_known ? found->first : 0, bytes = is_known ? found->second.bytes : 0;
-    const std::string key = fmt::format("{} {}", each.key(base), key_of({launch, 0}));
+    const std::string key = fmt::format("{} {}", each.key(base), actor{launch, 0}.key());
     findings_.report(key, launch.work.get(), [&] {
       finding f = each.describe(*launch.what, base, bytes);
       f.now->stream = f.earlier->stream = launch.work->stream;
@@ -459,27 +462,27 @@ void checker::add(const operation_run& launch, std::span<const launch_race> race
 
 void checker::add_message_race(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
                                const actor& earlier, use earlier_how, const actor& later, use later_how) {
-  findings_.report(fmt::format("message {} {}", key_of(earlier), key_of(later)), later.run.work.get(), [&] {
+  findings_.report(fmt::format("message {} {}", earlier.key(), later.key()), later.run.work.get(), [&] {
     finding f;
     f.kind = "mpi-race";
     f.sentence = fmt::format("{} {} bytes that {} may still {}", later.run.what->what, present_of(later_how),
                              earlier.run.what->what, infinitive_of(earlier_how));
     describe(f, in, base, begin, end);
-    f.now = side_of(later, later_how, base, in.bytes);
-    f.earlier = side_of(earlier, earlier_how, base, in.bytes);
-    f.missing = wait_for(earlier);
+    f.now = later.side(later_how, base, in.bytes);
+    f.earlier = earlier.side(earlier_how, base, in.bytes);
+    f.missing = earlier.missing_wait();
     return f;
   });
 }
 
 void checker::add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
                             const actor_ptr& by) {
-  findings_.report(fmt::format("unwritten {} {:x}", key_of(*by), in.place->hash()), by->run.work.get(), [&] {
+  findings_.report(fmt::format("unwritten {} {:x}", by->key(), in.place->hash()), by->run.work.get(), [&] {
     finding f;
     f.kind = "never-written";
     f.sentence = fmt::format("{} reads device memory that nothing has written", by->run.what->what);
     describe(f, in, base, begin, end);
-    f.now = side_of(*by, use::read, base, in.bytes);
+    f.now = by->side(use::read, base, in.bytes);
     f.missing = "a copy, a memset or a kernel that writes the bytes first";
     return f;
   });
@@ -494,12 +497,6 @@ void checker::describe(finding& to, const allocation& in, std::uint64_t base, st
   to.allocation = finding_side{.how = "allocate", .what = in.place->call, .place = in.place->text()};
 }
 
-finding_side checker::side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const {
-  finding_side side = who.run.what->side(how, who.site, base, bytes);
-  side.stream = who.run.work->stream;
-  return side;
-}
-
 void checker::add_touch(const allocation* in, std::uint64_t base, std::uint64_t begin, std::uint64_t end,
                         const actor& touch, use touch_how, const actor& work, use work_how) {
   // By such an access, CPU code can learn that other bytes are ready.
@@ -510,7 +507,7 @@ void checker::add_touch(const allocation* in, std::uint64_t base, std::uint64_t 
   // One line of the program can touch memory by many instructions, for example in libc.
   std::string& place = places_[touch.run.what->place->hash()];
   if (place.empty()) place = touch.run.what->place->text();
-  findings_.report(fmt::format("touch {} {}", key_of(work), place), work.run.work.get(), [&] {
+  findings_.report(fmt::format("touch {} {}", work.key(), place), work.run.work.get(), [&] {
     finding f;
     const checked_operation& what = *work.run.what;
     const bool writes = touch_how == use::write, is_source = work_how == use::read && !what.is_kernel;
@@ -521,8 +518,8 @@ void checker::add_touch(const allocation* in, std::uint64_t base, std::uint64_t 
     f.bytes = end - begin;
     if (in != nullptr) describe(f, *in, base, begin, end);
     f.now = finding_side{.how = std::string(name_of(touch_how)), .what = touch.run.what->what, .place = place};
-    f.earlier = side_of(work, work_how, base, in != nullptr ? in->bytes : 0);
-    f.missing = wait_for(work);
+    f.earlier = work.side(work_how, base, in != nullptr ? in->bytes : 0);
+    f.missing = work.missing_wait();
     return f;
   });
 }
@@ -588,7 +585,9 @@ std::vector<finding> checker::finish() {
       return f;
     });
   }
-  return findings_.all();
+  std::vector<finding> all = findings_.all();
+  if (shared_.end()) std::erase_if(all, [](const finding& each) { return each.kind == "rank-race"; });
+  return all;
 }
 
 std::vector<finding> checker::take() {

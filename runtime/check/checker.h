@@ -17,44 +17,18 @@
 
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/byte_history.h"
-#include "runtime/check/finding_list.h"
+#include "runtime/check/findings.h"
 #include "runtime/check/operation.h"
 #include "runtime/check/order.h"
+#include "runtime/check/shared_memories.h"
 #include "runtime/check/touch_log.h"
 
 namespace hpe::check {
-
-/// The order of the nodes of a graph: whether a node certainly ends before another one begins, in one launch.
-struct step_order {
-  std::vector<std::vector<bool>> before;  // by step: for each step, whether a path of edges leads from it to this step
-};
-
-/// A piece of work in a stream.
-struct checked_work {
-  past_ptr when;
-  std::uint64_t stream = 0;
-  std::shared_ptr<const call_place> place;
-  std::uint64_t number = 0;  // later work has a larger number; 0: not queued
-};
 
 struct queued_kind {
   bool uses_memory = false;        // not only to fill memory: the program must wait for the work before it ends
   bool waits_for_unknown = false;  // the work waits for something that hpe cannot relate to other work
   bool waits_for_values = false;   // see end_value_wait()
-};
-
-/// A run of an operation: queued alone, or as a step of a graph.
-struct operation_run {
-  operation_ptr what;
-  std::shared_ptr<const checked_work> work;
-  std::shared_ptr<const step_order> steps{};  // null: not in a graph
-  std::size_t step = 0;
-};
-
-/// An access in a run of an operation (byte_history.h).
-struct actor {
-  operation_run run;
-  std::uint32_t site = 0;  // the number of the access in its module; 0: the whole operation
 };
 
 class checker {
@@ -66,7 +40,8 @@ class checker {
   /// call, and must not call the checker.
   checker(ignored_findings ignored, std::function<bool(std::uint64_t begin, std::uint64_t end)> is_unchanged,
           std::function<bool(std::uint64_t address)> is_other,
-          std::function<std::vector<host_touch>()> take_touches = {});
+          std::function<std::vector<host_touch>()> take_touches = {},
+          process_name self = process_name::of_this_process());
 
   // Streams and their work:
   std::uint32_t add_line(int device);
@@ -108,6 +83,9 @@ class checker {
   void allocate_in_line(std::uint64_t base, std::size_t bytes, bool is_fresh, const operation_run& by);
   void release_in_line(std::uint64_t base, const operation_run& by);
   void set_written(std::uint64_t base);  ///< others may have written the allocation's bytes
+  /// Other processes can use the allocation from now on: see shared_memories::add().
+  void share(std::uint64_t base, const std::string& name, bool is_own);
+  [[nodiscard]] shared_memories& shared() noexcept { return shared_; }
 
   /// Returns the allocations among those to which the pointers point whose bytes nothing has written, also nothing that
   /// the checker does not know, as far as the bytes of the first page tell.
@@ -133,6 +111,9 @@ class checker {
   [[nodiscard]] std::vector<finding> take();
 
  private:
+  /// The number of bytes of an allocation whose values tell whether it is fresh.
+  static constexpr std::size_t first_bytes = 4096;
+
   struct allocation {
     std::size_t bytes = 0;
     std::shared_ptr<const call_place> place;
@@ -162,6 +143,7 @@ class checker {
   /// Adds what CPU code has touched since the last call. The order of work must not have changed meanwhile.
   void add_touches() HPE_REQUIRES(mutex_);
   void wait_for_seen() HPE_REQUIRES(mutex_);
+  [[nodiscard]] shared_memories::report_function rank_reporter() HPE_REQUIRES(mutex_);
   /// Adds a touch by CPU code of bytes that work uses, without an order between them. `in`: null: no allocation.
   void add_touch(const allocation* in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor& touch,
                  use touch_how, const actor& work, use work_how) HPE_REQUIRES(mutex_);
@@ -173,7 +155,6 @@ class checker {
                         const actor& earlier, use earlier_how, const actor& later, use later_how) HPE_REQUIRES(mutex_);
   void add_unwritten(allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end, const actor_ptr& by)
       HPE_REQUIRES(mutex_);
-  [[nodiscard]] finding_side side_of(const actor& who, use how, std::uint64_t base, std::size_t bytes) const;
   void describe(finding& to, const allocation& in, std::uint64_t base, std::uint64_t begin, std::uint64_t end) const;
 
   const std::function<bool(std::uint64_t, std::uint64_t)> is_unchanged_;
@@ -194,6 +175,7 @@ class checker {
   allocations allocations_ HPE_GUARDED_BY(mutex_);               // by base
   std::map<std::uint64_t, freed> freed_ HPE_GUARDED_BY(mutex_);  // by base
   std::vector<ordinary_use> ordinary_ HPE_GUARDED_BY(mutex_);
+  shared_memories shared_;
   finding_list findings_ HPE_GUARDED_BY(mutex_);
 };
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/base/thread_safety.h"
-#include "runtime/check/finding_list.h"
+#include "runtime/check/findings.h"
 #include "runtime/check/operation.h"
 
 namespace hpe::check {

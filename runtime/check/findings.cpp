@@ -48,6 +48,8 @@ const std::vector<finding_kind>& kinds_of_findings() {
       {"mpi-race",
        "Work or CPU code accesses bytes that a call of MPI may still use, or MPI bytes that work still uses",
        "At least one of the two writes. Wait for the request, or for the work, between the two calls."},
+      {"rank-race", "Work of two processes accesses the same bytes of memory that they share, and nothing orders it",
+       "At least one of the two writes. Let the host wait for the work before it tells the other process."},
       {"undeclared-write", "A kernel writes memory that its launch does not declare as written",
        "Declare the memory with hpe::out (HPE_OUT) or hpe::inout (HPE_INOUT) in the launch."},
       {"undeclared-read", "A kernel reads memory that its launch does not declare as read",
@@ -102,6 +104,44 @@ ignored_findings::ignored_findings(std::string_view text) {
 
 bool ignored_findings::contains(const finding& what) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const rule& r) { return what.matches(r.kind, r.text); });
+}
+
+void finding_list::report(const std::string& key, const void* repeated_by, const std::function<finding()>& make) {
+  const auto [place, is_new] = known_.try_emplace(key);
+  known_finding& known = place->second;
+  if (is_new) {
+    known.what = make();
+    known.is_ignored = ignored_.contains(known.what);
+    keys_.push_back(key);
+  } else if (known.last != repeated_by) {
+    ++known.what.count;
+  }
+  known.last = repeated_by;
+}
+
+// Calls in code without lines can have the same text, although their stacks differ.
+std::vector<finding> finding_list::all() const {
+  std::vector<finding> result;
+  std::map<std::string, std::size_t> places;  // in the result, by the text
+  for (const std::string& key : keys_) {
+    const known_finding& each = known_.at(key);
+    if (each.is_ignored) continue;
+    finding once = each.what;
+    once.count = 1;
+    const auto [place, is_new] = places.try_emplace(text_of(once), result.size());
+    if (is_new)
+      result.push_back(each.what);
+    else
+      result[place->second].count += each.what.count;
+  }
+  return result;
+}
+
+std::vector<finding> finding_list::take() {
+  std::vector<finding> result = all();
+  known_.clear();
+  keys_.clear();
+  return result;
 }
 
 std::string text_of(const finding& what) {

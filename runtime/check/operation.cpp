@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 namespace hpe::check {
@@ -100,6 +101,32 @@ bool site_places::has_writes_besides(std::uint32_t site) const {
   return std::any_of(all_.begin(), all_.end(), [&](const entry& each) {
     return (each.how == use::write || each.how == use::atomic) && each.site != site;
   });
+}
+
+std::uint64_t time_now() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+std::string actor::key() const {
+  return fmt::format("{} {:x} {:x}", run.what->what, run.what->place->hash(), run.work->place->hash());
+}
+
+std::string actor::stream_text() const { return fmt::format("stream {}", run.work->stream); }
+bool actor::is_allocation() const { return !run.what->is_kernel && run.what->what.find("lloc") != std::string::npos; }
+bool actor::is_free() const { return !run.what->is_kernel && run.what->what.find("Free") != std::string::npos; }
+
+std::string actor::missing_wait() const {
+  return run.what->is_message
+             ? fmt::format("MPI_Wait, or another call that completes the request of {}, between the two",
+                           run.what->what)
+             : fmt::format("a wait of the host for {} between the two", stream_text());
+}
+
+finding_side actor::side(use how, std::uint64_t base, std::size_t bytes) const {
+  finding_side made = run.what->side(how, site, base, bytes);
+  made.stream = run.work->stream;
+  return made;
 }
 
 }  // namespace hpe::check

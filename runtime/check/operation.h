@@ -16,6 +16,7 @@
 #include "runtime/check/byte_history.h"
 #include "runtime/check/call_place.h"
 #include "runtime/check/findings.h"
+#include "runtime/check/order.h"
 
 namespace hpe::check {
 
@@ -95,6 +96,47 @@ class site_places {
     std::string place;
   };
   std::vector<entry> all_;
+};
+
+/// Nanoseconds of the monotonic clock, which is the same for all processes of a machine.
+[[nodiscard]] std::uint64_t time_now() noexcept;
+
+/// The order of the nodes of a graph: whether a node certainly ends before another one begins, in one launch.
+struct step_order {
+  std::vector<std::vector<bool>> before;  // by step: for each step, whether a path of edges leads from it to this step
+};
+
+/// A piece of work in a stream.
+struct checked_work {
+  past_ptr when;
+  std::uint64_t stream = 0;
+  std::shared_ptr<const call_place> place;
+  std::uint64_t number = 0;  // later work has a larger number; 0: not queued
+  std::uint64_t queued_at = time_now();
+};
+
+/// A run of an operation: queued alone, or as a step of a graph.
+struct operation_run {
+  operation_ptr what;
+  std::shared_ptr<const checked_work> work;
+  std::shared_ptr<const step_order> steps{};  // null: not in a graph
+  std::size_t step = 0;
+};
+
+/// An access in a run of an operation (byte_history.h).
+struct actor {
+  operation_run run;
+  std::uint32_t site = 0;  // the number of the access in its module; 0: the whole operation
+
+  /// Equal for all accesses of an operation that the program has queued at the same place.
+  [[nodiscard]] std::string key() const;
+  [[nodiscard]] std::string stream_text() const;
+  [[nodiscard]] bool is_allocation() const;  ///< "cudaMallocAsync", "cuMemAllocAsync"
+  [[nodiscard]] bool is_free() const;
+  /// The wait that the program lacks between the work and a touch of the work's memory.
+  [[nodiscard]] std::string missing_wait() const;
+  /// Returns one side of a finding: an access of the allocation [base, base + bytes).
+  [[nodiscard]] finding_side side(use how, std::uint64_t base, std::size_t bytes) const;
 };
 
 }  // namespace hpe::check

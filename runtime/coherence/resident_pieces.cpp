@@ -14,7 +14,7 @@ void resident_pieces::reset(std::uint64_t bytes) noexcept {
 }
 
 void resident_pieces::add(mapped_range part, std::uint64_t used) {
-  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, part.zero_copy, {}, {}, {}});
+  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, part.zero_copy, {}, {}, {}, {}});
   zero_copies_ += part.zero_copy ? 1 : 0;
   mapped_ += part.range.size();
 }
@@ -26,6 +26,13 @@ void resident_pieces::remove(std::uint64_t begin) {
   mapped_ -= found->second.end - found->first;
   zero_copies_ -= found->second.value.zero_copy ? 1 : 0;
   pieces_.erase(found);
+}
+
+void resident_pieces::set_zero_copy(std::uint64_t begin, bool zero_copy) {
+  bool& now = pieces_.find(begin)->second.value.zero_copy;
+  zero_copies_ += zero_copy ? 1 : 0;
+  zero_copies_ -= now ? 1 : 0;
+  now = zero_copy;
 }
 
 std::vector<mapped_range> resident_pieces::mapped() const {

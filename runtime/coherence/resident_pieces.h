@@ -45,6 +45,8 @@ struct resident_piece {
   std::optional<copy_out> copied;
   std::optional<piece_fingerprint> on_host;  ///< of the bytes that the shadow has
   std::optional<piece_fingerprint> latest;   ///< of the bytes that the home has or had; only with on_host
+  /// Of the bytes in the zero-copy memory that the device keeps for the piece's next move (device::has_standby).
+  std::optional<piece_fingerprint> on_standby;
 };
 
 class resident_pieces {
@@ -87,6 +89,9 @@ class resident_pieces {
 
   /// Marks the copies of pieces in the range as outdated, and forgets their fingerprints.
   void outdate(byte_range range);
+
+  /// Records that the piece that begins at `begin` has moved to zero-copy memory, or back.
+  void set_zero_copy(std::uint64_t begin, bool zero_copy);
 
   /// Closes the piece that begins at `begin` to further work, or opens it again.
   void set_leaving(std::uint64_t begin, bool leaving);

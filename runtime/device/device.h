@@ -175,6 +175,16 @@ class gate {
   virtual void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) = 0;
 };
 
+/// A move of bytes to memory of another kind that has begun (device::begin_move).
+class move_of_bytes {
+ public:
+  virtual ~move_of_bytes() = default;
+
+  /// Waits for the copy, and backs the range with the other memory. No queued work may use the range, and no work may
+  /// have changed its bytes since the move began. If finish() throws, or is never called, the range is unchanged.
+  virtual void finish() = 0;
+};
+
 class device {
  public:
   virtual ~device() = default;
@@ -198,6 +208,22 @@ class device {
   /// Unmaps one range, or several neighbouring ranges, each exactly as it was mapped. For any other range, unmaps
   /// nothing and logs an error. No queued work may use the memory.
   virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
+
+  /// Begins to move the bytes of a range, exactly as it was mapped, from device memory to zero-copy memory or back. The
+  /// addresses stay the same. At most one move in each direction may be in progress. on_standby: the zero-copy memory
+  /// of has_standby() already has the bytes, so that they need not be copied. Throws the same errors as map(); the
+  /// range is then unchanged.
+  [[nodiscard]] virtual std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
+                                                                  bool on_standby) = 0;
+  [[nodiscard]] std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to) {
+    return begin_move(address, bytes, to, false);
+  }
+
+  /// Whether the device keeps zero-copy memory for the next move of the range at an address, because the bytes of the
+  /// range have moved from there to device memory.
+  [[nodiscard]] virtual bool has_standby(const void* /*address*/) const { return false; }
+  /// Returns the zero-copy memory that the devices of the set keep for later moves to the host.
+  virtual void drop_standby() noexcept {}
 
   /// Counts this many bytes of memory() as used, although hpe does not map them: the driver allocates them for the
   /// program. Returns false, without effect, if fewer bytes are free.

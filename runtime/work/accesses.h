@@ -47,9 +47,10 @@ struct device_access {
   coherence::region* region = nullptr;
   coherence::byte_range range;
   hpeAccessMode mode = HPE_INOUT;
-  bool if_alive = false;    ///< if the region has been freed, the access is omitted and no error is thrown
-  bool concurrent = false;  ///< the access is not ordered against other concurrent work (coherence::access_order)
-  bool unsure = false;      ///< the work's kernel is not known, so it may leave the bytes unchanged
+  bool if_alive = false;     ///< if the region has been freed, the access is omitted and no error is thrown
+  bool concurrent = false;   ///< the access is not ordered against other concurrent work (coherence::access_order)
+  bool only_mapped = false;  ///< the bytes must be accessible to the device, but need not be in device memory
+  bool unsure = false;       ///< the work's kernel is not known, so it may leave the bytes unchanged
 };
 
 /// Adds to `after` the points for which work with these accesses must wait.

@@ -6,11 +6,13 @@
 #include <bit>
 #include <functional>
 #include <new>
+#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/os/thread.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/work/host_memory.h"
 
@@ -39,6 +41,8 @@ constexpr std::uint64_t cost_of_dirty = 2;
 // as the furthest next use. Otherwise the uploads of a thread that queues work far ahead of the device would wait for
 // that work.
 constexpr std::uint64_t part_of_furthest = 4;
+// While a piece moves in, memory for a piece of later work is freed too, if it is at most this part of the memory.
+constexpr std::uint64_t spare_parts = 32;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
@@ -64,7 +68,8 @@ eviction::eviction(const resources& with, coherence::region_table& regions, shar
       regions_(regions),
       sharing_(others),
       count_(count),
-      fingerprints_(with.devices, log_level::info, "hpe copies data to the host even if kernels have not changed it") {
+      fingerprints_(with.devices, log_level::info, "hpe copies data to the host even if kernels have not changed it"),
+      mover_(with, others, fingerprints_, count) {
   for (unsigned d = 0; d < with.devices.size(); ++d) recent_.push_back(std::make_unique<recent_work>());
 }
 
@@ -72,14 +77,14 @@ void eviction::note_step(std::span<const device_access> accesses) noexcept try {
   std::uint64_t homes = 0;
   for (const device_access& access : accesses) {
     if (access.unsure && !unsure_.load(std::memory_order_relaxed)) unsure_ = true;
-    if (!access.region->single_copy()) homes |= access.region->home_set();
+    if (!access.region->single_copy() && !access.only_mapped) homes |= access.region->home_set();
   }
   for (; homes != 0; homes &= homes - 1) {
     const auto home = static_cast<unsigned>(std::countr_zero(homes));
     recent_work& recent = *recent_[home];
     const lock_guard lock(recent.mutex);
     for (const device_access& access : accesses)
-      if ((access.region->home_set() >> home & 1) != 0 && !access.region->single_copy())
+      if ((access.region->home_set() >> home & 1) != 0 && !access.region->single_copy() && !access.only_mapped)
         recent.steps.use(access.region->id, access.range, access.mode != HPE_OUT);
     recent.steps.end_step();
     recent.predicts.store(recent.steps.period() != 0, std::memory_order_relaxed);
@@ -172,6 +177,7 @@ std::uint64_t eviction::supply::spare() const {
 }
 
 void eviction::supply::copy_ahead() {
+  if (of_.keeps_mapped()) return;
   std::erase_if(comparing_, [&](std::size_t n) { return n < next_ || copy_ahead(order_[n]); });
   for (; copied_ < order_.size() && ahead_ < wanted_ + spare(); ++copied_) {
     ahead_ += order_[copied_].range.size();
@@ -221,6 +227,25 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
     freed += evict_next();
   }
   return freed;
+}
+
+bool eviction::supply::bring_in(region& r, byte_range piece, std::uint64_t missing, std::uint64_t most) {
+  const auto move_in = [&] { return of_.mover().bring_in(r, piece, home_); };
+  const std::uint64_t bytes = piece.size();
+  const std::uint64_t wanted = missing + (bytes <= most / spare_parts ? bytes : 0);
+  const std::uint64_t free = most - std::min<std::uint64_t>(most, of_.count_.device_memory[home_].load());
+  if (free < bytes || free >= wanted) return move_in();
+  struct helper {
+    ~helper() { thread.join(); }
+    std::thread thread;
+  } const other{os::start_thread("hpe evict", [&] {
+    try {
+      this->free(std::min(wanted - free, bytes));
+    } catch (const std::exception& e) {
+      log(log_level::info, "no device memory was freed in advance: {}", e.what());
+    }
+  })};
+  return move_in();
 }
 
 bool eviction::supply::is_at_hand() {
@@ -413,14 +438,14 @@ eviction::copy_out_result eviction::copy_out(region& r, std::uint64_t begin) {
 }
 
 std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
+  const std::uint64_t moved = keeps_mapped() ? mover_.move(r, begin, home, device::backing_kind::zero_copy) : 0;
+  return moved != 0 ? moved : evict_to_shadow(r, begin, home);
+}
+
+std::uint64_t eviction::evict_to_shadow(region& r, std::uint64_t begin, unsigned home) {
   const trace::recorded here(trace::category::call, "evict");
   bool leaving = false;
-  // The region may end at any time; its object may then become another region.
-  const auto still_there = [&]() HPE_REQUIRES(r.mutex) {
-    if (!r.alive) return false;
-    const auto piece = r.resident.all().find(begin);
-    return piece != r.resident.all().end() && piece->first == begin && piece->second.value.home == home;
-  };
+  const auto still_there = [&]() HPE_REQUIRES(r.mutex) { return piece_mover::has_piece(r, begin, home); };
   try {
     for (;;) {
       point_set users;

@@ -23,6 +23,51 @@
 
 namespace hpe::work {
 
+/// Moves pieces of regions between device memory and zero-copy memory. The addresses of the bytes, the states of their
+/// blocks and the host's copy stay the same, because zero-copy memory is memory of the home.
+///
+/// Thread-safe. Only the thread that has the turn on a device (residency::turn) moves pieces of the device.
+class piece_mover {
+ public:
+  piece_mover(const resources& with, sharing& others, fingerprints& changes, counters& count)
+      : with_(with), sharing_(others), fingerprints_(changes), count_(count) {}
+
+  /// Moves a piece from zero-copy memory to device memory; see move(). Returns false if too little device memory is
+  /// free. Throws HPE_ERROR_OUT_OF_MEMORY if the piece cannot move.
+  bool bring_in(coherence::region& r, coherence::byte_range piece, unsigned home);
+
+  /// Waits for the users of a piece and moves the piece. Returns the size of the piece; 0 if there is no such piece, if
+  /// it is there already, or if it cannot move: it is in use outside of this process, or larger than new pieces. Throws
+  /// HPE_ERROR_OUT_OF_MEMORY if too little memory is free; the piece is then unchanged. The caller must not hold the
+  /// region's mutex.
+  std::uint64_t move(coherence::region& r, std::uint64_t begin, unsigned home, device::backing_kind to);
+
+  /// Whether zero-copy memory of this size for a device leaves enough of the host's memory free. If it does not, the
+  /// device first returns memory that it keeps.
+  [[nodiscard]] bool host_has_room(unsigned home, std::uint64_t bytes) const;
+  /// How many bytes of the host's memory zero-copy memory leaves free.
+  static constexpr std::uint64_t least_free_on_host = std::uint64_t{512} << 20;
+
+  /// Whether the region, which may have ended since the piece was found, still has the piece.
+  [[nodiscard]] static bool has_piece(const coherence::region& r, std::uint64_t begin, unsigned home)
+      HPE_REQUIRES(r.mutex);
+
+ private:
+  [[nodiscard]] bool may_move(const coherence::region& r, std::uint64_t begin, unsigned home,
+                              device::backing_kind to) const HPE_REQUIRES(r.mutex);
+  /// Whether the zero-copy memory that the device keeps for a piece has the piece's bytes: compares fingerprints.
+  [[nodiscard]] bool is_on_standby(coherence::region& r, coherence::byte_range piece, unsigned home)
+      HPE_REQUIRES(r.mutex);
+  /// Moves a piece that no queued work uses. Its bytes do not change while the region's mutex is held.
+  void change_memory(coherence::region& r, coherence::byte_range piece, unsigned home, device::backing_kind to)
+      HPE_REQUIRES(r.mutex);
+
+  const resources with_;
+  sharing& sharing_;
+  fingerprints& fingerprints_;
+  counters& count_;
+};
+
 /// Thread-safe. Only the thread that has the turn on a device (residency::turn) evicts data from it.
 class eviction {
   /// How far a piece is on its way to the host.
@@ -71,6 +116,10 @@ class eviction {
 
     /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
     std::uint64_t free(std::uint64_t bytes);
+    /// Moves a piece of zero-copy memory to device memory; see piece_mover::bring_in. At the same time, another thread
+    /// frees memory for the rest of the `missing` bytes, and for a piece of later work. `most`: the size of the
+    /// device's memory.
+    bool bring_in(coherence::region& r, coherence::byte_range piece, std::uint64_t missing, std::uint64_t most);
     /// Whether free() can evict the next piece without a wait. Begins to copy the next pieces to the host.
     [[nodiscard]] bool is_at_hand();
     /// Like free, but evicts only data that can be evicted without a wait, and that no work uses in the next `steps`
@@ -97,8 +146,17 @@ class eviction {
     std::vector<std::size_t> comparing_;  // the pieces before copied_ whose fingerprints are not known yet
   };
 
-  /// Waits for the users of a piece and for the piece's copy to the host, and frees the piece's memory. Returns the
-  /// number of freed bytes.
+  /// Call this before the first work that may use memory that it does not name (device_access::only_mapped). From then
+  /// on, evicted pieces move to zero-copy memory, so that the device can access all bytes at their addresses.
+  void keep_mapped() noexcept {
+    if (!keeps_mapped()) keeps_mapped_ = true;
+  }
+  [[nodiscard]] bool keeps_mapped() const noexcept { return keeps_mapped_.load(std::memory_order_relaxed); }
+  [[nodiscard]] piece_mover& mover() noexcept { return mover_; }
+
+  /// Waits for the users of a piece and frees the piece's memory: moves the piece to zero-copy memory after
+  /// keep_mapped() if possible, and otherwise waits for the piece's copy to the host. Returns the number of freed
+  /// bytes.
   std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
   /// Evicts at least `bytes` bytes from zero-copy memory of a device, or fewer; nothing that the work with the time
   /// `now` uses. Returns how many bytes it evicted.
@@ -123,6 +181,7 @@ class eviction {
     comparing       ///< call again when the piece's fingerprint was computed
   };
   copy_out_result copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  std::uint64_t evict_to_shadow(coherence::region& r, std::uint64_t begin, unsigned home);
   std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
   void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
   /// Returns pieces of the device that can be evicted, in the order of their eviction: about 2 * (`wanted` + `spare`)
@@ -138,7 +197,9 @@ class eviction {
   sharing& sharing_;
   counters& count_;
   fingerprints fingerprints_;
+  piece_mover mover_;
   std::atomic<bool> unsure_{false};  // there was work with unsure accesses
+  std::atomic<bool> keeps_mapped_{false};
   struct recent_work {
     hpe::mutex mutex;  // taken after mutexes of regions
     use_cycle steps HPE_GUARDED_BY(mutex);

@@ -18,7 +18,7 @@
 
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/eviction.h"
-#include "runtime/work/fetch_pace.h"
+#include "runtime/work/use_cycle.h"
 
 namespace hpe::work {
 

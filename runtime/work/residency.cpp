@@ -35,8 +35,6 @@ constexpr std::uint64_t pieces_of_a_device = 64;
 // than the mapping of the next four pieces.
 constexpr std::size_t pieces_of_group = 4;
 constexpr std::chrono::milliseconds between_looks_at_stopped{50};
-// Zero-copy memory leaves this much of the host's memory free.
-constexpr std::uint64_t least_free_on_host = std::uint64_t{512} << 20;
 
 bool is_fresh(block_state s) noexcept { return s == block_state::fresh; }
 
@@ -70,9 +68,8 @@ void for_each_gap(const region& r, byte_range range, const Visit& visit) HPE_REQ
 
 std::string in_words(std::span<const device_access> accesses, bool everything) {
   if (everything)
-    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or "
-           "HPE_SCOPE=all in CUDA programs); with a list, "
-           "only the named data must fit";
+    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or a kernel of "
+           "a CUDA program that hpe does not know); with a list, or hpe run --scope args, only the named data must fit";
   return fmt::format(
       "it names {} range{}; a launch over a part of the data, or accesses of only the bytes that it uses "
       "(hpeAccess.size), need less",
@@ -178,6 +175,10 @@ bool residency::has(std::span<const device_access> accesses, place allowed) {
     homes |= r.home_set();
     const byte_range range = needed(r, access.range);
     if (!r.resident.usable(range) || needs_file(access)) return false;
+    if (access.only_mapped) {
+      eviction_.keep_mapped();
+      continue;
+    }
     if (allowed == place::device_memory && r.resident.has_zero_copy(range)) return false;
     if (note) r.resident.use(range, now);
   }
@@ -206,14 +207,14 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
     if (!r.alive || r.single_copy() || access.range.end > r.layout.extent) continue;
     const byte_range range = needed(r, access.range);
     auto& pieces = r.resident.all();
-    for (auto at = pieces.from(range.begin); at != pieces.end() && at->first < range.end; ++at) {
+    for (auto at = pieces.from(range.begin); !access.only_mapped && at != pieces.end() && at->first < range.end; ++at) {
       resident_piece& piece = at->second.value;
       const std::uint64_t bytes = at->second.end - at->first;
       if (piece.used == now) continue;  // another access uses it too
       piece.used = now;
       result.needed[piece.home] += bytes;
       (piece.zero_copy ? result.zero_copies : result.on_device)
-          .push_back({&r, {at->first, at->second.end}, piece.home, {}, false, r.layout.bytes});
+          .push_back({&r, {at->first, at->second.end}, piece.home, {}, false, r.layout.bytes, piece.zero_copy});
       if (!piece.zero_copy && bytes > r.layout.piece_size && !r.degraded &&
           !sharing_.holds(r, {at->first, at->second.end}))
         result.large.emplace_back(&r, at->first);
@@ -247,6 +248,10 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
     if (home == what.needed.end())
       home =
           std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > room_of(needed.first); });
+    if (home == what.needed.end() && eviction_.keeps_mapped()) {
+      what.gaps.insert(what.gaps.end(), what.zero_copies.begin(), what.zero_copies.end());
+      return what;
+    }
     if (home == what.needed.end()) {
       std::uint64_t freed = 0;
       for (const gap& piece : what.zero_copies) freed += eviction_.evict(*piece.region, piece.range.begin, piece.home);
@@ -309,9 +314,11 @@ void residency::bring_in(std::span<const device_access> accesses, place allowed,
   const auto began = std::chrono::steady_clock::now();
   short_ = true;
   const std::uint64_t homes = homes_of(accesses);
+  std::vector<device_access> named(accesses.begin(), accesses.end()), others;
+  std::erase_if(named, [&](const device_access& a) { return a.only_mapped && (others.push_back(a), true); });
   for (std::uint64_t contended = 0;;) {
     mine.begin(*this, homes, contended);
-    const plan what = make_fitting_plan(accesses, allowed);
+    const plan what = make_fitting_plan(named, allowed);
     const progress made = fill_all(what, allowed, mine);
     if (made.what == outcome::done) break;
     mine.end();
@@ -322,9 +329,16 @@ void residency::bring_in(std::span<const device_access> accesses, place allowed,
     // The thread has no turn during this pause, so that other processes can continue.
     std::this_thread::sleep_for(between_looks_at_stopped);
   }
+  map_rest(others);
   for (const device_access& access : accesses) upload_from_file(with(), access);
   const auto took = std::chrono::steady_clock::now() - began;
   counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
+}
+
+void residency::map_rest(std::span<const device_access> accesses) {
+  plan rest = make_plan(accesses, clock_.fetch_add(1) + 1);
+  std::erase_if(rest.gaps, [&](const gap& g) { return !map(g, rest.now) && (fill_with_zero_copy(g, rest.now), true); });
+  upload(rest.gaps);
 }
 
 void residency::throw_no_room(unsigned home, std::uint64_t bytes) const {
@@ -418,12 +432,15 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
   std::uint64_t full = 0;  // a bit for each device in which no data can make room
   std::vector<gap> group;
   for (const gap& g : what.gaps) {
-    for (std::uint64_t ended = changes_ended_.load(); !map(g, what.now); ended = changes_ended_.load()) {
+    eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
+    const auto fill = [&] {
+      return g.moves ? from.bring_in(*g.region, g.range, missing[g.home], most_of(g.home)) : map(g, what.now);
+    };
+    for (std::uint64_t ended = changes_ended_.load(); !fill(); ended = changes_ended_.load()) {
       if ((full >> g.home & 1) != 0) {
-        fill_with_zero_copy(g, what.now);
+        if (!g.moves) fill_with_zero_copy(g, what.now);
         break;
       }
-      eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
       if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
       try {
         const outcome got = make_room(from, g, missing[g.home], mine, ended);
@@ -437,7 +454,7 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
       }
     }
     missing[g.home] -= g.range.size();
-    group.push_back(g);
+    if (!g.moves) group.push_back(g);
     if (group.size() == pieces_of_group) upload(group);
   }
   upload(group);
@@ -524,17 +541,19 @@ void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::ba
 
 void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
   const std::uint64_t bytes = g.range.size();
-  while (os::free_memory() < static_cast<double>(bytes + least_free_on_host))
-    HPE_REQUIRE(eviction_.free_zero_copy(g.home, now, bytes) > 0, HPE_ERROR_OUT_OF_MEMORY,
+  // If work may use all data, other data must keep its zero-copy memory.
+  const auto make_room = [&] { return !eviction_.keeps_mapped() && eviction_.free_zero_copy(g.home, now, bytes) > 0; };
+  while (!eviction_.mover().host_has_room(g.home, bytes))
+    HPE_REQUIRE(make_room(), HPE_ERROR_OUT_OF_MEMORY,
                 "device {} is full, and the rest of the work's data cannot stay in host memory, where {:.0f} bytes are "
                 "free: the next {} bytes would leave less than {} bytes free",
-                g.home, os::free_memory(), bytes, least_free_on_host);
+                g.home, os::free_memory(), bytes, piece_mover::least_free_on_host);
   for (bool is_taken = false; !is_taken;) {
     try {
       host_.take(bytes);
       is_taken = true;
     } catch (const error& e) {
-      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || eviction_.free_zero_copy(g.home, now, bytes) == 0) throw;
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !make_room()) throw;
     }
   }
   bool is_added = false;

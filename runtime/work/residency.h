@@ -10,6 +10,11 @@
 /// often. Only work that may use zero-copy memory runs on such pieces; for other work, hpe first brings them into
 /// device memory.
 ///
+/// Data that work may use without naming it (device_access::only_mapped): a kernel may follow pointers that lie in
+/// memory. hpe brings the data that such work names into device memory. All other data must have memory at its
+/// addresses, so evicted pieces move to zero-copy memory (eviction::keep_mapped, piece_mover), after all queued work
+/// that may use them. Such work counts as a user of all data, so no piece moves while it runs.
+///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
 /// region keeps its memory. During its turn, a thread waits only for queued device work. New work cannot use a piece
@@ -93,7 +98,8 @@ class residency {
   /// Whether all data of the accesses is in place; records its use. The caller holds the mutexes of the regions.
   [[nodiscard]] bool has(std::span<const device_access> accesses, place allowed);
 
-  /// Brings the data of the accesses into device memory (or zero-copy memory), and uploads the bytes that the work
+  /// Brings the data of the accesses into device memory (or zero-copy memory; data that is only mapped stays where it
+  /// is, and gets memory if it has none), and uploads the bytes that the work
   /// reads. Waits until enough device memory is free. The caller must not hold the mutex of a region. Afterwards the
   /// caller must lock the regions and call has() again, and must keep the turn until then. If the accesses need more
   /// memory than a device has, and, with zero_copy_too, more than the host has free, throws HPE_ERROR_OUT_OF_MEMORY,
@@ -129,6 +135,7 @@ class residency {
     coherence::byte_range read;  // bytes whose contents the work needs
     bool write = false;          // the work writes some of the bytes
     std::uint64_t region_bytes = 0;
+    bool moves = false;     // not a gap: a piece in zero-copy memory that needs device memory
     std::uint64_t due = 0;  // for data that is fetched ahead: the step that uses it (eviction::steps)
   };
   struct plan;
@@ -153,6 +160,8 @@ class residency {
     outcome what = outcome::done;
     unsigned home = 0;
   };
+  /// Makes memory that work may use without naming it accessible to the device.
+  void map_rest(std::span<const device_access> accesses);
   /// Maps device memory for the gaps of a plan.
   [[nodiscard]] progress fill_all(const plan& what, place allowed, const turn& mine);
   /// `ended`: the value of changes_ended_ before the search for memory for the gap began.

@@ -127,7 +127,7 @@ TEST(Options, AWrongWordIsReportedWithThePossibleOnes) {
     const environment set(variable, "x");
     return complaint([] { (void)hpe::options::from_environment(); }, HPE_ERROR_INITIALIZATION);
   };
-  EXPECT_EQ(told_of("HPE_SCOPE"), "HPE_SCOPE=\"x\" is neither all nor args");
+  EXPECT_EQ(told_of("HPE_SCOPE"), "HPE_SCOPE=\"x\" is none of auto, all and args");
   EXPECT_EQ(told_of("HPE_OVERSUBSCRIBE"), "HPE_OVERSUBSCRIBE=\"x\" is none of on, off and auto");
   EXPECT_EQ(told_of("HPE_STRICT"), "HPE_STRICT=\"x\" is none of on, off, 1 and 0");
 }

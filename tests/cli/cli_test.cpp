@@ -407,7 +407,7 @@ TEST(run, refuses_a_wrong_value_of_an_option_before_the_program_runs) {
     EXPECT_TRUE(o.text.starts_with("hpe run: " + wrong.substr(0, wrong.find('=')))) << o.text;
     EXPECT_EQ(std::count(o.text.begin(), o.text.end(), '\n'), 1) << o.text;
   }
-  EXPECT_TRUE(contains(hpe("run -- true", "HPE_SCOPE="), "HPE_SCOPE=\"\" is neither all nor args"));
+  EXPECT_TRUE(contains(hpe("run -- true", "HPE_SCOPE="), "HPE_SCOPE=\"\" is none of auto, all and args"));
   EXPECT_TRUE(contains(hpe("run -- true", "HPE_PROFILE=yes"), "HPE_PROFILE=\"yes\" is none of on, off, 1 and 0"));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <numeric>
 #include <thread>
 
@@ -124,6 +125,47 @@ TEST_P(contract, memory_is_counted) {
   EXPECT_EQ(device.memory().free, before.free - 8 * MiB);
   device.unmap(m.address(0), 8 * MiB);
   EXPECT_EQ(device.memory().free, before.free);
+}
+
+// The bytes stay at their addresses. A move that is not finished changes nothing.
+TEST_P(contract, bytes_move_to_zero_copy_memory_and_back) {
+  using hpe::device::backing_kind;
+  auto& device = m.device(0);
+  const auto before = device.memory().free;
+  const std::size_t bytes = 2 * hpe::granule_size;
+  device.map(m.address(0), bytes);
+  host_buffer out(m.set(), bytes), back(m.set(), bytes);
+  std::iota(out.as<unsigned>().begin(), out.as<unsigned>().end(), 9U);
+  m.finish(m.stream(0).copy(m.address(0), out.data(), bytes));
+  const auto has_bytes = [&] {
+    std::memset(back.data(), 0, bytes);
+    m.finish(m.stream(0).copy(back.data(), m.address(0), bytes));
+    return std::memcmp(out.data(), back.data(), bytes) == 0;
+  };
+  try {
+    static_cast<void>(device.begin_move(m.address(0), bytes, backing_kind::zero_copy));
+  } catch (const hpe::error& e) {
+    ASSERT_EQ(e.status(), HPE_ERROR_NOT_SUPPORTED) << e.what();
+    device.unmap(m.address(0), bytes);
+    GTEST_SKIP() << e.what();
+  }
+  EXPECT_EQ(device.memory().free, before - bytes);
+  EXPECT_TRUE(has_bytes());
+  for (int n = 0; n < 3; ++n) {
+    device.begin_move(m.address(0), bytes, backing_kind::zero_copy)->finish();
+    EXPECT_EQ(device.memory().free, before);
+    EXPECT_TRUE(has_bytes());
+    out.as<unsigned>()[n] += 5;
+    m.finish(m.stream(0).copy(m.address(0), out.data(), 4096));
+    static_cast<void>(device.begin_move(m.address(0), bytes, backing_kind::device));
+    EXPECT_EQ(device.memory().free, before);
+    EXPECT_TRUE(has_bytes());
+    device.begin_move(m.address(0), bytes, backing_kind::device)->finish();
+    EXPECT_EQ(device.memory().free, before - bytes);
+    EXPECT_TRUE(has_bytes());
+  }
+  device.unmap(m.address(0), bytes);
+  EXPECT_EQ(device.memory().free, before);
 }
 
 // A granule of common memory can be mapped at several addresses, and takes nothing of the device's memory.

@@ -60,7 +60,7 @@ class ManPages(unittest.TestCase):
         page = man_page("man7/hpe-options.7")
         for name, value, text in variables:
             self.assertIn(f".TP\n{name} ({value})\n{text}\n", page)
-        self.assertIn(("HPE_SCOPE", "all or args; default: all"), [variable[:2] for variable in variables])
+        self.assertIn(("HPE_SCOPE", "auto, all or args; default: auto"), [variable[:2] for variable in variables])
 
     def test_the_first_page_names_the_others(self):
         page = man_page("man1/hpe.1")

@@ -153,6 +153,15 @@ class failing_device final : public device::device {
     perform_on(real_, index_, "map", HPE_ERROR_OUT_OF_MEMORY, [&] { real_.map(address, bytes, first, where); });
   }
   void unmap(void* address, std::size_t bytes) noexcept override { real_.unmap(address, bytes); }
+  std::unique_ptr<hpe::device::move_of_bytes> begin_move(void* address, std::size_t bytes, hpe::device::backing_kind to,
+                                                         bool on_standby) override {
+    std::unique_ptr<hpe::device::move_of_bytes> begun;
+    perform_on(real_, index_, "begin_move", HPE_ERROR_OUT_OF_MEMORY,
+               [&] { begun = real_.begin_move(address, bytes, to, on_standby); });
+    return begun;
+  }
+  [[nodiscard]] bool has_standby(const void* address) const override { return real_.has_standby(address); }
+  void drop_standby() noexcept override { real_.drop_standby(); }
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override { return real_.withhold(bytes); }
   void restore(std::size_t bytes) noexcept override { real_.restore(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override { return real_.can_access(peer); }

@@ -1,10 +1,10 @@
-#include "runtime/work/fetch_pace.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
 #include <vector>
+
+#include "runtime/work/use_cycle.h"
 
 namespace hpe::work {
 namespace {

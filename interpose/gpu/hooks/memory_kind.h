@@ -25,6 +25,7 @@ struct spread_launch;
 struct memory_uses {
   bool anything = false;             ///< the work may use any memory; `words` and `ranges` do not limit it
   std::vector<CUdeviceptr> words{};  ///< addresses; the work may use the allocations that contain them
+  bool follows_pointers = false;     ///< the work may also follow pointers in memory to other allocations
   std::vector<used_range> ranges{};
 };
 

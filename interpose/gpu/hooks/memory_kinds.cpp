@@ -198,17 +198,15 @@ class memory_of_hpe final : public memory_kind {
   }
   static program_use use_of(const oversubscribed& all, const memory_uses& uses) {
     if (uses.anything) return all.use_of(std::nullopt);
-    program_use result = all.use_of(uses.words);
+    program_use result = all.use_of(uses.words, uses.follows_pointers);
     const program_use more = all.use_of(ranges_of(uses));
     result.accesses.insert(result.accesses.end(), more.accesses.begin(), more.accesses.end());
     return result;
   }
-  /// With --scope args, hpe assumes that a launch uses only the allocations to which its parameters point.
   static program_use use_of(const oversubscribed& all, const spread_launch& launch) {
-    const interposer& hpe = *interposer::instance();
-    return all.use_of(hpe.scope_is_parameters()
-                          ? words_of(hpe.driver(), {launch.function, launch.parameters, launch.extra})
-                          : std::nullopt);
+    return all.use_of_unknown([&] {
+      return words_of(interposer::instance()->driver(), {launch.function, launch.parameters, launch.extra});
+    });
   }
 
   launches_of_devices launches_;

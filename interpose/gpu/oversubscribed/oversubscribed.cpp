@@ -254,15 +254,17 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 
 // ---- work --------------------------------------------------------------------------------------------------------
 
-program_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const {
-  if (!parameters) return {true, {}, true};
-  program_use result{false, {}, true};
-  for (const program_object& object : objects_.find_all(*parameters)) result.add(object, HPE_INOUT);
+program_use oversubscribed::use_of(const words& found, bool follows_pointers) const {
+  program_use result;
+  result.unsure = true;
+  result.everything = !found || (follows_pointers && !(zero_copy_ && wanted()));
+  result.follows_pointers = follows_pointers && !result.everything;
+  if (result.everything) return result;
+  for (const program_object& object : objects_.find_all(*found)) result.add(object, HPE_INOUT);
   return result;
 }
 
 bool oversubscribed::has_evicted() const { return hpe_.count().bytes_evicted.load(std::memory_order_relaxed) != 0; }
-
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 
 program_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
@@ -361,15 +363,14 @@ CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream 
                                             const std::string& refusal, function_ref<CUresult()> queue) {
   HPE_REQUIRE(zero_copy_, HPE_ERROR_OUT_OF_MEMORY, "{}", refusal);
   use.zero_copy = true;
-  CUresult result = CUDA_SUCCESS;
   try {
-    result = try_run(where, stream, use, queue);
+    const CUresult result = try_run(where, stream, use, queue);
+    if (result == CUDA_SUCCESS && !refusal.empty()) core::tell_of_zero_copy(refusal);
+    return result;
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, e.what());
   }
-  if (result == CUDA_SUCCESS && !refusal.empty()) core::tell_of_zero_copy(refusal);
-  return result;
 }
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,
@@ -393,7 +394,8 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
     const auto enqueue = [&] {
       hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
                                     {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
-                                     .in_reach = use.everything,
+                                     .in_reach = use.everything || use.follows_pointers,
+                                     .only_mapped = use.follows_pointers,
                                      .unsure = use.unsure,
                                      .concurrent = true,
                                      .zero_copy = use.zero_copy});

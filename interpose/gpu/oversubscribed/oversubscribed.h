@@ -117,9 +117,16 @@ class oversubscribed {
   /// Returns the primary context of an object's device.
   [[nodiscard]] CUcontext context_of(const program_object& object) const { return all_.at(object.device)->context(); }
 
-  /// Returns the memory that a kernel may use: the objects that contain one of `parameters` and the objects that every
-  /// launch may use, or everything if the parameters are not known.
-  [[nodiscard]] program_use use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const;
+  using words = std::optional<std::vector<CUdeviceptr>>;
+  /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words
+  /// of its parameters; nullopt if they are not known.
+  [[nodiscard]] program_use use_of_unknown(function_ref<words()> find) const {
+    return scope_ == kernel_scope::all ? use_of(std::nullopt) : use_of(find(), scope_ == kernel_scope::automatic);
+  }
+  /// Returns the objects that contain one of the words and the objects that every launch may use; everything if the
+  /// words are not known. follows_pointers: whether the work may also use other objects; without zero-copy memory, the
+  /// work then uses everything.
+  [[nodiscard]] program_use use_of(const words& found, bool follows_pointers = false) const;
   /// A range of memory that a piece of work uses.
   struct accessed_range {
     CUdeviceptr address = 0;
@@ -254,6 +261,7 @@ class oversubscribed {
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
   const bool zero_copy_ = options::from_environment().zero_copy;
+  const kernel_scope scope_ = options::from_environment().scope;
   std::vector<CUdevice> ordinals_;                     // the driver's ordinals of all devices
   std::vector<const device::cuda::cuda_device*> all_;  // all devices
   std::vector<unsigned> gpus_;  // the GPUs that the program sees as one device; empty if it is not spread

@@ -24,10 +24,12 @@ struct program_object {
 /// The hpe memory that a piece of device work uses.
 struct program_use {
   bool everything = false;  ///< the work may use any hpe memory that the device can access; `accesses` is ignored
-  std::vector<hpeAccess> accesses;
+  std::vector<hpeAccess> accesses{};
+  /// The work may also follow pointers in memory to any other hpe memory, so all of it must be mapped.
+  bool follows_pointers = false;
   bool unsure = false;     ///< hpe does not know the kernel, which may leave the memory unchanged
   bool zero_copy = false;  ///< data that does not fit into device memory may be in zero-copy memory (work::residency)
-  [[nodiscard]] bool none() const noexcept { return !everything && accesses.empty(); }
+  [[nodiscard]] bool none() const noexcept { return !everything && !follows_pointers && accesses.empty(); }
   void add(const program_object& object, hpeAccessMode mode) {
     auto* const base = reinterpret_cast<void*>(object.base);  // NOLINT(performance-no-int-to-ptr)
     accesses.push_back({base, object.bytes, mode});

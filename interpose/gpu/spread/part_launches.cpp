@@ -179,7 +179,7 @@ CUresult part_launches::queue_beyond_memory(const spread_launch& what, const ove
                                             function_ref<CUresult()> alone) {
   using core::zero_copy_trial;
   std::optional<zero_copy_trial::key> tried;
-  if (gpus_.count() == 1 && memory_.has_zero_copy() && !where.captured && !use.everything)
+  if (gpus_.count() == 1 && memory_.has_zero_copy() && !where.captured && !use.everything && !use.follows_pointers)
     tried = zero_copy_trial::key_of(what.function, what.grid, use.accesses, memory_.allocations());
   const auto with_zero_copy = [&] { return memory_.run_with_zero_copy(where, what.stream, use, {}, whole); };
   if (const auto done = trial_.try_zero_copy(tried, memory_.allocations(), with_zero_copy)) return *done;

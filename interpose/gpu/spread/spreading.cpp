@@ -134,14 +134,11 @@ void spreading::forget_handles() {
 }
 
 // The analysis of a kernel finds the arrays that the kernel uses, unless the kernel reads pointers from memory. Without
-// this analysis, hpe assumes that the kernel uses all memory to which words in its parameters point (HPE_SCOPE=args),
-// or all memory (HPE_SCOPE=all).
+// this analysis, HPE_SCOPE decides.
 void spreading::describe_uses(const spread_launch& what, decided& how) const {
   if (how.leads_nowhere || !how.kernel->finds_memory(how.parameters)) {
     how.writes_anything = true;
-    how.use = memory_.use_of(options_.scope == kernel_scope::args
-                                 ? words_of(cu_, {what.function, what.parameters, what.extra})
-                                 : std::nullopt);
+    how.use = memory_.use_of_unknown([&] { return words_of(cu_, {what.function, what.parameters, what.extra}); });
     return;
   }
   memory_.objects().add_textures(how.use);

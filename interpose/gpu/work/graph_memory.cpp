@@ -19,7 +19,9 @@ memory_uses graph_memory::of_copy(const CUDA_MEMCPY3D& copy) {
 
 memory_uses graph_memory::of_kernel(CUfunction function, void** parameters, void** extra) const {
   const auto words = words_of(cu_, {function, parameters, extra});
-  return {.anything = !by_parameters_ || !words, .words = words.value_or(std::vector<CUdeviceptr>())};
+  return {.anything = scope_ == kernel_scope::all || !words,
+          .words = words.value_or(std::vector<CUdeviceptr>()),
+          .follows_pointers = scope_ == kernel_scope::automatic};
 }
 
 memory_uses graph_memory::of_node(CUgraphNode node) const {
@@ -79,6 +81,7 @@ memory_uses graph_memory::of_graph(CUgraph graph) const {
 
 void graph_memory::add(memory_uses& to, const memory_uses& what) {
   to.anything |= what.anything;
+  to.follows_pointers |= what.follows_pointers;
   to.words.insert(to.words.end(), what.words.begin(), what.words.end());
   to.ranges.insert(to.ranges.end(), what.ranges.begin(), what.ranges.end());
 }

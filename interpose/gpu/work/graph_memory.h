@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "interpose/gpu/hooks/memory_kind.h"
+#include "runtime/base/options.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -13,9 +14,8 @@ namespace hpe::cuda_hooks {
 /// all its nodes. Thread-safe.
 class graph_memory {
  public:
-  /// by_parameters: whether hpe assumes that kernels use only the allocations to which their parameters point
-  /// (HPE_SCOPE=args). If false, kernels may use any memory.
-  graph_memory(const device::cuda::driver& cu, bool by_parameters) : cu_(cu), by_parameters_(by_parameters) {}
+  /// scope: which memory kernels may use (HPE_SCOPE).
+  graph_memory(const device::cuda::driver& cu, kernel_scope scope) : cu_(cu), scope_(scope) {}
 
   // The next functions return the memory that a node uses, as addresses and ranges. hpe looks up the allocations at
   // these addresses at each launch of the graph, because the program may allocate and free memory between launches.
@@ -49,7 +49,7 @@ class graph_memory {
   [[nodiscard]] memory_uses of_node(CUgraphNode node) const;
 
   const device::cuda::driver& cu_;
-  const bool by_parameters_;
+  const kernel_scope scope_;
   mutable std::mutex mutex_;
   std::map<CUgraphExec, std::map<CUgraphNode, memory_uses>> instances_;
 };

@@ -141,6 +141,16 @@ std::vector<device_access> launcher::regions_in_reach(unsigned device) const {
   return result;
 }
 
+void launcher::leave_rest_mapped(std::vector<device_access>& all, std::span<const hpeAccess> named) const {
+  const auto number = [](const device_access& access) { return access.region->id; };
+  std::vector<device_access> sorted = resolve(named);
+  std::ranges::sort(sorted, {}, number);
+  for (device_access& each : all) {
+    each.if_alive = !std::ranges::binary_search(sorted, each.region->id, {}, number);
+    each.only_mapped = each.if_alive;
+  }
+}
+
 bool launcher::reaches(unsigned device, const device_access& access) const {
   const region& r = *access.region;
   if (r.single_copy()) return true;
@@ -183,6 +193,7 @@ std::vector<device_access> launcher::accesses_of(unsigned device, const work_usa
   std::vector<device_access> accesses = usage.in_reach     ? regions_in_reach(device)
                                         : usage.everything ? all_regions()
                                                            : resolve(usage.accesses);
+  if (usage.in_reach && usage.only_mapped) leave_rest_mapped(accesses, usage.accesses);
   for (device_access& each : accesses) {
     each.concurrent = usage.concurrent;
     each.unsure = usage.unsure && each.mode == HPE_INOUT;

@@ -46,11 +46,12 @@ struct hpeModule_st {
 namespace hpe::core {
 
 /// Describes the memory that a piece of device work uses, and the work that must finish before this piece. If
-/// `everything` or `in_reach` is set, `accesses` is ignored.
+/// `everything` or `in_reach` is set, `accesses` is ignored, unless `only_mapped` is set too.
 struct work_usage {
   std::span<const hpeAccess> accesses{};
   bool everything = false;             ///< the work may use any allocation
   bool in_reach = false;               ///< the work may use any allocation that the device reaches
+  bool only_mapped = false;            ///< with in_reach: memory outside of `accesses` only has to be mapped
   bool unsure = false;                 ///< work::device_access::unsure
   bool concurrent = false;             ///< the work may run at the same time as other concurrent work
   bool zero_copy = false;              ///< data that does not fit may be in zero-copy memory (work::residency)
@@ -160,6 +161,9 @@ class launcher {
   [[nodiscard]] std::vector<work::device_access> all_regions() const;
   /// The regions that concurrent work on the device can use in place.
   [[nodiscard]] std::vector<work::device_access> regions_in_reach(unsigned device) const;
+  /// Sets only_mapped of the accesses to all regions that are not named. The accesses are ordered by the regions'
+  /// numbers.
+  void leave_rest_mapped(std::vector<work::device_access>& all, std::span<const hpeAccess> named) const;
   /// Whether the device can use the accessed memory in place. The caller holds the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);

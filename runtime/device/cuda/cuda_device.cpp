@@ -48,9 +48,11 @@ CUcontext cuda_device::make_context() const {
     const entered here(cu_, made);
     cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
     try {
+      cu_.check(cu_.cuStreamCreateWithPriority(&leaving_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
       set_.memory().admit(index_, ordinal_, peers_);
     } catch (...) {
-      cu_.cuStreamDestroy(std::exchange(clearing_, nullptr));  // the context may end with the release
+      for (CUstream* const each : {&clearing_, &leaving_})  // the context may end with the release
+        if (*each != nullptr) cu_.cuStreamDestroy(std::exchange(*each, nullptr));
       throw;
     }
   } catch (...) {
@@ -67,6 +69,7 @@ cuda_device::~cuda_device() {
   {
     const entered here(cu_, made);
     cu_.cuStreamDestroy(clearing_);
+    cu_.cuStreamDestroy(leaving_);
   }
   cu_.cuDevicePrimaryCtxRelease(ordinal_);
 }
@@ -141,12 +144,16 @@ void cuda_device::check(CUresult result, const char* what) {
   cu_.check(result, what);
 }
 
+std::vector<device_memory::user> cuda_device::users() const {
+  std::vector<device_memory::user> result;
+  for (unsigned d = 0; d < set_.size(); ++d)
+    if (set_.gpu(d).can_access(index_) && !set_.gpu(d).lost()) result.push_back({d, set_.gpu(d).ordinal()});
+  return result;
+}
+
 void cuda_device::map(void* address, std::size_t bytes, contents first, backing_kind where) {
   require_granules(set_.layout(), address, bytes);
   require_alive();
-  std::vector<device_memory::user> users;
-  for (unsigned d = 0; d < set_.size(); ++d)
-    if (set_.gpu(d).can_access(index_) && !set_.gpu(d).lost()) users.push_back({d, set_.gpu(d).ordinal()});
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const entered here(cu_, context());
   set_.memory().reserve(begin, bytes);
@@ -154,7 +161,7 @@ void cuda_device::map(void* address, std::size_t bytes, contents first, backing_
   memory_->take(index_, taken);
   try {
     const device_memory::place place{index_, ordinal_, where, std::max(properties_.numa_node, 0)};
-    set_.memory().map(begin, bytes, place, users);
+    set_.memory().map(begin, bytes, place, users());
   } catch (...) {
     memory_->give(taken);
     throw;
@@ -180,6 +187,70 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
     using after = device_memory::after;
     memory_->give(set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_,
                                       memory_->share() == nullptr ? after::kept : after::released));
+  });
+}
+
+class cuda_device::cuda_move final : public move_of_bytes {
+ public:
+  cuda_move(cuda_device& of, std::uintptr_t address, std::size_t bytes, backing_kind to, bool on_standby)
+      : of_(of), taken_(to == backing_kind::device ? bytes : 0), stream_(taken_ != 0 ? of.clearing_ : of.leaving_) {
+    of_.memory_->take(of_.index_, taken_);
+    try {
+      const device_memory::place place{of_.index_, of_.ordinal_, to, std::max(of_.properties_.numa_node, 0)};
+      by_ = of_.set_.memory().prepare(address, bytes, place);
+      is_prepared_ = true;
+      if (on_standby && by_.was_on_standby) return;
+      of_.check(of_.cu_.cuMemcpyAsync(by_.other_address, address, bytes, stream_), "moving bytes of a device");
+    } catch (...) {
+      end();
+      throw;
+    }
+  }
+  cuda_move(const cuda_move&) = delete;
+  cuda_move& operator=(const cuda_move&) = delete;
+  ~cuda_move() override {
+    const entered here(of_.cu_, of_.context());
+    if (is_prepared_) of_.cu_.cuStreamSynchronize(stream_);
+    end();
+  }
+  void finish() override {
+    const entered here(of_.cu_, of_.context());
+    of_.check(of_.cu_.cuStreamSynchronize(stream_), "moving bytes of a device");
+    is_prepared_ = false;
+    of_.set_.memory().replace(by_, of_.users());
+    if (taken_ == 0) of_.memory_->give(by_.bytes);
+    taken_ = 0;
+  }
+
+ private:
+  void end() noexcept {
+    if (is_prepared_) of_.set_.memory().cancel(by_);
+    if (taken_ != 0) of_.memory_->give(taken_);
+  }
+
+  cuda_device& of_;
+  std::size_t taken_;
+  const CUstream stream_;
+  device_memory::replacement by_;
+  bool is_prepared_ = false;
+};
+
+std::unique_ptr<move_of_bytes> cuda_device::begin_move(void* address, std::size_t bytes, backing_kind to,
+                                                       bool on_standby) {
+  require_granules(set_.layout(), address, bytes);
+  require_alive();
+  const entered here(cu_, context());
+  return std::make_unique<cuda_move>(*this, reinterpret_cast<std::uintptr_t>(address), bytes, to, on_standby);
+}
+
+bool cuda_device::has_standby(const void* address) const {
+  return set_.memory().has_standby(reinterpret_cast<std::uintptr_t>(address));
+}
+
+void cuda_device::drop_standby() noexcept {
+  log_failure_of("returning host memory", [&] {
+    const entered here(cu_, context());
+    set_.memory().drop_standby();
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/base/options.h"
 #include "runtime/device/capacity.h"
+#include "runtime/device/cuda/device_memory.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/work_recorder.h"
 #include "runtime/device/device.h"
@@ -35,6 +36,11 @@ class cuda_device final : public device {
   using device::map;
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
+  using device::begin_move;
+  std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
+                                            bool on_standby) override;
+  [[nodiscard]] bool has_standby(const void* address) const override;
+  void drop_standby() noexcept override;
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override;
   void restore(std::size_t bytes) noexcept override { memory_->give(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
@@ -68,7 +74,11 @@ class cuda_device final : public device {
   [[nodiscard]] error loss() const;
 
  private:
+  class cuda_move;
+
   void require_abilities() const;
+  /// The GPUs that can access memory of this GPU.
+  [[nodiscard]] std::vector<device_memory::user> users() const;
   CUcontext make_context() const;
   /// Returns a name of the GPU that is the same in all processes.
   [[nodiscard]] std::string identity() const;
@@ -83,6 +93,7 @@ class cuda_device final : public device {
   mutable std::mutex starting_;
   mutable std::atomic<CUcontext> context_{nullptr};
   mutable CUstream clearing_ = nullptr;  // set before context_
+  mutable CUstream leaving_ = nullptr;   // for moves to zero-copy memory; set before context_
   work_recorder recorder_;
   properties properties_;
   std::vector<bool> peers_;    // by index

@@ -43,9 +43,10 @@ device_memory::device_memory(const driver& cu, const uvas_layout& layout)
 device_memory::~device_memory() {
   for (const auto& [begin, mapped] : mappings_) {
     cu_.cuMemUnmap(begin, mapped.end - begin);
-    release(mapped.value);
+    release(mapped.value, mapped.end - begin);
   }
-  for (const kept_allocation& a : kept_) cu_.cuMemRelease(a.memory);
+  for (const kept_allocation& a : kept_) release({a.device, a.memory, backing_kind::device, a.other_address}, a.bytes);
+  drop_standby(0, ~std::uintptr_t{0});
   for (const auto& [device, memory] : common_) cu_.cuMemRelease(memory);
   for (unsigned s = 0; s < layout_.segments; ++s)
     if (reserved_[s]) cu_.cuMemAddressFree(layout_.base + s * layout_.segment_size, layout_.segment_size);
@@ -86,15 +87,19 @@ void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
   reserve_around(address, bytes);
 }
 
-CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, const place& at) {
-  const unsigned device = at.device;
+device_memory::mapped_allocation device_memory::create(std::size_t bytes, const place& at) {
+  if (at.where == backing_kind::common) return {at.device, common(at), at.where};
+  if (at.where == backing_kind::zero_copy) return {at.device, create_zero_copy(bytes, at), at.where};
   const auto found =
-      std::ranges::find_if(kept_, [&](const kept_allocation& p) { return p.device == device && p.bytes == bytes; });
-  if (found != kept_.end()) {
-    const CUmemGenericAllocationHandle memory = found->memory;
-    kept_.erase(found);
-    return memory;
-  }
+      std::ranges::find_if(kept_, [&](const kept_allocation& p) { return p.device == at.device && p.bytes == bytes; });
+  if (found == kept_.end()) return {at.device, create_on_device(bytes, at), at.where};
+  const kept_allocation kept = *found;
+  kept_.erase(found);
+  return {at.device, kept.memory, at.where, kept.other_address};
+}
+
+CUmemGenericAllocationHandle device_memory::create_on_device(std::size_t bytes, const place& at) {
+  const unsigned device = at.device;
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location_of(at.ordinal);
@@ -117,13 +122,17 @@ CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, const plac
 }
 
 // The driver shares no memory of this location between processes, so the memory has no type of handle.
-CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, const place& at) const {
+CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, const place& at) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
   properties.location.id = at.numa_node;
   CUmemGenericAllocationHandle memory = 0;
-  const CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  if (created == CUDA_ERROR_OUT_OF_MEMORY && !standby_.empty()) {
+    drop_standby(0, ~std::uintptr_t{0});
+    created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  }
   HPE_REQUIRE(created != CUDA_ERROR_OUT_OF_MEMORY, HPE_ERROR_OUT_OF_MEMORY,
               "the CUDA driver has no {} bytes of host memory that device {} can access", bytes, at.device);
   HPE_REQUIRE(created != CUDA_ERROR_NOT_SUPPORTED && created != CUDA_ERROR_INVALID_VALUE &&
@@ -139,7 +148,7 @@ CUmemGenericAllocationHandle device_memory::common(const place& at) {
   if (found != common_.end()) return found->second;
   const auto made = common_.emplace(at.device, 0).first;
   try {
-    made->second = create(granule_size, at);
+    made->second = create_on_device(granule_size, at);
   } catch (...) {
     common_.erase(made);
     throw;
@@ -147,14 +156,52 @@ CUmemGenericAllocationHandle device_memory::common(const place& at) {
   return made->second;
 }
 
-void device_memory::release(const mapped_allocation& memory) const noexcept {
+void device_memory::release(const mapped_allocation& memory, std::size_t bytes) const noexcept {
+  if (memory.other_address != 0) {
+    cu_.cuMemUnmap(memory.other_address, bytes);
+    cu_.cuMemAddressFree(memory.other_address, bytes);
+  }
   if (memory.where != backing_kind::common) cu_.cuMemRelease(memory.memory);
 }
 
 void device_memory::release_kept(unsigned device) noexcept {
+  const auto is_of = [&](const kept_allocation& p) { return p.device == device; };
   for (const kept_allocation& p : kept_)
-    if (p.device == device) cu_.cuMemRelease(p.memory);
-  std::erase_if(kept_, [&](const kept_allocation& p) { return p.device == device; });
+    if (is_of(p)) release({p.device, p.memory, backing_kind::device, p.other_address}, p.bytes);
+  std::erase_if(kept_, is_of);
+}
+
+void device_memory::keep(const mapped_allocation& memory, std::size_t bytes) noexcept {
+  std::size_t all = bytes;
+  for (const kept_allocation& p : kept_) all += p.bytes;
+  if (memory.file || bytes > largest_kept || all > most_kept) return release(memory, bytes);
+  kept_.push_back({memory.device, bytes, memory.memory, memory.other_address});
+}
+
+void device_memory::stand_by(std::uintptr_t address, std::size_t bytes, const mapped_allocation& memory) noexcept {
+  try {
+    standby_.insert_or_assign(address, kept_allocation{memory.device, bytes, memory.memory, memory.other_address});
+  } catch (const std::bad_alloc&) {
+    release(memory, bytes);
+  }
+}
+
+void device_memory::drop_standby(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  for (auto each = standby_.lower_bound(begin); each != standby_.end() && each->first < end;) {
+    const kept_allocation& its = each->second;
+    release({its.device, its.memory, backing_kind::zero_copy, its.other_address}, its.bytes);
+    each = standby_.erase(each);
+  }
+}
+
+void device_memory::drop_standby() noexcept {
+  const lock_guard lock(mutex_);
+  drop_standby(0, ~std::uintptr_t{0});
+}
+
+bool device_memory::has_standby(std::uintptr_t address) const {
+  const shared_lock_guard lock(mutex_);
+  return standby_.contains(address);
 }
 
 std::size_t device_memory::kept(unsigned device) const {
@@ -168,11 +215,11 @@ std::size_t device_memory::kept(unsigned device) const {
 // Records the mapping before the driver maps the memory, so that no host memory is needed after the driver's call.
 void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped_allocation of,
                                std::span<const CUmemAccessDesc> access) {
-  const mapped_allocation memory{of.device, of.memory, of.where};
+  const mapped_allocation memory{of.device, of.memory, of.where, of.other_address};
   try {
     mappings_.insert(address, address + bytes, std::move(of));
   } catch (...) {
-    release(memory);
+    release(memory, bytes);
     throw;
   }
   CUresult result = cu_.cuMemMap(address, bytes, 0, memory.memory, 0);
@@ -182,22 +229,76 @@ void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, mapped
   }
   if (result == CUDA_SUCCESS) return;
   mappings_.erase(mappings_.from(address));
-  release(memory);
+  release(memory, bytes);
   cu_.fail(result, "mapping device memory");
 }
 
-void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const user> users) {
+std::vector<CUmemAccessDesc> device_memory::access_of(std::span<const user> users) const {
   std::vector<CUmemAccessDesc> access;
-  const lock_guard lock(mutex_);
   for (const user& each : users)
     if (admitted_[each.device]) access.push_back({location_of(each.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  return access;
+}
+
+void device_memory::map(std::uintptr_t address, std::size_t bytes, const place& at, std::span<const user> users) {
+  const lock_guard lock(mutex_);
+  const std::vector<CUmemAccessDesc> access = access_of(users);
   require_free(address, bytes);
   reserve_around(address, bytes);
   HPE_INVARIANT(at.where != backing_kind::common || bytes == granule_size);
-  const auto memory = at.where == backing_kind::device   ? create(bytes, at)
-                      : at.where == backing_kind::common ? common(at)
-                                                         : create_zero_copy(bytes, at);
-  map_memory(address, bytes, {at.device, memory, at.where}, access);
+  map_memory(address, bytes, create(bytes, at), access);
+}
+
+void device_memory::map_elsewhere(mapped_allocation& memory, std::size_t bytes, const place& at) {
+  const CUmemAccessDesc access{location_of(at.ordinal), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr address = 0;
+  CUresult result = cu_.cuMemAddressReserve(&address, bytes, 0, 0, 0);
+  if (result == CUDA_SUCCESS) {
+    result = cu_.cuMemMap(address, bytes, 0, memory.memory, 0);
+    if (result == CUDA_SUCCESS) {
+      memory.other_address = address;
+      result = cu_.cuMemSetAccess(address, bytes, &access, 1);
+      if (result == CUDA_SUCCESS) return;
+    } else {
+      cu_.cuMemAddressFree(address, bytes);
+    }
+  }
+  release(memory, bytes);
+  cu_.fail(result, "mapping memory at a second address");
+}
+
+device_memory::replacement device_memory::prepare(std::uintptr_t address, std::size_t bytes, const place& at) {
+  const lock_guard lock(mutex_);
+  const auto kept = at.where == backing_kind::zero_copy ? standby_.extract(address) : decltype(standby_)::node_type();
+  const bool is_kept = !kept.empty() && kept.mapped().bytes == bytes;
+  mapped_allocation made =
+      is_kept ? mapped_allocation{at.device, kept.mapped().memory, at.where, kept.mapped().other_address}
+              : create(bytes, at);
+  if (made.other_address == 0) map_elsewhere(made, bytes, at);
+  return {address, bytes, at, made.memory, made.other_address, is_kept};
+}
+
+void device_memory::replace(const replacement& by, std::span<const user> users) {
+  const lock_guard lock(mutex_);
+  const std::vector<CUmemAccessDesc> access = access_of(users);
+  const auto found = mappings_.find(by.address);
+  HPE_INVARIANT(found != mappings_.end() && found->first == by.address && found->second.end == by.address + by.bytes);
+  mapped_allocation old = std::move(found->second.value);
+  cu_.cuMemUnmap(by.address, by.bytes);
+  mappings_.erase(found);
+  try {
+    map_memory(by.address, by.bytes, {by.at.device, by.memory, by.at.where, by.other_address}, access);
+  } catch (...) {
+    map_memory(by.address, by.bytes, std::move(old), access);
+    throw;
+  }
+  old.where == backing_kind::zero_copy ? stand_by(by.address, by.bytes, old) : keep(old, by.bytes);
+}
+
+void device_memory::cancel(const replacement& by) noexcept {
+  const lock_guard lock(mutex_);
+  const mapped_allocation memory{by.at.device, by.memory, by.at.where, by.other_address};
+  by.at.where == backing_kind::zero_copy ? stand_by(by.address, by.bytes, memory) : keep(memory, by.bytes);
 }
 
 void device_memory::admit(unsigned device, CUdevice ordinal, const std::vector<bool>& reached) {
@@ -222,9 +323,7 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
   HPE_REQUIRE(at == address + bytes, HPE_ERROR_INVALID_ARGUMENT,
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
-  std::size_t all_kept = 0;
   std::size_t of_device = 0;
-  for (const kept_allocation& p : kept_) all_kept += p.bytes;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
     // The driver's calls in this loop fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
@@ -232,14 +331,12 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
     const bool is_of_device = old.where == backing_kind::device;
     if (is_of_device) of_device += size;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
-    if (unmapped && what == after::kept && is_of_device && !old.file && size <= largest_kept &&
-        all_kept + size <= most_kept) {
-      kept_.push_back({device, size, old.memory});
-      all_kept += size;
-    } else {
-      release(old);
-    }
+    if (unmapped && what == after::kept && is_of_device)
+      keep(old, size);
+    else
+      release(old, size);
   }
+  drop_standby(address, address + bytes);
   return of_device;
 }
 

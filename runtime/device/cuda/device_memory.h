@@ -4,7 +4,8 @@
 ///
 /// hpe keeps the memory of unmapped ranges of up to 64 MiB (256 MiB in all) for later ranges of the same size, because
 /// hpe unmaps and maps many ranges while it evicts data, and copies run more slowly while the driver creates and
-/// releases memory (H200: 48 GB/s instead of 55 GB/s).
+/// releases memory (H200: 48 GB/s instead of 55 GB/s). hpe also keeps up to 512 MiB of zero-copy memory whose bytes
+/// have moved to device memory, because pinning host memory takes longer than copying to it.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,28 @@ class device_memory {
   /// `reached[d]` is true. map() gives the device access to memory that is mapped later.
   void admit(unsigned device, CUdevice ordinal, const std::vector<bool>& reached);
 
+  /// Returns an address at which the device of `at` can access memory that is to replace the memory of a mapped range;
+  /// creates this memory unless hpe keeps some. The caller copies the bytes to it and then calls replace() or cancel().
+  /// Throws the same errors as map(). The caller must hold an object of class entered with the device's context, also
+  /// for replace() and cancel().
+  struct replacement {
+    std::uintptr_t address = 0;  // of the range
+    std::size_t bytes = 0;
+    place at;
+    CUmemGenericAllocationHandle memory = 0;
+    std::uintptr_t other_address = 0;
+    bool was_on_standby = false;
+  };
+  [[nodiscard]] replacement prepare(std::uintptr_t address, std::size_t bytes, const place& at);
+  /// Backs the range with the new memory for those of the `users` that have been admitted, and keeps the old memory for
+  /// later ranges or moves. If the driver refuses, throws; the range is then unchanged.
+  void replace(const replacement& by, std::span<const user> users);
+  void cancel(const replacement& by) noexcept;
+  /// Whether hpe keeps zero-copy memory for the next move of the range at an address.
+  [[nodiscard]] bool has_standby(std::uintptr_t address) const;
+  /// Returns the zero-copy memory that hpe keeps for ranges to the driver.
+  void drop_standby() noexcept;
+
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
   /// HPE_ERROR_INVALID_ARGUMENT for any other range. `released` returns the memory to the driver; `kept` may keep
   /// device memory for later ranges of the same sizes. Returns how many of the bytes were device memory.
@@ -87,22 +110,36 @@ class device_memory {
 
  private:
   struct mapped_allocation {
-    unsigned device;
-    CUmemGenericAllocationHandle memory;
+    unsigned device = 0;
+    CUmemGenericAllocationHandle memory = 0;
     backing_kind where = backing_kind::device;
-    os::file_descriptor file{};  // opened by the first share() of this memory
+    std::uintptr_t other_address = 0;  // where the memory is mapped too; 0: nowhere
+    os::file_descriptor file{};        // opened by the first share() of this memory
   };
 
   struct kept_allocation {
     unsigned device;
     std::size_t bytes;
     CUmemGenericAllocationHandle memory;
+    std::uintptr_t other_address;  // see mapped_allocation
   };
 
   void require_free(std::uintptr_t address, std::size_t bytes) const HPE_REQUIRES(mutex_);
   /// Returns kept memory, or new memory of the driver.
-  [[nodiscard]] CUmemGenericAllocationHandle create(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
-  [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) const;
+  [[nodiscard]] mapped_allocation create(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  [[nodiscard]] CUmemGenericAllocationHandle create_on_device(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  /// Maps memory at an address of its own, for the device of `at`.
+  void map_elsewhere(mapped_allocation& memory, std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  /// The access of those of the users that have been admitted.
+  [[nodiscard]] std::vector<CUmemAccessDesc> access_of(std::span<const user> users) const HPE_REQUIRES(mutex_);
+  /// Keeps unmapped device memory for later ranges, or returns it to the driver.
+  void keep(const mapped_allocation& memory, std::size_t bytes) noexcept HPE_REQUIRES(mutex_);
+  /// Keeps the zero-copy memory of a range for the range's next move.
+  void stand_by(std::uintptr_t address, std::size_t bytes, const mapped_allocation& memory) noexcept
+      HPE_REQUIRES(mutex_);
+  /// Returns the zero-copy memory that is kept for ranges that begin at begin <= address < end to the driver.
+  void drop_standby(std::uintptr_t begin, std::uintptr_t end) noexcept HPE_REQUIRES(mutex_);
   /// Returns the memory of kind backing_kind::common of a device.
   [[nodiscard]] CUmemGenericAllocationHandle common(const place& at) HPE_REQUIRES(mutex_);
   /// See drop_kept.
@@ -110,7 +147,7 @@ class device_memory {
   void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
   /// Returns the memory of a range that is no longer mapped to the driver, unless other ranges use it too.
-  void release(const mapped_allocation& memory) const noexcept;
+  void release(const mapped_allocation& memory, std::size_t bytes) const noexcept;
   /// Maps `memory` at `address` and takes ownership of it. If `memory` cannot be mapped, releases it and throws. If
   /// `access` is empty, no device can use the memory until cuMemSetAccess is called.
   void map_memory(std::uintptr_t address, std::size_t bytes, mapped_allocation memory,
@@ -124,6 +161,7 @@ class device_memory {
   std::vector<bool> admitted_ HPE_GUARDED_BY(mutex_);  // by device
   interval_map<std::uintptr_t, mapped_allocation> mappings_ HPE_GUARDED_BY(mutex_);
   std::vector<kept_allocation> kept_ HPE_GUARDED_BY(mutex_);
+  std::map<std::uintptr_t, kept_allocation> standby_ HPE_GUARDED_BY(mutex_);        // zero-copy memory, by range
   std::map<unsigned, CUmemGenericAllocationHandle> common_ HPE_GUARDED_BY(mutex_);  // by device
 };
 

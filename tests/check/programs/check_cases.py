@@ -27,6 +27,7 @@ PLACES = {
     "host-touch": ("earlier.place", "now.place"),
     "source-changed": ("earlier.place", "now.place"),
     "mpi-race": ("earlier.place", "now.place"),
+    "rank-race": ("earlier.place", "now.place"),
     "use-after-free": ("earlier.place", "now.place"),
     "never-written": ("allocation.place", "now.place"),
     "leak": ("allocation.place",),
@@ -39,7 +40,7 @@ PLACES = {
     "shared-race": ("earlier.source", "now.source"),
 }
 # Kinds that need not say which of the two places was first.
-SYMMETRIC = {"stream-race", "graph-race", "block-race", "shared-race"}
+SYMMETRIC = {"stream-race", "graph-race", "rank-race", "block-race", "shared-race"}
 STATUS = 9  # of a program with findings that would have ended with 0
 
 

@@ -8,7 +8,7 @@ CASE_ALONE(kernel_after_free) {  // use-after-free fill
   int* p;
   stream a;
   CHECK(cudaMalloc(&p, bytes));
-  if (!wrong) fill<<<4, 256, 0, a>>>(p, count, 1);
+  fill<<<4, 256, 0, a>>>(p, count, 1);             // loads the module, whose variables could get the freed address
   CHECK(cudaFree(p));                              // FIRST
   if (wrong) fill<<<4, 256, 0, a>>>(p, count, 1);  // SECOND
   (void)cudaStreamSynchronize(a);
@@ -198,9 +198,17 @@ __global__ void difference(int* to, const int* from, int first, int n) {
   if (i < n) to[i] = from[i] - from[i - 1];  // SECOND
 }
 
-CASE(read_before_the_start) {  // out-of-range difference
-  ints p, q;
+// Where nothing lies before the allocation, a GPU reports an illegal access.
+CASE_ALONE(read_before_the_start) {  // out-of-range difference
+  int *p, *q;
+  CHECK(cudaMalloc(&p, bytes));
+  CHECK(cudaMemset(p, 0, bytes));
+  CHECK(cudaMalloc(&q, bytes));
   difference<<<4, 256>>>(q, p, wrong ? 0 : 1, count);  // FIRST
+  (void)cudaDeviceSynchronize();
+  (void)cudaFree(p);
+  (void)cudaFree(q);
+  std::exit(0);
 }
 
 __global__ void sum_into_one(int* sum, const int* from, int n, bool atomic) {

@@ -68,12 +68,14 @@ TEST(LargerRun, ArraysThatKernelsOnlyReadAreDroppedWithoutACopy) {
 TEST(LargerRun, ArraysThatUnknownKernelsOnlyReadAreDroppedWithoutACopy) {
   const outcome enough = shell(run + program + "reads-unknown");
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
-  const outcome less = shell("HPE_LOG=error " + little + "--scope args --profile" + program + "reads-unknown");
-  EXPECT_EQ(exit_status(less), 0);
-  EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-  const evictions told = evictions_in(less.text);
-  EXPECT_GE(told.all, 9 * 6) << less.text;
-  EXPECT_LE(told.copied, 5 * 6) << less.text;
+  for (const std::string scope : {"", "--scope args "}) {
+    const outcome less = shell("HPE_LOG=error " + little + scope + "--profile" + program + "reads-unknown");
+    EXPECT_EQ(exit_status(less), 0);
+    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
+    const evictions told = evictions_in(less.text);
+    EXPECT_GE(told.all, 9 * 6) << less.text;
+    EXPECT_LE(told.copied, 5 * 6) << less.text;
+  }
 }
 
 // Programs that count from 1 pass such addresses. Without --scope args, hpe then assumes that a kernel may use any
@@ -87,6 +89,54 @@ TEST(LargerRun, PointersMayLeadToTheGapBeforeAnArray) {
     EXPECT_EQ(exit_status(less), 0) << more << less.text;
     EXPECT_EQ(less.text, enough.text) << more;
   }
+}
+
+// hpe evicts arrays to which pointers in memory lead; kernels then access them in host memory.
+TEST(LargerRun, KernelsMayFollowPointersInMemory) {
+  // Without --oversubscribe, CPU code cannot read memory that kernels of the stand-in use without its being a
+  // parameter.
+  const outcome enough = shell("HPE_DEVICE_MEMORY=96M " + run + "--oversubscribe" + program + "tables");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const outcome by_default = shell(little + program + "tables");
+  EXPECT_EQ(exit_status(by_default), 0);
+  EXPECT_EQ(by_default.text, enough.text);
+  const outcome all = shell("HPE_LOG=error " + little + "--scope all" + program + "tables");
+  EXPECT_EQ(all.text, enough.text);
+  // Without zero-copy memory, hpe refuses launches that may use all memory.
+  const outcome none = shell(no_zero_copy + little + program + "tables");
+  EXPECT_EQ(exit_status(none), 9) << none.text;
+  EXPECT_NE(none.text.find("it may use all allocations"), std::string::npos) << none.text;
+  const outcome refused = shell("STAND_IN_NO_HOST_MEMORY=1 " + little + program + "tables");
+  EXPECT_EQ(exit_status(refused), 9) << refused.text;
+  EXPECT_NE(refused.text.find("the CUDA driver maps no host memory"), std::string::npos) << refused.text;
+}
+
+// Prints how many MiB hpe brought into device memory in a run with --profile.
+double brought_in(const std::string& profile) {
+  double all = 0, copied = 0, brought = 0;
+  const std::size_t at = profile.find("data larger than device memory: ");
+  const int numbers = std::sscanf(
+      at != std::string::npos ? profile.c_str() + at : "",
+      "data larger than device memory: %lf MiB were evicted, of which %lf MiB were copied to the host; %lf MiB were",
+      &all, &copied, &brought);
+  EXPECT_EQ(numbers, 3) << profile;
+  return brought;
+}
+
+// By default, kernels whose accesses hpe does not know get the arrays of their parameters, as with --scope args.
+TEST(LargerRun, UnknownKernelsGetTheArraysOfTheirParameters) {
+  const outcome enough = shell(run + program + "steps");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  double moved[2];
+  for (const int by_default : {0, 1}) {
+    const outcome less =
+        shell("HPE_LOG=error " + little + (by_default ? "" : "--scope args ") + "--profile" + program + "steps");
+    EXPECT_EQ(exit_status(less), 0) << less.text;
+    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
+    moved[by_default] = brought_in(less.text);
+  }
+  EXPECT_GT(moved[1], 0);
+  EXPECT_LE(moved[1], 1.05 * moved[0]);
 }
 
 TEST(LargerRun, ArraysMayBeLargerThanTheDevice) { expect_same("large"); }

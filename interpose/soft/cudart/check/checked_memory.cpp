@@ -15,6 +15,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/module/cudart_module.h"
 #include "runtime/base/demangled.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cudart {
@@ -69,6 +70,24 @@ std::shared_ptr<const kernel_places> places_of(kernel& what) {
     found = std::move(made);
   }
   return found;
+}
+
+/// Whether CPU code or other processes can use the memory at an address.
+bool is_used_by_others(std::uint64_t address) {
+  using enum allocation_kind;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
+  const auto found = process().memory().find(reinterpret_cast<const void*>(address));
+  const bool is_private = found && (found->kind == device || found->kind == pool || found->kind == variable);
+  return !is_private || checker()->shared().contains(address);
+}
+
+/// Whether a kernel with these accesses may wait for CPU code or other processes, or tell them something.
+bool may_signal(const std::vector<check::access_range>& ranges) {
+  if (checker()->shared().is_empty()) return false;
+  return std::any_of(ranges.begin(), ranges.end(), [](const check::access_range& each) {
+    const bool is_strong = each.how == check::use::atomic || each.how == check::use::strong_read;
+    return is_strong && is_used_by_others(each.begin);
+  });
 }
 
 /// One side of a copy, or a memset.
@@ -147,6 +166,14 @@ void tell_removed(const cudart_allocation& gone) {
   forget_pages(gone);
 }
 
+void tell_shared(const cudart_allocation& memory, const hpeExport& handle) {
+  if (checker() == nullptr) return;
+  fnv1a hash;
+  for (const unsigned char each : handle.bytes) hash.add(each);
+  checker()->share(number(memory.base), fmt::format("hpe-check-{:016x}", hash.value()),
+                   memory.kind != allocation_kind::imported);
+}
+
 void tell_copy(const char* to, const char* from, const box_copy& shape,
                const std::shared_ptr<const check::call_place>& place) {
   if (checker() == nullptr || place == nullptr) return;
@@ -205,6 +232,7 @@ checked_launch::~checked_launch() {
     each.begin += distance;
     each.end += distance;
   }
+  if (may_signal(ranges)) tell_unknown_order("a kernel accesses memory that others use by atomic or volatile accesses");
   if (writes_unrecorded_)
     for (const auto& [argument, value] : what_->pointers) checker()->set_written(value);
   add_accesses(what_, ranges, fresh_);

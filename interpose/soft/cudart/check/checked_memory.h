@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "hpe/node.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
 #include "interpose/soft/cudart/stream/checked_work.h"
 #include "runtime/base/box.h"
@@ -31,6 +32,8 @@ void free_kept_memory();
 
 void tell_added(const cudart_allocation& made);
 void tell_removed(const cudart_allocation& gone);
+/// Other processes can use an allocation of this process, or the allocation is memory of another process.
+void tell_shared(const cudart_allocation& memory, const hpeExport& handle);
 void tell_copy(const char* to, const char* from, const box_copy& shape,
                const std::shared_ptr<const check::call_place>& place);
 void tell_set(const char* to, const box& shape, const std::shared_ptr<const check::call_place>& place);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/errors.h"
 #include "interpose/soft/cudart/stream/event.h"
@@ -21,6 +22,7 @@ hpeExport ipc_table::export_memory(const void* address, allocation_kind kind) {
       check(status);
     }
     exports_any_ = true;
+    tell_shared(*found, place->second);
   }
   return place->second;
 }
@@ -38,7 +40,9 @@ void* ipc_table::open(const hpeExport& wanted, int device, allocation_kind kind)
   check(status);
   hpePointerInfo info{};
   check(::hpeGetPointerInfo(base, &info));
-  memory_.add({.base = base, .size = info.size, .kind = allocation_kind::imported, .device = device});
+  const cudart_allocation made{.base = base, .size = info.size, .kind = allocation_kind::imported, .device = device};
+  memory_.add(made);
+  tell_shared(made, wanted);
   opened_[base] = {wanted, kind, 1};
   return base;
 }
@@ -121,6 +125,7 @@ cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEv
     const auto what = process().events().find(event);
     require(what->shared() != nullptr, cudaErrorInvalidResourceHandle);
     *handle = what->shared()->handle();
+    tell_unknown_order("the processes share events");
   });
 }
 
@@ -130,6 +135,7 @@ cudaError_t CUDARTAPI cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHan
     context& cuda = process();
     *event = cuda.events().create(cuda.current_device(), cudaEventInterprocess | cudaEventDisableTiming,
                                   shared_event::open(handle));
+    tell_unknown_order("the processes share events");
   });
 }
 }

@@ -65,6 +65,10 @@ void tell_values(std::span<const check::past_ptr> writers) {
     checker()->end_value_wait(*now.work, writers);
 }
 
+void tell_unknown_order(const char* how) {
+  if (check::checker* const to = checker(); to != nullptr) to->shared().set_unknown(how);
+}
+
 void tell_wait(const check::past_ptr& ended) {
   if (check::checker* const to = checker(); to != nullptr && ended != nullptr) {
     to->wait(ended);

@@ -53,6 +53,9 @@ void tell_host_function(bool begins);
 /// Tells the checker that the work which the calling thread runs has seen the values for which it has waited.
 /// `writers`: the work that has written the values; empty if hpe does not know this work. Does nothing in a graph.
 void tell_values(std::span<const check::past_ptr> writers);
+/// Tells the checker that the program can order work of several processes in a way that hpe does not see: see
+/// shared_memories::set_unknown().
+void tell_unknown_order(const char* how);
 /// Tells the checker that CPU code has waited for some work.
 void tell_wait(const check::past_ptr& ended);
 

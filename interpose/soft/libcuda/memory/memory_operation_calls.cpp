@@ -179,6 +179,7 @@ class memory_operation final : public hpe::cudart::stream_operation {
   cudaGraphNodeType type() const override { return node_type; }
 
   cudaError_t prepare(int /*device*/, hpe::cudart::stream_task& out) const override {
+    hpe::cudart::tell_unknown_order("streams write values to memory, or wait for values");
     hpe::cudart::task_memory_uses uses;
     for (const CUstreamBatchMemOpParams& each : list_)
       if (is_write(each.operation))

@@ -85,6 +85,53 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
   });
 }
 
+// The bytes of a soft device's zero-copy memory are in the same file as its device memory, so nothing is copied.
+class soft_device::soft_move final : public move_of_bytes {
+ public:
+  soft_move(soft_device& of, void* address, std::size_t bytes, bool to_host)
+      : of_(of), address_(reinterpret_cast<std::uintptr_t>(address)), bytes_(bytes), to_host_(to_host) {
+    if (!to_host_) of_.memory_.take(of_.index_, bytes_);
+  }
+  soft_move(const soft_move&) = delete;
+  soft_move& operator=(const soft_move&) = delete;
+  ~soft_move() override {
+    if (is_done_ == to_host_) of_.memory_.give(bytes_);
+  }
+  void finish() override {
+    control_request what;
+    what.what = control_request::kind::move;
+    what.device = of_.index_;
+    what.address = address_;
+    what.bytes = bytes_;
+    what.zero_copy = to_host_;
+    control_request undo = what;
+    undo.zero_copy = !to_host_;
+    const int device = static_cast<int>(of_.index_);
+    of_.set_.addresses().set_zero_copy(address_, bytes_, device, to_host_);
+    try {
+      of_.set_.ask([&](unsigned d) { return of_.can_access(d); }, what, {}, &undo);
+    } catch (...) {
+      of_.set_.addresses().set_zero_copy(address_, bytes_, device, !to_host_);
+      throw;
+    }
+    is_done_ = true;
+  }
+
+ private:
+  soft_device& of_;
+  const std::uintptr_t address_;
+  const std::size_t bytes_;
+  const bool to_host_;
+  bool is_done_ = false;
+};
+
+std::unique_ptr<move_of_bytes> soft_device::begin_move(void* address, std::size_t bytes, backing_kind to,
+                                                       bool /*on_standby*/) {
+  require_granules(set_.configuration().layout, address, bytes);
+  require_alive();
+  return std::make_unique<soft_move>(*this, address, bytes, to == backing_kind::zero_copy);
+}
+
 stream& soft_device::create_stream(priority level) {
   const lock_guard lock(mutex_);
   if (lost()) throw error(HPE_ERROR_DEVICE_LOST, how_lost_);

@@ -40,6 +40,16 @@ std::size_t address_table::erase(std::uintptr_t begin, std::size_t bytes, int de
   return of_device;
 }
 
+void address_table::set_zero_copy(std::uintptr_t begin, std::size_t bytes, int device, bool zero_copy) {
+  const lock_guard lock(mutex_);
+  const auto found = ranges_.find(begin);
+  HPE_REQUIRE(found != ranges_.end() && found->first == begin && found->second.end == begin + bytes &&
+                  found->second.value.device == device,
+              HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} are not a whole range of {}", bytes, begin,
+              in_words(device));
+  found->second.value.zero_copy = zero_copy;
+}
+
 std::optional<address_table::backed_range> address_table::find(std::uintptr_t address) const {
   const shared_lock_guard lock(mutex_);
   const auto found = ranges_.find(address);

@@ -39,6 +39,10 @@ class address_table {
   /// the range is not in the table or not backed by `device`. The removal of whole inserted ranges allocates no memory.
   std::size_t erase(std::uintptr_t begin, std::size_t bytes, int device);
 
+  /// Sets whether a range, which was inserted as a whole, is zero-copy memory. Throws HPE_ERROR_INVALID_ARGUMENT, and
+  /// changes nothing, if no such range is backed by `device`.
+  void set_zero_copy(std::uintptr_t begin, std::size_t bytes, int device, bool zero_copy);
+
   [[nodiscard]] std::optional<backed_range> find(std::uintptr_t address) const;
 
  private:

@@ -32,6 +32,7 @@ struct control_request {
     join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of kernels, the memory
                       // files of all devices and, if accesses are recorded, the file for them
     map,              // device, address, bytes, zero_copy
+    move,             // device, address, bytes, zero_copy
     unmap,            // address, bytes
     register_host,    // address, bytes, offset; descriptor: the file
     unregister_host,  // address, bytes

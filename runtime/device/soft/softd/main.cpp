@@ -53,6 +53,8 @@ class server {
         memory_.map(what.device, what.address, what.bytes, what.zero_copy);
         if (what.device == device_) pages_.add(what.address, what.bytes);
         return;
+      case control_request::kind::move:
+        return memory_.set_zero_copy(what.device, what.address, what.bytes, what.zero_copy);
       case control_request::kind::unmap:
         if (what.device == device_) pages_.remove(what.address, what.bytes);
         return memory_.unmap(what.device, what.address, what.bytes);

@@ -50,6 +50,10 @@ class address_space {
 
   // The next six functions carry out the owner's requests of the same names. The owner sends one request at a time.
   void map(unsigned device, std::uintptr_t address, std::size_t bytes, bool zero_copy = false);
+  /// Sets whether a mapped range counts as zero-copy memory. Its bytes stay the same.
+  void set_zero_copy(unsigned device, std::uintptr_t address, std::size_t bytes, bool zero_copy) {
+    table_.set_zero_copy(address, bytes, static_cast<int>(device), zero_copy);
+  }
   void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
   void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
   void unregister_host(std::uintptr_t address, std::size_t bytes);

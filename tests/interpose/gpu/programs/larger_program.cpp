@@ -29,7 +29,55 @@ constexpr unsigned stride = 1024;  // the distance in words between the words th
 constexpr unsigned used_words = array_bytes / sizeof(unsigned) / stride;
 
 CUfunction add_kernel = nullptr, add_behind_kernel = nullptr, add_unknown_kernel = nullptr;
+CUfunction add_in_table_kernel = nullptr, set_entry_kernel = nullptr;
 CUmodule kernels = nullptr;
+
+// add_in_table: adds `value` to the words of the array at table[from], and writes the sums to the array at table[to].
+// set_entry: table[index] = array.
+constexpr const char* table_code = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry add_in_table(.param .u64 table, .param .u32 to, .param .u32 from, .param .u32 value, .param .u32 stride)
+{
+  .reg .u32 %r<11>;
+  .reg .u64 %d<11>;
+  ld.param.u64 %d1, [table];
+  ld.param.u32 %r1, [to];
+  ld.param.u32 %r2, [from];
+  ld.param.u32 %r3, [value];
+  ld.param.u32 %r4, [stride];
+  mul.wide.u32 %d2, %r1, 8;
+  add.u64 %d3, %d1, %d2;
+  ld.global.u64 %d4, [%d3];
+  mul.wide.u32 %d5, %r2, 8;
+  add.u64 %d6, %d1, %d5;
+  ld.global.u64 %d7, [%d6];
+  mov.u32 %r5, %ctaid.x;
+  mov.u32 %r6, %ntid.x;
+  mov.u32 %r7, %tid.x;
+  mad.lo.u32 %r8, %r5, %r6, %r7;
+  mul.lo.u32 %r8, %r8, %r4;
+  mul.wide.u32 %d8, %r8, 4;
+  add.u64 %d9, %d7, %d8;
+  ld.global.u32 %r9, [%d9];
+  add.u32 %r10, %r9, %r3;
+  add.u64 %d10, %d4, %d8;
+  st.global.u32 [%d10], %r10;
+  ret;
+}
+.visible .entry set_entry(.param .u64 table, .param .u32 index, .param .u64 array)
+{
+  .reg .u32 %r<2>;
+  .reg .u64 %d<5>;
+  ld.param.u64 %d1, [table];
+  ld.param.u32 %r1, [index];
+  ld.param.u64 %d2, [array];
+  mul.wide.u32 %d3, %r1, 8;
+  add.u64 %d4, %d1, %d3;
+  st.global.u64 [%d4], %d2;
+  ret;
+}
+)";
 
 void start() {
   CUcontext context = nullptr;
@@ -52,6 +100,9 @@ void start() {
                  ".reg .pred %p1; ld.global.u64 %d6, [%d2]; setp.eq.u64 %p1, %d6, 1; @%p1 st.global.u32 [%d6], 0;\n");
   MUST(cuModuleLoadData(&more, unknown.c_str()));
   MUST(cuModuleGetFunction(&add_unknown_kernel, more, "add_unknown"));
+  MUST(cuModuleLoadData(&more, table_code));
+  MUST(cuModuleGetFunction(&add_in_table_kernel, more, "add_in_table"));
+  MUST(cuModuleGetFunction(&set_entry_kernel, more, "set_entry"));
 }
 
 CUdeviceptr array(std::size_t bytes = array_bytes) {
@@ -303,6 +354,51 @@ void reads(CUfunction kernel, std::size_t distance = 0) {
   std::printf("sum %llx\n", sum(content(arrays[3])));
 }
 
+// Each launch uses two of five arrays, always in the same order.
+void steps() {
+  constexpr unsigned count = 5;
+  std::vector<CUdeviceptr> arrays;
+  for (unsigned n = 0; n < count; ++n) {
+    arrays.push_back(array());
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  for (unsigned n = 0; n < 6 * count; ++n)
+    MUST(add(arrays[(n + 1) % count], arrays[n % count], n, nullptr, add_unknown_kernel));
+  for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
+  std::printf("\n");
+}
+
+// The parameters of the kernels name only a table; its entries lead to five arrays. Kernels write one table, and the
+// program copies it to another one. (The stand-in translates only the pointers in parameters, so kernels could not use
+// pointers that the program writes to a table.) Other launches name two of the arrays.
+void tables() {
+  constexpr unsigned count = 5, block = 64;
+  std::vector<CUdeviceptr> arrays;
+  for (unsigned n = 0; n < count; ++n) {
+    arrays.push_back(array());
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  CUdeviceptr copied = array(count * sizeof(CUdeviceptr)), written = array();
+  for (unsigned n = 0; n < count; ++n) {
+    void* each[] = {&written, &n, &arrays[n]};
+    MUST(cuLaunchKernel(set_entry_kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, each, nullptr));
+  }
+  std::vector<CUdeviceptr> pointers(count);
+  MUST(cuMemcpyDtoH(pointers.data(), written, count * sizeof(CUdeviceptr)));
+  MUST(cuMemcpyHtoD(copied, pointers.data(), count * sizeof(CUdeviceptr)));
+  for (unsigned n = 0; n < 6 * count; ++n) {
+    unsigned to = (n + 1) % count, from = n % count, distance = stride;
+    void* each[] = {n % 2 == 0 ? &copied : &written, &to, &from, &n, &distance};
+    MUST(cuLaunchKernel(add_in_table_kernel, used_words / block, 1, 1, block, 1, 1, 0, nullptr, each, nullptr));
+    if (n % 3 == 0) MUST(add(arrays[(n + 2) % count], arrays[(n + 3) % count], n, nullptr, add_unknown_kernel));
+    if (n % 7 == 0) MUST(add(arrays[(n + 1) % count], arrays[(n + 4) % count], n));
+    if (n % 11 == 0) MUST(cuMemcpyDtoD(arrays[n % count], arrays[(n + 1) % count], array_bytes / 2));
+    if (n % 13 == 0) std::printf("%llx ", sum(content(arrays[n % count])));
+  }
+  for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
+  std::printf("\n");
+}
+
 // Launches a kernel that uses two arrays, where not all arrays fit in the device's memory, and then where not even
 // these two fit.
 void too_much() {
@@ -467,6 +563,8 @@ int main(int argc, char** argv) {
     if (is("reads")) reads(add_kernel);
     if (is("reads-behind")) reads(add_behind_kernel, before);
     if (is("reads-unknown")) reads(add_unknown_kernel);
+    if (is("steps")) steps();
+    if (is("tables")) tables();
     if (is("much")) too_much();
     if (is("threads")) two_threads();
     if (is("rows")) rows_and_planes();
