@@ -42,7 +42,9 @@ hpeStatus host_watch::start(hpeStatus (*show_touches)(const hpeTouchWatcher* wat
   made->touches_.prepare();
   the_instance.store(made, std::memory_order_release);
   static constexpr hpeTouchWatcher functions{on_fault, on_step, on_protect, on_call, on_refusal, on_pass};
-  return show_touches(&functions, &made->can_step_);
+  const hpeStatus status = show_touches(&functions, &made->can_step_);
+  made->sees_touches_.store(status == HPE_SUCCESS);
+  return status;
 }
 
 void host_watch::leave_out(const void* function_of_library) { touches_.leave_out(function_of_library); }
@@ -134,6 +136,7 @@ void host_watch::end(watched_range& range) {
 }
 
 void host_watch::watch(const use_of_memory& range, const past_ptr& work) {
+  if (!sees_touches_.load()) return;
   const lock_guard lock(mutex_);
   const auto same = std::ranges::find_if(in_use_, [&](const watched_range& each) {
     return each.what.begin == range.begin && each.what.end == range.end && each.what.is_written == range.is_written &&
@@ -199,6 +202,7 @@ void host_watch::begin_message(const use_of_memory& buffer) {
 
 // Processes of the same machine can read what they receive from the sender's memory, at any time.
 void host_watch::watch_message(const use_of_memory& pages, const past_ptr& work) {
+  if (!sees_touches_.load()) return;
   const lock_guard lock(mutex_);
   if (!pages.is_written) pages_.lend(pages.begin, pages.end);
   in_use_.push_back({pages, work, true, false});

@@ -34,7 +34,8 @@ class host_watch {
     bool has_protocol = false;  ///< the coherence protocol also protects the pages
   };
 
-  /// Makes the object of the process. `show_touches` is hpeWatchTouches; if it fails, the result has its status.
+  /// Makes the object of the process. `show_touches` is hpeWatchTouches; if it fails, the result has its status, and
+  /// the object watches nothing.
   static hpeStatus start(hpeStatus (*show_touches)(const hpeTouchWatcher* watcher, bool* can_step));
   /// Returns the object; null before start().
   [[nodiscard]] static host_watch* of_process() noexcept;
@@ -101,6 +102,7 @@ class host_watch {
   watched_pages pages_;
   touch_log touches_;
   bool can_step_ = false;
+  std::atomic<bool> sees_touches_{false};
   std::array<open_pages, 256> steps_{};
   mutex mutex_;
   std::vector<watched_range> in_use_ HPE_GUARDED_BY(mutex_);

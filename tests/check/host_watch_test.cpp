@@ -198,3 +198,10 @@ TEST_F(HostWatch, EndsWithTheProgram) {
   watch().end_all();
   EXPECT_EQ(protections(), "wwww");
 }
+
+TEST_F(HostWatch, ProtectsNothingIfHpeShowsNoTouches) {
+  EXPECT_EQ(host_watch::start([](const hpeTouchWatcher*, bool*) { return HPE_ERROR_SYSTEM; }), HPE_ERROR_SYSTEM);
+  copy(checker_.add_line(0), 0, 4 * page, true);
+  EXPECT_EQ(protections(), "wwww");
+  EXPECT_FALSE(watch().is_in_use(at(0), at(1)));
+}

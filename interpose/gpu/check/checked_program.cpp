@@ -170,8 +170,7 @@ class checked_program final : public memory_kind, public check::report_source {
   }
   [[nodiscard]] std::string_view note() const override {
     return "on GPUs, only accesses of kernels that certainly happen count, and no touches of managed memory by CPU "
-           "code; "
-           "soft devices (--cuda soft) check all";
+           "code; soft devices (--cuda soft) check all";
   }
 
  private:
@@ -193,7 +192,12 @@ class checked_program final : public memory_kind, public check::report_source {
   };
 
   check::checker& started_checker() {
-    static const hpeStatus watches = check::host_watch::start(::hpeWatchTouches);
+    static const bool watches = [] {
+      if (check::host_watch::start(::hpeWatchTouches) == HPE_SUCCESS) return true;
+      log(log_level::warn, "HPE_CHECK: not all CPU code that touches memory of queued work is seen: {}",
+          ::hpeGetLastErrorMessage());
+      return false;
+    }();
     static_cast<void>(watches);
     return checker_;
   }

@@ -95,9 +95,11 @@ class waiting_driver_call : trace::awaited {
       : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
 };
 
-// Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS. Returns `result`.
+// Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS, or an error of the context, whose work has
+// ended then. Returns `result`.
 inline CUresult ordered(CUresult result, const order_step& step) {
-  if (result == CUDA_SUCCESS) let_observe([&](memory_kind& kind) { kind.ordered(step); });
+  if (result == CUDA_SUCCESS || device::cuda::kills_context(result))
+    let_observe([&](memory_kind& kind) { kind.ordered(step); });
   return result;
 }
 using order_kind = order_step::kind;
