@@ -27,10 +27,10 @@ class message_uses : public message_checks {
 
  protected:
   enum class buffer_memory : std::uint8_t {
-    ordinary,  ///< of the program
-    pinned,    ///< of CUDA, with pages that can be watched for messages
-    of_cuda,
-    other  ///< of hpe, for example
+    ordinary,  ///< the program's own memory
+    pinned,    ///< memory of CUDA whose pages can be watched for messages
+    of_cuda,   ///< memory of CUDA whose pages cannot be watched
+    other      ///< memory that is not checked, for example hpe memory
   };
   /// Returns the checker, and starts it and the watch.
   [[nodiscard]] virtual check::checker& started_checker() = 0;

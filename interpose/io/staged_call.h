@@ -17,8 +17,8 @@ namespace hpe::interpose {
 /// The largest number of bytes that Linux transfers in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Makes a call that passes the program's buffer on unchanged: a buffer that the call reads if the type is const,
-/// otherwise one that it writes. If the call has failed, first logs an explanation (explain() in staged_buffers.h).
+/// Makes a call with the program's own buffer. The call reads a buffer whose type is const, and writes any other
+/// buffer. If the call has failed, first logs an explanation (explain() in staged_buffers.h).
 template <class Call, class Byte>
 ssize_t passed(const Call& make, const char* call, Byte* p, std::size_t bytes) {
   open_watched(p, bytes);

@@ -51,8 +51,8 @@ class Launcher(unittest.TestCase):
             return self.status
 
         self.record, self.status = record, 0
-        self.configure(ctypes.cast(record, ctypes.c_void_p).value)
-        self.addCleanup(self.configure, library.address_of("hpeLaunchPacked").value)
+        kernels._configure_launcher(ctypes.cast(record, ctypes.c_void_p).value)
+        self.addCleanup(kernels._configure_launcher, library.address_of("hpeLaunchPacked").value)
         self.owner = hpe.zeros((6, 8), "float32")
         read_only = hpe.zeros(5, "int64")
         read_only.flags.writeable = False
@@ -61,13 +61,6 @@ class Launcher(unittest.TestCase):
         gone.shape = (3, 3)  # other strides than before
         self.arrays = [self.owner, self.owner[1], self.owner[:, ::2], self.owner[::-1], hpe.zeros(3, "uint8"), hpe.zeros((), "int32"), gone]
         self.others = [read_only, numpy.zeros(4), hpe.zeros(0), None, "text", b"bytes", [1], 1j, object(), numpy.bool_(True), True]
-
-    @staticmethod
-    def configure(address):
-        numbers = {int: 0, float: 2}
-        numbers.update((kind, "iuf".index(numpy.dtype(kind).kind) + 4 * numpy.dtype(kind).itemsize) for kind in kernels._SCALARS)
-        _hpe_launcher.configure(address, locations.known, arrays.lent, numbers, numpy.ndarray, (kernels.IN, kernels.OUT, kernels.INOUT),
-                                library.fail)
 
     def number(self):
         of_type = self.random.choice([int, float, *kernels._SCALARS])

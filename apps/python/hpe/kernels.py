@@ -121,6 +121,14 @@ class _Parameter:
         self.unsigned = packer(_UNSIGNED[size]) if size in _UNSIGNED else None
 
 
+def _configure_launcher(launch):
+    """Gives _hpe_launcher the objects of this package. launch: the address of hpeLaunchPacked."""
+    kinds = {"i": 0, "u": 1, "f": 2}  # number_kind of launcher.cpp
+    numbers = {int: kinds["i"], float: kinds["f"]}
+    numbers.update((kind, kinds[numpy.dtype(kind).kind] + 4 * numpy.dtype(kind).itemsize) for kind in _SCALARS)
+    _hpe_launcher.configure(launch, known, lent, numbers, numpy.ndarray, (IN, OUT, INOUT), library.fail)
+
+
 try:
     import _hpe_launcher
 except ImportError:  # Python without the stable interface, or hpe was built without Python's headers
@@ -134,12 +142,7 @@ except ImportError:  # Python without the stable interface, or hpe was built wit
             """The other Launcher needs these objects."""
 else:
     Launcher = _hpe_launcher.Launcher
-    _INTEGER, _NATURAL, _REAL = range(3)
-    _KINDS = {"i": _INTEGER, "u": _NATURAL, "f": _REAL}
-    _hpe_launcher.configure(
-        library.address_of("hpeLaunchPacked").value, known, lent,
-        {int: _INTEGER, float: _REAL, **{kind: _KINDS[numpy.dtype(kind).kind] + 4 * numpy.dtype(kind).itemsize for kind in _SCALARS}},
-        numpy.ndarray, (IN, OUT, INOUT), library.fail)
+    _configure_launcher(library.address_of("hpeLaunchPacked").value)
 
 
 def _several(arrays):

@@ -1,6 +1,6 @@
 // The Python module _hpe_launcher: launches kernels of hpe.Kernel (apps/python/hpe/kernels.py) with few instructions.
-// It makes the bytes of hpePackedLaunch as Kernel._launch does, for the arguments of nearly all launches. For all
-// others, among them invalid ones, it calls Kernel._launch.
+// For most launches, the module makes the same bytes of hpePackedLaunch as Kernel._launch. For unusual and invalid
+// arguments, the module calls Kernel._launch.
 //
 // The module uses Python's stable interface, and of NumPy's arrays the members that NumPy documents, so one file serves
 // all versions of both. All functions run with the GIL.
@@ -30,18 +30,15 @@ struct array_object {
   static constexpr int writeable = 0x0400;
 };
 
-/// A type of Python numbers and NumPy scalars, as configure() gets it.
-struct number_kind {
-  enum class kind : std::uint8_t { integer, natural, real };
-  kind what{};
-  std::size_t bytes = 0;  // 0: fits parameters of all sizes
-};
+/// The kind of a type of numbers. configure() gets it with the size of the type: kind + 4 * bytes. Python's own numbers
+/// have 0 bytes, and fit parameters of all sizes.
+enum class number_kind : std::uint8_t { integer, natural, real };
 
 /// The objects of the package hpe. They exist as long as the process.
 struct package {
   PyObject* known = nullptr;    // locations.known
   PyObject* lent = nullptr;     // arrays.lent
-  PyObject* numbers = nullptr;  // by type: number_kind, as a number
+  PyObject* numbers = nullptr;  // by type: a number (see number_kind)
   PyObject* array = nullptr;    // numpy.ndarray
   PyObject* fail = nullptr;     // raises the error of a failed launch
   PyObject* modes = nullptr;    // IN, OUT, INOUT
@@ -203,10 +200,10 @@ bool add_number(packed_launch& to, const parameter& of, PyObject* argument, PyOb
   const long number = PyLong_AsLong(kind);
   const auto bytes = static_cast<std::size_t>(number / 4);
   if (bytes != 0 && bytes != of.size) return false;
-  switch (static_cast<number_kind::kind>(number % 4)) {
-    case number_kind::kind::integer: return add_integer(to, of, argument);
-    case number_kind::kind::natural: return add_natural(to, of, argument);
-    case number_kind::kind::real: return add_real(to, of, argument);
+  switch (static_cast<number_kind>(number % 4)) {
+    case number_kind::integer: return add_integer(to, of, argument);
+    case number_kind::natural: return add_natural(to, of, argument);
+    case number_kind::real: return add_real(to, of, argument);
   }
   return false;
 }

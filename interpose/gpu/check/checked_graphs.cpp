@@ -203,7 +203,8 @@ void checked_graphs::added(CUgraphNode node, place_ptr place, CUgraph child) {
   places_[node] = std::move(place);
 }
 
-// The driver does not tell which node is the copy of which. So the nodes must be alike, one after the other.
+// The driver does not tell which original a copied node has. hpe pairs the nodes of both graphs in their order, and
+// copies no places if the two nodes of a pair differ.
 void checked_graphs::copy_places(CUgraph to, CUgraph from) {
   const auto made = nodes_of(cu_, to), of = nodes_of(cu_, from);
   const auto alike = [this](CUgraphNode a, CUgraphNode b) { return are_alike(cu_, a, b); };

@@ -75,7 +75,7 @@ class device_memory {
   void cancel(const replacement& by) noexcept;
   /// Whether hpe keeps zero-copy memory for the next move of the range at an address.
   [[nodiscard]] bool has_standby(std::uintptr_t address) const;
-  /// Returns the zero-copy memory that hpe keeps for ranges to the driver.
+  /// Frees the zero-copy memory that hpe keeps for the next moves of ranges.
   void drop_standby() noexcept;
 
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
@@ -138,7 +138,7 @@ class device_memory {
   /// Keeps the zero-copy memory of a range for the range's next move.
   void stand_by(std::uintptr_t address, std::size_t bytes, const mapped_allocation& memory) noexcept
       HPE_REQUIRES(mutex_);
-  /// Returns the zero-copy memory that is kept for ranges that begin at begin <= address < end to the driver.
+  /// Frees the zero-copy memory that hpe keeps for ranges whose first address is in [begin, end).
   void drop_standby(std::uintptr_t begin, std::uintptr_t end) noexcept HPE_REQUIRES(mutex_);
   /// Returns the memory of kind backing_kind::common of a device.
   [[nodiscard]] CUmemGenericAllocationHandle common(const place& at) HPE_REQUIRES(mutex_);
