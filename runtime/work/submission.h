@@ -116,23 +116,6 @@ class submission {
     coherence::block_event event;
   };
 
-  /// Locks of regions. The destructor unlocks them, also if the constructor of the submission throws. The thread safety
-  /// analysis cannot follow locks in a container.
-  class region_locks {
-   public:
-    region_locks() = default;
-    region_locks(const region_locks&) = delete;
-    region_locks& operator=(const region_locks&) = delete;
-    ~region_locks() { unlock(); }
-
-    /// Locks the regions of the accesses, which are ordered by the regions' numbers.
-    void lock(std::span<const device_access> accesses) HPE_NO_THREAD_SAFETY_ANALYSIS;
-    void unlock() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
-
-   private:
-    std::vector<coherence::region*> locked_;
-  };
-
   void lock_and_prepare(const preparation& prepare);
   /// Replaces each access by its parts that are in device memory. If an access has other parts, closes the views of all
   /// its blocks.
