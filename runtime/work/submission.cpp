@@ -86,6 +86,13 @@ void submission::keep_resident_parts() {
   accesses_ = std::move(parts);
 }
 
+bool submission::leaves_all_settled(bool no_zero_copy) const {
+  return std::ranges::all_of(accesses_, [&](const device_access& access) {
+    access.region->mutex.assert_held();
+    return access.region->is_settled(no_zero_copy);
+  });
+}
+
 void submission::release(const device_access& access) {
   region& r = *access.region;
   r.mutex.assert_held();

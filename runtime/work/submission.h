@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "runtime/work/block_copies.h"
@@ -55,6 +56,20 @@ class submission {
     queued(accesses_, std::span(&point, 1));
     return point;
   }
+
+  /// Like submit, for work that may use all memory of some homes, and that names only a part of it:
+  /// coherence::work_anywhere::use. Returns nullopt, and has queued nothing, if other regions may no longer be settled.
+  template <class Queue>
+  std::optional<timepoint> submit_anywhere(coherence::work_anywhere& all, std::uint64_t homes, std::uint64_t epoch,
+                                           const Queue& queue) {
+    coherence::point_set after;
+    collect(accesses_, with_.devices, after);
+    const std::optional<timepoint> point = all.use(homes, epoch, after, [&] { return queue(after); });
+    if (point) queued(accesses_, std::span(&*point, 1));
+    return point;
+  }
+  /// Whether all regions of the accesses are settled (coherence::region::is_settled).
+  [[nodiscard]] bool leaves_all_settled(bool no_zero_copy) const;
 
   /// Queues the whole work as commands of several devices that do it together: queue(after, points) queues the commands
   /// and adds their timepoints to `points`. If `queue` throws, the work counts as queued if at least one command was
