@@ -139,6 +139,23 @@ TEST(LargerRun, UnknownKernelsGetTheArraysOfTheirParameters) {
   EXPECT_LE(moved[1], 1.05 * moved[0]);
 }
 
+// A third of the data does not fit. Without prediction, each launch that needs an array would stop the device's work,
+// and each period would bring in all 96 arrays (2 MiB).
+TEST(LargerRun, FewStopsMoveTheDataOfAPeriod) {
+  const outcome enough = shell("HPE_DEVICE_MEMORY=192M " + run + "--oversubscribe" + program + "periods");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const outcome less =
+      shell("HPE_LOG=debug HPE_DEVICE_MEMORY=128M " + run + "--oversubscribe --profile" + program + "periods");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
+  unsigned stops = 0;
+  for (std::size_t at = 0; (at = less.text.find(" moved in for work that waited", at)) != std::string::npos; ++at)
+    ++stops;
+  EXPECT_GE(stops, 1U);
+  EXPECT_LE(stops, 10 * 96 / 4);
+  EXPECT_LE(brought_in(less.text), 192 + 10 * 0.7 * 192);
+}
+
 TEST(LargerRun, ArraysMayBeLargerThanTheDevice) { expect_same("large"); }
 
 TEST(LargerRun, AProgramMayCallTheDriverAsItExits) {

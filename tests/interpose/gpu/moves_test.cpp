@@ -1,0 +1,174 @@
+// hpe run --oversubscribe --scope auto (HPE_OVERSUBSCRIBE=on, HPE_DEVICE_MEMORY=16M): kernels of machine code follow
+// pointers in memory, so data moves to zero-copy memory and back at the same addresses.
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ctime>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/interpose/gpu/driver_under_test.h"
+
+namespace {
+
+constexpr std::size_t bytes = std::size_t{2} << 20;
+constexpr std::size_t stride = 64 << 10;  // kernels use one word in 64 KiB
+
+void add_one(CUdeviceptr array) {
+  for (std::size_t at = 0; at < bytes; at += stride) ++*reinterpret_cast<unsigned*>(stand_in::memory(array + at));
+}
+// Adds 1 to the words of the array in the first parameter.
+const stand_in::kernel add_kernel{[](const std::uint64_t* parameters) { add_one(parameters[0]); }, 1};
+// The first parameter is a table of as many arrays as the second parameter says; adds 1 to their words.
+const stand_in::kernel table_kernel{[](const std::uint64_t* parameters) {
+                                      const auto* const table =
+                                          reinterpret_cast<const CUdeviceptr*>(stand_in::memory(parameters[0]));
+                                      std::for_each(table, table + parameters[1], add_one);
+                                    },
+                                    2};
+const stand_in::kernel no_work{[](const std::uint64_t*) {}, 1};
+
+CUresult launch(const stand_in::kernel& kernel, std::vector<std::uint64_t> parameters, CUstream stream = nullptr) {
+  std::vector<void*> each;
+  for (std::uint64_t& p : parameters) each.push_back(&p);
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&kernel));
+  return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, each.data(), nullptr);
+}
+
+class OversubscribedMoves : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0()); }
+  void TearDown() override {
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    for (const CUdeviceptr each : arrays_) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
+  }
+  void allocate(std::size_t count) {
+    for (unsigned n = 0; n < count; ++n) {
+      CUdeviceptr made = 0;
+      ASSERT_EQ(cuMemAlloc(&made, bytes), CUDA_SUCCESS);
+      arrays_.push_back(made);
+      expected_.push_back(n);
+      ASSERT_EQ(cuMemsetD32(made, n, bytes / 4), CUDA_SUCCESS);
+    }
+  }
+  static void check(CUdeviceptr array, unsigned expected) {
+    std::vector<unsigned> there(bytes / 4);
+    ASSERT_EQ(cuMemcpyDtoH(there.data(), array, bytes), CUDA_SUCCESS);
+    for (std::size_t at = 0; at < bytes / 4; at += stride / 4) ASSERT_EQ(there[at], expected) << at;
+  }
+  void check() {
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    for (std::size_t n = 0; n < arrays_.size(); ++n) ASSERT_NO_FATAL_FAILURE(check(arrays_[n], expected_[n])) << n;
+  }
+
+  std::vector<CUdeviceptr> arrays_;
+  std::vector<unsigned> expected_;
+};
+
+// Twelve arrays do not fit. Each call of the driver that a move makes fails once with each number of calls before it.
+TEST_F(OversubscribedMoves, BytesStayIfMovesFail) {
+  ASSERT_NO_FATAL_FAILURE(allocate(12));
+  const auto fail = stand_in::find<stand_in::fail_function>("stand_in_fail");
+  unsigned failures = 0;
+  for (const char* const entry : {"cuMemCreate", "cuMemMap", "cuMemSetAccess"}) {
+    for (unsigned passed = 0; passed < 24; ++passed) {
+      fail(entry, passed, CUDA_ERROR_OUT_OF_MEMORY);
+      for (std::size_t n = 0; n < arrays_.size(); ++n) {
+        const CUresult result = launch(add_kernel, {arrays_[n]});
+        result == CUDA_SUCCESS ? ++expected_[n] : ++failures;
+        ASSERT_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) << entry << ' ' << passed;
+      }
+    }
+    fail(entry, std::numeric_limits<unsigned>::max(), CUDA_ERROR_OUT_OF_MEMORY);
+    ASSERT_NO_FATAL_FAILURE(check()) << entry;
+  }
+  RecordProperty("refused_launches", std::to_string(failures));
+}
+
+// One thread launches kernels that use all arrays by pointers in memory, and kernels that name arrays in turn. Two
+// other threads allocate, use and free arrays, in captured work too.
+TEST_F(OversubscribedMoves, OtherThreadsAllocateCaptureAndFreeMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(allocate(10));
+  CUdeviceptr table = 0;
+  ASSERT_EQ(cuMemAlloc(&table, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyHtoD(table, arrays_.data(), arrays_.size() * sizeof(CUdeviceptr)), CUDA_SUCCESS);
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  const auto other = [&](unsigned first, bool captures) {
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    CUstream stream = nullptr;
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    for (unsigned n = first; n < first + 25; ++n) {
+      CUdeviceptr mine = 0;
+      ASSERT_EQ(cuMemAlloc(&mine, bytes), CUDA_SUCCESS);
+      ASSERT_EQ(cuMemsetD32Async(mine, n, bytes / 4, stream), CUDA_SUCCESS);
+      ASSERT_EQ(launch(add_kernel, {mine}, stream), CUDA_SUCCESS);
+      CUgraph graph = nullptr;
+      CUgraphExec instance = nullptr;
+      if (captures) {
+        ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+        ASSERT_EQ(launch(add_kernel, {mine}, stream), CUDA_SUCCESS);
+        ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+        ASSERT_EQ(cuGraphInstantiate(&instance, graph, 0), CUDA_SUCCESS);
+        ASSERT_EQ(cuGraphLaunch(instance, stream), CUDA_SUCCESS);
+      }
+      ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+      ASSERT_NO_FATAL_FAILURE(check(mine, n + (captures ? 2 : 1)));
+      if (captures) {
+        ASSERT_EQ(cuGraphExecDestroy(instance), CUDA_SUCCESS);
+        ASSERT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+      }
+      ASSERT_EQ(cuMemFree(mine), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  };
+  std::thread one(other, 1000, false), two(other, 2000, true);
+  for (unsigned n = 0; n < 120; ++n) {
+    EXPECT_EQ(launch(add_kernel, {arrays_[n % arrays_.size()]}), CUDA_SUCCESS);
+    ++expected_[n % arrays_.size()];
+    if (n % 3 != 0) continue;
+    EXPECT_EQ(launch(table_kernel, {table, arrays_.size()}), CUDA_SUCCESS);
+    for (unsigned& each : expected_) ++each;
+  }
+  one.join();
+  two.join();
+  ASSERT_NO_FATAL_FAILURE(check());
+  EXPECT_EQ(cuMemFree(table), CUDA_SUCCESS);
+}
+
+class OversubscribedCost : public OversubscribedMoves {
+ protected:
+  // Returns the processor time of a launch in the fastest of many batches, in nanoseconds.
+  [[nodiscard]] double time_of_launch() const {
+    const auto now = [] {
+      timespec t{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+      return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+    };
+    double least = std::numeric_limits<double>::infinity();
+    for (int batch = 0; batch < 40; ++batch) {
+      constexpr int launches = 50;
+      const double begin = now();
+      for (int n = 0; n < launches; ++n) EXPECT_EQ(launch(no_work, {arrays_[0]}), CUDA_SUCCESS);
+      least = std::min(least, (now() - begin) / launches);
+      EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    }
+    return least;
+  }
+};
+
+// Such a launch may use all allocations, but its cost does not depend on their number.
+TEST_F(OversubscribedCost, ALaunchCostsTheSameWithFewAndManyAllocations) {
+  ASSERT_NO_FATAL_FAILURE(allocate(3));
+  const double few = time_of_launch();
+  ASSERT_NO_FATAL_FAILURE(allocate(60));
+  const double many = time_of_launch();
+  EXPECT_LE(many, 1.5 * few);
+  RecordProperty("few", std::to_string(few));
+  RecordProperty("many", std::to_string(many));
+}
+
+}  // namespace
