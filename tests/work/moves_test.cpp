@@ -26,6 +26,7 @@ class moves : public ::testing::Test {
     ::setenv("HPE_DEVICE_MEMORY", "64M", 1);  // set for devices, which read this variable themselves
     options chosen;
     chosen.devices = "soft:1";
+    chosen.segment_size = std::size_t{1} << 30;  // ThreadSanitizer leaves little address space
     runtime_ = std::make_unique<core::runtime>(chosen);
     kernel_ = runtime_->kernels().find(runtime_->kernels().load(HPE_TEST_KERNELS), "increment");
   }
