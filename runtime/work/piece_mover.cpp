@@ -38,6 +38,7 @@ bool piece_mover::has_piece(const region& r, std::uint64_t begin, unsigned home)
 
 bool piece_mover::may_move(const piece& p, unsigned home) const {
   const region& r = *p.region;
+  r.mutex.assert_held();  // the same mutex, by the name that Clang compares
   if (!has_piece(r, p.range.begin, home) || r.degraded || r.acquired != 0) return false;
   const auto& there = r.resident.all().find(p.range.begin)->second;
   return there.end == p.range.end && there.value.zero_copy != (p.to == backing_kind::zero_copy) &&
@@ -138,6 +139,7 @@ std::unique_ptr<device::move_of_bytes> piece_mover::begin(const piece& p, unsign
 
 void piece_mover::note_moved(const piece& p, unsigned home, bool on_standby) {
   region& r = *p.region;
+  r.mutex.assert_held();
   const std::uint64_t bytes = p.range.size();
   const bool to_host = p.to == backing_kind::zero_copy;
   r.resident.set_zero_copy(p.range.begin, to_host);
@@ -155,6 +157,7 @@ void piece_mover::note_moved(const piece& p, unsigned home, bool on_standby) {
 
 void piece_mover::note_standby(const piece& p, unsigned home) {
   region& r = *p.region;
+  r.mutex.assert_held();
   if (with_.devices.at(home).has_standby(r.layout.base + p.range.begin))
     r.resident.all().find(p.range.begin)->second.value.on_standby =
         fingerprints_.take(home, r, {p.range.begin, std::min(p.range.end, r.layout.extent)});
@@ -218,6 +221,7 @@ std::uint64_t piece_mover::change_memory(std::span<piece> pieces, unsigned home)
     attempt([&] {
       m.bytes->finish();
       m.host.keep();
+      m.of->region->mutex.assert_held();
       note_moved(*m.of, home, m.on_standby);
       m.of->has_moved = any = true;
       if (m.of->to == backing_kind::zero_copy) freed += m.of->range.size();
