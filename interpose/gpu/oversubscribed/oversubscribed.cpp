@@ -301,7 +301,7 @@ CUresult oversubscribed::find_place(CUstream stream, std::optional<stream_place>
 beside_streams::stand_in oversubscribed::beside_of(const stream_place& where, CUstream stream) {
   if (where.captured) return beside_.of(where.device, nullptr, false);
   const bool is_own =
-      stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == all_[where.device]->context_if_started();
+      stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == all_[where.device]->context();
   return beside_.of(where.device, stream, is_own);
 }
 

@@ -147,6 +147,16 @@ TEST(SpreadRun, TellsWhyNothingCanBeSpread) {
   EXPECT_EQ(no_launch.text, "");
 }
 
+// The driver needs 0.1 s to make a context, and half of this to end it.
+TEST(SpreadRun, TheSecondDeviceHasAContextOnlyIfTheProgramNeedsTheDevice) {
+  const std::string unmeasured = run.substr(run.find(' ') + 1), none = "contexts 0\n", one = "contexts 1\n";
+  EXPECT_NE(shell(unmeasured + "--spread" + program + "add contexts").text.find(none), std::string::npos);
+  const outcome evicts = shell("HPE_DEVICE_MEMORY=20M " + unmeasured + "--oversubscribe" + program + "add contexts");
+  EXPECT_NE(evicts.text.find(none), std::string::npos) << evicts.text;
+  EXPECT_EQ(shell(unmeasured + "--spread" + program + "large contexts").text, "large 4095\n" + one);
+  EXPECT_NE(spread("add contexts").text.find(one), std::string::npos);
+}
+
 TEST(SpreadRun, ShortLaunchesStayOnOneDevice) {
   const outcome told = shell(run + "--spread --explain" + program + "add");
   EXPECT_EQ(exit_status(told), 0) << told.text;

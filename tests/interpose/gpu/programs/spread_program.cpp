@@ -211,6 +211,11 @@ Function* of_stand_in(const char* name) {
   return reinterpret_cast<Function*>(entry(name));
 }
 
+// Prints how often the context of the second GPU has been made.
+void contexts() {
+  std::printf("contexts %u\n", of_stand_in<unsigned(const char*)>("stand_in_count")("contexts of 1"));
+}
+
 // Launches a kernel until the stand-in compiles code other than the program's own. Each launch seems to take so long
 // that two GPUs would be faster.
 void launch_until_compiling() {
@@ -297,6 +302,7 @@ int main(int argc, char** argv) {
     if (part == "large") large();
     if (part == "capture") capture();
     if (part == "ask") ask();
+    if (part == "contexts") contexts();
     end(part);
   }
 }
