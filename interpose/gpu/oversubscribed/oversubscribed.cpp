@@ -53,7 +53,8 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
       hpe_(hpe),
       freed_(hpe.devices().at(0).info().memory_bytes / 64),
       by_driver_(hpe.memory()),
-      beside_(cu, hpe.devices()) {
+      beside_(cu, hpe.devices()),
+      parts_(cu) {
   hpe.memory().make_readable_behind();
   for (unsigned d = 0; d < hpe.devices().size(); ++d) {
     CUdevice ordinal = 0;
@@ -434,10 +435,7 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
       cu_.cuCtxGetCurrent(&here);
       if (const CUresult follows = beside_.follow(own, here, stream, where.context); follows != CUDA_SUCCESS)
         return follows;
-      {
-        const lock_guard lock(parts_mutex_);
-        streams_of_parts_.emplace(here, own);
-      }
+      const unfinished_parts::queuing its(parts_, here, own);
       queued.emplace_back(here, own);
       return queue(n, own);
     };
@@ -468,23 +466,6 @@ std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel
                                                             const spread::launch& launch, unsigned count,
                                                             const std::string& obstacle, const std::string& refusal) {
   return core::cut_in_time(hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
-}
-
-// The driver writes the text that kernels have printed only when a thread synchronizes in the context of these kernels.
-// So this function synchronizes with the streams of all parts that have finished.
-CUresult oversubscribed::failure_of_parts() {
-  std::vector<std::pair<CUcontext, CUstream>> streams;
-  {
-    const lock_guard lock(parts_mutex_);
-    streams.assign(streams_of_parts_.begin(), streams_of_parts_.end());
-  }
-  for (const auto& [context, stream] : streams) {
-    const entered here(cu_, context);
-    CUresult result = cu_.cuStreamQuery(stream);
-    if (result == CUDA_SUCCESS) result = cu_.cuStreamSynchronize(stream);
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
-  }
-  return CUDA_SUCCESS;
 }
 
 // Logs only the first refusal as a warning, because a program that ignores the error may cause thousands of refusals.

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -17,6 +17,7 @@
 #include "interpose/gpu/oversubscribed/driver_allocations.h"
 #include "interpose/gpu/oversubscribed/freed_memory.h"
 #include "interpose/gpu/oversubscribed/program_objects.h"
+#include "interpose/gpu/oversubscribed/unfinished_parts.h"
 #include "runtime/base/box.h"
 #include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"
@@ -204,7 +205,7 @@ class oversubscribed {
   [[nodiscard]] CUdevice ordinal_of(unsigned device) const { return ordinals_.at(device); }
   /// Returns the error of a part of a launch on another device, because the program's device may not report this error.
   /// To be called after a wait of the program.
-  [[nodiscard]] CUresult failure_of_parts();
+  [[nodiscard]] CUresult failure_of_parts() { return parts_.failure(); }
 
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
   CUresult look(const program_use& use, function_ref<CUresult()> call);
@@ -273,8 +274,7 @@ class oversubscribed {
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.
   std::deque<std::shared_mutex> sequences_;
-  mutex parts_mutex_;
-  std::set<std::pair<CUcontext, CUstream>> streams_of_parts_ HPE_GUARDED_BY(parts_mutex_);
+  unfinished_parts parts_;
 };
 
 }  // namespace hpe::cuda_hooks
