@@ -110,11 +110,9 @@ class oversubscribed {
     std::size_t total = 0;
   };
   [[nodiscard]] std::optional<amounts> memory() const;
-  /// Makes all GPUs ready that a program sees as one device. Takes about 0.1 s for each GPU, and has no effect later.
-  /// Throws hpe::error if the driver refuses.
-  void start_gpus() {
-    for (const unsigned gpu : gpus_) static_cast<void>(all_[gpu]->context());
-  }
+  /// Makes the context of a GPU, the n-th of those that a program sees as one device. Takes about 0.1 s, and has no
+  /// effect later. Throws hpe::error if the driver refuses.
+  void start_gpu(unsigned n) { static_cast<void>(all_[gpus_[n]]->context()); }
   /// Returns the primary context of an object's device.
   [[nodiscard]] CUcontext context_of(const program_object& object) const { return all_.at(object.device)->context(); }
 
