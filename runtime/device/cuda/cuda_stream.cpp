@@ -65,10 +65,6 @@ const error& no_memory() {
 
 cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level)
     : set_(set), device_(device), cu_(set.driver_table()), number_(number), level_(level) {
-  if (device_.context_if_started() != nullptr) {
-    const entered here(cu_, device_.context());
-    make();
-  }
   failures_.reserve(kept_failures);
   static_cast<void>(no_memory());
 }
@@ -267,9 +263,8 @@ timepoint cuda_stream::take_fingerprint(fingerprint* result, const void* source,
               "{} is host memory, of which hpe takes no fingerprint", source);
   static_cast<void>(check_range(result, sizeof *result, "destination"));
   device_.require_alive();
-  const cuda_set::fingerprint_code& code = set_.code_of_fingerprints();
+  const cuda_set::fingerprint_code& code = set_.code_of_fingerprints(device_.index());
   const kernel_table::kernel_on_device kernel = set_.kernels().at(code.kernel, device_.index());
-  const CUdeviceptr sums = code.sums.at(device_.index());
   const fingerprint_key& key = fingerprint_key::own();
   fingerprint_parameters parameters{number_of(source), bytes / fingerprint_unit, key.first, key.second};
   std::size_t size = sizeof parameters;
@@ -283,11 +278,11 @@ timepoint cuda_stream::take_fingerprint(fingerprint* result, const void* source,
   try {
     const observed_command what{observed_command::kind::launch, 0, 0, 0, code.kernel.function};
     const timepoint point = submit(what, [&](std::size_t& commands) {
-      check(cu_.cuMemsetD8Async(sums, 0, sizeof *result, stream_), "queuing a fill");
+      check(cu_.cuMemsetD8Async(code.sums, 0, sizeof *result, stream_), "queuing a fill");
       ++commands;
       check(launch_kernel(cu_, kernel, how, extra, stream_), "launching a kernel");
       ++commands;
-      static_cast<void>(queue_part(number_of(result), side::host, sums, side::device, sizeof *result, uses));
+      static_cast<void>(queue_part(number_of(result), side::host, code.sums, side::device, sizeof *result, uses));
     });
     set_.host().done(uses, point);
     return point;

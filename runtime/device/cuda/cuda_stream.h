@@ -95,7 +95,7 @@ class cuda_stream final : public stream {
   enum class side : std::uint8_t { host, device };
 
   /// Creates the driver's stream, unless it exists; the device's context must be current, and the caller holds queue_.
-  /// Streams of a device without a context are created for their first command.
+  /// Streams are created for their first command, because many streams of the runtime never get one.
   void make();
   [[nodiscard]] side check_range(const void* address, std::size_t bytes, const char* role) const;
   [[nodiscard]] std::size_t queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
@@ -121,7 +121,7 @@ class cuda_stream final : public stream {
   const driver& cu_;
   const std::uint32_t number_;
   const priority level_;
-  CUstream stream_ = nullptr;  // guarded by queue_
+  CUstream stream_ = nullptr;  // null before the first command; guarded by queue_
 
   CUstream end_ = nullptr;  // if not null: the stream on which the command being queued ends; guarded by queue_
   std::mutex queue_;        // held while a command is queued, for a long time if the driver's queue is full
