@@ -72,6 +72,8 @@ class piece_mover {
                                                unsigned home) HPE_NO_THREAD_SAFETY_ANALYSIS;
   [[nodiscard]] std::unique_ptr<device::move_of_bytes> begin(const piece& p, unsigned home, bool on_standby);
   void note_moved(const piece& p, unsigned home, bool on_standby) HPE_REQUIRES(p.region->mutex);
+  /// Takes the fingerprint of a piece that has moved to device memory, if the device keeps its zero-copy memory.
+  void note_standby(const piece& p, unsigned home) HPE_REQUIRES(p.region->mutex);
 
   const resources with_;
   sharing& sharing_;

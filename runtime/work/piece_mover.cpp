@@ -85,6 +85,7 @@ std::uint64_t piece_mover::move(std::span<piece> pieces, unsigned home) {
       }
       if (reached(users.points(), with_.devices)) return change_memory(pieces, home);
     }
+    const trace::recorded waits(trace::category::call, "move data: earlier work");
     wait_for(users.points(), with_.devices);
   }
 }
@@ -110,6 +111,7 @@ std::vector<bool> piece_mover::find_standby(std::span<const piece> pieces, unsig
     now = fingerprints_.take(home, r, {p.range.begin, std::min(p.range.end, r.layout.extent)});
     if (now) computed.insert(computed.end(), {before->computed, now->computed});
   }
+  const trace::recorded here(trace::category::call, "move data: comparisons");
   wait_for(computed, with_.devices);
   std::vector<bool> result;
   for (const auto& [before, now] : all) result.push_back(before && now && fingerprints_.are_same(*before, *now));
@@ -145,14 +147,17 @@ void piece_mover::note_moved(const piece& p, unsigned home, bool on_standby) {
     if (!on_standby) counters::add(count_.bytes_written_back, bytes);
     return;
   }
-  device::device& it = with_.devices.at(home);
-  if (with_.host.limited()) it.drop_standby();
-  if (it.has_standby(r.layout.base + p.range.begin))
-    r.resident.all().find(p.range.begin)->second.value.on_standby =
-        fingerprints_.take(home, r, {p.range.begin, std::min(p.range.end, r.layout.extent)});
+  if (with_.host.limited()) with_.devices.at(home).drop_standby();
   with_.host.give_back(bytes);
   counters::add(count_.device_memory[home], bytes);
   counters::add(count_.bytes_brought_in, bytes);
+}
+
+void piece_mover::note_standby(const piece& p, unsigned home) {
+  region& r = *p.region;
+  if (with_.devices.at(home).has_standby(r.layout.base + p.range.begin))
+    r.resident.all().find(p.range.begin)->second.value.on_standby =
+        fingerprints_.take(home, r, {p.range.begin, std::min(p.range.end, r.layout.extent)});
 }
 
 std::uint64_t piece_mover::change_memory(std::span<piece> pieces, unsigned home) {
@@ -189,17 +194,26 @@ std::uint64_t piece_mover::change_memory(std::span<piece> pieces, unsigned home)
       if (!failure) failure = e;
     }
   };
-  const std::vector<bool> on_standby = find_standby(pieces, home);
-  for (std::size_t n = 0; n < pieces.size(); ++n) {
-    piece& p = pieces[n];
-    if (!p.is_movable) continue;
-    attempt([&] {
-      host_bytes host(with_.host, p.to == backing_kind::zero_copy ? p.range.size() : 0);
-      moves.push_back({&p, on_standby[n], std::move(host), begin(p, home, on_standby[n])});
-    });
+  // The pieces that come in need no comparison, so their copies begin first.
+  std::vector<bool> on_standby(pieces.size());
+  for (const backing_kind to : {backing_kind::device, backing_kind::zero_copy}) {
+    if (to == backing_kind::zero_copy) on_standby = find_standby(pieces, home);
+    for (std::size_t n = 0; n < pieces.size(); ++n) {
+      piece& p = pieces[n];
+      if (!p.is_movable || p.to != to) continue;
+      attempt([&] {
+        host_bytes host(with_.host, to == backing_kind::zero_copy ? p.range.size() : 0);
+        moves.push_back({&p, on_standby[n], std::move(host), begin(p, home, on_standby[n])});
+      });
+    }
+  }
+  {
+    const trace::recorded here(trace::category::call, "move data: copies");
+    for (const begun_move& m : moves) m.bytes->wait();
   }
   std::uint64_t freed = 0;
   bool any = false;
+  const trace::recorded here(trace::category::call, "move data: mappings");
   for (begun_move& m : moves)
     attempt([&] {
       m.bytes->finish();
@@ -208,6 +222,8 @@ std::uint64_t piece_mover::change_memory(std::span<piece> pieces, unsigned home)
       m.of->has_moved = any = true;
       if (m.of->to == backing_kind::zero_copy) freed += m.of->range.size();
     });
+  for (const piece& p : pieces)
+    if (p.has_moved && p.to == backing_kind::device) note_standby(p, home);
   if (failure && !any) throw *failure;
   return freed;
 }
@@ -221,11 +237,14 @@ constexpr std::uint64_t part_at_once = 16;
 // The data moves in groups of this part of the memory: the pieces of a group come in while other pieces make room for
 // the next group. Room for one group stays free for the next stop.
 constexpr std::uint64_t part_of_group = 32;
+constexpr std::uint64_t most_at_once = std::uint64_t{512} << 20;
+constexpr std::uint64_t largest_group = std::uint64_t{256} << 20;
 
 }  // namespace
 
 void eviction::supply::add_upcoming(std::vector<piece_mover::piece>& pieces) {
-  const std::uint64_t most = of_.with_.devices.at(home_).info().memory_bytes / part_at_once;
+  const std::uint64_t most =
+      std::min<std::uint64_t>(of_.with_.devices.at(home_).info().memory_bytes / part_at_once, most_at_once);
   if (!of_.predicts(home_) || most < granule_size) return;
   std::uint64_t in = 0;
   for (const piece_mover::piece& p : pieces) in += p.range.size();
@@ -270,7 +289,7 @@ std::uint64_t eviction::supply::move(std::span<piece_mover::piece> group) {
 
 bool eviction::supply::bring_in(std::vector<piece_mover::piece>& pieces) {
   const device::device& it = of_.with_.devices.at(home_);
-  const std::uint64_t most = it.info().memory_bytes / part_of_group;
+  const std::uint64_t most = std::min<std::uint64_t>(it.info().memory_bytes / part_of_group, largest_group);
   std::uint64_t moved[2] = {};
   add_upcoming(pieces);
   while (!pieces.empty()) {

@@ -26,7 +26,7 @@ using coherence::byte_range;
 using coherence::region;
 
 submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare,
-                       memory what)
+                       memory what, bool is_new)
     : with_(with), accesses_(std::move(accesses)) {
   // Pure writes come last: if one access overwrites a block that another access reads, the old bytes are first uploaded
   // for the read.
@@ -37,7 +37,7 @@ submission::submission(const resources& with, std::vector<device_access> accesse
   if (!std::is_sorted(accesses_.begin(), accesses_.end(), is_before))
     std::sort(accesses_.begin(), accesses_.end(), is_before);
   lock_and_prepare(prepare);
-  if (what != memory::as_it_is) with_.room.note_step(accesses_);
+  if (what != memory::as_it_is && is_new) with_.room.note_step(accesses_);
   residency::turn taking_memory;
   const auto allowed = what == memory::needed ? residency::place::device_memory : residency::place::zero_copy_too;
   while (what != memory::as_it_is && !with_.room.has(accesses_, allowed)) {

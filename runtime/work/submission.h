@@ -38,11 +38,12 @@ class submission {
     as_it_is        ///< for announced work
   };
 
+  /// is_new: false if an earlier object, which has queued nothing, was for the same piece of work.
   /// If device memory is too small for all data, waits until enough of it is free (residency). Throws
   /// HPE_ERROR_NOT_A_REGION if a region has been freed, HPE_ERROR_OUT_OF_MEMORY, and the errors of `prepare` and of
   /// uploads.
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
-             memory what = memory::needed);
+             memory what = memory::needed, bool is_new = true);
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;
 

@@ -211,6 +211,7 @@ std::vector<device_access> launcher::accesses_of(unsigned device, const work_usa
     accesses = resolve(usage.accesses);
   if (usage.in_reach && usage.only_mapped && !named_only) leave_rest_mapped(accesses, usage.accesses);
   for (device_access& each : accesses) {
+    if (usage.in_reach) each.range = each.region->whole();
     each.concurrent = usage.concurrent;
     each.unsure = usage.unsure && each.mode == HPE_INOUT;
   }
@@ -247,10 +248,12 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   coherence::work_anywhere& all = regions_.anywhere();
   const bool is_anywhere = usage.in_reach && usage.concurrent;
   std::atomic<std::uint64_t>& settled = settled_[device][usage.only_mapped ? 1 : 0];
-  if (const std::uint64_t epoch = settled.load(); is_anywhere && all.epoch() == epoch) {
+  const std::uint64_t settled_at = settled.load();
+  const bool is_settled = is_anywhere && all.epoch() == settled_at;
+  if (is_settled) {
     with_.devices.at(device).await_room();
     submission work(with_, accesses_of(device, usage, true), {}, memory);
-    if (const auto end = work.submit_anywhere(all, homes_in_reach(device), epoch,
+    if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_at,
                                               [&](point_set& after) { return queue_after(work, after); }))
       return *end;
   }
@@ -260,7 +263,8 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   with_.devices.at(device).await_room();
-  submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here, memory);
+  submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here, memory,
+                  !is_settled);
   point_set before;
   const timepoint end = work.submit([&](point_set& after) {
     if (is_anywhere) before = after;
