@@ -1,7 +1,6 @@
 #include "runtime/os/thread.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -61,6 +60,12 @@ unsigned usable_cores() noexcept {
   const cpu_set_t allowed = CPU_COUNT(&at_start) != 0 ? at_start : read();
   const int known = CPU_COUNT(&allowed);
   return std::max(1U, known != 0 ? static_cast<unsigned>(known) : std::thread::hardware_concurrency());
+}
+
+bool keep_to(const cpu_set_t& cores) noexcept {
+  cpu_set_t both;
+  CPU_AND(&both, &cores, &at_start);
+  return CPU_COUNT(&both) != 0 && ::sched_setaffinity(0, sizeof both, &both) == 0;
 }
 
 void keep_to_share(unsigned part, unsigned parts) noexcept {

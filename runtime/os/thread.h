@@ -2,6 +2,8 @@
 
 /// Threads of the runtime, and the cores on which they run.
 
+#include <sched.h>
+
 #include <functional>
 #include <thread>
 
@@ -20,6 +22,10 @@ void leave_cores_of_creator() noexcept;
 /// taskset, in a container or in a batch job. The number is at least 1. The number does not change if the program binds
 /// threads later.
 [[nodiscard]] unsigned usable_cores() noexcept;
+
+/// Binds the calling thread to those of the given cores that the process could use when it started. Returns false,
+/// without effect, if there are none, or if the system refuses.
+[[nodiscard]] bool keep_to(const cpu_set_t& cores) noexcept;
 
 /// Divides the usable cores into `parts` shares of neighbouring cores, and binds the calling thread to share `part` <
 /// parts. A bound thread cannot move to an idle core when it wakes up. Therefore keep_to_share also sets the policy

@@ -53,7 +53,8 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
       hpe_(hpe),
       freed_(hpe.devices().at(0).info().memory_bytes / 64),
       by_driver_(hpe.memory()),
-      beside_(cu, hpe.devices()) {
+      beside_(cu, hpe.devices()),
+      parts_(cu) {
   hpe.memory().make_readable_behind();
   for (unsigned d = 0; d < hpe.devices().size(); ++d) {
     CUdevice ordinal = 0;
@@ -233,11 +234,14 @@ std::optional<oversubscribed::amounts> oversubscribed::memory() const {
   if (device_of(context, device) != CUDA_SUCCESS || !device) return std::nullopt;
   amounts all;
   all.free = freed_.bytes_on(*device);
-  for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) {
-    const device::memory_usage own = hpe_.devices().at(each).memory();
-    all.total += own.total;
-    all.free += own.free;
-  }
+  for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) try {
+      const device::memory_usage own = hpe_.devices().at(each).memory();
+      all.total += own.total;
+      all.free += own.free;
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_INITIALIZATION) throw;
+      log(log_level::info, "its memory does not count: {}", e.what());
+    }
   if (wanted())
     all.free = all.total - std::min(all.total, objects_.bytes_on(*device) + hpe_.memory().withheld(*device));
   return all;
@@ -301,7 +305,7 @@ CUresult oversubscribed::find_place(CUstream stream, std::optional<stream_place>
 beside_streams::stand_in oversubscribed::beside_of(const stream_place& where, CUstream stream) {
   if (where.captured) return beside_.of(where.device, nullptr, false);
   const bool is_own =
-      stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == all_[where.device]->context_if_started();
+      stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == all_[where.device]->context();
   return beside_.of(where.device, stream, is_own);
 }
 
@@ -322,7 +326,8 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
     if (stream == nullptr) return cu_.cuCtxSynchronize();
   }
   if (beside.ends_there != nullptr) {
-    beside.ends_there->ends_on(stream);
+    // The eviction of data must know exactly when work ends.
+    beside.ends_there->ends_on(stream, beside_.has_captured() || has_evicted());
     return CUDA_SUCCESS;
   }
   // If the hpe stream cannot wait for the program's stream, this thread waits for the program's stream.
@@ -434,10 +439,7 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
       cu_.cuCtxGetCurrent(&here);
       if (const CUresult follows = beside_.follow(own, here, stream, where.context); follows != CUDA_SUCCESS)
         return follows;
-      {
-        const lock_guard lock(parts_mutex_);
-        streams_of_parts_.emplace(here, own);
-      }
+      const unfinished_parts::queuing its(parts_, here, own);
       queued.emplace_back(here, own);
       return queue(n, own);
     };
@@ -468,23 +470,6 @@ std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel
                                                             const spread::launch& launch, unsigned count,
                                                             const std::string& obstacle, const std::string& refusal) {
   return core::cut_in_time(hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
-}
-
-// The driver writes the text that kernels have printed only when a thread synchronizes in the context of these kernels.
-// So this function synchronizes with the streams of all parts that have finished.
-CUresult oversubscribed::failure_of_parts() {
-  std::vector<std::pair<CUcontext, CUstream>> streams;
-  {
-    const lock_guard lock(parts_mutex_);
-    streams.assign(streams_of_parts_.begin(), streams_of_parts_.end());
-  }
-  for (const auto& [context, stream] : streams) {
-    const entered here(cu_, context);
-    CUresult result = cu_.cuStreamQuery(stream);
-    if (result == CUDA_SUCCESS) result = cu_.cuStreamSynchronize(stream);
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
-  }
-  return CUDA_SUCCESS;
 }
 
 // Logs only the first refusal as a warning, because a program that ignores the error may cause thousands of refusals.

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -17,6 +17,7 @@
 #include "interpose/gpu/oversubscribed/driver_allocations.h"
 #include "interpose/gpu/oversubscribed/freed_memory.h"
 #include "interpose/gpu/oversubscribed/program_objects.h"
+#include "interpose/gpu/oversubscribed/unfinished_parts.h"
 #include "runtime/base/box.h"
 #include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"
@@ -92,6 +93,8 @@ class oversubscribed {
 
   /// To be called before a stream of the program, or a context that the program has created, is destroyed.
   void ends(CUstream stream) noexcept { beside_.ends(stream); }
+  /// To be called before the program captures a stream.
+  void begins_capture() noexcept { beside_.begins_capture(); }
   void ends(CUcontext context) noexcept {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});
@@ -109,11 +112,9 @@ class oversubscribed {
     std::size_t total = 0;
   };
   [[nodiscard]] std::optional<amounts> memory() const;
-  /// Makes all GPUs ready that a program sees as one device. Takes about 0.1 s for each GPU, and has no effect later.
-  /// Throws hpe::error if the driver refuses.
-  void start_gpus() {
-    for (const unsigned gpu : gpus_) static_cast<void>(all_[gpu]->context());
-  }
+  /// Makes the context of a GPU, the n-th of those that a program sees as one device. Takes about 0.1 s, and has no
+  /// effect later. Throws hpe::error if the driver refuses.
+  void start_gpu(unsigned n) { static_cast<void>(all_[gpus_[n]]->context()); }
   /// Returns the primary context of an object's device.
   [[nodiscard]] CUcontext context_of(const program_object& object) const { return all_.at(object.device)->context(); }
 
@@ -204,7 +205,7 @@ class oversubscribed {
   [[nodiscard]] CUdevice ordinal_of(unsigned device) const { return ordinals_.at(device); }
   /// Returns the error of a part of a launch on another device, because the program's device may not report this error.
   /// To be called after a wait of the program.
-  [[nodiscard]] CUresult failure_of_parts();
+  [[nodiscard]] CUresult failure_of_parts() { return parts_.failure(); }
 
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
   CUresult look(const program_use& use, function_ref<CUresult()> call);
@@ -273,8 +274,7 @@ class oversubscribed {
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.
   std::deque<std::shared_mutex> sequences_;
-  mutex parts_mutex_;
-  std::set<std::pair<CUcontext, CUstream>> streams_of_parts_ HPE_GUARDED_BY(parts_mutex_);
+  unfinished_parts parts_;
 };
 
 }  // namespace hpe::cuda_hooks

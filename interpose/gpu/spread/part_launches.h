@@ -101,6 +101,8 @@ class part_launches {
                                function_ref<CUresult()> whole, function_ref<CUresult()> alone);
 
  private:
+  /// Makes the contexts of the other GPUs, unless the process ends.
+  void start_gpus() noexcept;
   void share_memory();
   /// Sets `count` to the number of parts.
   CUresult queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,

@@ -123,7 +123,15 @@ std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
   };
   if (where == first_home::one)
     if (auto* const made = if_there_is_room([&] { return memory_.allocate(bytes, list_.front()); })) return made;
-  std::byte* const made = allocate_over_devices(bytes, if_there_is_room);
+  std::byte* made = nullptr;
+  try {
+    made = allocate_over_devices(bytes, if_there_is_room);
+  } catch (const error& e) {
+    // To the program, a device that cannot be used is memory that it does not have.
+    if (e.status() != HPE_ERROR_INITIALIZATION) throw;
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes do not fit on device {} alone, and {}", bytes, list_.front(),
+              e.what());
+  }
   const lock_guard lock(mutex_);
   note_place(reinterpret_cast<std::uint64_t>(made), false);
   return made;

@@ -42,9 +42,12 @@ cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const 
   for (unsigned d = 0; d < wished.value_or(most); ++d) {
     CUdevice ordinal = 0;
     cu_.check(cu_.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
-    // A program that is spread uses its own device at first, and the other devices only if launches gain by them.
-    devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal, wanted, wanted.spread && d > 0));
+    // An unchanged program may never use the other GPUs: it is spread only if launches gain by that, and with
+    // --oversubscribe, it chooses its GPUs itself.
+    const bool starts_later = d > 0 && (wanted.spread || wanted.oversubscribe == oversubscription::on);
+    devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal, wanted, starts_later));
     devices_.back()->find_node(machine);
+    fingerprints_.emplace_back();
   }
   for (const auto& device : devices_) device->find_peers();
   const auto forever = std::chrono::steady_clock::time_point::max();
@@ -72,8 +75,10 @@ device& cuda_set::at(unsigned index) {
 }
 
 CUcontext cuda_set::live_context() const noexcept {
-  const auto alive = std::find_if(devices_.begin(), devices_.end(), [](const auto& device) { return !device->lost(); });
-  return (alive == devices_.end() ? devices_.front() : *alive)->context();
+  const auto alive = std::find_if(devices_.begin(), devices_.end(), [](const auto& device) {
+    return !device->lost() && device->context_if_started() != nullptr;
+  });
+  return (alive == devices_.end() ? devices_.front() : *alive)->context_if_started();
 }
 
 void cuda_set::register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) {
@@ -147,14 +152,17 @@ std::uint32_t cuda_set::load_ptx(std::span<const std::string> texts) {
   return kernels_->load_ptx(texts, wanted);
 }
 
-const cuda_set::fingerprint_code& cuda_set::code_of_fingerprints() {
-  std::call_once(loads_fingerprints_, [&] {
+const cuda_set::fingerprint_code& cuda_set::code_of_fingerprints(unsigned device) {
+  fingerprint_code& code = fingerprints_[device];
+  std::call_once(code.loads, [&] {
     const std::string text = fingerprint_ptx;
-    const std::uint32_t module = load_ptx(std::span(&text, 1));
-    fingerprints_ = {find_kernel(module, fingerprint_kernel_name),
-                     kernels_->find_variable(module, fingerprint_sums_name)};
+    std::vector<bool> only(devices_.size());
+    only[device] = true;
+    const std::uint32_t module = kernels_->load_ptx(std::span(&text, 1), only);
+    code.kernel = find_kernel(module, fingerprint_kernel_name);
+    code.sums = kernels_->find_variable(module, fingerprint_sums_name).at(device);
   });
-  return fingerprints_;
+  return code;
 }
 
 std::unique_ptr<device_ptx_module> cuda_set::load(std::vector<std::string> texts, ptx_recording /*reads*/) {

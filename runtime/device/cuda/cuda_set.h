@@ -66,13 +66,14 @@ class cuda_set final : public device_set, public ptx_capability {
   /// Loads texts of PTX and links them, on all devices that are not lost. Returns the module's number in the kernel
   /// table.
   std::uint32_t load_ptx(std::span<const std::string> texts);
-  /// The kernel of fingerprints, and the addresses of its sums by device. Loaded by the first call; throws if it cannot
-  /// be loaded.
+  /// The kernel of fingerprints on one device, and the address of its sums. The first call for a device loads the code;
+  /// throws if it cannot be loaded.
   struct fingerprint_code {
+    std::once_flag loads;
     kernel_id kernel;
-    std::vector<CUdeviceptr> sums;
+    CUdeviceptr sums = 0;
   };
-  [[nodiscard]] const fingerprint_code& code_of_fingerprints();
+  [[nodiscard]] const fingerprint_code& code_of_fingerprints(unsigned device);
   [[nodiscard]] kernel_table& kernels() noexcept { return *kernels_; }
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
@@ -96,9 +97,8 @@ class cuda_set final : public device_set, public ptx_capability {
   std::unique_ptr<device_memory> memory_;
   std::unique_ptr<cuda_host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
-  std::once_flag loads_fingerprints_;
-  fingerprint_code fingerprints_;
-  std::atomic<bool> prints_{false};  // a loaded module of PTX contains kernels that may print
+  std::deque<fingerprint_code> fingerprints_;  // by device; a deque, because the flags cannot be moved
+  std::atomic<bool> prints_{false};            // a loaded module of PTX contains kernels that may print
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);

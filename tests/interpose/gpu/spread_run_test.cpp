@@ -48,6 +48,13 @@ TEST(SpreadRun, AProcessEndsAfterTheThreadThatLoadsCode) {
   }
 }
 
+TEST(SpreadRun, AProcessThatEndsDuringTheStartOfTheSecondDeviceLoadsNoCode) {
+  const std::string launch = "STAND_IN_CONTEXT_MS=500 HPE_CALIBRATION=on " + run.substr(run.find(' ') + 1);
+  const outcome ended = shell(launch + "--spread" + program + "return-beside-context");
+  EXPECT_EQ(exit_status(ended), 0) << ended.text;
+  EXPECT_EQ(ended.text, "contexts 1\nnothing was compiled\n");
+}
+
 // An analysis can take minutes, for example that of a kernel of NCCL.
 TEST(SpreadRun, AProcessEndsDuringAnAnalysis) {
   const std::string launch = "HPE_CALIBRATION=on " + run.substr(run.find(' ') + 1);
@@ -145,6 +152,33 @@ TEST(SpreadRun, TellsWhyNothingCanBeSpread) {
   EXPECT_EQ(quiet.text.find("nothing can be spread"), std::string::npos) << quiet.text;
   const outcome no_launch = shell("STAND_IN_DEVICES=1 " + run + "--spread" + program);
   EXPECT_EQ(no_launch.text, "");
+}
+
+// The driver needs 0.1 s to make a context, and half of this to end it.
+TEST(SpreadRun, TheSecondDeviceHasAContextOnlyIfTheProgramNeedsTheDevice) {
+  const std::string unmeasured = run.substr(run.find(' ') + 1), none = "contexts 0\n", one = "contexts 1\n";
+  EXPECT_NE(shell(unmeasured + "--spread" + program + "add contexts").text.find(none), std::string::npos);
+  const outcome evicts = shell("HPE_DEVICE_MEMORY=20M " + unmeasured + "--oversubscribe" + program + "add contexts");
+  EXPECT_NE(evicts.text.find(none), std::string::npos) << evicts.text;
+  EXPECT_EQ(shell(unmeasured + "--spread" + program + "large contexts").text, "large 4095\n" + one);
+  EXPECT_NE(spread("add contexts").text.find(one), std::string::npos);
+}
+
+TEST(SpreadRun, AProgramRunsOnOneDeviceIfTheOtherIsBusy) {
+  const std::string busy = "STAND_IN_BUSY=1 HPE_SPREAD_CUT=even " + run + "--spread" + program;
+  const outcome one = shell(run + program + "add gather");
+  const outcome two = shell(busy + "add gather");
+  EXPECT_EQ(exit_status(two), 0) << two.text;
+  EXPECT_NE(two.text.find(one.text), std::string::npos) << two.text << "instead of\n" << one.text;
+  const std::string line = "hpe: hpe run --spread: the program runs on one GPU: GPU 1 () cannot be used: ";
+  EXPECT_NE(two.text.find(line), std::string::npos) << two.text;
+  EXPECT_EQ(two.text.find(line), two.text.rfind(line)) << "told once: " << two.text;
+  const outcome told = shell(busy + "ask");
+  EXPECT_NE(told.text.find("= 192 MiB, base 1 1"), std::string::npos) << told.text;
+  const outcome large = shell(busy + "large");
+  EXPECT_NE(large.text.find("bytes do not fit on device 0 alone, and GPU 1 () cannot be used: "), std::string::npos)
+      << large.text;
+  EXPECT_NE(large.text.find("cuMemAlloc(&made, words * sizeof(float)): 2\n"), std::string::npos) << large.text;
 }
 
 TEST(SpreadRun, ShortLaunchesStayOnOneDevice) {

@@ -380,6 +380,16 @@ TEST_F(SpreadPeers, ReachMemoryOfTheDriverFromTheFirstLaunchInPartsOn) {
   EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 2U);
 }
 
+// A program may wait many thousand times after its last launch in parts.
+TEST_F(Spread, WaitsAskForTheEndOfAPartOnce) {
+  ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(expect_sums(added_up, added_up));
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  const unsigned asked = stand_in::calls("cuStreamSynchronize");
+  for (int n = 0; n < 10; ++n) EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(stand_in::calls("cuStreamSynchronize"), asked);
+}
+
 // The first work of a GPU may be work that the program itself queues.
 TEST(SpreadRecording, HasAStreamOnAGpuThatNothingHasUsed) {
   ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());

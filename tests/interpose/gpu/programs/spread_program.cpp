@@ -211,19 +211,36 @@ Function* of_stand_in(const char* name) {
   return reinterpret_cast<Function*>(entry(name));
 }
 
-// Launches a kernel until the stand-in compiles code other than the program's own. Each launch seems to take so long
-// that two GPUs would be faster.
-void launch_until_compiling() {
-  auto* const calls = of_stand_in<unsigned(const char*)>("stand_in_count");
-  const auto is_compiling = [&] { return calls("cuModuleLoadData") > 1; };
+unsigned calls_of(const char* entry) { return of_stand_in<unsigned(const char*)>("stand_in_count")(entry); }
+
+// Prints how often the context of the second GPU has been made.
+void contexts() { std::printf("contexts %u\n", calls_of("contexts of 1")); }
+
+// Launches a kernel until a condition is true. Each launch seems to take so long that two GPUs would be faster.
+template <class Condition>
+void launch_until(const Condition& is_true) {
   of_stand_in<void(float)>("stand_in_take")(20);
   const CUdeviceptr a = filled(n, 1), b = filled(n, 2), c = array(n);
-  for (int round = 0; round < 100 && !is_compiling(); ++round) {
+  for (int round = 0; round < 100 && !is_true(); ++round) {
     launch("add", in_a_row, nullptr, a, b, c, n);
     MUST(cuCtxSynchronize());
   }
+}
+
+// The stand-in compiles code other than the program's own.
+bool is_compiling() { return calls_of("cuModuleLoadData") > 1; }
+
+void launch_until_compiling() {
+  launch_until(is_compiling);
   std::printf(is_compiling() ? "compiling\n" : "nothing was compiled\n");
   std::fflush(stdout);
+}
+
+// Ends while the driver makes the context of the second GPU, and then tells whether it has compiled code.
+void launch_until_context() {
+  launch_until([] { return calls_of("contexts of 1") > 0; });
+  contexts();
+  std::atexit([] { std::printf(is_compiling() ? "compiled\n" : "nothing was compiled\n"); });
 }
 
 void in_thread(void (*run)()) {
@@ -257,6 +274,7 @@ void launch_tangled() {
 // Ends the process while hpe loads or analyses code.
 void end(const std::string& how) {
   if (how == "return-beside") in_thread(launch_until_compiling);
+  if (how == "return-beside-context") launch_until_context();
   if (how == "exit-beside") {
     launch_until_compiling();
     in_thread([] { std::exit(0); });
@@ -297,6 +315,7 @@ int main(int argc, char** argv) {
     if (part == "large") large();
     if (part == "capture") capture();
     if (part == "ask") ask();
+    if (part == "contexts") contexts();
     end(part);
   }
 }

@@ -1,5 +1,8 @@
 // The stand-in driver's functions for devices, contexts, memory, streams and events.
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "tests/interpose/gpu/stand_in/machine.h"
@@ -47,10 +50,18 @@ STAND_IN CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
 }
 
 STAND_IN CUresult cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice device) {
+  // With STAND_IN_BUSY, another process has device 1 for itself. STAND_IN_CONTEXT_MS: how long the driver makes the
+  // context of device 1.
+  static const bool is_busy = std::getenv("STAND_IN_BUSY") != nullptr;
+  static const char* const slow = std::getenv("STAND_IN_CONTEXT_MS");
   COUNT();
   context* const c = primary(device);
   if (c == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  if (++c->users == 1 && device == 1) count("contexts of 1");
+  if (device == 1 && is_busy) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (++c->users == 1 && device == 1) {
+    count("contexts of 1");
+    if (slow != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(slow)));
+  }
   return *result = handle_of(c), CUDA_SUCCESS;
 }
 STAND_IN CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
