@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/interpose/gpu/driver_under_test.h"
@@ -149,7 +150,7 @@ class OversubscribedCost : public OversubscribedMoves {
       return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
     };
     double least = std::numeric_limits<double>::infinity();
-    for (int batch = 0; batch < 40; ++batch) {
+    for (int batch = 0; batch < 20; ++batch) {
       constexpr int launches = 50;
       const double begin = now();
       for (int n = 0; n < launches; ++n) EXPECT_EQ(launch(no_work, {arrays_[0]}), CUDA_SUCCESS);
@@ -160,13 +161,18 @@ class OversubscribedCost : public OversubscribedMoves {
   }
 };
 
-// Such a launch may use all allocations, but its cost does not depend on their number.
+// Such a launch may use all allocations, but its cost does not depend on their number. Other programs can disturb a
+// measurement, so the test compares the fastest of up to four.
 TEST_F(OversubscribedCost, ALaunchCostsTheSameWithFewAndManyAllocations) {
-  ASSERT_NO_FATAL_FAILURE(allocate(3));
-  const double few = time_of_launch();
-  ASSERT_NO_FATAL_FAILURE(allocate(60));
-  const double many = time_of_launch();
-  EXPECT_LE(many, 1.5 * few);
+  double few = std::numeric_limits<double>::infinity(), many = few;
+  for (int round = 0; round < 4 && (round == 0 || many > 1.2 * few); ++round) {
+    ASSERT_NO_FATAL_FAILURE(allocate(3));
+    few = std::min(few, time_of_launch());
+    ASSERT_NO_FATAL_FAILURE(allocate(60));
+    many = std::min(many, time_of_launch());
+    for (const CUdeviceptr each : std::exchange(arrays_, {})) ASSERT_EQ(cuMemFree(each), CUDA_SUCCESS);
+  }
+  EXPECT_LE(many, 1.2 * few);
   RecordProperty("few", std::to_string(few));
   RecordProperty("many", std::to_string(many));
 }
