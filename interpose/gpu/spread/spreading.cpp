@@ -243,7 +243,8 @@ spreading::decided spreading::decide(const spread_launch& what) {
     return how;
   }
   const auto foreign = [&](const void* pointer) -> const spread::kernel_array* {
-    const auto found = std::ranges::find(others, reinterpret_cast<CUdeviceptr>(pointer), &driver_arrays::value_type::first);
+    const auto found =
+        std::ranges::find(others, reinterpret_cast<CUdeviceptr>(pointer), &driver_arrays::value_type::first);
     return found == others.end() ? nullptr : &found->second->what;
   };
   // If loads_ahead is false, the first launch in parts loads the code itself, so that a measurement does not depend on

@@ -98,7 +98,7 @@ class cuda_set final : public device_set, public ptx_capability {
   std::unique_ptr<cuda_host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
   std::deque<fingerprint_code> fingerprints_;  // by device; a deque, because the flags cannot be moved
-  std::atomic<bool> prints_{false};  // a loaded module of PTX contains kernels that may print
+  std::atomic<bool> prints_{false};            // a loaded module of PTX contains kernels that may print
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);

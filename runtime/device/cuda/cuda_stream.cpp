@@ -2,8 +2,8 @@
 // mutexes.
 //
 // Invariants: values in pending_ ascend. The last commands may lack an event: the command that the thread that holds
-// queue_ is queuing, and before it the open commands, which closing_ will follow. Commands end in order, so an event also
-// shows that all earlier commands have ended.
+// queue_ is queuing, and before it the open commands, which closing_ will follow. Commands end in order, so an event
+// also shows that all earlier commands have ended.
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>

@@ -144,9 +144,9 @@ class cuda_stream final : public stream {
   const priority level_;
   CUstream stream_ = nullptr;  // null before the first command; guarded by queue_
 
-  CUstream end_ = nullptr;  // if not null: the stream on which the command being queued ends; guarded by queue_
+  CUstream end_ = nullptr;    // if not null: the stream on which the command being queued ends; guarded by queue_
   bool ends_at_once_ = true;  // guarded by queue_
-  std::mutex queue_;        // held while a command is queued, for a long time if the driver's queue is full
+  std::mutex queue_;          // held while a command is queued, for a long time if the driver's queue is full
   std::atomic<std::uint64_t> submitted_{0};
 
   mutable std::mutex pending_mutex_;  // held only for a short time; guards the members below

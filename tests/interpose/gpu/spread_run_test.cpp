@@ -176,8 +176,7 @@ TEST(SpreadRun, AProgramRunsOnOneDeviceIfTheOtherIsBusy) {
   const outcome told = shell(busy + "ask");
   EXPECT_NE(told.text.find("= 192 MiB, base 1 1"), std::string::npos) << told.text;
   const outcome large = shell(busy + "large");
-  EXPECT_NE(large.text.find("bytes do not fit on device 0 alone, and GPU 1 () cannot be used: "),
-            std::string::npos)
+  EXPECT_NE(large.text.find("bytes do not fit on device 0 alone, and GPU 1 () cannot be used: "), std::string::npos)
       << large.text;
   EXPECT_NE(large.text.find("cuMemAlloc(&made, words * sizeof(float)): 2\n"), std::string::npos) << large.text;
 }

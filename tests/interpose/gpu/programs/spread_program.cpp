@@ -214,9 +214,7 @@ Function* of_stand_in(const char* name) {
 unsigned calls_of(const char* entry) { return of_stand_in<unsigned(const char*)>("stand_in_count")(entry); }
 
 // Prints how often the context of the second GPU has been made.
-void contexts() {
-  std::printf("contexts %u\n", calls_of("contexts of 1"));
-}
+void contexts() { std::printf("contexts %u\n", calls_of("contexts of 1")); }
 
 // Launches a kernel until a condition is true. Each launch seems to take so long that two GPUs would be faster.
 template <class Condition>
