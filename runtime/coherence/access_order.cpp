@@ -26,6 +26,11 @@ bool point_set::has(std::uint32_t timeline) const noexcept {
   return std::any_of(points_.begin(), points_.end(), [&](const timepoint& p) { return p.timeline == timeline; });
 }
 
+bool point_set::covers(timepoint point) const noexcept {
+  return std::any_of(points_.begin(), points_.end(),
+                     [&](const timepoint& p) { return p.timeline == point.timeline && p.value >= point.value; });
+}
+
 void point_set::remove_timelines(const point_set& of) {
   std::erase_if(points_, [&](const timepoint& p) { return of.has(p.timeline); });
 }
@@ -37,6 +42,8 @@ void access_order::range_users::forget(const point_set& points) {
 }
 
 void access_order::reset(std::uint64_t size) {
+  before_.clear();
+  if (anywhere_ != nullptr) anywhere_->add_users(homes_, {}, before_);
   uses_.clear();
   looked_at_ = 0;
   size_ = size;
@@ -91,6 +98,7 @@ void access_order::before_read(byte_range range, point_set& result) const {
     result.add(u.writer);
     result.add(u.concurrent);
   });
+  if (anywhere_ != nullptr) anywhere_->add_users(homes_, before_, result);
 }
 
 void access_order::before_write(byte_range range, point_set& result) const {
@@ -99,6 +107,7 @@ void access_order::before_write(byte_range range, point_set& result) const {
     result.add(u.readers);
     result.add(u.concurrent);
   });
+  if (anywhere_ != nullptr) anywhere_->add_users(homes_, before_, result);
 }
 
 void access_order::before_concurrent(byte_range range, point_set& result) const {
@@ -110,6 +119,7 @@ void access_order::before_concurrent(byte_range range, point_set& result) const 
 
 void access_order::record_read(byte_range range, timepoint point) {
   change(range, point, [&](range_users& u) { u.readers.add(point); });
+  if (anywhere_ != nullptr) anywhere_->note_named(homes_, point);
 }
 
 void access_order::record_concurrent(byte_range range, timepoint point) {
@@ -123,6 +133,7 @@ void access_order::record_write(byte_range range, timepoint point) {
   first->second = range_users{point, {}, {}};
   uses_.erase(std::next(first), last);
   merge_around(range.begin, range.end);
+  if (anywhere_ != nullptr) anywhere_->note_named(homes_, point);
 }
 
 void access_order::record_writes(byte_range range, std::span<const timepoint> points) {

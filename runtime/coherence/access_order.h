@@ -11,6 +11,7 @@
 #include <span>
 
 #include "runtime/coherence/point_set.h"
+#include "runtime/coherence/work_anywhere.h"
 
 namespace hpe::coherence {
 
@@ -28,6 +29,12 @@ struct byte_range {
 /// work is responsible for that order. For all other work, concurrent work counts as a writer.
 class access_order {
  public:
+  /// `all`: the work that may use any region's memory; may be null. Work that is queued after the next reset() counts
+  /// as concurrent work on the whole region.
+  explicit access_order(work_anywhere* all = nullptr) noexcept : anywhere_(all) {}
+
+  /// Sets the homes of the region: a bit for each device; 0 for memory of the host.
+  void set_homes(std::uint64_t homes) noexcept { homes_ = homes; }
   /// Forgets all uses. The region now has `size` bytes.
   void reset(std::uint64_t size);
 
@@ -72,6 +79,9 @@ class access_order {
   void merge_around(std::uint64_t begin, std::uint64_t end);
   [[nodiscard]] point_set latest() const;
 
+  work_anywhere* anywhere_;
+  std::uint64_t homes_ = 0;
+  point_set before_;  // the work of anywhere_ that was queued before the region began
   map uses_;
   std::uint64_t size_ = 0;
   mutable std::uint64_t looked_at_ = 0;  ///< ranges visited since the last forget()

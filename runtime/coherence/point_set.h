@@ -15,6 +15,10 @@ class point_set {
   void add(const point_set& other);
   /// Whether the set contains a point of the timeline.
   [[nodiscard]] bool has(std::uint32_t timeline) const noexcept;
+  /// Whether the set contains this point or a later one of its timeline.
+  [[nodiscard]] bool covers(timepoint point) const noexcept;
+  /// Makes room for one more point, so that the next add() of a point allocates no memory.
+  void reserve() { points_.reserve(points_.size() + 1); }
   /// Removes all points whose timelines have a point in `of`.
   void remove_timelines(const point_set& of);
   void clear() noexcept { points_.clear(); }

@@ -35,6 +35,7 @@ void region::begin(region_layout description, std::uint64_t prefetch_window, std
   set_homes(std::move(layout.homes));
   blocks_.reset((layout.extent + layout.block_size - 1) / layout.block_size, initial);
   open_to_host = true;
+  if (anywhere_ != nullptr) anywhere_->note_begin();
   order.reset(layout.extent);
   prefetch_window_ = prefetch_window;
   rolling_window_ = rolling_window;
@@ -50,8 +51,16 @@ void region::set_homes(std::vector<std::uint16_t> homes) {
   homes_version_ = versions.fetch_add(1, std::memory_order_relaxed) + 1;
   layout.homes = std::move(homes);
   home_set_ = 0;
-  if (single_copy()) return;
-  for (const std::uint16_t home : layout.homes) home_set_ |= std::uint64_t{1} << home;
+  if (!single_copy())
+    for (const std::uint16_t home : layout.homes) home_set_ |= std::uint64_t{1} << home;
+  order.set_homes(home_set_);
+}
+
+bool region::is_settled(bool no_zero_copy) const {
+  if (ordered_by_program()) return true;
+  if (blocks_.off_device() != 0) return false;
+  return single_copy() ||
+         (resident.usable({0, bytes_at_homes()}) && !(no_zero_copy && resident.has_zero_copy({0, bytes_at_homes()})));
 }
 
 void region::reset_patterns() {
@@ -139,12 +148,15 @@ void region::transition(block_run run, block_event event) noexcept {
   if (event != device_read && event != device_write && event != device_overwrite)
     resident.forget_fingerprints(bytes_of(run));
   blocks_.transition(run, event);
-  if (blocks_.off_device() != 0) open_soon();
+  if (blocks_.off_device() == 0) return;
+  unsettle();
+  open_soon();
 }
 
 void region::begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept {
   resident.forget_fingerprints(bytes_of(run));
   blocks_.begin_fetch(run, event, number);
+  unsettle();
   open_soon();
 }
 

@@ -86,7 +86,9 @@ class region {
   std::atomic<std::uint32_t> acquired{0};
   std::atomic<std::uint32_t> shadow_readers{0};  ///< the number of threads that read the shadow (work::shadow_lease)
 
-  explicit region(std::uint32_t number) : id(number) {}
+  /// `all`: the work that may use any region's memory; null in tests.
+  explicit region(std::uint32_t number, work_anywhere* all = nullptr)
+      : order(all), resident(all), id(number), anywhere_(all) {}
   const std::uint32_t id;
 
   /// False only if all blocks are in state device and no lane is about to open a view, so that no view has to be
@@ -105,7 +107,9 @@ class region {
   /// A number that changes whenever a block enters state host because the host is about to write, and whenever device
   /// work that writes has been queued. A copy of the region elsewhere stays valid as long as the number is the same, if
   /// all blocks were in state device or shared when the copy was made.
-  [[nodiscard]] std::uint64_t contents_version() const noexcept HPE_REQUIRES(mutex) { return contents_version_; }
+  [[nodiscard]] std::uint64_t contents_version() const noexcept HPE_REQUIRES(mutex) {
+    return contents_version_ + (anywhere_ != nullptr ? anywhere_->uses() : 0);
+  }
   /// Call this when device work that writes to the region was queued.
   void note_write() noexcept HPE_REQUIRES(mutex) { ++contents_version_; }
   /// Ends the region; the object may be reused.
@@ -171,6 +175,16 @@ class region {
   /// Mapped files are ordered like device memory.
   [[nodiscard]] bool ordered_by_program() const noexcept { return single_copy() && !layout.mapped; }
 
+  /// Whether work that may use all memory needs nothing from this region: the devices have all its memory and the only
+  /// valid copy of its bytes, or it is memory that the program itself orders. no_zero_copy: whether all of the memory
+  /// must be device memory.
+  [[nodiscard]] bool is_settled(bool no_zero_copy) const HPE_REQUIRES(mutex);
+  /// To be called before a thread that holds the mutex asks the order for the region's users and then changes more than
+  /// this class changes (work_anywhere).
+  void unsettle() noexcept {
+    if (anywhere_ != nullptr) anywhere_->unsettle();
+  }
+
   /// A lane calls this function before it checks whether announcements allow the lane to open a view.
   void open_soon() noexcept {
     if (!open_to_host.load(std::memory_order_relaxed)) open_to_host = true;
@@ -181,6 +195,7 @@ class region {
   }
 
  private:
+  work_anywhere* const anywhere_;
   block_states blocks_ HPE_GUARDED_BY(mutex);
   std::uint64_t prefetch_window_ = 0;
   std::uint64_t rolling_window_ = 0;

@@ -45,7 +45,7 @@ void region_table::add_number() {
     owned_[index] = std::make_unique<chunk>();
     chunks_[index].store(owned_[index].get(), std::memory_order_release);
   }
-  owned_[index]->regions[number % chunk_size] = std::make_unique<region>(number);
+  owned_[index]->regions[number % chunk_size] = std::make_unique<region>(number, &anywhere_);
   limit_.store(number + 1, std::memory_order_release);
   put(untouched_[number % untouched_.size()], number);
 }

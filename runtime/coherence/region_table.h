@@ -29,6 +29,9 @@ class region_table {
   /// `number` must come from take().
   [[nodiscard]] region& at(std::uint32_t number) const noexcept;
 
+  /// The work that may use the memory of any region of the table.
+  [[nodiscard]] work_anywhere& anywhere() noexcept { return anywhere_; }
+
   /// One more than the largest number so far, for loops over all regions.
   [[nodiscard]] std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }
 
@@ -57,6 +60,7 @@ class region_table {
   /// Creates the next number and puts it into the queue of the number's lane.
   void add_number() HPE_REQUIRES(mutex_);
 
+  work_anywhere anywhere_;
   std::array<std::atomic<chunk*>, chunk_count> chunks_{};
   std::array<std::unique_ptr<chunk>, chunk_count> owned_;
   std::atomic<std::uint32_t> limit_{1};

@@ -5,6 +5,7 @@
 namespace hpe::coherence {
 
 void resident_pieces::reset(std::uint64_t bytes) noexcept {
+  unsettle();
   pieces_.clear();
   leaving_ = 0;
   fingerprints_ = 0;
@@ -20,6 +21,7 @@ void resident_pieces::add(mapped_range part, std::uint64_t used) {
 }
 
 void resident_pieces::remove(std::uint64_t begin) {
+  unsettle();
   const auto found = pieces_.find(begin);
   set_leaving(begin, false);
   forget_fingerprints({begin, begin + 1});
@@ -29,6 +31,7 @@ void resident_pieces::remove(std::uint64_t begin) {
 }
 
 void resident_pieces::set_zero_copy(std::uint64_t begin, bool zero_copy) {
+  if (zero_copy) unsettle();
   bool& now = pieces_.find(begin)->second.value.zero_copy;
   zero_copies_ += zero_copy ? 1 : 0;
   zero_copies_ -= now ? 1 : 0;
@@ -102,6 +105,7 @@ void resident_pieces::outdate(byte_range range) {
 }
 
 void resident_pieces::set_leaving(std::uint64_t begin, bool leaving) {
+  if (leaving) unsettle();
   resident_piece& its = pieces_.find(begin)->second.value;
   leaving_ -= its.leaving ? 1 : 0;
   leaving_ += leaving ? 1 : 0;

@@ -12,6 +12,7 @@
 #include "runtime/base/interval_map.h"
 #include "runtime/base/timepoint.h"
 #include "runtime/coherence/access_order.h"
+#include "runtime/coherence/work_anywhere.h"
 
 namespace hpe::coherence {
 
@@ -52,6 +53,9 @@ struct resident_piece {
 class resident_pieces {
  public:
   using map = interval_map<std::uint64_t, resident_piece>;
+
+  /// `all`: learns that pieces leave the device; may be null.
+  explicit resident_pieces(work_anywhere* all = nullptr) noexcept : anywhere_(all) {}
 
   /// Resets for a region with `bytes` bytes of device memory, whole granules. Nothing is mapped at first.
   void reset(std::uint64_t bytes) noexcept;
@@ -97,6 +101,11 @@ class resident_pieces {
   void set_leaving(std::uint64_t begin, bool leaving);
 
  private:
+  void unsettle() noexcept {
+    if (anywhere_ != nullptr) anywhere_->unsettle();
+  }
+
+  work_anywhere* anywhere_;
   map pieces_;
   std::uint64_t bytes_ = 0;         // the size of the region
   std::uint64_t mapped_ = 0;        // the size of all pieces together

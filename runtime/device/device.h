@@ -180,6 +180,8 @@ class move_of_bytes {
  public:
   virtual ~move_of_bytes() = default;
 
+  /// Waits for the copy.
+  virtual void wait() = 0;
   /// Waits for the copy, and backs the range with the other memory. No queued work may use the range, and no work may
   /// have changed its bytes since the move began. If finish() throws, or is never called, the range is unchanged.
   virtual void finish() = 0;
@@ -210,14 +212,12 @@ class device {
   virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
 
   /// Begins to move the bytes of a range, exactly as it was mapped, from device memory to zero-copy memory or back. The
-  /// addresses stay the same. At most one move in each direction may be in progress. on_standby: the zero-copy memory
-  /// of has_standby() already has the bytes, so that they need not be copied. Throws the same errors as map(); the
-  /// range is then unchanged.
+  /// addresses stay the same. Several moves may be in progress; those in the same direction copy one after the other. A
+  /// GPU's driver maps memory slowly while a copy runs, so moves should finish after all copies. on_standby: the
+  /// zero-copy memory of has_standby() already has the bytes, so that they need not be copied. Throws the same errors
+  /// as map(); the range is then unchanged.
   [[nodiscard]] virtual std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
                                                                   bool on_standby) = 0;
-  [[nodiscard]] std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to) {
-    return begin_move(address, bytes, to, false);
-  }
 
   /// Whether the device keeps zero-copy memory for the next move of the range at an address, because the bytes of the
   /// range have moved from there to device memory.

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::array<const char*, 6> categories{"kernel", "copy", "fault", "call", "mpi", "file"};
 
-std::mutex starting;
+mutex starting;
 pid_t writer = 0;
 
 [[gnu::destructor]] void write_at_exit() {
@@ -97,14 +97,14 @@ std::string name_of_trace(const std::string& wanted, int process, const char* ra
 }
 
 void recorder::start(const std::string& file) {
-  const std::lock_guard lock(starting);
+  const lock_guard lock(starting);
   if (file.empty() || active() != nullptr) return;
   writer = ::getpid();
   the_active.store(new recorder(name_of_trace(file, writer, rank_by_environment())), std::memory_order_release);
 }
 
 void recorder::start_without_file(std::size_t capacity) {
-  const std::lock_guard lock(starting);
+  const lock_guard lock(starting);
   if (active() == nullptr) the_active.store(new recorder("", capacity), std::memory_order_release);
 }
 
@@ -143,22 +143,22 @@ void recorder::leave_out(category what, const char* name, std::int64_t nanosecon
 }
 
 const char* recorder::keep(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return names_.insert(name).first->c_str();
 }
 
 void recorder::name_group(std::uint32_t group, const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   groups_[group] = name;
 }
 
 void recorder::name_row(track where, const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   rows_[{where.group, where.row}] = name;
 }
 
 void recorder::before_writing(std::function<void()> tell) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   tellers_.push_back(std::move(tell));
 }
 
@@ -169,7 +169,7 @@ std::string recorder::text() const {
     result += separator + l;
     separator = ",\n";
   };
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (const auto& [group, name] : groups_) {
     line(fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", process_of(group),
                      json_text(name)));
@@ -205,7 +205,7 @@ std::string recorder::text() const {
 std::string recorder::complete_text() {
   std::vector<std::function<void()>> tellers;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     tellers = tellers_;
   }
   for (const auto& tell : tellers) tell();

@@ -14,13 +14,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::trace {
 
@@ -98,11 +98,11 @@ class HPE_API recorder {
   std::atomic<std::size_t> used_{0};
   std::array<left_out, 64> left_out_;  // events with further names count only in the total
 
-  mutable std::mutex mutex_;  // guards the members below
-  std::set<std::string> names_;
-  std::map<std::uint32_t, std::string> groups_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> rows_;
-  std::vector<std::function<void()>> tellers_;
+  mutable mutex mutex_;
+  std::set<std::string> names_ HPE_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, std::string> groups_ HPE_GUARDED_BY(mutex_);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> rows_ HPE_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> tellers_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Returns a text as a JSON string, with quotes.

@@ -8,16 +8,15 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/os/output_file.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/profile.h"
@@ -107,7 +106,7 @@ class report_part {
   }
 
   void take_sample() {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     samples_.push_back({clock::now(), values_now()});
     if (samples_.size() < most_samples) return;
     std::size_t kept = 0;
@@ -119,7 +118,7 @@ class report_part {
   /// Replaces the file by a new one. A failure is only logged.
   void write(bool complete) noexcept {
     try {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       if (finished_) return;
       finished_ = complete;
       samples_.push_back({clock::now(), values_now()});
@@ -131,7 +130,7 @@ class report_part {
     }
   }
 
-  [[nodiscard]] std::string text(bool complete) const {
+  [[nodiscard]] std::string text(bool complete) const HPE_REQUIRES(mutex_) {
     const auto now = clock::now();
     const auto since_epoch = std::chrono::system_clock::now().time_since_epoch() - (now - began_);
     std::string devices;
@@ -159,9 +158,9 @@ class report_part {
   const clock::time_point began_ = clock::now();
   std::string host_;
   std::string file_;
-  std::mutex mutex_;  // guards samples_ and finished_
-  std::vector<sample> samples_;
-  bool finished_ = false;
+  mutex mutex_;
+  std::vector<sample> samples_ HPE_GUARDED_BY(mutex_);
+  bool finished_ HPE_GUARDED_BY(mutex_) = false;
   milliseconds between_samples_{50};  // only the sampling thread reads and writes it
 };
 
@@ -174,8 +173,8 @@ std::atomic<report_part*> the_part{nullptr};
 }  // namespace
 
 void start_report(const std::string& page) {
-  static std::mutex starting;
-  const std::lock_guard lock(starting);
+  static mutex starting;
+  const lock_guard lock(starting);
   if (page.empty() || the_part.load(std::memory_order_relaxed) != nullptr) return;
   const std::string folder = folder_of_parts(page);
   make_folder(folder);

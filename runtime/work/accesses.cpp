@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/trace/stalls.h"
@@ -11,6 +12,7 @@ namespace hpe::work {
 
 using coherence::byte_range;
 using coherence::point_set;
+using coherence::region;
 
 namespace {
 
@@ -80,6 +82,16 @@ std::uint64_t end_of_same(const coherence::region& r, std::uint64_t begin, std::
   const std::uint64_t last = r.block_of(end - 1);
   while (b < last && has(r.state(b + 1)) == first) ++b;
   return std::min(r.bytes_of({b, b + 1}).end, end);
+}
+
+void region_locks::lock(std::vector<region*> regions) {
+  locked_ = std::move(regions);
+  for (region* r : locked_) r->mutex.lock();
+}
+
+void region_locks::unlock() noexcept {
+  for (region* r : locked_) r->mutex.unlock();
+  locked_.clear();
 }
 
 void collect(std::span<const device_access> accesses, device::device_set& devices, point_set& after) {

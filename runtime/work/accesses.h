@@ -4,6 +4,7 @@
 /// must hold the mutexes of the regions, unless the comment of a function says otherwise.
 
 #include <span>
+#include <vector>
 
 #include "hpe/hpe.h"
 #include "runtime/coherence/region.h"
@@ -51,6 +52,23 @@ struct device_access {
   bool concurrent = false;   ///< the access is not ordered against other concurrent work (coherence::access_order)
   bool only_mapped = false;  ///< the bytes must be accessible to the device, but need not be in device memory
   bool unsure = false;       ///< the work's kernel is not known, so it may leave the bytes unchanged
+};
+
+/// Locks of regions. The destructor unlocks them. The thread safety analysis cannot follow locks in a container.
+class region_locks {
+ public:
+  region_locks() = default;
+  region_locks(const region_locks&) = delete;
+  region_locks& operator=(const region_locks&) = delete;
+  ~region_locks() { unlock(); }
+
+  /// Locks regions, which must be different ones in the order of their numbers, so that threads cannot deadlock. The
+  /// object must have no locks.
+  void lock(std::vector<coherence::region*> regions) HPE_NO_THREAD_SAFETY_ANALYSIS;
+  void unlock() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+
+ private:
+  std::vector<coherence::region*> locked_;
 };
 
 /// Adds to `after` the points for which work with these accesses must wait.

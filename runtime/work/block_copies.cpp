@@ -151,6 +151,7 @@ void download(const resources& with, region& r, block_run run, device::priority 
 
 void bring_to_host(const resources& with, region& r) {
   with.host.bring_all(r);
+  r.unsettle();
   point_set users;
   r.order.before_write(r.whole(), users);
   wait_for(users.points(), with.devices);

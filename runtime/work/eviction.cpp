@@ -6,13 +6,11 @@
 #include <bit>
 #include <functional>
 #include <new>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/os/thread.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/work/host_memory.h"
 
@@ -41,8 +39,6 @@ constexpr std::uint64_t cost_of_dirty = 2;
 // as the furthest next use. Otherwise the uploads of a thread that queues work far ahead of the device would wait for
 // that work.
 constexpr std::uint64_t part_of_furthest = 4;
-// While a piece moves in, memory for a piece of later work is freed too, if it is at most this part of the memory.
-constexpr std::uint64_t spare_parts = 32;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
@@ -210,7 +206,7 @@ std::uint64_t eviction::supply::evict_next() {
   ahead_ -= std::min(ahead_, c.range.size());
   std::uint64_t got = 0;
   try {
-    got = of_.evict(*c.region, c.range.begin, home_);
+    got = of_.evict(*c.region, c.range, home_);
   } catch (const error& e) {
     // Host memory may be too short for the copy of this piece. Other pieces may need no copy.
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || next_ == order_.size()) throw;
@@ -223,29 +219,16 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
   std::uint64_t freed = 0;
   while (freed < bytes) {
     if (next_ == order_.size() && !look_for_candidates()) break;
-    copy_ahead();
-    freed += evict_next();
+    if (of_.keeps_mapped()) {
+      std::vector<piece_mover::piece> group;
+      add_leaving(group, bytes - freed);
+      freed += move(group);
+    } else {
+      copy_ahead();
+      freed += evict_next();
+    }
   }
   return freed;
-}
-
-bool eviction::supply::bring_in(region& r, byte_range piece, std::uint64_t missing, std::uint64_t most) {
-  const auto move_in = [&] { return of_.mover().bring_in(r, piece, home_); };
-  const std::uint64_t bytes = piece.size();
-  const std::uint64_t wanted = missing + (bytes <= most / spare_parts ? bytes : 0);
-  const std::uint64_t free = most - std::min<std::uint64_t>(most, of_.count_.device_memory[home_].load());
-  if (free < bytes || free >= wanted) return move_in();
-  struct helper {
-    ~helper() { thread.join(); }
-    std::thread thread;
-  } const other{os::start_thread("hpe evict", [&] {
-    try {
-      this->free(std::min(wanted - free, bytes));
-    } catch (const std::exception& e) {
-      log(log_level::info, "no device memory was freed in advance: {}", e.what());
-    }
-  })};
-  return move_in();
 }
 
 bool eviction::supply::is_at_hand() {
@@ -289,7 +272,8 @@ std::vector<eviction::candidate> eviction::all_candidates(unsigned home, std::ui
       if (piece.value.home != home || piece.value.zero_copy || piece.value.used == now || sharing_.holds(r, range))
         continue;
       result.push_back({&r, range, piece.value.used, now - piece.value.used});
-      if (has_cycle) result.back().is = progress_of(r, {begin, std::min(piece.end, r.layout.extent)});
+      if (has_cycle && !keeps_mapped())
+        result.back().is = progress_of(r, {begin, std::min(piece.end, r.layout.extent)});
       if (has_cycle) next.push_back({range});
     }
     if (next.empty()) continue;
@@ -319,7 +303,7 @@ std::uint64_t eviction::free_zero_copy(unsigned home, std::uint64_t now, std::ui
   std::ranges::stable_sort(all, std::greater(), &candidate::age);
   std::uint64_t freed = 0;
   for (const candidate& c : all)
-    if (freed < bytes) freed += evict(*c.region, c.range.begin, home);
+    if (freed < bytes) freed += evict(*c.region, c.range, home);
   return freed;
 }
 
@@ -358,6 +342,11 @@ std::vector<eviction::candidate> eviction::candidates(unsigned home, std::uint64
   };
   bool has_cycle = false;
   std::vector<candidate> others = all_candidates(home, now, has_cycle);
+  if (keeps_mapped()) {  // these pieces leave when the queued work has ended, and while others come in
+    std::ranges::stable_sort(others, older);
+    cut(others, 2 * (wanted + spare));
+    return others;
+  }
   std::vector<candidate> result;
   // The latest work may be running. In a cycle, the next use of its data is furthest away, but other data is at hand
   // sooner.
@@ -437,9 +426,10 @@ eviction::copy_out_result eviction::copy_out(region& r, std::uint64_t begin) {
   return copy_out_result::copied;
 }
 
-std::uint64_t eviction::evict(region& r, std::uint64_t begin, unsigned home) {
-  const std::uint64_t moved = keeps_mapped() ? mover_.move(r, begin, home, device::backing_kind::zero_copy) : 0;
-  return moved != 0 ? moved : evict_to_shadow(r, begin, home);
+std::uint64_t eviction::evict(region& r, byte_range piece, unsigned home) {
+  piece_mover::piece leaving{&r, piece, device::backing_kind::zero_copy};
+  const std::uint64_t moved = keeps_mapped() ? mover_.move(std::span(&leaving, 1), home) : 0;
+  return moved != 0 ? moved : evict_to_shadow(r, piece.begin, home);
 }
 
 std::uint64_t eviction::evict_to_shadow(region& r, std::uint64_t begin, unsigned home) {

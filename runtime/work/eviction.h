@@ -32,15 +32,23 @@ class piece_mover {
   piece_mover(const resources& with, sharing& others, fingerprints& changes, counters& count)
       : with_(with), sharing_(others), fingerprints_(changes), count_(count) {}
 
-  /// Moves a piece from zero-copy memory to device memory; see move(). Returns false if too little device memory is
-  /// free. Throws HPE_ERROR_OUT_OF_MEMORY if the piece cannot move.
-  bool bring_in(coherence::region& r, coherence::byte_range piece, unsigned home);
+  struct piece {
+    coherence::region* region;
+    coherence::byte_range range;
+    device::backing_kind to;  // device or zero_copy
+    std::uint64_t due = 0;    // in how many steps work uses the piece; 0: now
+    bool has_moved = false;
+    bool is_movable = true;  // false: in use outside of this process, larger than new pieces, or no longer there
+  };
+  /// Waits for the users of the pieces, which must be different pieces of one device, and moves the pieces in both
+  /// directions at the same time. The device must have free memory for all pieces that move to it, because the memory
+  /// of the other pieces becomes free later. Sets has_moved and is_movable of the pieces. If memory was too short for a
+  /// piece, the piece is unchanged; if no piece has moved for this reason, throws HPE_ERROR_OUT_OF_MEMORY. Returns the
+  /// size of the pieces that moved to `zero_copy`. The caller must not hold the mutex of a region.
+  std::uint64_t move(std::span<piece> pieces, unsigned home);
 
-  /// Waits for the users of a piece and moves the piece. Returns the size of the piece; 0 if there is no such piece, if
-  /// it is there already, or if it cannot move: it is in use outside of this process, or larger than new pieces. Throws
-  /// HPE_ERROR_OUT_OF_MEMORY if too little memory is free; the piece is then unchanged. The caller must not hold the
-  /// region's mutex.
-  std::uint64_t move(coherence::region& r, std::uint64_t begin, unsigned home, device::backing_kind to);
+  /// Throws HPE_ERROR_OUT_OF_MEMORY if a piece that was to move to device memory is still in zero-copy memory.
+  void require_moved(const piece& p, unsigned home) const;
 
   /// Whether zero-copy memory of this size for a device leaves enough of the host's memory free. If it does not, the
   /// device first returns memory that it keeps.
@@ -53,14 +61,19 @@ class piece_mover {
       HPE_REQUIRES(r.mutex);
 
  private:
-  [[nodiscard]] bool may_move(const coherence::region& r, std::uint64_t begin, unsigned home,
-                              device::backing_kind to) const HPE_REQUIRES(r.mutex);
-  /// Whether the zero-copy memory that the device keeps for a piece has the piece's bytes: compares fingerprints.
-  [[nodiscard]] bool is_on_standby(coherence::region& r, coherence::byte_range piece, unsigned home)
-      HPE_REQUIRES(r.mutex);
-  /// Moves a piece that no queued work uses. Its bytes do not change while the region's mutex is held.
-  void change_memory(coherence::region& r, coherence::byte_range piece, unsigned home, device::backing_kind to)
-      HPE_REQUIRES(r.mutex);
+  class closed_pieces;
+  [[nodiscard]] bool may_move(const piece& p, unsigned home) const HPE_REQUIRES(p.region->mutex);
+  /// Moves pieces that no queued work uses. The caller holds the mutexes of their regions, so their bytes do not
+  /// change.
+  std::uint64_t change_memory(std::span<piece> pieces, unsigned home) HPE_NO_THREAD_SAFETY_ANALYSIS;
+  /// Returns, for each piece, whether the zero-copy memory that the device keeps for the piece has the piece's bytes:
+  /// compares fingerprints. The caller holds the mutexes of the regions.
+  [[nodiscard]] std::vector<bool> find_standby(std::span<const piece> pieces,
+                                               unsigned home) HPE_NO_THREAD_SAFETY_ANALYSIS;
+  [[nodiscard]] std::unique_ptr<device::move_of_bytes> begin(const piece& p, unsigned home, bool on_standby);
+  void note_moved(const piece& p, unsigned home, bool on_standby) HPE_REQUIRES(p.region->mutex);
+  /// Takes the fingerprint of a piece that has moved to device memory, if the device keeps its zero-copy memory.
+  void note_standby(const piece& p, unsigned home) HPE_REQUIRES(p.region->mutex);
 
   const resources with_;
   sharing& sharing_;
@@ -116,10 +129,10 @@ class eviction {
 
     /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns the number of freed bytes.
     std::uint64_t free(std::uint64_t bytes);
-    /// Moves a piece of zero-copy memory to device memory; see piece_mover::bring_in. At the same time, another thread
-    /// frees memory for the rest of the `missing` bytes, and for a piece of later work. `most`: the size of the
-    /// device's memory.
-    bool bring_in(coherence::region& r, coherence::byte_range piece, std::uint64_t missing, std::uint64_t most);
+    /// Moves pieces from zero-copy memory to device memory: those that the work needs (`due` is 0), and after them, in
+    /// a cycle, pieces that the next work uses. Other pieces move to zero-copy memory at the same time. Returns false
+    /// if too little device memory can be freed for the pieces that the work needs.
+    bool bring_in(std::vector<piece_mover::piece>& pieces);
     /// Whether free() can evict the next piece without a wait. Begins to copy the next pieces to the host.
     [[nodiscard]] bool is_at_hand();
     /// Like free, but evicts only data that can be evicted without a wait, and that no work uses in the next `steps`
@@ -129,6 +142,13 @@ class eviction {
    private:
     bool look_for_candidates();
     std::uint64_t evict_next();
+    /// Adds the pieces in zero-copy memory that work uses in the next steps, as long as other pieces are used later.
+    void add_upcoming(std::vector<piece_mover::piece>& pieces);
+    /// Adds the next pieces that can be evicted to a group of pieces that move: about `bytes` bytes.
+    void add_leaving(std::vector<piece_mover::piece>& group, std::uint64_t bytes);
+    /// Moves a group. If none of it can leave the device in this way, evicts it to the shadow. Returns the number of
+    /// freed bytes.
+    std::uint64_t move(std::span<piece_mover::piece> group);
     /// How many bytes more than wanted_ are copied to the host before their memory is needed.
     [[nodiscard]] std::uint64_t spare() const;
     void copy_ahead();
@@ -157,7 +177,7 @@ class eviction {
   /// Waits for the users of a piece and frees the piece's memory: moves the piece to zero-copy memory after
   /// keep_mapped() if possible, and otherwise waits for the piece's copy to the host. Returns the number of freed
   /// bytes.
-  std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
+  std::uint64_t evict(coherence::region& r, coherence::byte_range piece, unsigned home);
   /// Evicts at least `bytes` bytes from zero-copy memory of a device, or fewer; nothing that the work with the time
   /// `now` uses. Returns how many bytes it evicted.
   std::uint64_t free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes);

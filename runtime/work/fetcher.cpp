@@ -70,8 +70,9 @@ void fetcher::run() noexcept {
     bool again = false;
     auto rest = pause;
     for (unsigned home = 0; home < devices_.size(); ++home) {
-      // Memory of a shared device must be given back to other processes in their turns.
-      if (!eviction_.predicts(home) || devices_.at(home).share() != nullptr) continue;
+      // Memory of a shared device must be given back to other processes in their turns. If work may use all data, no
+      // data moves while it runs.
+      if (!eviction_.predicts(home) || eviction_.keeps_mapped() || devices_.at(home).share() != nullptr) continue;
       if (!turns_[home]->try_lock()) {
         again = true;
         continue;

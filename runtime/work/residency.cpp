@@ -79,12 +79,13 @@ std::string in_words(std::span<const device_access> accesses, bool everything) {
 }  // namespace
 
 struct residency::plan {
-  std::uint64_t now = 0;                                 // the time of the use, for resident_piece::used
-  std::vector<gap> gaps;                                 // by region and offset
-  std::map<unsigned, std::uint64_t> needed;              // bytes by device: of data in device memory, and of gaps
-  std::vector<std::pair<region*, std::uint64_t>> large;  // large pieces, of which the work may need only a part
-  std::vector<gap> on_device;                            // pieces in device memory
-  std::vector<gap> zero_copies;                          // pieces in zero-copy memory
+  std::uint64_t now = 0;                     // the time of the use, for resident_piece::used
+  std::vector<gap> gaps;                     // by region and offset
+  std::map<unsigned, std::uint64_t> needed;  // bytes by device: of data in device memory, and of gaps
+  std::vector<gap> large;                    // large pieces, of which the work may need only a part
+  std::vector<gap> on_device;                // pieces in device memory
+  std::vector<gap> zero_copies;              // pieces in zero-copy memory
+  bool moves = false;                        // whether these pieces need device memory
 };
 
 void residency::turn::begin(residency& at, std::uint64_t devices, std::uint64_t contended) {
@@ -214,10 +215,10 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
       piece.used = now;
       result.needed[piece.home] += bytes;
       (piece.zero_copy ? result.zero_copies : result.on_device)
-          .push_back({&r, {at->first, at->second.end}, piece.home, {}, false, r.layout.bytes, piece.zero_copy});
+          .push_back({&r, {at->first, at->second.end}, piece.home, {}, false, r.layout.bytes});
       if (!piece.zero_copy && bytes > r.layout.piece_size && !r.degraded &&
           !sharing_.holds(r, {at->first, at->second.end}))
-        result.large.emplace_back(&r, at->first);
+        result.large.push_back(result.on_device.back());
     }
     for_each_gap(r, range, [&](byte_range hole) {
       gap g{&r, hole, r.home_of(hole.begin), {}, access.mode != HPE_IN, r.layout.bytes};
@@ -249,12 +250,12 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
       home =
           std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > room_of(needed.first); });
     if (home == what.needed.end() && eviction_.keeps_mapped()) {
-      what.gaps.insert(what.gaps.end(), what.zero_copies.begin(), what.zero_copies.end());
+      what.moves = true;
       return what;
     }
     if (home == what.needed.end()) {
       std::uint64_t freed = 0;
-      for (const gap& piece : what.zero_copies) freed += eviction_.evict(*piece.region, piece.range.begin, piece.home);
+      for (const gap& piece : what.zero_copies) freed += eviction_.evict(*piece.region, piece.range, piece.home);
       if (freed > 0 || sharing_.settle()) continue;
       throw_no_room(what.zero_copies.front().home, what.zero_copies.front().range.size());
     }
@@ -269,13 +270,8 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
                 home->first, room_of(home->first),
                 in_words(accesses, std::ranges::any_of(accesses, &device_access::if_alive)));
     // Afterwards, the parts that the work needs are brought in again in small pieces.
-    const auto& [large, begin] = what.large.front();
-    unsigned its_home = 0;
-    {
-      const lock_guard lock(large->mutex);
-      its_home = large->home_of(begin);
-    }
-    eviction_.evict(*large, begin, its_home);
+    const gap& large = what.large.front();
+    eviction_.evict(*large.region, large.range, large.home);
   }
 }
 
@@ -303,7 +299,7 @@ bool residency::make_room_for_smaller(const plan& what) {
   for (const gap& piece : what.on_device) {
     std::uint64_t& missing = wanted[piece.home];
     if (missing == 0 || piece.region_bytes < largest[piece.home]) continue;
-    const std::uint64_t got = eviction_.evict(*piece.region, piece.range.begin, piece.home);
+    const std::uint64_t got = eviction_.evict(*piece.region, piece.range, piece.home);
     missing -= std::min(missing, got);
     freed += got;
   }
@@ -433,12 +429,9 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
   std::vector<gap> group;
   for (const gap& g : what.gaps) {
     eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
-    const auto fill = [&] {
-      return g.moves ? from.bring_in(*g.region, g.range, missing[g.home], most_of(g.home)) : map(g, what.now);
-    };
-    for (std::uint64_t ended = changes_ended_.load(); !fill(); ended = changes_ended_.load()) {
+    for (std::uint64_t ended = changes_ended_.load(); !map(g, what.now); ended = changes_ended_.load()) {
       if ((full >> g.home & 1) != 0) {
-        if (!g.moves) fill_with_zero_copy(g, what.now);
+        fill_with_zero_copy(g, what.now);
         break;
       }
       if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
@@ -454,10 +447,32 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
       }
     }
     missing[g.home] -= g.range.size();
-    if (!g.moves) group.push_back(g);
+    group.push_back(g);
     if (group.size() == pieces_of_group) upload(group);
   }
   upload(group);
+  return what.moves ? move_in(what, allowed, mine) : progress{};
+}
+
+residency::progress residency::move_in(const plan& what, place allowed, const turn& mine) {
+  std::map<unsigned, std::vector<piece_mover::piece>> by_home;
+  for (const gap& g : what.zero_copies) by_home[g.home].push_back({g.region, g.range, device::backing_kind::device});
+  for (auto& [home, pieces] : by_home) {
+    std::uint64_t missing = 0;
+    for (const piece_mover::piece& p : pieces) missing += p.range.size();
+    eviction::supply from(eviction_, home, what.now, missing);
+    for (std::uint64_t ended = changes_ended_.load(); !from.bring_in(pieces); ended = changes_ended_.load()) {
+      const gap next{pieces.front().region, pieces.front().range, static_cast<std::uint16_t>(home), {}};
+      try {
+        const outcome got = make_room(from, next, next.range.size(), mine, ended);
+        if (got == outcome::stopped && allowed == place::zero_copy_too) break;
+        if (got != outcome::done) return {got, home};
+      } catch (const error& e) {
+        if (allowed == place::device_memory || e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+        break;
+      }
+    }
+  }
   return {};
 }
 
@@ -537,46 +552,6 @@ void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::ba
     throw;
   }
   counters::add(count_.bytes_brought_in, g.range.size());
-}
-
-void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
-  const std::uint64_t bytes = g.range.size();
-  // If work may use all data, other data must keep its zero-copy memory.
-  const auto make_room = [&] { return !eviction_.keeps_mapped() && eviction_.free_zero_copy(g.home, now, bytes) > 0; };
-  while (!eviction_.mover().host_has_room(g.home, bytes))
-    HPE_REQUIRE(make_room(), HPE_ERROR_OUT_OF_MEMORY,
-                "device {} is full, and the rest of the work's data cannot stay in host memory, where {:.0f} bytes are "
-                "free: the next {} bytes would leave less than {} bytes free",
-                g.home, os::free_memory(), bytes, piece_mover::least_free_on_host);
-  for (bool is_taken = false; !is_taken;) {
-    try {
-      host_.take(bytes);
-      is_taken = true;
-    } catch (const error& e) {
-      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !make_room()) throw;
-    }
-  }
-  bool is_added = false;
-  try {
-    region& r = *g.region;
-    const lock_guard lock(r.mutex);
-    r.mutex.assert_held();
-    if (!is_open(r, g)) return host_.give_back(bytes);
-    const bool fresh = eviction::any_block(r, g.range, is_fresh);
-    devices_.at(g.home).map(r.layout.base + g.range.begin, bytes,
-                            fresh ? device::contents::zeros : device::contents::any, device::backing_kind::zero_copy);
-    add_piece(r, g, now, device::backing_kind::zero_copy);
-    is_added = true;
-    upload_newer(with(), r, g.read, g.write);
-  } catch (const error& e) {
-    if (!is_added) host_.give_back(bytes);
-    if (e.status() != HPE_ERROR_NOT_SUPPORTED) throw;
-    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
-              "device {} is full, and the rest of the work's data cannot stay in host memory: {}", g.home, e.what());
-  } catch (...) {
-    if (!is_added) host_.give_back(bytes);
-    throw;
-  }
 }
 
 std::uint64_t residency::piece_size(std::span<const std::uint16_t> homes) const {

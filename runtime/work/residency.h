@@ -135,7 +135,6 @@ class residency {
     coherence::byte_range read;  // bytes whose contents the work needs
     bool write = false;          // the work writes some of the bytes
     std::uint64_t region_bytes = 0;
-    bool moves = false;     // not a gap: a piece in zero-copy memory that needs device memory
     std::uint64_t due = 0;  // for data that is fetched ahead: the step that uses it (eviction::steps)
   };
   struct plan;
@@ -162,8 +161,9 @@ class residency {
   };
   /// Makes memory that work may use without naming it accessible to the device.
   void map_rest(std::span<const device_access> accesses);
-  /// Maps device memory for the gaps of a plan.
+  /// Maps device memory for the gaps of a plan, and moves its pieces in zero-copy memory to device memory.
   [[nodiscard]] progress fill_all(const plan& what, place allowed, const turn& mine);
+  [[nodiscard]] progress move_in(const plan& what, place allowed, const turn& mine);
   /// `ended`: the value of changes_ended_ before the search for memory for the gap began.
   [[nodiscard]] outcome make_room(eviction::supply& from, const gap& g, std::uint64_t missing, const turn& mine,
                                   std::uint64_t ended);

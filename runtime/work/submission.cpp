@@ -8,7 +8,8 @@
 #include "runtime/work/host_memory.h"
 
 // Invariants:
-//  - Several regions are locked only here, in the order of their numbers, so threads that queue work on the same
+//  - Several regions are locked only here and in piece_mover, in the order of their numbers, so threads that queue work
+//  on the same
 //    regions cannot deadlock.
 //  - Views are closed before the work is queued; states change afterwards. A view may always be more closed than the
 //    state allows: the next access opens it.
@@ -25,7 +26,7 @@ using coherence::byte_range;
 using coherence::region;
 
 submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare,
-                       memory what)
+                       memory what, bool is_new)
     : with_(with), accesses_(std::move(accesses)) {
   // Pure writes come last: if one access overwrites a block that another access reads, the old bytes are first uploaded
   // for the read.
@@ -36,7 +37,7 @@ submission::submission(const resources& with, std::vector<device_access> accesse
   if (!std::is_sorted(accesses_.begin(), accesses_.end(), is_before))
     std::sort(accesses_.begin(), accesses_.end(), is_before);
   lock_and_prepare(prepare);
-  if (what != memory::as_it_is) with_.room.note_step(accesses_);
+  if (what != memory::as_it_is && is_new) with_.room.note_step(accesses_);
   residency::turn taking_memory;
   const auto allowed = what == memory::needed ? residency::place::device_memory : residency::place::zero_copy_too;
   while (what != memory::as_it_is && !with_.room.has(accesses_, allowed)) {
@@ -49,7 +50,11 @@ submission::submission(const resources& with, std::vector<device_access> accesse
 }
 
 void submission::lock_and_prepare(const preparation& prepare) {
-  locks_.lock(accesses_);
+  std::vector<region*> used;
+  used.reserve(accesses_.size());
+  for (const device_access& access : accesses_)
+    if (used.empty() || used.back() != access.region) used.push_back(access.region);
+  locks_.lock(std::move(used));
   // If the program's threads are not synchronised, the object may have been reused for another region.
   const auto gone = [](const device_access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
     return !a.region->alive || a.range.end > a.region->layout.extent;
@@ -81,16 +86,11 @@ void submission::keep_resident_parts() {
   accesses_ = std::move(parts);
 }
 
-void submission::region_locks::lock(std::span<const device_access> accesses) {
-  locked_.reserve(accesses.size());
-  for (const device_access& access : accesses)
-    if (locked_.empty() || locked_.back() != access.region) locked_.push_back(access.region);
-  for (region* r : locked_) r->mutex.lock();
-}
-
-void submission::region_locks::unlock() noexcept {
-  for (region* r : locked_) r->mutex.unlock();
-  locked_.clear();
+bool submission::leaves_all_settled(bool no_zero_copy) const {
+  return std::ranges::all_of(accesses_, [&](const device_access& access) {
+    access.region->mutex.assert_held();
+    return access.region->is_settled(no_zero_copy);
+  });
 }
 
 void submission::release(const device_access& access) {

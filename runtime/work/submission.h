@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "runtime/work/block_copies.h"
@@ -37,11 +38,12 @@ class submission {
     as_it_is        ///< for announced work
   };
 
+  /// is_new: false if an earlier object, which has queued nothing, was for the same piece of work.
   /// If device memory is too small for all data, waits until enough of it is free (residency). Throws
   /// HPE_ERROR_NOT_A_REGION if a region has been freed, HPE_ERROR_OUT_OF_MEMORY, and the errors of `prepare` and of
   /// uploads.
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
-             memory what = memory::needed);
+             memory what = memory::needed, bool is_new = true);
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;
 
@@ -55,6 +57,20 @@ class submission {
     queued(accesses_, std::span(&point, 1));
     return point;
   }
+
+  /// Like submit, for work that may use all memory of some homes, and that names only a part of it:
+  /// coherence::work_anywhere::use. Returns nullopt, and has queued nothing, if other regions may no longer be settled.
+  template <class Queue>
+  std::optional<timepoint> submit_anywhere(coherence::work_anywhere& all, std::uint64_t homes, std::uint64_t epoch,
+                                           const Queue& queue) {
+    coherence::point_set after;
+    collect(accesses_, with_.devices, after);
+    const std::optional<timepoint> point = all.use(homes, epoch, after, [&] { return queue(after); });
+    if (point) queued(accesses_, std::span(&*point, 1));
+    return point;
+  }
+  /// Whether all regions of the accesses are settled (coherence::region::is_settled).
+  [[nodiscard]] bool leaves_all_settled(bool no_zero_copy) const;
 
   /// Queues the whole work as commands of several devices that do it together: queue(after, points) queues the commands
   /// and adds their timepoints to `points`. If `queue` throws, the work counts as queued if at least one command was
@@ -114,23 +130,6 @@ class submission {
     coherence::region* region;
     coherence::block_run run;
     coherence::block_event event;
-  };
-
-  /// Locks of regions. The destructor unlocks them, also if the constructor of the submission throws. The thread safety
-  /// analysis cannot follow locks in a container.
-  class region_locks {
-   public:
-    region_locks() = default;
-    region_locks(const region_locks&) = delete;
-    region_locks& operator=(const region_locks&) = delete;
-    ~region_locks() { unlock(); }
-
-    /// Locks the regions of the accesses, which are ordered by the regions' numbers.
-    void lock(std::span<const device_access> accesses) HPE_NO_THREAD_SAFETY_ANALYSIS;
-    void unlock() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
-
-   private:
-    std::vector<coherence::region*> locked_;
   };
 
   void lock_and_prepare(const preparation& prepare);

@@ -143,7 +143,7 @@ TEST_P(contract, bytes_move_to_zero_copy_memory_and_back) {
     return std::memcmp(out.data(), back.data(), bytes) == 0;
   };
   try {
-    static_cast<void>(device.begin_move(m.address(0), bytes, backing_kind::zero_copy));
+    static_cast<void>(device.begin_move(m.address(0), bytes, backing_kind::zero_copy, false));
   } catch (const hpe::error& e) {
     ASSERT_EQ(e.status(), HPE_ERROR_NOT_SUPPORTED) << e.what();
     device.unmap(m.address(0), bytes);
@@ -152,15 +152,15 @@ TEST_P(contract, bytes_move_to_zero_copy_memory_and_back) {
   EXPECT_EQ(device.memory().free, before - bytes);
   EXPECT_TRUE(has_bytes());
   for (int n = 0; n < 3; ++n) {
-    device.begin_move(m.address(0), bytes, backing_kind::zero_copy)->finish();
+    device.begin_move(m.address(0), bytes, backing_kind::zero_copy, false)->finish();
     EXPECT_EQ(device.memory().free, before);
     EXPECT_TRUE(has_bytes());
     out.as<unsigned>()[n] += 5;
     m.finish(m.stream(0).copy(m.address(0), out.data(), 4096));
-    static_cast<void>(device.begin_move(m.address(0), bytes, backing_kind::device));
+    static_cast<void>(device.begin_move(m.address(0), bytes, backing_kind::device, false));
     EXPECT_EQ(device.memory().free, before);
     EXPECT_TRUE(has_bytes());
-    device.begin_move(m.address(0), bytes, backing_kind::device)->finish();
+    device.begin_move(m.address(0), bytes, backing_kind::device, false)->finish();
     EXPECT_EQ(device.memory().free, before - bytes);
     EXPECT_TRUE(has_bytes());
   }

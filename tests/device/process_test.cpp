@@ -54,6 +54,16 @@ TEST(start, fails_when_the_address_space_is_not_free) {
   EXPECT_TRUE(soft_devices_of(::getpid()).empty());
 }
 
+// Linux loads programs at random addresses in the last TiB below 0x7fff00000000, of which this address space leaves a
+// fifteenth.
+TEST(start, avoids_random_addresses_that_the_address_space_needs) {
+  auto layout = layout_for(1);
+  layout.base = std::uintptr_t{0x7f00} << 32;
+  layout.segment_size = std::uint64_t{240} << 30;
+  layout.segments = 4;
+  EXPECT_EQ(hpe::device::open_devices("soft:2", layout)->size(), 2U);
+}
+
 TEST(start, too_many_streams_are_refused) {
   machine m("soft:1");
   for (int i = 1; i < 16; ++i) m.device(0).create_stream(hpe::device::priority::launch);

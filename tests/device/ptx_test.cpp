@@ -132,6 +132,70 @@ TEST_P(ptx, modules_are_described) {
   EXPECT_EQ(module->architecture(), 80U);
 }
 
+// All members of the descriptions, for kernels without a directive and for kernels with directives at and beyond the
+// devices' limits.
+TEST_P(ptx, kernels_are_described) {
+  const auto described =
+      m.set().ptx()->load({".version 8.6\n.target sm_90\n.address_size 64\n"
+                           R"(
+.func helper() { ret; }
+.visible .entry plain() { ret; }
+.visible .entry full(.param .u8 a, .param .u64 b, .param .align 16 .b8 c[20], .param .u16 d)
+.maxntid 4, 5, 6 .maxclusterrank 3
+{ .local .align 16 .b8 own[12]; .shared .align 4 .b8 box[20]; ret; }
+.visible .entry exact() .explicitcluster .reqnctapercluster 4, 2 .reqntid 8, 2, 3 { ret; }
+.visible .entry largest() .maxntid 1024 .maxclusterrank 16 { ret; }
+.visible .entry beyond() .maxntid 1024, 2 .maxclusterrank 17 { ret; }
+)"});
+  const std::vector<hpe::device::ptx_kernel>& all = described->kernels();
+  ASSERT_EQ(all.size(), 5U) << "a function is no kernel";
+  using numbers = std::vector<std::uint32_t>;
+  using three = std::array<std::uint32_t, 3>;
+  struct expected {
+    const char* name;
+    numbers offsets, sizes;
+    std::size_t bytes;
+    std::uint32_t shared, local, threads;
+    three block, cluster;
+    std::uint32_t max_cluster;
+    bool needs_cluster;
+  };
+  const expected rows[] = {
+      {"plain", {}, {}, 0, 0, 0, 1024, {}, {}, 16, false},
+      {"full", {0, 8, 16, 36}, {1, 8, 20, 2}, 38, 20, 12, 120, {}, {}, 3, false},
+      {"exact", {}, {}, 0, 0, 0, 48, {8, 2, 3}, {4, 2, 1}, 16, true},
+      {"largest", {}, {}, 0, 0, 0, 1024, {}, {}, 16, false},
+      {"beyond", {}, {}, 0, 0, 0, 1024, {}, {}, 16, false},
+  };
+  for (std::size_t n = 0; n < std::size(rows); ++n) {
+    SCOPED_TRACE(rows[n].name);
+    EXPECT_EQ(all[n].name, rows[n].name);
+    EXPECT_EQ(all[n].parameter_offsets, rows[n].offsets);
+    EXPECT_EQ(all[n].parameter_sizes, rows[n].sizes);
+    EXPECT_EQ(all[n].parameter_bytes, rows[n].bytes);
+    EXPECT_EQ(all[n].shared_bytes, rows[n].shared);
+    EXPECT_EQ(all[n].local_bytes, rows[n].local);
+    EXPECT_EQ(all[n].max_threads, rows[n].threads);
+    EXPECT_EQ(all[n].required_block, rows[n].block);
+    EXPECT_EQ(all[n].required_cluster, rows[n].cluster);
+    EXPECT_EQ(all[n].max_cluster, rows[n].max_cluster);
+    EXPECT_EQ(all[n].needs_cluster, rows[n].needs_cluster);
+  }
+}
+
+TEST_P(ptx, kernels_have_as_many_parameters_as_a_launch_takes) {
+  const auto text_with = [](std::size_t bytes) {
+    return head + fmt::format(".visible .entry many(.param .align 4 .b8 all[{}]) {{ ret; }}\n", bytes);
+  };
+  const auto most = m.set().ptx()->load({text_with(hpe::device::most_parameters)});
+  EXPECT_EQ(most->kernels()[0].parameter_bytes, hpe::device::most_parameters);
+  for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(most->place(d, {0, 0, 0}));
+  const std::vector<std::byte> parameters(hpe::device::most_parameters);
+  m.finish(m.stream(0).launch(m.set().find_kernel(most->id(), "many"), {}, parameters));
+  EXPECT_EQ(thrown_by([&] { m.set().ptx()->load({text_with(hpe::device::most_parameters + 1)}); }),
+            HPE_ERROR_INVALID_ARGUMENT);
+}
+
 TEST_P(ptx, kernels_run_where_they_were_placed) {
   for (unsigned d = 0; d < m.size(); ++d) {
     std::byte* const result = results(d);

@@ -17,10 +17,14 @@ use_archive_in() {
   in_bare_root "$root" su --shell /bin/bash --login nobody -c /tmp/use_archive
 }
 
-# use_wheel_in <folder> <build>: uses the wheels of a build in the bare root, which has python3-venv and python3-numpy.
+# use_wheel_in <folder> <build>: uses the wheels of a build in the bare root, which has python3-venv and python3-numpy, and reaches PyPI.
 use_wheel_in() {
   local root=$1 build=$2
   cp "$build"/packages/*.whl tests/install/use_wheel tests/python/{algorithms,arrays,command,enqueue,exchange,launcher}_test.py "$root/tmp"
+  mkdir -p "$root"/tmp/docs/{examples,howto} "$root/tmp/tests/python"
+  cp docs/examples/{arrays.ipynb,squares.py} "$root/tmp/docs/examples"
+  cp docs/howto/python.md "$root/tmp/docs/howto"
+  cp tests/python/page_test.py "$root/tmp/tests/python"
   if [[ -x $build/bin/cudart/small-shared ]]; then cp "$build/bin/cudart/small-shared" "$root/tmp"; fi
   in_bare_root "$root" su --shell /bin/bash --login nobody -c /tmp/use_wheel
 }

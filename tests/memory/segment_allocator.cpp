@@ -138,4 +138,46 @@ TEST(SegmentAllocator, ThreadsGetDifferentRanges) {
   EXPECT_EQ(segment.free_granules(), 4000 - count);
 }
 
+// A request of exactly the free granules, before and behind the place where the search starts, and of one more.
+TEST(SegmentAllocator, GivesExactlyWhatIsFree) {
+  segment_allocator none(begin, 0);
+  EXPECT_EQ(none.free_granules(), 0U);
+  EXPECT_EQ(none.allocate(1), nullptr);
+  segment_allocator one(begin, 1);
+  EXPECT_EQ(one.free_granules(), 1U);
+  EXPECT_EQ(one.allocate(2), nullptr);
+  EXPECT_EQ(one.allocate(1), begin);
+  EXPECT_EQ(one.allocate(1), nullptr);
+  one.free(begin, 1);
+  EXPECT_EQ(one.allocate(1), begin);
+  for (std::size_t first = 1; first < 8; ++first) {
+    segment_allocator segment(begin, 8);
+    EXPECT_EQ(segment.allocate(first), begin);
+    EXPECT_EQ(segment.allocate(9 - first), nullptr);
+    EXPECT_EQ(segment.allocate(8 - first), begin + first * hpe::granule_size) << "all granules behind the first";
+    EXPECT_EQ(segment.free_granules(), 0U);
+    segment.free(begin, first);
+    EXPECT_EQ(segment.allocate(first + 1), nullptr);
+    EXPECT_EQ(segment.allocate(first), begin) << "all granules before the last range";
+    segment.free(begin + first * hpe::granule_size, 8 - first);
+    EXPECT_FALSE(segment.allocate_at(begin + first * hpe::granule_size, 9 - first));
+    EXPECT_TRUE(segment.allocate_at(begin + first * hpe::granule_size, 8 - first));
+    EXPECT_FALSE(segment.allocate_at(begin, 1));
+  }
+}
+
+// Of two free ranges that are long enough, the one behind the last allocated range is taken.
+TEST(SegmentAllocator, SearchesFromTheEndOfTheLastRange) {
+  segment_allocator segment(begin, 10);
+  for (int n = 0; n < 10; ++n) ASSERT_NE(segment.allocate(1), nullptr);
+  segment.free(begin + 4 * hpe::granule_size, 1);
+  segment.free(begin + 7 * hpe::granule_size, 2);
+  segment.free(begin + 1 * hpe::granule_size, 2);
+  EXPECT_EQ(segment.allocate(1), begin + 1 * hpe::granule_size) << "the last range ended at the segment's end";
+  EXPECT_EQ(segment.allocate(2), begin + 7 * hpe::granule_size);
+  EXPECT_EQ(segment.allocate(1), begin + 2 * hpe::granule_size);
+  EXPECT_EQ(segment.allocate(1), begin + 4 * hpe::granule_size);
+  EXPECT_EQ(segment.allocate(1), nullptr);
+}
+
 }  // namespace

@@ -158,6 +158,50 @@ TEST(SmallObjects, EmptySlabsCanBeTakenBackOrServeAnotherSize) {
   EXPECT_EQ(objects.allocate(100), nullptr);
 }
 
+TEST(SmallObjects, ASlabThatWasTakenBackCanBeAddedAgain) {
+  small_objects objects;
+  for (int round = 0; round < 3; ++round) {
+    objects.add_slab(slab(0));
+    std::byte* const p = objects.allocate(100);
+    EXPECT_EQ(p, slab(0));
+    EXPECT_EQ(objects.find_before(slab(0) + 100), (object{p, 100}));
+    EXPECT_EQ(objects.free({p, 100}), slab(0));
+    EXPECT_TRUE(objects.remove_slab(slab(0)));
+    EXPECT_EQ(objects.find_before(slab(0) + 100), std::nullopt);
+  }
+}
+
+// Addresses before the first slab, behind the last slot of a slab and between two slabs, for sizes of which a granule
+// is a multiple and for others.
+TEST(SmallObjects, AddressesOutsideOfTheSlotsAreUnknown) {
+  for (const std::size_t size : {std::size_t{64}, std::size_t{100}, std::size_t{3000}, small_objects::largest}) {
+    small_objects objects;
+    const auto unknown = [&](std::byte* base) {
+      const object what{base, size};
+      EXPECT_EQ(objects.find(base), std::nullopt);
+      EXPECT_FALSE(objects.alone(what));
+      expect_error(HPE_ERROR_NOT_A_REGION, "was freed by another thread", [&] { objects.free(what); });
+      expect_error(HPE_ERROR_NOT_A_REGION, "was freed by another thread", [&] { objects.retire(what); });
+      expect_error(HPE_ERROR_NOT_A_REGION, "was freed by another thread", [&] { objects.revive(what); });
+    };
+    unknown(slab(1));
+    objects.add_slab(slab(1));
+    unknown(slab(1));
+    std::byte* const first = objects.allocate(size);
+    std::byte* last = first;
+    std::size_t slots = 1;
+    while (std::byte* const p = objects.allocate(size)) last = p, ++slots;
+    const auto step = static_cast<std::size_t>(last - first) / (slots - 1);
+    unknown(slab(0));
+    unknown(slab(1) - step);
+    unknown(last + step);
+    unknown(slab(2));
+    unknown(slab(3));
+    EXPECT_EQ(objects.find_before(last + step), (object{last, size}));
+    EXPECT_EQ(objects.find(last), (object{last, size}));
+  }
+}
+
 TEST(SmallObjects, AreFreedWithoutMemory) {
   small_objects objects;
   objects.add_slab(slab(0));

@@ -46,7 +46,7 @@ context_table::of_device& context_table::at(int device) {
 }
 
 context_table::pointer context_table::create(int device, unsigned flags) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   ++at(device).created;
   auto made = std::make_shared<device_context>(device, false, flags, ++made_);
   known_[handle_of(*made)] = made;
@@ -62,7 +62,7 @@ void context_table::destroy(CUcontext handle) {
   require(!gone->is_primary(), cudaErrorDeviceUninitialized);
   process().finish_work();
   if (!stack().empty() && stack().back() == gone) pop();
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require(known_.erase(handle) == 1, cudaErrorDeviceUninitialized);
   gone->set_active(false);
   of_device& state = at(gone->device());
@@ -71,19 +71,19 @@ void context_table::destroy(CUcontext handle) {
 }
 
 context_table::pointer context_table::find(CUcontext handle) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = known_.find(handle);
   require(found != known_.end(), cudaErrorDeviceUninitialized);
   return found->second;
 }
 
 context_table::pointer context_table::primary(int device) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return at(device).primary;
 }
 
 context_table::pointer context_table::retain_primary(int device) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   of_device& state = at(device);
   ++state.retained;
   state.primary->set_active(true);
@@ -91,7 +91,7 @@ context_table::pointer context_table::retain_primary(int device) {
 }
 
 void context_table::release_primary(int device) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   of_device& state = at(device);
   require(state.retained > 0, cudaErrorDeviceUninitialized);
   if (--state.retained > 0 || state.runtime_uses) return;
@@ -100,7 +100,7 @@ void context_table::release_primary(int device) {
 }
 
 void context_table::reset_primary(int device) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   of_device& state = at(device);
   state.runtime_uses = false;
   state.primary->set_active(state.retained > 0);
@@ -110,7 +110,7 @@ void context_table::reset_primary(int device) {
 void context_table::follow_runtime() {
   const int device = this_thread().device;
   if (!stack().empty() && stack().back()->device() == device) return;
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   of_device& state = at(device);
   state.runtime_uses = true;
   state.primary->set_active(true);

@@ -10,9 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::libcuda {
 
@@ -80,13 +81,13 @@ class context_table {
     bool runtime_uses = false;
   };
 
-  of_device& at(int device);                                      // requires the mutex
+  of_device& at(int device) HPE_REQUIRES(mutex_);
   static void end_of_device(const of_device& state, int device);  // resets a device that has no context left
 
-  std::mutex mutex_;
-  std::vector<of_device> devices_;
-  std::unordered_map<CUcontext, pointer> known_;
-  std::uint64_t made_ = 0;
+  mutex mutex_;
+  std::vector<of_device> devices_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<CUcontext, pointer> known_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 /// Returns the only table in the process, which is never destroyed.

@@ -7,11 +7,12 @@
 #include <link.h>
 #include <nvrtc.h>
 
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "runtime/base/thread_safety.h"
 
 namespace {
 
@@ -43,17 +44,17 @@ nvrtcResult pass_on(const char* name, Arguments... arguments) {
 class ptx_programs {
  public:
   void set(nvrtcProgram program, bool is_one) {
-    const std::scoped_lock lock(mutex_);
+    const hpe::lock_guard lock(mutex_);
     is_one ? void(programs_.insert(program)) : void(programs_.erase(program));
   }
   bool has(nvrtcProgram program) {
-    const std::scoped_lock lock(mutex_);
+    const hpe::lock_guard lock(mutex_);
     return programs_.contains(program);
   }
 
  private:
-  std::mutex mutex_;
-  std::set<nvrtcProgram> programs_;
+  hpe::mutex mutex_;
+  std::set<nvrtcProgram> programs_ HPE_GUARDED_BY(mutex_);
 };
 
 ptx_programs& of_process() {

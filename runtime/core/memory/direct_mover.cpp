@@ -150,6 +150,7 @@ bool direct_mover::move(region& r, const region_layout& moved) {
   std::vector<moved_range> ranges = ranges_to_move(r, moved, leaving);
   if (!suits(ranges)) return false;
 
+  r.unsettle();
   coherence::point_set users;
   r.order.before_write(r.whole(), users);
   work::wait_for(users.points(), with_.devices);

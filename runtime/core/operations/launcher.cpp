@@ -70,7 +70,12 @@ bool queues_for_hpe() noexcept { return functions_of_program != 0; }
 
 launcher::launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
                    counters& count, allocator& memory)
-    : with_(with), regions_(regions), announced_(announced), count_(count), memory_(memory) {
+    : with_(with),
+      regions_(regions),
+      announced_(announced),
+      count_(count),
+      memory_(memory),
+      settled_(with.devices.size()) {
   for (unsigned d = 0; d < with.devices.size(); ++d) {
     compute_.push_back(std::make_unique<compute>());
     for (device::stream*& s : compute_.back()->streams) s = &with.devices.at(d).create_stream(device::priority::launch);
@@ -189,12 +194,24 @@ void launcher::require_there(unsigned device) const {
               device);
 }
 
-std::vector<device_access> launcher::accesses_of(unsigned device, const work_usage& usage) const {
-  std::vector<device_access> accesses = usage.in_reach     ? regions_in_reach(device)
-                                        : usage.everything ? all_regions()
-                                                           : resolve(usage.accesses);
-  if (usage.in_reach && usage.only_mapped) leave_rest_mapped(accesses, usage.accesses);
+std::uint64_t launcher::homes_in_reach(unsigned device) const {
+  std::uint64_t homes = 0;
+  for (unsigned home = 0; home < with_.devices.size(); ++home)
+    if (with_.devices.at(device).can_access(home)) homes |= std::uint64_t{1} << home;
+  return homes;
+}
+
+std::vector<device_access> launcher::accesses_of(unsigned device, const work_usage& usage, bool named_only) const {
+  std::vector<device_access> accesses;
+  if (usage.in_reach && !named_only)
+    accesses = regions_in_reach(device);
+  else if (usage.everything && !usage.in_reach)
+    accesses = all_regions();
+  else if (!usage.in_reach || usage.only_mapped)
+    accesses = resolve(usage.accesses);
+  if (usage.in_reach && usage.only_mapped && !named_only) leave_rest_mapped(accesses, usage.accesses);
   for (device_access& each : accesses) {
+    if (usage.in_reach) each.range = each.region->whole();
     each.concurrent = usage.concurrent;
     each.unsure = usage.unsure && each.mode == HPE_INOUT;
   }
@@ -219,19 +236,46 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     access.region->mutex.assert_held();
     if (!reaches(device, access)) memory_.move(*access.region, device);
   };
+  const auto memory = usage.zero_copy ? submission::memory::zero_copy_too : submission::memory::needed;
+  const auto queue_after = [&](submission& work, point_set& after) {
+    for (const timepoint p : usage.after) after.add(p);
+    device::stream& stream = on != nullptr ? *on : choose_stream(device, after);
+    for (const timepoint p : after.points()) stream.wait(p);
+    const timepoint end = command(work, stream, static_cast<const point_set&>(after));
+    counters::add(count_.launches, 1);
+    return end;
+  };
+  coherence::work_anywhere& all = regions_.anywhere();
+  const bool is_anywhere = usage.in_reach && usage.concurrent;
+  std::atomic<std::uint64_t>& settled = settled_[device][usage.only_mapped ? 1 : 0];
+  const std::uint64_t settled_at = settled.load();
+  const bool is_settled = is_anywhere && all.epoch() == settled_at;
+  if (is_settled) {
+    with_.devices.at(device).await_room();
+    submission work(with_, accesses_of(device, usage, true), {}, memory);
+    if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_at,
+                                              [&](point_set& after) { return queue_after(work, after); }))
+      return *end;
+  }
+  if (is_anywhere) all.start();
+  const std::uint64_t begun = all.begun();
   std::vector<device_access> accesses = accesses_of(device, usage);
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   with_.devices.at(device).await_room();
-  submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here,
-                  usage.zero_copy ? submission::memory::zero_copy_too : submission::memory::needed);
+  submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here, memory,
+                  !is_settled);
+  point_set before;
   const timepoint end = work.submit([&](point_set& after) {
-    for (const timepoint p : usage.after) after.add(p);
-    device::stream& stream = on != nullptr ? *on : choose_stream(device, after);
-    for (const timepoint p : after.points()) stream.wait(p);
-    return command(work, stream, static_cast<const point_set&>(after));
+    if (is_anywhere) before = after;
+    return queue_after(work, after);
   });
-  counters::add(count_.launches, 1);
+  if (is_anywhere) {
+    // Work of the next calls of submit_anywhere must wait for the same work.
+    for (const timepoint p : before.points()) all.note_named(homes_in_reach(device), p);
+    const std::uint64_t epoch = all.epoch();
+    if (all.begun() == begun && work.leaves_all_settled(!usage.only_mapped)) settled = epoch;
+  }
   return end;
 }
 

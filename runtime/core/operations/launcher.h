@@ -155,7 +155,11 @@ class launcher {
   template <class Part, class Command>
   void queue_together(std::span<const Part> parts, const std::string& name, std::vector<work::device_access> accesses,
                       const Command& command);
-  [[nodiscard]] std::vector<work::device_access> accesses_of(unsigned device, const work_usage& usage) const;
+  /// named_only: without the regions that in_reach adds.
+  [[nodiscard]] std::vector<work::device_access> accesses_of(unsigned device, const work_usage& usage,
+                                                             bool named_only = false) const;
+  /// A bit for each device whose memory a device can use.
+  [[nodiscard]] std::uint64_t homes_in_reach(unsigned device) const;
   [[nodiscard]] bool waits(const device::stream& stream, const coherence::point_set& after) const;
   [[nodiscard]] std::vector<work::device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<work::device_access> all_regions() const;
@@ -176,6 +180,9 @@ class launcher {
   counters& count_;
   allocator& memory_;
   std::vector<std::unique_ptr<compute>> compute_;
+  // coherence::work_anywhere::epoch() when all regions in a device's reach were last settled: by device, and by whether
+  // zero-copy memory may be used.
+  std::vector<std::array<std::atomic<std::uint64_t>, 2>> settled_;
   mutex team_mutex_;  // held while one team is queued; locked after the mutexes of regions
 
   mutex modules_mutex_;

@@ -213,9 +213,13 @@ class cuda_device::cuda_move final : public move_of_bytes {
     if (is_prepared_) of_.cu_.cuStreamSynchronize(stream_);
     end();
   }
-  void finish() override {
+  void wait() override {
     const entered here(of_.cu_, of_.context());
     of_.check(of_.cu_.cuStreamSynchronize(stream_), "moving bytes of a device");
+  }
+  void finish() override {
+    wait();
+    const entered here(of_.cu_, of_.context());
     is_prepared_ = false;
     of_.set_.memory().replace(by_, of_.users());
     if (taken_ == 0) of_.memory_->give(by_.bytes);

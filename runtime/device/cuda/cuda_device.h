@@ -36,7 +36,6 @@ class cuda_device final : public device {
   using device::map;
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
-  using device::begin_move;
   std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
                                             bool on_standby) override;
   [[nodiscard]] bool has_standby(const void* address) const override;

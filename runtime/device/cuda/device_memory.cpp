@@ -20,7 +20,8 @@ namespace {
 // The size of the largest unmapped range whose memory is kept. A larger range is usually a whole allocation of the
 // program: its memory returns to the driver, because other programs may need it.
 constexpr std::size_t largest_kept = std::size_t{64} << 20;
-constexpr std::size_t most_kept = 4 * largest_kept;  // for all devices together
+// For all devices together: the memory of two groups of pieces that move (work::eviction), and 256 MiB.
+constexpr std::size_t most_kept = 12 * largest_kept;
 
 CUmemLocation location_of(CUdevice device) {
   CUmemLocation result{};
@@ -172,9 +173,15 @@ void device_memory::release_kept(unsigned device) noexcept {
 }
 
 void device_memory::keep(const mapped_allocation& memory, std::size_t bytes) noexcept {
+  if (memory.file || bytes > largest_kept) return release(memory, bytes);
   std::size_t all = bytes;
   for (const kept_allocation& p : kept_) all += p.bytes;
-  if (memory.file || bytes > largest_kept || all > most_kept) return release(memory, bytes);
+  auto rest = kept_.begin();  // memory of sizes that no range needs is the oldest
+  for (; all > most_kept; ++rest) {
+    release({rest->device, rest->memory, backing_kind::device, rest->other_address}, rest->bytes);
+    all -= rest->bytes;
+  }
+  kept_.erase(kept_.begin(), rest);
   kept_.push_back({memory.device, bytes, memory.memory, memory.other_address});
 }
 

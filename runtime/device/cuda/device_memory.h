@@ -2,10 +2,10 @@
 
 /// The device memory of all GPUs of a set, mapped at addresses of the UVAS.
 ///
-/// hpe keeps the memory of unmapped ranges of up to 64 MiB (256 MiB in all) for later ranges of the same size, because
+/// hpe keeps the memory of unmapped ranges of up to 64 MiB (768 MiB in all) for later ranges of the same size, because
 /// hpe unmaps and maps many ranges while it evicts data, and copies run more slowly while the driver creates and
-/// releases memory (H200: 48 GB/s instead of 55 GB/s). hpe also keeps up to 512 MiB of zero-copy memory whose bytes
-/// have moved to device memory, because pinning host memory takes longer than copying to it.
+/// releases memory (H200: 48 GB/s instead of 55 GB/s). hpe also keeps zero-copy memory whose bytes have moved
+/// to device memory, because pinning host memory takes longer than copying to it.
 
 #include <cstddef>
 #include <cstdint>

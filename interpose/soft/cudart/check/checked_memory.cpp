@@ -17,6 +17,7 @@
 #include "runtime/base/demangled.h"
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/log.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -30,12 +31,11 @@ constexpr std::size_t most_kept = std::size_t{64} << 20;
 
 /// Freed memory that is kept, in the order of the frees.
 struct kept_memory {
-  std::mutex mutex;
-  std::deque<std::pair<void*, std::size_t>> blocks;
-  std::size_t bytes = 0;
+  hpe::mutex mutex;
+  std::deque<std::pair<void*, std::size_t>> blocks HPE_GUARDED_BY(mutex);
+  std::size_t bytes HPE_GUARDED_BY(mutex) = 0;
 
-  // Requires the mutex.
-  hpeStatus free_first() {
+  hpeStatus free_first() HPE_REQUIRES(mutex) {
     const auto [base, size] = blocks.front();
     blocks.pop_front();
     bytes -= size;
@@ -126,7 +126,7 @@ bool fill_with_fresh_value(void* base, std::size_t bytes) {
 
 hpeStatus free_device_memory(void* base, std::size_t bytes) {
   if (checker() == nullptr || bytes > most_kept) return ::hpeFree(base);
-  const std::lock_guard lock(kept.mutex);
+  const lock_guard lock(kept.mutex);
   kept.blocks.emplace_back(base, bytes);
   kept.bytes += bytes;
   while (kept.bytes > most_kept)
@@ -135,12 +135,12 @@ hpeStatus free_device_memory(void* base, std::size_t bytes) {
 }
 
 void free_kept_memory() {
-  const std::lock_guard lock(kept.mutex);
+  const lock_guard lock(kept.mutex);
   while (!kept.blocks.empty()) static_cast<void>(kept.free_first());
 }
 
 bool is_kept_memory(const void* base) {
-  const std::lock_guard lock(kept.mutex);
+  const lock_guard lock(kept.mutex);
   return std::any_of(kept.blocks.begin(), kept.blocks.end(), [&](const auto& each) { return each.first == base; });
 }
 

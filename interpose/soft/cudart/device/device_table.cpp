@@ -62,7 +62,7 @@ int device_table::attribute(cudaDeviceAttr attribute, int device) const {
 std::size_t device_table::limit(int device, cudaLimit limit) const {
   require_device(device);
   const std::size_t initial = initial_limit(limit);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto& set = settings_[device].limits;
   const auto found = set.find(limit);
   return found == set.end() ? initial : found->second;
@@ -72,7 +72,7 @@ void device_table::set_limit(int device, cudaLimit limit, std::size_t value) {
   require_device(device);
   const std::size_t initial = initial_limit(limit);
   require(limit != cudaLimitMaxL2FetchGranularity || value <= 128, cudaErrorInvalidValue);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   settings_[device].limits[limit] = limit == cudaLimitPersistingL2CacheSize ? initial : value;
 }
 
@@ -89,41 +89,41 @@ bool device_table::can_reach(int device, int peer) const {
 }
 
 bool device_table::peer_enabled(int device, int peer) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return peers_.contains({device, peer});
 }
 
 bool device_table::set_peer(int device, int peer, bool enabled) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return enabled ? peers_.insert({device, peer}).second : peers_.erase({device, peer}) == 1;
 }
 
 unsigned device_table::flags(int device) const {
   require_device(device);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return settings_[device].flags;
 }
 
 void device_table::set_flags(int device, unsigned flags) {
   require_device(device);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   settings_[device].flags = flags;
 }
 
 cudaFuncCache device_table::cache_config(int device) const {
   require_device(device);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return settings_[device].cache;
 }
 
 void device_table::set_cache_config(int device, cudaFuncCache config) {
   require_device(device);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   settings_[device].cache = config;
 }
 
 void device_table::reset(int device) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   settings_[device] = {};
   std::erase_if(peers_, [device](const auto& pair) { return pair.first == device; });
 }

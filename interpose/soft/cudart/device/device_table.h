@@ -7,12 +7,12 @@
 #include <array>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -65,9 +65,9 @@ class device_table {
   int behind_first_ = 1;
   std::vector<cudaDeviceProp> properties_;
   std::vector<std::uint64_t> reachable_;  // for each device: a bit for each peer that it can access
-  mutable std::mutex mutex_;
-  std::vector<settings> settings_;
-  std::set<std::pair<int, int>> peers_;
+  mutable mutex mutex_;
+  std::vector<settings> settings_ HPE_GUARDED_BY(mutex_);
+  std::set<std::pair<int, int>> peers_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cudart

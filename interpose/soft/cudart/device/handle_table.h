@@ -3,13 +3,12 @@
 #include <driver_types.h>
 
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "interpose/soft/cudart/device/failure.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -22,7 +21,7 @@ class handle_table {
   using pointer = std::shared_ptr<Object>;
 
   void enter(Handle handle, pointer made) {
-    const std::unique_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     std::swap(objects_[handle], made);  // the parameter destroys the previous object after the lock is released
   }
 
@@ -42,7 +41,7 @@ class handle_table {
   }
 
   pointer find_or_null(Handle handle) const {
-    const std::shared_lock lock(mutex_);
+    const shared_lock_guard lock(mutex_);
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
@@ -56,7 +55,7 @@ class handle_table {
   }
 
   pointer take_or_null(Handle handle) {
-    const std::unique_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found = objects_.find(handle);
     if (found == objects_.end()) return nullptr;
     auto gone = std::move(found->second);
@@ -68,7 +67,7 @@ class handle_table {
   template <class Choice>
   std::vector<pointer> take_if(const Choice& choice) {
     std::vector<pointer> gone;
-    const std::unique_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     for (auto each = objects_.begin(); each != objects_.end();) {
       if (choice(*each->second)) {
         gone.push_back(std::move(each->second));
@@ -82,14 +81,14 @@ class handle_table {
 
   std::vector<pointer> all() const {
     std::vector<pointer> result;
-    const std::shared_lock lock(mutex_);
+    const shared_lock_guard lock(mutex_);
     for (const auto& [_, each] : objects_) result.push_back(each);
     return result;
   }
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<Handle, pointer> objects_;
+  mutable shared_mutex mutex_;
+  std::unordered_map<Handle, pointer> objects_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cudart

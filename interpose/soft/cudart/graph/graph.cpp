@@ -23,17 +23,17 @@ bool holds(const std::vector<graph_node*>& nodes, const graph_node* node) {
 }  // namespace
 
 void live_objects::enter(const void* object) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   objects_.insert(object);
 }
 
 void live_objects::leave(const void* object) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   objects_.erase(object);
 }
 
 bool live_objects::has(const void* object) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return objects_.count(object) != 0;
 }
 

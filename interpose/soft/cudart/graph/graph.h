@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -12,6 +11,7 @@
 
 #include "interpose/soft/cudart/device/handle_table.h"
 #include "interpose/soft/cudart/stream/stream_operation.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -25,8 +25,8 @@ class live_objects {
   bool has(const void* object) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::unordered_set<const void*> objects_;
+  mutable mutex mutex_;
+  std::unordered_set<const void*> objects_ HPE_GUARDED_BY(mutex_);
 };
 
 class graph_node {

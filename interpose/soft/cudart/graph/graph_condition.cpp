@@ -16,7 +16,7 @@ void graph_condition::begin_launch() const {
 void graph_condition::claim() { require(!std::exchange(is_claimed_, true), cudaErrorInvalidValue); }
 
 std::shared_ptr<graph_condition> condition_table::make(unsigned initial, bool is_set_by_launches) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (free_.empty()) {
     constexpr std::size_t bytes = 4096;
     void* made = nullptr;
@@ -33,7 +33,7 @@ std::shared_ptr<graph_condition> condition_table::make(unsigned initial, bool is
 }
 
 std::shared_ptr<graph_condition> condition_table::find(cudaGraphConditionalHandle handle) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = known_.find(handle);
   auto result = found == known_.end() ? nullptr : found->second.lock();
   require(result != nullptr, cudaErrorInvalidValue);
@@ -41,7 +41,7 @@ std::shared_ptr<graph_condition> condition_table::find(cudaGraphConditionalHandl
 }
 
 void condition_table::release(std::uint32_t* value) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   known_.erase(reinterpret_cast<cudaGraphConditionalHandle>(value));
   free_.push_back(value);
 }

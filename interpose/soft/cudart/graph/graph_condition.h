@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "interpose/soft/cudart/graph/graph_operations.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -54,9 +54,9 @@ class condition_table {
   void release(std::uint32_t* value);
 
   memory_table& memory_;
-  mutable std::mutex mutex_;
-  std::vector<std::uint32_t*> free_;
-  std::map<cudaGraphConditionalHandle, std::weak_ptr<graph_condition>> known_;
+  mutable mutex mutex_;
+  std::vector<std::uint32_t*> free_ HPE_GUARDED_BY(mutex_);
+  std::map<cudaGraphConditionalHandle, std::weak_ptr<graph_condition>> known_ HPE_GUARDED_BY(mutex_);
 };
 
 class conditional_operation final : public branch_operation {

@@ -132,7 +132,7 @@ stream_task graph_exec::begin(cudart_stream& where) const {
   std::shared_ptr<const plan> steps;
   std::shared_ptr<const check::step_order> order;
   {
-    const std::scoped_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     steps = plan_;
     if (checker() != nullptr && ordered_plan_ != plan_) {
       ordered_plan_ = plan_;
@@ -151,7 +151,7 @@ stream_task graph_exec::begin(cudart_stream& where) const {
 
 void graph_exec::launch(cudart_stream& where) {
   stream_task task = begin(where);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   check(where.enqueue(std::move(task), {last_}, &last_));
 }
 
@@ -179,7 +179,7 @@ const graph_exec::step& graph_exec::find(const plan& steps, const graph_node& no
 
 template <class Change>
 void graph_exec::change(const Change& how) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   auto next = std::make_shared<plan>(*plan_);
   how(*next);
   plan_ = std::move(next);
@@ -239,7 +239,7 @@ void graph_exec::set(const graph_node& node, std::shared_ptr<const stream_operat
 }
 
 std::shared_ptr<const stream_operation> graph_exec::what(const graph_node& node) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return find(std::as_const(*plan_), node).what;
 }
 
@@ -272,7 +272,7 @@ void graph_exec::enable(const graph_node& node, bool enabled) {
 }
 
 bool graph_exec::enabled(const graph_node& node) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const step& place = find(std::as_const(*plan_), node);
   require(can_be_disabled(place.what->type()), cudaErrorInvalidValue);
   return place.enabled;

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/graph/graph.h"
 #include "interpose/soft/cudart/stream/stream_operation.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -84,12 +84,12 @@ class graph_exec {
   const unsigned long long flags_;
   const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // the graph's user objects
   const std::uint64_t id_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const plan> plan_;  // a plan never changes, because queued launches use it
-  point last_;                        // the end of the last launch
+  mutable mutex mutex_;
+  std::shared_ptr<const plan> plan_ HPE_GUARDED_BY(mutex_);  // a plan never changes, because queued launches use it
+  point last_ HPE_GUARDED_BY(mutex_);                        // the end of the last launch
   // For the checker: the order of the steps of a plan.
-  mutable std::shared_ptr<const plan> ordered_plan_;
-  mutable std::shared_ptr<const check::step_order> order_;
+  mutable std::shared_ptr<const plan> ordered_plan_ HPE_GUARDED_BY(mutex_);
+  mutable std::shared_ptr<const check::step_order> order_ HPE_GUARDED_BY(mutex_);
 };
 
 class exec_table : public handle_table<cudaGraphExec_t, graph_exec, cudaErrorInvalidValue> {};

@@ -21,7 +21,7 @@ std::shared_ptr<graph_allocation> graph_memory_table::allocate(std::size_t bytes
   check(allocate_device_memory(&base, bytes, device));
   memory_.add({.base = base, .size = bytes, .kind = allocation_kind::pool, .device = device, .flags = access});
   auto made = std::make_shared<graph_allocation>(*this, base, bytes, device);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   known_[base] = made;
   amount& total = amounts_[device];
   total.now += bytes;
@@ -31,7 +31,7 @@ std::shared_ptr<graph_allocation> graph_memory_table::allocate(std::size_t bytes
 
 void graph_memory_table::release(const graph_allocation& gone) {
   {
-    const std::scoped_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     known_.erase(gone.base());
     amounts_[gone.device()].now -= gone.size();
   }
@@ -40,25 +40,25 @@ void graph_memory_table::release(const graph_allocation& gone) {
 }
 
 std::shared_ptr<graph_allocation> graph_memory_table::find(const void* base) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = known_.find(base);
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
 std::uint64_t graph_memory_table::bytes(int device) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = amounts_.find(device);
   return found == amounts_.end() ? 0 : found->second.now;
 }
 
 std::uint64_t graph_memory_table::most_bytes(int device) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = amounts_.find(device);
   return found == amounts_.end() ? 0 : found->second.most;
 }
 
 void graph_memory_table::reset_most(int device) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   amount& total = amounts_[device];
   total.most = total.now;
 }

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/memory/memory_table.h"
 #include "interpose/soft/cudart/stream/stream_operation.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -62,9 +62,9 @@ class graph_memory_table {
   };
 
   memory_table& memory_;
-  mutable std::mutex mutex_;
-  std::map<const void*, std::weak_ptr<graph_allocation>> known_;
-  std::map<int, amount> amounts_;
+  mutable mutex mutex_;
+  std::map<const void*, std::weak_ptr<graph_allocation>> known_ HPE_GUARDED_BY(mutex_);
+  std::map<int, amount> amounts_ HPE_GUARDED_BY(mutex_);
 };
 
 class alloc_operation final : public stream_operation {

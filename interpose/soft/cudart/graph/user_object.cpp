@@ -12,12 +12,12 @@ user_object::user_object(void* value, cudaHostFn_t destroy, unsigned references)
     : value_(value, destroy), references_(references) {}
 
 void user_object::retain(unsigned count) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   references_ += count;
 }
 
 bool user_object::release(unsigned count) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require(count <= references_, cudaErrorInvalidValue);
   references_ -= count;
   return references_ == 0;

@@ -3,9 +3,9 @@
 #include <driver_types.h>
 
 #include <memory>
-#include <mutex>
 
 #include "interpose/soft/cudart/device/handle_table.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -23,8 +23,8 @@ class user_object {
 
  private:
   const std::shared_ptr<void> value_;
-  std::mutex mutex_;
-  unsigned references_;  // the number of references that the program owns
+  mutex mutex_;
+  unsigned references_ HPE_GUARDED_BY(mutex_);  // the number of references that the program owns
 };
 
 class user_object_table : public handle_table<cudaUserObject_t, user_object, cudaErrorInvalidValue> {

@@ -14,7 +14,7 @@ namespace hpe::cudart {
 hpeExport ipc_table::export_memory(const void* address, allocation_kind kind) {
   const auto found = memory_.find(address);
   require(found.has_value() && found->kind == kind, cudaErrorInvalidValue);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto [place, is_new] = exports_.try_emplace(found->base);
   if (is_new) {
     if (const hpeStatus status = ::hpeExportBegin(&place->second, found->base, found->size); status != HPE_SUCCESS) {
@@ -28,7 +28,7 @@ hpeExport ipc_table::export_memory(const void* address, allocation_kind kind) {
 }
 
 void* ipc_table::open(const hpeExport& wanted, int device, allocation_kind kind) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   for (auto& [base, each] : opened_) {
     if (std::memcmp(&each.handle, &wanted, sizeof wanted) != 0) continue;
     ++each.times;
@@ -48,13 +48,13 @@ void* ipc_table::open(const hpeExport& wanted, int device, allocation_kind kind)
 }
 
 bool ipc_table::has_opened(void* base, allocation_kind kind) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = opened_.find(base);
   return found != opened_.end() && found->second.kind == kind;
 }
 
 bool ipc_table::close(void* base, allocation_kind kind) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = opened_.find(base);
   if (found == opened_.end() || found->second.kind != kind) return false;
   if (--found->second.times > 0) return true;
@@ -65,7 +65,7 @@ bool ipc_table::close(void* base, allocation_kind kind) {
 
 void ipc_table::forget(const void* base) {
   if (!exports_any_) return;
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = exports_.find(base);
   if (found == exports_.end()) return;
   ::hpeExportEnd(&found->second);
@@ -73,14 +73,14 @@ void ipc_table::forget(const void* base) {
 }
 
 void ipc_table::drop_closed() {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   std::erase_if(opened_, [&](const auto& each) { return !memory_.find(each.first); });
 }
 
 void ipc_table::refresh(const void* address) {
   if (!exports_any_) return;
   const auto found = memory_.find(address);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (!found || exports_.count(found->base) == 0) return;
   hpeExport again{};
   // Makes the data in the memory of the allocation's device the valid data.

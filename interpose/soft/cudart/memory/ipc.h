@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstddef>
 #include <map>
-#include <mutex>
 
 #include "hpe/node.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -54,9 +54,9 @@ class ipc_table {
   };
 
   memory_table& memory_;
-  std::mutex mutex_;
-  std::map<const void*, hpeExport> exports_;  // the key is the base of the allocation
-  std::map<void*, opened> opened_;
+  mutex mutex_;
+  std::map<const void*, hpeExport> exports_ HPE_GUARDED_BY(mutex_);  // the key is the base of the allocation
+  std::map<void*, opened> opened_ HPE_GUARDED_BY(mutex_);
   std::atomic<bool> exports_any_{false};
 };
 

@@ -24,7 +24,7 @@ page_range pages_of(const cudart_allocation& whole, const void* address, std::si
 void managed_advice::change(const cudart_allocation& whole, const void* address, std::size_t bytes,
                             const std::function<void(page_advice&)>& how) {
   const page_range range = pages_of(whole, address, bytes);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   auto& pages = all_[whole.base];
   pages.try_emplace(0);
   const auto split = [&](std::size_t at) {
@@ -37,7 +37,7 @@ void managed_advice::change(const cudart_allocation& whole, const void* address,
 std::vector<page_advice> managed_advice::of(const cudart_allocation& whole, const void* address,
                                             std::size_t bytes) const {
   const page_range range = pages_of(whole, address, bytes);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = all_.find(whole.base);
   if (found == all_.end()) return {page_advice{}};
   std::vector<page_advice> result;
@@ -48,7 +48,7 @@ std::vector<page_advice> managed_advice::of(const cudart_allocation& whole, cons
 }
 
 void managed_advice::forget(const void* base) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   all_.erase(base);
 }
 

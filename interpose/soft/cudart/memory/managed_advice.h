@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/memory/memory_table.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -42,9 +42,9 @@ class managed_advice {
   void forget(const void* base);
 
  private:
-  mutable std::mutex mutex_;
+  mutable mutex mutex_;
   // The keys are the base of the allocation and the first page of a run.
-  std::map<const void*, std::map<std::size_t, page_advice>> all_;
+  std::map<const void*, std::map<std::size_t, page_advice>> all_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cudart

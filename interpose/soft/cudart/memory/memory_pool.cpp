@@ -39,14 +39,14 @@ memory_pool::memory_pool(std::unique_ptr<memory_source> source, int device, std:
     : source_(std::move(source)), device_(device), max_size_(max_size) {}
 
 memory_pool::~memory_pool() {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   give_back(0, true);
 }
 
 void* memory_pool::allocate(std::size_t bytes, cudart_stream& where) {
   require(bytes != 0 && bytes <= SIZE_MAX - granularity, cudaErrorInvalidValue);
   const std::size_t size = rounded(bytes);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   void* base = take_free(size, where);
   const bool is_new = base == nullptr;
   if (is_new) base = take_new(size);
@@ -72,7 +72,7 @@ void* memory_pool::take_free(std::size_t bytes, const cudart_stream& where) {
 }
 
 void* memory_pool::take_new(std::size_t bytes) {
-  const auto try_to = [&]() -> void* {
+  const auto try_to = [&]() HPE_REQUIRES(mutex_) -> void* {
     const bool is_too_much = max_size_ != 0 && (bytes > max_size_ || reserved_ > max_size_ - bytes);
     return is_too_much ? nullptr : source_->allocate(bytes);
   };
@@ -97,7 +97,7 @@ void memory_pool::put_free(void* block, point since, std::uint64_t stream) {
 }
 
 void memory_pool::free(void* block, cudart_stream& where) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require(used_blocks_.count(block) != 0, cudaErrorInvalidValue);
   point since;
   const auto place = place_of_call();
@@ -112,13 +112,13 @@ void memory_pool::free(void* block, cudart_stream& where) {
 }
 
 void memory_pool::free(void* block) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   put_free(block, {}, 0);
   if (checker() != nullptr) checker()->release(reinterpret_cast<std::uintptr_t>(block), place_of_call());
 }
 
 void memory_pool::give_back(std::size_t keep, bool wait) {
-  std::erase_if(free_blocks_, [&](const free_block& each) {
+  std::erase_if(free_blocks_, [&](const free_block& each) HPE_REQUIRES(mutex_) {
     if (reserved_ <= keep || (!wait && !each.since.reached())) return false;
     each.since.wait();
     source_->free(each.base);
@@ -128,17 +128,17 @@ void memory_pool::give_back(std::size_t keep, bool wait) {
 }
 
 void memory_pool::trim(std::size_t keep) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   give_back(keep, false);
 }
 
 void memory_pool::release_excess() {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (reserved_ > threshold_) give_back(threshold_, false);
 }
 
 std::uint64_t memory_pool::attribute(cudaMemPoolAttr which) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   switch (which) {
     case cudaMemPoolReuseFollowEventDependencies: return follow_events_ ? 1 : 0;
     case cudaMemPoolReuseAllowOpportunistic: return opportunistic_ ? 1 : 0;
@@ -153,7 +153,7 @@ std::uint64_t memory_pool::attribute(cudaMemPoolAttr which) const {
 }
 
 void memory_pool::set_attribute(cudaMemPoolAttr which, std::uint64_t value) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   switch (which) {
     case cudaMemPoolReuseFollowEventDependencies: follow_events_ = value != 0; break;
     case cudaMemPoolReuseAllowOpportunistic: opportunistic_ = value != 0; break;

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/stream/cudart_stream.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -68,27 +68,26 @@ class memory_pool {
     std::uint64_t stream;  // the id of the stream on which the block was freed, or 0
   };
 
-  void* take_free(std::size_t bytes,
-                  const cudart_stream& where);  // this function and the following ones require the mutex
-  void* take_new(std::size_t bytes);
-  void give_back(std::size_t keep, bool wait);
-  void put_free(void* block, point since, std::uint64_t stream);
+  void* take_free(std::size_t bytes, const cudart_stream& where) HPE_REQUIRES(mutex_);
+  void* take_new(std::size_t bytes) HPE_REQUIRES(mutex_);
+  void give_back(std::size_t keep, bool wait) HPE_REQUIRES(mutex_);
+  void put_free(void* block, point since, std::uint64_t stream) HPE_REQUIRES(mutex_);
 
   const std::unique_ptr<memory_source> source_;
   const int device_;
   const std::size_t max_size_;
 
-  mutable std::mutex mutex_;
-  std::map<const void*, used_block> used_blocks_;
-  std::vector<free_block> free_blocks_;
-  std::uint64_t used_ = 0;  // the number of requested bytes in used_blocks_
-  std::uint64_t used_high_ = 0;
-  std::uint64_t reserved_ = 0;
-  std::uint64_t reserved_high_ = 0;
-  std::uint64_t threshold_ = 0;
-  bool follow_events_ = true;
-  bool opportunistic_ = true;
-  bool internal_dependencies_ = true;
+  mutable mutex mutex_;
+  std::map<const void*, used_block> used_blocks_ HPE_GUARDED_BY(mutex_);
+  std::vector<free_block> free_blocks_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t used_ HPE_GUARDED_BY(mutex_) = 0;  // the number of requested bytes in used_blocks_
+  std::uint64_t used_high_ HPE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t reserved_ HPE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t reserved_high_ HPE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t threshold_ HPE_GUARDED_BY(mutex_) = 0;
+  bool follow_events_ HPE_GUARDED_BY(mutex_) = true;
+  bool opportunistic_ HPE_GUARDED_BY(mutex_) = true;
+  bool internal_dependencies_ HPE_GUARDED_BY(mutex_) = true;
 };
 
 }  // namespace hpe::cudart

@@ -21,7 +21,7 @@ void memory_table::add(const cudart_allocation& made) {
   if (entry.device_base == nullptr) entry.device_base = entry.base;
   bool is_new = false;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     // The entry may exist, because the flags of pool memory can change.
     cudart_allocation& place = allocations_[number(entry.base)];
     is_new = place.base == nullptr;
@@ -37,7 +37,7 @@ std::optional<cudart_allocation> memory_table::remove(const void* base) {
   cudart_allocation entry;
   {
     const std::lock_guard nobody_keeps(kept_);
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found = allocations_.find(number(base));
     if (found == allocations_.end()) return std::nullopt;
     entry = found->second;
@@ -49,7 +49,7 @@ std::optional<cudart_allocation> memory_table::remove(const void* base) {
 }
 
 std::optional<cudart_allocation> memory_table::find(const void* address) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   auto found = allocations_.upper_bound(number(address));
   if (found == allocations_.begin()) return std::nullopt;
   --found;
@@ -70,7 +70,7 @@ std::optional<cudart_allocation> memory_table::find_also_of_hpe(const void* addr
 }
 
 bool memory_table::is_empty() const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   return std::none_of(allocations_.begin(), allocations_.end(),
                       [](const auto& each) { return each.second.device >= 0; });
 }
@@ -78,7 +78,7 @@ bool memory_table::is_empty() const {
 std::vector<cudart_allocation> memory_table::remove_all(int device) {
   std::vector<cudart_allocation> removed;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     for (auto it = allocations_.begin(); it != allocations_.end();) {
       if (it->second.device == device) {
         removed.push_back(it->second);

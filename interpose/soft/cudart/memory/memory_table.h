@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -80,7 +81,7 @@ class memory_table {
   /// Returns the accesses for a launch: one access for each allocation for which choice(allocation) is true.
   template <class Choice>
   [[nodiscard]] std::vector<hpeAccess> accesses(const Choice& choice) const {
-    const std::shared_lock lock(mutex_);
+    const shared_lock_guard lock(mutex_);
     std::vector<hpeAccess> named;
     for (const auto& [base, each] : allocations_) {
       if (choice(each)) named.push_back({each.device_base, each.size, HPE_INOUT});
@@ -98,9 +99,9 @@ class memory_table {
 
  private:
   mutable std::shared_mutex kept_;  // locked before mutex_
-  mutable std::shared_mutex mutex_;
-  std::map<std::uintptr_t, cudart_allocation> allocations_;  // by base address
-  std::uint64_t added_ = 0;
+  mutable shared_mutex mutex_;
+  std::map<std::uintptr_t, cudart_allocation> allocations_ HPE_GUARDED_BY(mutex_);  // by base address
+  std::uint64_t added_ HPE_GUARDED_BY(mutex_) = 0;
   std::atomic<std::size_t> for_other_devices_{0};
 };
 

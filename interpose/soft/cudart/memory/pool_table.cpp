@@ -83,12 +83,12 @@ cudaMemPool_t pool_table::add(int device, std::size_t max_size, std::optional<po
 }
 
 cudaMemPool_t pool_table::create(int device, std::size_t max_size, std::optional<pool_key> key) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return add(device, max_size, key);
 }
 
 cudaMemPool_t pool_table::import_from(int device, const pool_key& key) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   auto made = std::make_shared<memory_pool>(std::make_unique<no_source>(), device, 0);
   return pools_.adopt(
       std::make_shared<registered_pool>(registered_pool{std::move(made), std::make_shared<unsigned>(0), key, true}));
@@ -107,7 +107,7 @@ pool_key pool_table::key_of_imported(cudaMemPool_t handle) const {
 }
 
 pool_key pool_table::key_of_block(const void* block) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto owner = owners_.find(block);
   if (owner != owners_.end())
     for (const auto& each : pools_.all())
@@ -118,7 +118,7 @@ pool_key pool_table::key_of_block(const void* block) const {
 void pool_table::destroy(cudaMemPool_t handle) {
   // Destroyed after the lock is released, because the pool's destructor may wait for streams.
   std::shared_ptr<registered_pool> gone;
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require(std::find(defaults_.begin(), defaults_.end(), handle) == defaults_.end(), cudaErrorInvalidValue);
   gone = pools_.destroy(handle);
   const int device = gone->pool->device();
@@ -128,35 +128,35 @@ void pool_table::destroy(cudaMemPool_t handle) {
 std::shared_ptr<memory_pool> pool_table::find(cudaMemPool_t handle) const { return pools_.find(handle)->pool; }
 
 cudaMemPool_t pool_table::default_of(int device) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return defaults_.at(device);
 }
 
 cudaMemPool_t pool_table::current_of(int device) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return current_.at(device);
 }
 
 void pool_table::set_current(int device, cudaMemPool_t handle) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require(pools_.find(handle)->pool->device() == device, cudaErrorInvalidValue);
   current_.at(device) = handle;
 }
 
 void* pool_table::allocate(std::shared_ptr<memory_pool> from, std::size_t bytes, cudart_stream& where) {
   void* const made = from->allocate(bytes, where);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   owners_[made] = std::move(from);
   return made;
 }
 
 bool pool_table::owns(const void* block) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return owners_.count(block) != 0;
 }
 
 std::shared_ptr<memory_pool> pool_table::owner_of(const void* block, bool forget) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = owners_.find(block);
   require(found != owners_.end(), cudaErrorInvalidValue);
   auto result = found->second;
@@ -168,7 +168,7 @@ void pool_table::free(void* block, cudart_stream& where) { owner_of(block, true)
 void pool_table::free(void* block) { owner_of(block, true)->free(block); }
 
 void pool_table::set_access(cudaMemPool_t handle, int device, bool allowed) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto it = pools_.find(handle);
   const unsigned bit = 1U << device;
   *it->access = allowed ? *it->access | bit : *it->access & ~bit;
@@ -182,7 +182,7 @@ void pool_table::set_access(cudaMemPool_t handle, int device, bool allowed) {
 }
 
 bool pool_table::access(cudaMemPool_t handle, int device) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto it = pools_.find(handle);
   return it->pool->device() == device || (*it->access >> device & 1U) != 0;
 }
@@ -197,7 +197,7 @@ void pool_table::release_all() {
 
 void pool_table::reset(int device) {
   std::vector<std::shared_ptr<registered_pool>> gone;  // destroyed after the lock is released
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   std::erase_if(owners_, [&](const auto& each) { return each.second->device() == device; });
   gone = pools_.take_if([&](const registered_pool& each) { return each.pool->device() == device; });
   current_[device] = defaults_[device] = add(device, 0, std::nullopt);

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "interpose/soft/cudart/device/handle_table.h"
 #include "interpose/soft/cudart/memory/memory_pool.h"
 #include "interpose/soft/cudart/memory/memory_table.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -82,15 +82,16 @@ class pool_table {
     bool is_imported = false;
   };
 
-  cudaMemPool_t add(int device, std::size_t max_size, std::optional<pool_key> key);  // requires the mutex
+  cudaMemPool_t add(int device, std::size_t max_size, std::optional<pool_key> key) HPE_REQUIRES(mutex_);
   std::shared_ptr<memory_pool> owner_of(const void* block, bool forget);
 
   memory_table& memory_;
-  mutable std::mutex mutex_;
+  mutable mutex mutex_;
   handle_table<cudaMemPool_t, registered_pool, cudaErrorInvalidValue> pools_;
-  std::vector<cudaMemPool_t> defaults_;
-  std::vector<cudaMemPool_t> current_;
-  std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // the pool of each allocated block
+  std::vector<cudaMemPool_t> defaults_ HPE_GUARDED_BY(mutex_);
+  std::vector<cudaMemPool_t> current_ HPE_GUARDED_BY(mutex_);
+  std::map<const void*, std::shared_ptr<memory_pool>> owners_
+      HPE_GUARDED_BY(mutex_);  // the pool of each allocated block
 };
 
 }  // namespace hpe::cudart

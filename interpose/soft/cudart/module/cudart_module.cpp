@@ -52,13 +52,13 @@ cudaError_t code_of_load(hpeStatus status, bool is_read) {
 }  // namespace
 
 hpeKernel kernel::handle() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   find();
   return handle_;
 }
 
 hpeKernelInfo kernel::info() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   find();
   return info_;
 }
@@ -72,7 +72,7 @@ void kernel::find() {
 }
 
 void kernel::set_dynamic_shared_limit(std::size_t bytes, std::size_t most_of_a_block) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   find();
   require(bytes + info_.shared_bytes <= most_of_a_block, cudaErrorInvalidValue);
   dynamic_shared_limit_ = bytes;
@@ -80,7 +80,7 @@ void kernel::set_dynamic_shared_limit(std::size_t bytes, std::size_t most_of_a_b
 
 std::size_t kernel::dynamic_shared_limit() {
   constexpr std::size_t without_opting_in = std::size_t{48} << 10;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   find();
   return std::max(dynamic_shared_limit_,
                   without_opting_in - std::min<std::size_t>(without_opting_in, info_.shared_bytes));
@@ -88,22 +88,22 @@ std::size_t kernel::dynamic_shared_limit() {
 
 void kernel::set_carveout(int percent) {
   require(percent >= cudaSharedmemCarveoutDefault && percent <= cudaSharedmemCarveoutMaxShared, cudaErrorInvalidValue);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   carveout_ = percent;
 }
 
 int kernel::carveout() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return carveout_;
 }
 
 void kernel::change_cluster(const std::function<void(cluster_settings&)>& change) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   change(cluster_);
 }
 
 kernel::cluster_settings kernel::cluster() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return cluster_;
 }
 
@@ -112,7 +112,7 @@ cudart_module::~cudart_module() {
 }
 
 hpeModule cudart_module::handle() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   require(failure_ == cudaSuccess, failure_);
   if (handle_ == nullptr) handle_ = load();
   return handle_;
@@ -139,7 +139,7 @@ hpeModule cudart_module::load() {
 
 std::vector<std::string> cudart_module::kernel_names() {
   static_cast<void>(handle());  // reads the texts
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::vector<std::string> names;
   constexpr std::string_view directive = ".entry", space = " \t\r\n";
   for (const std::string_view text : texts_) {
@@ -153,7 +153,7 @@ std::vector<std::string> cudart_module::kernel_names() {
 }
 
 std::string cudart_module::why_it_failed() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return why_it_failed_;
 }
 
@@ -171,12 +171,12 @@ memory_range cudart_module::enter(hpeModule loaded, const std::string& name, int
 
 memory_range cudart_module::locate(const std::string& name, int device) {
   hpeModule const loaded = handle();
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return enter(loaded, name, device, false);
 }
 
 void cudart_module::unload() noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (const void* const base : entered_) memory_.remove(base);
   entered_.clear();
   if (handle_ != nullptr) ::hpeModuleUnload(std::exchange(handle_, nullptr));

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "hpe/ptx.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -51,18 +51,18 @@ class kernel {
   [[nodiscard]] cluster_settings cluster();
 
  private:
-  void find();
+  void find() HPE_REQUIRES(mutex_);
 
   cudart_module* const owner_;
   const std::string name_;
   const void* const host_function_;
-  std::mutex mutex_;
-  hpeModule found_in_ = nullptr;  // the loaded module to which handle_ belongs
-  hpeKernel handle_ = nullptr;
-  hpeKernelInfo info_{};
-  std::size_t dynamic_shared_limit_ = 0;  // 0: not set
-  int carveout_ = cudaSharedmemCarveoutDefault;
-  cluster_settings cluster_;
+  mutex mutex_;
+  hpeModule found_in_ HPE_GUARDED_BY(mutex_) = nullptr;  // the loaded module to which handle_ belongs
+  hpeKernel handle_ HPE_GUARDED_BY(mutex_) = nullptr;
+  hpeKernelInfo info_ HPE_GUARDED_BY(mutex_){};
+  std::size_t dynamic_shared_limit_ HPE_GUARDED_BY(mutex_) = 0;  // 0: not set
+  int carveout_ HPE_GUARDED_BY(mutex_) = cudaSharedmemCarveoutDefault;
+  cluster_settings cluster_ HPE_GUARDED_BY(mutex_);
 };
 
 /// A variable of a module.
@@ -118,18 +118,18 @@ class cudart_module {
   void add_managed(const variable& made) { managed_.push_back(made); }
 
  private:
-  hpeModule load();
-  memory_range enter(hpeModule loaded, const std::string& name, int device, bool is_managed);
+  hpeModule load() HPE_REQUIRES(mutex_);
+  memory_range enter(hpeModule loaded, const std::string& name, int device, bool is_managed) HPE_REQUIRES(mutex_);
 
   memory_table& memory_;
   const std::vector<const void*> containers_;
   std::vector<std::string> texts_;
   std::vector<variable> managed_;
-  std::mutex mutex_;
-  hpeModule handle_ = nullptr;
-  cudaError_t failure_ = cudaSuccess;
-  std::string why_it_failed_;
-  std::vector<void*> entered_;  // the variables that were added to the memory table
+  mutex mutex_;
+  hpeModule handle_ HPE_GUARDED_BY(mutex_) = nullptr;
+  cudaError_t failure_ HPE_GUARDED_BY(mutex_) = cudaSuccess;
+  std::string why_it_failed_ HPE_GUARDED_BY(mutex_);
+  std::vector<void*> entered_ HPE_GUARDED_BY(mutex_);  // the variables that were added to the memory table
 };
 
 }  // namespace hpe::cudart

@@ -5,7 +5,6 @@
 #include "interpose/soft/cudart/module/module_table.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "interpose/soft/cudart/device/errors.h"
@@ -13,7 +12,7 @@
 namespace hpe::cudart {
 
 cudart_module& module_table::add(std::unique_ptr<cudart_module> made) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   modules_.push_back(std::move(made));
   return *modules_.back();
 }
@@ -32,7 +31,7 @@ cudart_module& module_table::load(std::vector<std::string> texts, memory_table& 
 bool module_table::remove(cudart_module& gone) {
   std::unique_ptr<cudart_module> taken;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found =
         std::find_if(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == &gone; });
     if (found == modules_.end()) return false;
@@ -50,7 +49,7 @@ bool module_table::remove(cudart_module& gone) {
 }
 
 bool module_table::holds(const cudart_module* candidate) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   return std::any_of(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == candidate; });
 }
 
@@ -62,7 +61,7 @@ cudart_module& module_table::find_module(const void* handle) const {
 
 std::shared_ptr<kernel> module_table::add_kernel(cudart_module& owner, const char* name, const void* host_function) {
   auto made = std::make_shared<kernel>(owner, name, host_function);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   by_handle_.emplace(made.get(), made);
   if (host_function != nullptr) by_host_function_.try_emplace(host_function, made);
   return made;
@@ -72,7 +71,7 @@ std::shared_ptr<kernel> module_table::find_kernel(cudart_module& owner, const ch
   hpeKernel found = nullptr;
   require(::hpeModuleGetKernel(&found, owner.handle(), name) == HPE_SUCCESS, cudaErrorSymbolNotFound);
   {
-    const std::shared_lock lock(mutex_);
+    const shared_lock_guard lock(mutex_);
     for (const auto& [handle, each] : by_handle_) {
       if (&each->owner() == &owner && each->name() == name) return each;
     }
@@ -81,13 +80,13 @@ std::shared_ptr<kernel> module_table::find_kernel(cudart_module& owner, const ch
 }
 
 void module_table::add_variable(const variable& made) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   variables_.try_emplace(made.host_symbol, made);
   if (made.managed != nullptr) made.owner->add_managed(made);
 }
 
 std::shared_ptr<kernel> module_table::find_kernel(const void* function) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   if (const auto found = by_host_function_.find(function); found != by_host_function_.end()) return found->second;
   const auto found = by_handle_.find(function);
   require(found != by_handle_.end(), cudaErrorInvalidDeviceFunction);
@@ -95,7 +94,7 @@ std::shared_ptr<kernel> module_table::find_kernel(const void* function) const {
 }
 
 variable module_table::find_variable(const void* symbol) const {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   if (const auto found = variables_.find(symbol); found != variables_.end()) return found->second;
   for (const auto& [host, each] : variables_) {
     if (symbol != nullptr && each.managed != nullptr && *each.managed == symbol) return each;
@@ -104,7 +103,7 @@ variable module_table::find_variable(const void* symbol) const {
 }
 
 void module_table::unload_all() {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   for (const auto& each : modules_) each->unload();
 }
 

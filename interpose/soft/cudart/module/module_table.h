@@ -6,12 +6,12 @@
 #include <driver_types.h>
 
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "interpose/soft/cudart/module/cudart_module.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -49,11 +49,12 @@ class module_table {
   void unload_all();
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::vector<std::unique_ptr<cudart_module>> modules_;
-  std::unordered_map<const void*, std::shared_ptr<kernel>> by_host_function_;
-  std::unordered_map<const void*, std::shared_ptr<kernel>> by_handle_;
-  std::unordered_map<const void*, variable> variables_;  // the key is the address of the host symbol
+  mutable shared_mutex mutex_;
+  std::vector<std::unique_ptr<cudart_module>> modules_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, std::shared_ptr<kernel>> by_host_function_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, std::shared_ptr<kernel>> by_handle_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, variable> variables_
+      HPE_GUARDED_BY(mutex_);  // the key is the address of the host symbol
 };
 
 }  // namespace hpe::cudart

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -20,6 +19,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -90,12 +90,12 @@ class notices {
   bool add(const std::string& path) {
     std::error_code none;
     const std::filesystem::path file = std::filesystem::canonical(path, none);
-    const std::scoped_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     return paths_.insert(none ? path : file.string()).second;
   }
 
-  std::mutex mutex_;
-  std::set<std::string> paths_;
+  mutex mutex_;
+  std::set<std::string> paths_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Runs body(notices) unless HPE_LOG switches notices off. If memory is too short for a notice, the program continues

@@ -44,7 +44,7 @@ capture::capture(std::shared_ptr<graph> into, cudaStreamCaptureMode mode)
 void capture::begin(const std::shared_ptr<cudart_stream>& origin, std::span<graph_node* const> after) {
   require(origin->kind() != stream_kind::legacy, cudaErrorStreamCaptureUnsupported);
   require(!origin->capturing(), cudaErrorIllegalState);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   origin_ = origin.get();
   streams_.push_back(origin);
   positions_[origin.get()].assign(after.begin(), after.end());
@@ -70,7 +70,7 @@ bool capture::all_joined() const {
 }
 
 std::shared_ptr<graph> capture::end(cudart_stream& origin) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require(&origin == origin_, cudaErrorStreamCaptureUnmatched);
   require(mode_ == cudaStreamCaptureModeRelaxed || thread_ == std::this_thread::get_id(),
           cudaErrorStreamCaptureWrongThread);
@@ -85,7 +85,7 @@ std::shared_ptr<graph> capture::end(cudart_stream& origin) {
 }
 
 graph_node& capture::add(cudart_stream& where, std::shared_ptr<const stream_operation> what) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require_valid();
   std::vector<graph_node*>& position = positions_.at(&where);
   graph_node& made = graph_->add(std::move(what), position, where.device());
@@ -94,13 +94,13 @@ graph_node& capture::add(cudart_stream& where, std::shared_ptr<const stream_oper
 }
 
 void capture::record(cudart_stream& where, event& what) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require_valid();
   what.set_captured({weak_from_this(), positions_.at(&where)});
 }
 
 void capture::join(cudart_stream& where, std::span<graph_node* const> after) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require_valid();
   const auto [place, is_new] = positions_.try_emplace(&where);
   if (is_new) {
@@ -114,23 +114,28 @@ void capture::join(cudart_stream& where, std::span<graph_node* const> after) {
 }
 
 void capture::set_position(cudart_stream& where, std::span<graph_node* const> after) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require_valid();
   for (const graph_node* const each : after) require(&each->owner() == graph_.get(), cudaErrorInvalidValue);
   positions_.at(&where).assign(after.begin(), after.end());
 }
 
 void capture::invalidate(std::string why) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
+  invalidate_locked(std::move(why));
+}
+
+void capture::invalidate_locked(std::string why) {
   if (std::exchange(valid_, false)) why_invalid_ = std::move(why);
 }
 
 void capture::lose(const cudart_stream& destroyed) {
-  if (&destroyed == origin_) invalidate("cudaStreamDestroy destroyed the stream in which the capture began");
+  const lock_guard lock(mutex_);
+  if (&destroyed == origin_) invalidate_locked("cudaStreamDestroy destroyed the stream in which the capture began");
 }
 
 capture_state capture::state(const cudart_stream& where) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (streams_.empty()) return {};
   if (!valid_) return {cudaStreamCaptureStatusInvalidated, 0, nullptr, nullptr};
   const auto position = positions_.find(&where);
@@ -138,14 +143,14 @@ capture_state capture::state(const cudart_stream& where) const {
 }
 
 bool capture::forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (streams_.empty() || thread_mode == cudaStreamCaptureModeRelaxed) return false;
   if (thread_ == std::this_thread::get_id()) return mode_ != cudaStreamCaptureModeRelaxed;
   return thread_mode == cudaStreamCaptureModeGlobal && mode_ == cudaStreamCaptureModeGlobal;
 }
 
 void capture_table::add(const std::shared_ptr<capture>& begun) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   std::erase_if(captures_, [](const auto& each) { return each.expired(); });
   captures_.push_back(begun);
 }
@@ -153,7 +158,7 @@ void capture_table::add(const std::shared_ptr<capture>& begun) {
 void capture_table::require_unsafe_calls_allowed() {
   std::vector<std::shared_ptr<capture>> disturbed;
   {
-    const std::scoped_lock lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const auto& each : captures_) {
       auto active = each.lock();
       if (active && active->forbids_unsafe_calls(thread_capture_mode())) disturbed.push_back(std::move(active));

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "interpose/soft/cudart/graph/graph.h"
 #include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/event.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -61,21 +61,22 @@ class capture : public std::enable_shared_from_this<capture> {
   bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< for the calling thread
 
  private:
-  void require_valid() const;  // requires the mutex
-  bool all_joined() const;
+  void invalidate_locked(std::string why) HPE_REQUIRES(mutex_);
+  void require_valid() const HPE_REQUIRES(mutex_);
+  bool all_joined() const HPE_REQUIRES(mutex_);
 
   const std::shared_ptr<graph> graph_;
   const cudaStreamCaptureMode mode_;
   const std::thread::id thread_ = std::this_thread::get_id();
   const std::uint64_t id_;
 
-  mutable std::mutex mutex_;
-  bool valid_ = true;
-  std::string why_invalid_;
-  const cudart_stream* origin_ = nullptr;
-  std::vector<std::shared_ptr<cudart_stream>> streams_;
-  std::unordered_map<const cudart_stream*, std::vector<graph_node*>>
-      positions_;  // the nodes before each stream's next node
+  mutable mutex mutex_;
+  bool valid_ HPE_GUARDED_BY(mutex_) = true;
+  std::string why_invalid_ HPE_GUARDED_BY(mutex_);
+  const cudart_stream* origin_ HPE_GUARDED_BY(mutex_) = nullptr;
+  std::vector<std::shared_ptr<cudart_stream>> streams_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<const cudart_stream*, std::vector<graph_node*>> positions_
+      HPE_GUARDED_BY(mutex_);  // the nodes before each stream's next node
 };
 
 /// The captures that are in progress in a process. Thread safe.
@@ -89,8 +90,8 @@ class capture_table {
   void require_unsafe_calls_allowed();
 
  private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<capture>> captures_;
+  mutex mutex_;
+  std::vector<std::weak_ptr<capture>> captures_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Returns the capture mode of the calling thread, which cudaThreadExchangeStreamCaptureMode sets.

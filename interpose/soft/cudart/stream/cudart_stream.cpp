@@ -90,18 +90,18 @@ struct device_order {
   explicit device_order(announce_work tell) : announce(std::move(tell)) {}
 
   const announce_work announce;
-  std::mutex mutex;
-  std::vector<std::weak_ptr<cudart_stream>>
-      streams;  // includes the legacy stream, and destroyed streams with unfinished work
+  hpe::mutex mutex;
+  // Includes the legacy stream, and destroyed streams with unfinished work.
+  std::vector<std::weak_ptr<cudart_stream>> streams HPE_GUARDED_BY(mutex);
   std::atomic<cudaError_t> fault{cudaSuccess};
   std::atomic<int> capturing{0};  // the number of streams that are being captured
 
   // The lines of the legacy stream and of the blocking streams, for the checker. Lines remain after their streams have
-  // been destroyed, until the program has waited for their work. Requires the mutex.
-  std::vector<std::uint32_t> checked_legacy, checked_blocking;
+  // been destroyed, until the program has waited for their work.
+  std::vector<std::uint32_t> checked_legacy HPE_GUARDED_BY(mutex), checked_blocking HPE_GUARDED_BY(mutex);
 
-  // Returns the lines after whose last work new work of such a stream begins. Requires the mutex.
-  const std::vector<std::uint32_t>& checked_lines_before(stream_kind kind) {
+  // Returns the lines after whose last work new work of such a stream begins.
+  const std::vector<std::uint32_t>& checked_lines_before(stream_kind kind) HPE_REQUIRES(mutex) {
     static const std::vector<std::uint32_t> none;
     if (kind == stream_kind::non_blocking) return none;
     if (kind == stream_kind::blocking) return checked_legacy;
@@ -119,15 +119,15 @@ struct device_order {
   }
 
   /// Returns the points that end the queued work of all streams for which choice(stream) is true, without points that
-  /// are already reached. Requires the mutex.
+  /// are already reached.
   template <class Choice>
-  std::vector<point> ends(const Choice& choice) {
+  std::vector<point> ends(const Choice& choice) HPE_REQUIRES(mutex) {
     std::vector<point> result;
     std::erase_if(streams, [](const auto& each) { return each.expired(); });
     for (const auto& each : streams) {
       const auto other = each.lock();
       if (!other || !choice(*other)) continue;
-      const std::scoped_lock lock(other->mutex_);
+      const lock_guard lock(other->mutex_);
       point end{other->line_, other->queued_};
       if (!end.reached()) result.push_back(std::move(end));
     }
@@ -139,7 +139,7 @@ struct device_order {
   std::vector<std::shared_ptr<capture>> captures(const Choice& choice) {
     std::vector<std::shared_ptr<capture>> result;
     if (capturing == 0) return result;
-    const std::scoped_lock lock(mutex);
+    const lock_guard lock(mutex);
     for (const auto& each : streams) {
       const auto other = each.lock();
       if (!other || !choice(*other)) continue;
@@ -148,8 +148,8 @@ struct device_order {
     return result;
   }
 
-  /// Returns the points of other streams for which new work on a stream must wait. Requires the mutex.
-  std::vector<point> before(const cudart_stream& self) {
+  /// Returns the points of other streams for which new work on a stream must wait.
+  std::vector<point> before(const cudart_stream& self) HPE_REQUIRES(mutex) {
     switch (self.kind_) {
       case stream_kind::legacy:
         return ends([](const cudart_stream& other) { return other.kind_ == stream_kind::blocking; });
@@ -178,7 +178,7 @@ cudart_stream::~cudart_stream() {
 cudaError_t cudart_stream::push(std::function<void()> run, std::vector<point> after, point* end,
                                 const task_memory_uses& uses, std::shared_ptr<const check::call_place> place) {
   if (place == nullptr) place = place_of_call();
-  const std::scoped_lock order(order_->mutex);
+  const lock_guard order(order_->mutex);
   std::shared_ptr<const check::checked_work> checked;
   if (checker() != nullptr) {
     std::vector<check::past_ptr> pasts = uses.follows;
@@ -190,7 +190,7 @@ cudaError_t cudart_stream::push(std::function<void()> run, std::vector<point> af
     tell_queued(uses, checked->when);
   }
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (!running_ && !start_thread([self = shared_from_this()] { self->run_queue(); })) return cudaErrorOperatingSystem;
   running_ = true;
   queue_.push_back({std::move(after), std::move(run), checked});
@@ -225,9 +225,9 @@ cudaError_t cudart_stream::enqueue_always(std::function<void(cudaError_t)> task)
 }
 
 void cudart_stream::run_queue() {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return !queue_.empty() || closed_; });
+    changed_.wait(lock, [this]() HPE_REQUIRES(mutex_) { return !queue_.empty() || closed_; });
     if (queue_.empty()) break;
     {
       const queued_task task = std::move(queue_.front());
@@ -245,7 +245,7 @@ void cudart_stream::run_queue() {
 }
 
 std::vector<point> cudart_stream::last_points() {
-  const std::scoped_lock order(order_->mutex);
+  const lock_guard order(order_->mutex);
   return order_->ends([this](const cudart_stream& other) {
     return &other == this || (kind_ == stream_kind::legacy && other.kind_ == stream_kind::blocking);
   });
@@ -253,7 +253,7 @@ std::vector<point> cudart_stream::last_points() {
 
 std::vector<check::past_ptr> cudart_stream::pasts_to_wait_for() {
   if (checker() == nullptr) return {};
-  const std::scoped_lock order(order_->mutex);
+  const lock_guard order(order_->mutex);
   std::vector<std::uint32_t> lines{checked_line_};
   if (kind_ == stream_kind::legacy)
     for (const std::uint32_t each : order_->checked_lines_before(kind_)) lines.push_back(each);
@@ -265,7 +265,7 @@ check::past_ptr cudart_stream::last_past() const {
 }
 
 std::shared_ptr<const check::checked_work> cudart_stream::queue_without_task() {
-  const std::scoped_lock order(order_->mutex);
+  const lock_guard order(order_->mutex);
   return checker()->queue(checked_line_, id_, {}, order_->checked_lines_before(kind_), {}, place_of_call());
 }
 
@@ -294,7 +294,7 @@ cudaError_t cudart_stream::query() {
 }
 
 void cudart_stream::close() {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   closed_ = true;
   changed_.notify_one();
 }
@@ -302,17 +302,17 @@ void cudart_stream::close() {
 cudaError_t cudart_stream::fault() const { return order_->fault; }
 
 bool cudart_stream::closed() const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return closed_;
 }
 
 std::shared_ptr<capture> cudart_stream::capturing() const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return capture_;
 }
 
 void cudart_stream::set_capturing(std::shared_ptr<capture> value) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   order_->capturing += (value ? 1 : 0) - (capture_ ? 1 : 0);
   capture_.swap(value);
 }
@@ -326,12 +326,13 @@ device_streams::device_streams(int device, announce_work announce)
     : device_(device),
       order_(std::make_shared<device_order>(std::move(announce))),
       legacy_(std::make_shared<cudart_stream>(order_, stream_kind::legacy, device, cudaStreamDefault, 0)) {
+  const lock_guard lock(order_->mutex);
   order_->streams.push_back(legacy_);
   order_->checked_legacy.push_back(legacy_->checked_line_);
 }
 
 device_streams::~device_streams() {
-  const std::scoped_lock lock(order_->mutex);
+  const lock_guard lock(order_->mutex);
   for (const auto& each : order_->streams) {
     if (const auto open = each.lock()) open->close();
   }
@@ -350,7 +351,7 @@ std::shared_ptr<cudart_stream> device_streams::per_thread() {
 std::shared_ptr<cudart_stream> device_streams::create(unsigned flags, int priority) {
   const auto kind = (flags & cudaStreamNonBlocking) != 0 ? stream_kind::non_blocking : stream_kind::blocking;
   auto made = std::make_shared<cudart_stream>(order_, kind, device_, flags, priority);
-  const std::scoped_lock lock(order_->mutex);
+  const lock_guard lock(order_->mutex);
   order_->streams.push_back(made);
   if (checker() != nullptr && kind == stream_kind::blocking) order_->checked_blocking.push_back(made->checked_line_);
   return made;
@@ -368,7 +369,7 @@ cudaError_t device_streams::synchronize() {
 void device_streams::finish() {
   std::vector<point> ends;
   {
-    const std::scoped_lock lock(order_->mutex);
+    const lock_guard lock(order_->mutex);
     ends = order_->ends([](const cudart_stream&) { return true; });
   }
   wait_all(ends);

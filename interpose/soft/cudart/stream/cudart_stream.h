@@ -3,18 +3,17 @@
 #include <driver_types.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/stream/checked_work.h"
 #include "interpose/soft/cudart/stream/stream_attributes.h"
 #include "interpose/soft/cudart/stream/stream_task.h"
 #include "interpose/soft/cudart/stream/stream_timeline.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -111,13 +110,13 @@ class cudart_stream : public std::enable_shared_from_this<cudart_stream> {
   const std::uint32_t checked_line_;  // the stream's line in the checker
   const std::shared_ptr<stream_timeline> line_ = std::make_shared<stream_timeline>();
 
-  mutable std::mutex mutex_;  // locked after the mutex of order_, never before it
-  std::condition_variable changed_;
-  std::deque<queued_task> queue_;
-  std::uint64_t queued_ = 0;  // the number of tasks queued so far
-  bool running_ = false;      // whether the stream's thread exists
-  bool closed_ = false;
-  std::shared_ptr<capture> capture_;
+  mutable mutex mutex_;  // locked after the mutex of order_, never before it
+  condition_variable changed_;
+  std::deque<queued_task> queue_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;  // the number of tasks queued so far
+  bool running_ HPE_GUARDED_BY(mutex_) = false;      // whether the stream's thread exists
+  bool closed_ HPE_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<capture> capture_ HPE_GUARDED_BY(mutex_);
   stream_attributes attributes_;
 };
 

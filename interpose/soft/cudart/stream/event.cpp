@@ -24,7 +24,7 @@ std::int64_t recording::time() const {
 void event::record(cudart_stream& where) {
   require(where.device() == device_, cudaErrorInvalidResourceHandle);
   const auto made = std::make_shared<recording>(point{}, where.shared_from_this());
-  const std::scoped_lock lock(mutex_);  // so that last_ is the recording that is last in the stream
+  const lock_guard lock(mutex_);  // so that last_ is the recording that is last in the stream
   auto pending = shared_ ? shared_->begin() : nullptr;
   if (pending) made->shared_ = pending->where();
   const auto stamp = [made, pending] {
@@ -41,7 +41,7 @@ std::shared_ptr<recording> event::promise(cudart_stream& where) {
   // This timeline consists of one task, which finishes when the last reference to the recording is released.
   const auto line = std::make_shared<stream_timeline>();
   const auto made = std::make_shared<recording>(point{line, 1}, where.shared_from_this());
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   auto pending = shared_ ? shared_->begin() : nullptr;
   if (pending) {
     made->shared_ = pending->where();
@@ -56,24 +56,24 @@ std::shared_ptr<recording> event::promise(cudart_stream& where) {
 }
 
 void event::set_captured(captured_point where) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   last_.reset();
   is_captured_ = true;
   captured_ = std::move(where);
 }
 
 bool event::is_captured() const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return is_captured_;
 }
 
 captured_point event::captured() const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return is_captured_ ? captured_ : captured_point{};
 }
 
 std::shared_ptr<const recording> event::last() const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return last_of_all();
 }
 
@@ -86,7 +86,7 @@ std::shared_ptr<const recording> event::last_of_all() const {
 
 std::shared_ptr<const recording> event::last_outside_capture() const {
   require(!in_host_function(), cudaErrorNotPermitted);
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   require(!is_captured_, cudaErrorCapturedEvent);
   return last_of_all();
 }

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "interpose/soft/cudart/device/handle_table.h"
 #include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/shared_event.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -85,15 +85,15 @@ class event {
 
  private:
   std::shared_ptr<const recording> last_outside_capture() const;
-  std::shared_ptr<const recording> last_of_all() const;  // requires the mutex
+  std::shared_ptr<const recording> last_of_all() const HPE_REQUIRES(mutex_);
 
   const int device_;
   const unsigned flags_;
   const std::shared_ptr<shared_event> shared_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<recording> last_;
-  bool is_captured_ = false;
-  captured_point captured_;
+  mutable mutex mutex_;
+  std::shared_ptr<recording> last_ HPE_GUARDED_BY(mutex_);
+  bool is_captured_ HPE_GUARDED_BY(mutex_) = false;
+  captured_point captured_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Returns the time between the last recordings of two events, in milliseconds. Throws cudaErrorInvalidResourceHandle

@@ -1,6 +1,5 @@
 #include "interpose/soft/cudart/stream/stream_table.h"
 
-#include <mutex>
 #include <utility>
 
 namespace hpe::cudart {
@@ -12,7 +11,7 @@ stream_table::stream_table(int devices, announce_work announce) : announce_(std:
 }
 
 std::shared_ptr<cudart_stream> stream_table::find(cudaStream_t handle, int device, default_stream zero) {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   if (handle == cudaStreamLegacy || (handle == nullptr && zero == default_stream::legacy)) {
     return devices_.at(device)->legacy();
   }
@@ -21,7 +20,7 @@ std::shared_ptr<cudart_stream> stream_table::find(cudaStream_t handle, int devic
 }
 
 cudaStream_t stream_table::create(int device, unsigned flags, int priority) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return created_.adopt(devices_.at(device)->create(flags, priority));
 }
 
@@ -32,12 +31,12 @@ bool stream_table::destroy(cudaStream_t handle) {
 }
 
 device_streams& stream_table::of_device(int device) {
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   return *devices_.at(device);
 }
 
 void stream_table::reset(int device) {
-  const std::unique_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   created_.take_if([&](const cudart_stream& each) { return each.device() == device; });
   devices_.at(device) = std::make_unique<device_streams>(device, announce_);
 }

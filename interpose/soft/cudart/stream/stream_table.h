@@ -3,11 +3,11 @@
 #include <driver_types.h>
 
 #include <memory>
-#include <shared_mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/device/handle_table.h"
 #include "interpose/soft/cudart/stream/cudart_stream.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cudart {
 
@@ -36,8 +36,8 @@ class stream_table {
 
  private:
   const announce_work announce_;
-  mutable std::shared_mutex mutex_;
-  std::vector<std::unique_ptr<device_streams>> devices_;
+  mutable shared_mutex mutex_;
+  std::vector<std::unique_ptr<device_streams>> devices_ HPE_GUARDED_BY(mutex_);
   handle_table<cudaStream_t, cudart_stream, cudaErrorInvalidResourceHandle> created_;
 };
 

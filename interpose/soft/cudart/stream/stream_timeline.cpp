@@ -3,13 +3,13 @@
 namespace hpe::cudart {
 
 void stream_timeline::wait(std::uint64_t position) const {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return finished() >= position; });
 }
 
 void stream_timeline::advance() {
   {
-    const std::scoped_lock lock(mutex_);  // so that a waiting thread does not miss the notification
+    const lock_guard lock(mutex_);  // so that a waiting thread does not miss the notification
     finished_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_all();

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/check/order.h"
 
 namespace hpe::cudart {
@@ -25,8 +24,8 @@ class stream_timeline {
 
  private:
   std::atomic<std::uint64_t> finished_{0};
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  mutable mutex mutex_;
+  mutable condition_variable changed_;
 };
 
 /// A position in the work of one stream. A point is reached when all work up to its position has finished. A point may

@@ -62,13 +62,13 @@ CUdeviceptr virtual_memory::reserve(std::size_t bytes, std::size_t alignment) {
   made.size = bytes;
   check(::hpeReserve(&made.addresses, bytes + (aligned - granularity)));
   const auto base = (reinterpret_cast<CUdeviceptr>(made.addresses) + aligned - 1) / aligned * aligned;
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   reservations_.emplace(base, std::move(made));
   return base;
 }
 
 void virtual_memory::free(CUdeviceptr base, std::size_t bytes) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = reservations_.find(base);
   require(found != reservations_.end() && found->second.size == bytes && found->second.mappings.empty(),
           cudaErrorInvalidValue);
@@ -88,13 +88,13 @@ CUmemGenericAllocationHandle virtual_memory::open(int descriptor) {
 }
 
 CUmemGenericAllocationHandle virtual_memory::enter(pointer made) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   objects_.emplace(++made_, std::move(made));
   return made_;
 }
 
 int virtual_memory::descriptor(CUmemGenericAllocationHandle handle) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return find(handle)->memory.descriptor();
 }
 
@@ -105,12 +105,12 @@ virtual_memory::pointer virtual_memory::find(CUmemGenericAllocationHandle handle
 }
 
 void virtual_memory::release(CUmemGenericAllocationHandle handle) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (--find(handle)->handles == 0) objects_.erase(handle);
 }
 
 CUmemGenericAllocationHandle virtual_memory::retain(CUdeviceptr address) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const mapping& found = mapping_at(address);
   for (const auto& [handle, each] : objects_) {
     if (each != found.what) continue;
@@ -123,7 +123,7 @@ CUmemGenericAllocationHandle virtual_memory::retain(CUdeviceptr address) {
 }
 
 CUmemAllocationProp virtual_memory::properties(CUmemGenericAllocationHandle handle) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return find(handle)->memory.properties();
 }
 
@@ -181,7 +181,7 @@ void virtual_memory::enter_again(reservation& changed) {
 }
 
 void virtual_memory::map(CUdeviceptr address, std::size_t bytes, CUmemGenericAllocationHandle handle) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   reservation& in = around(address, bytes).second;
   const pointer what = find(handle);
   require(is_whole(bytes) && bytes <= what->memory.size() && address % granularity == 0, cudaErrorInvalidValue);
@@ -196,7 +196,7 @@ void virtual_memory::map(CUdeviceptr address, std::size_t bytes, CUmemGenericAll
 
 void virtual_memory::unmap(CUdeviceptr address, std::size_t bytes) {
   process().finish_work();
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   reservation& in = around(address, bytes).second;
   std::vector<pointer> unmapped;  // destroyed after their memory has been unmapped
   for (const auto each : whole_mappings(in, address, bytes)) {
@@ -210,7 +210,7 @@ void virtual_memory::unmap(CUdeviceptr address, std::size_t bytes) {
 void virtual_memory::set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc& who) {
   require_device(who.location);
   const unsigned device = 1U << who.location.id;
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   reservation& in = around(address, bytes).second;
   for (const auto each : whole_mappings(in, address, bytes)) {
     unsigned& devices = each->second.devices;
@@ -220,12 +220,12 @@ void virtual_memory::set_access(CUdeviceptr address, std::size_t bytes, const CU
 }
 
 bool virtual_memory::may_access(CUdeviceptr address, int device) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return (mapping_at(address).devices >> device & 1U) != 0;
 }
 
 CUmemAllocationHandleType virtual_memory::handle_types(CUdeviceptr address) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return mapping_at(address).what->memory.properties().requestedHandleTypes;
 }
 

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/libcuda/memory/object_memory.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::libcuda {
 
@@ -69,19 +69,18 @@ class virtual_memory {
     std::vector<void*> entered;  // the mappings that were added to the memory table
   };
 
-  // The functions below require the mutex.
-  std::pair<const CUdeviceptr, reservation>& around(CUdeviceptr address, std::size_t bytes);
-  const mapping& mapping_at(CUdeviceptr address);
+  std::pair<const CUdeviceptr, reservation>& around(CUdeviceptr address, std::size_t bytes) HPE_REQUIRES(mutex_);
+  const mapping& mapping_at(CUdeviceptr address) HPE_REQUIRES(mutex_);
   std::vector<std::map<CUdeviceptr, mapping>::iterator> whole_mappings(reservation& in, CUdeviceptr address,
-                                                                       std::size_t bytes);
-  pointer find(CUmemGenericAllocationHandle handle);
+                                                                       std::size_t bytes) HPE_REQUIRES(mutex_);
+  pointer find(CUmemGenericAllocationHandle handle) HPE_REQUIRES(mutex_);
   CUmemGenericAllocationHandle enter(pointer made);
   static void enter_again(reservation& changed);
 
-  std::mutex mutex_;
-  std::map<CUdeviceptr, reservation> reservations_;
-  std::map<CUmemGenericAllocationHandle, pointer> objects_;
-  CUmemGenericAllocationHandle made_ = 0;
+  mutex mutex_;
+  std::map<CUdeviceptr, reservation> reservations_ HPE_GUARDED_BY(mutex_);
+  std::map<CUmemGenericAllocationHandle, pointer> objects_ HPE_GUARDED_BY(mutex_);
+  CUmemGenericAllocationHandle made_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hpe::libcuda

@@ -8,12 +8,12 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/module/module_table.h"
 #include "interpose/soft/libcuda/call.h"
+#include "runtime/base/thread_safety.h"
 
 using namespace hpe::libcuda;
 using hpe::cudart::process;
@@ -34,17 +34,17 @@ class kept_launches {
   template <class Change>
   void change(CUfunction function, const Change& how) {
     static_cast<void>(process().modules().find_kernel(function));
-    const std::scoped_lock lock(mutex_);
+    const hpe::lock_guard lock(mutex_);
     how(launches_[function]);
   }
   kept_launch of(CUfunction function) {
-    const std::scoped_lock lock(mutex_);
+    const hpe::lock_guard lock(mutex_);
     return launches_[function];
   }
 
  private:
-  std::mutex mutex_;
-  std::map<CUfunction, kept_launch> launches_;
+  hpe::mutex mutex_;
+  std::map<CUfunction, kept_launch> launches_ HPE_GUARDED_BY(mutex_);
 };
 
 kept_launches& launches() {

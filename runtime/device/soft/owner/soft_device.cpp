@@ -97,6 +97,7 @@ class soft_device::soft_move final : public move_of_bytes {
   ~soft_move() override {
     if (is_done_ == to_host_) of_.memory_.give(bytes_);
   }
+  void wait() override {}
   void finish() override {
     control_request what;
     what.what = control_request::kind::move;

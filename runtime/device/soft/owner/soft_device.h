@@ -32,7 +32,6 @@ class soft_device final : public device {
   using device::map;
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
-  using device::begin_move;
   std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
                                             bool on_standby) override;
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override { return memory_.try_take(bytes); }

@@ -2,6 +2,7 @@
 // the owner's process number. The device receives everything else through the socket at descriptor 3.
 
 #include <fcntl.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,12 +12,14 @@
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/softd/crash_guard.h"
 #include "runtime/device/soft/softd/page_maker.h"
 #include "runtime/device/soft/softd/process.h"
+#include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
 
@@ -104,6 +107,21 @@ reply reply_of(Action action) {
   return result;
 }
 
+bool is_free(const hpe::uvas_layout& layout) {
+  const std::uintptr_t wished = layout.base - granule_size;  // as in address_space
+  const os::reservation trial(wished, layout.size() + granule_size, granule_size);
+  return reinterpret_cast<std::uintptr_t>(trial.data()) == wished;
+}
+
+// Linux may have loaded this program at random addresses that the UVAS needs. Then starts the program again, at the
+// addresses that Linux uses without randomisation. Returns if that is not possible, or was of no use.
+void avoid_addresses(const hpe::uvas_layout& layout, char** arguments) {
+  constexpr unsigned long query = 0xffffffff;
+  const int now = ::personality(query);
+  if (now < 0 || (now & ADDR_NO_RANDOMIZE) != 0 || is_free(layout)) return;
+  if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0) ::execv("/proc/self/exe", arguments);
+}
+
 }  // namespace
 
 /// Carries out requests until the owner sends `quit` or has ended, and then ends the process. `memory`: the reserved
@@ -131,13 +149,15 @@ reply reply_of(Action action) {
 
 int main(int argc, char** argv) {
   using namespace hpe::device::soft;
-  if (argc != 5 || ::fcntl(control_descriptor, F_SETFD, FD_CLOEXEC) != 0) {
+  if (argc != 5 || ::fcntl(control_descriptor, F_GETFD) < 0) {
     std::fputs("hpe-softd runs one soft device; hpe starts it when a program uses soft devices\n", stderr);
     return EXIT_FAILURE;
   }
+  const hpe::uvas_layout layout{std::strtoull(argv[2], nullptr, 0), std::strtoull(argv[3], nullptr, 0), 1};
+  avoid_addresses(layout, argv);
+  ::fcntl(control_descriptor, F_SETFD, FD_CLOEXEC);
   start_below_keeper(argv[1]);
   // Reserve the UVAS first, before stacks of threads, heaps or libraries can be mapped there.
-  const hpe::uvas_layout layout{std::strtoull(argv[2], nullptr, 0), std::strtoull(argv[3], nullptr, 0), 1};
   std::unique_ptr<address_space> memory;
   std::string refusal;
   try {

@@ -21,29 +21,29 @@ device_queue::~device_queue() {
 }
 
 void device_queue::prepare(const queued_work& launch) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   prepared_[launch.parameters] = launch;
 }
 
 std::optional<queued_work> device_queue::take_prepared(void* parameters) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   auto found = prepared_.extract(parameters);
   return found.empty() ? std::nullopt : std::optional(found.mapped());
 }
 
 void device_queue::add(const queued_work& what, bool is_tail) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   (is_tail ? content_.tails : content_.children).push_back(what);
 }
 
 std::uint32_t device_queue::error(std::uint64_t thread) const {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = errors_.find(thread);
   return found == errors_.end() ? 0 : found->second;
 }
 
 void device_queue::set_error(std::uint64_t thread, std::uint32_t code) {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   if (code == 0) {
     errors_.erase(thread);
   } else {
@@ -53,12 +53,12 @@ void device_queue::set_error(std::uint64_t thread, std::uint32_t code) {
 
 std::uint64_t device_queue::new_handle() {
   constexpr std::uint64_t first = 0x100;  // larger than CUDA's constants, such as cudaStreamTailLaunch
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return first + handles_++;
 }
 
 device_queue::content device_queue::take() {
-  const std::scoped_lock lock(mutex_);
+  const lock_guard lock(mutex_);
   return std::exchange(content_, {});
 }
 

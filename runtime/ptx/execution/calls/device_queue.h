@@ -7,12 +7,12 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx {
@@ -70,11 +70,11 @@ class device_queue {
 
  private:
   const release_memory release_;
-  mutable std::mutex mutex_;
-  std::unordered_map<void*, queued_work> prepared_;
-  std::map<std::uint64_t, std::uint32_t> errors_;
-  std::uint64_t handles_ = 0;
-  content content_;
+  mutable mutex mutex_;
+  std::unordered_map<void*, queued_work> prepared_ HPE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::uint32_t> errors_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t handles_ HPE_GUARDED_BY(mutex_) = 0;
+  content content_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Determines the order in which a grid's descendants run. Work that a grid has queued runs before work that the grid's

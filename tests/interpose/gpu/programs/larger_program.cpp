@@ -368,6 +368,29 @@ void steps() {
   std::printf("\n");
 }
 
+// Like the layers of a model: launches use one array after the other, several times each, in each period in the same
+// order.
+void periods() {
+  constexpr unsigned count = 96, times = 2;
+  constexpr std::size_t bytes = 2 * mebibyte;
+  std::vector<CUdeviceptr> arrays;
+  for (unsigned n = 0; n < count; ++n) {
+    arrays.push_back(array(bytes));
+    MUST(cuMemsetD32(arrays[n], n, bytes / sizeof(unsigned)));
+  }
+  for (unsigned n = 0; n < 10 * count; ++n) {
+    unsigned distance = stride;
+    CUdeviceptr each = arrays[n % count];
+    void* parameters[] = {&each, &each, &n, &distance};
+    for (unsigned t = 0; t < times; ++t)
+      MUST(cuLaunchKernel(add_unknown_kernel, bytes / sizeof(unsigned) / stride / 64, 1, 1, 64, 1, 1, 0, nullptr,
+                          parameters, nullptr));
+    if (n % count + 1 == count) std::printf("%llx\n", sum(content(arrays[n / count], bytes)));
+  }
+  for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each, bytes)));
+  std::printf("\n");
+}
+
 // The parameters of the kernels name only a table; its entries lead to five arrays. Kernels write one table, and the
 // program copies it to another one. (The stand-in translates only the pointers in parameters, so kernels could not use
 // pointers that the program writes to a table.) Other launches name two of the arrays.
@@ -564,6 +587,7 @@ int main(int argc, char** argv) {
     if (is("reads-behind")) reads(add_behind_kernel, before);
     if (is("reads-unknown")) reads(add_unknown_kernel);
     if (is("steps")) steps();
+    if (is("periods")) periods();
     if (is("tables")) tables();
     if (is("much")) too_much();
     if (is("threads")) two_threads();
