@@ -146,7 +146,9 @@ void spreading::describe_uses(const spread_launch& what, decided& how) const {
 
 std::string spreading::find_arrays(decided& how, driver_arrays* others) {
   std::string unreachable;
-  for (const spread::kernel_model::pointer& p : how.kernel->code->model->pointers()) {
+  const std::vector<spread::kernel_model::pointer>& pointers = how.kernel->code->model->pointers();
+  how.use.accesses.reserve(pointers.size());
+  for (const spread::kernel_model::pointer& p : pointers) {
     const CUdeviceptr address = pointer_in(how.parameters, p.offset);
     if (const auto object = memory_.objects().find(address)) {
       how.use.add(*object, p.is_written ? HPE_INOUT : HPE_IN);
