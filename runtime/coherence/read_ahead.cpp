@@ -8,7 +8,6 @@ void read_ahead::reset(std::uint64_t blocks, std::uint64_t window) noexcept {
   walks_.fill({});
   blocks_ = blocks;
   limit_ = window;
-  clock_ = 0;
   lone_touches_ = 0;
 }
 

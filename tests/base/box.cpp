@@ -114,6 +114,14 @@ TEST(box, an_empty_box_has_no_bytes_and_no_parts) {
   }
 }
 
+TEST(box, an_empty_box_stays_as_it_is) {
+  for (const box_extent& e : {box_extent{0, 3, 4}, box_extent{7, 0, 4}, box_extent{7, 3, 0}, box_extent{0, 1, 4}})
+    for (const box_strides& s : {box_strides{7, 21}, box_strides{0, 0}, box_strides{9, 100}}) {
+      const box b{e, s};
+      EXPECT_EQ(b.joined(), b);
+    }
+}
+
 TEST(box, joined_rows_are_the_same_bytes_in_fewer_rows) {
   boxes make(4);
   unsigned shorter = 0;

@@ -12,6 +12,7 @@
 
 #include "runtime/base/cache_file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
 #include "tests/temporary_folder.h"
 
@@ -142,6 +143,21 @@ TEST(cache_file, stores_nothing_without_a_folder_or_where_it_cannot_write) {
   blocked.store("text");
   EXPECT_EQ(blocked.load(), std::nullopt);
   EXPECT_EQ(std::distance(fs::directory_iterator(place / "c"), fs::directory_iterator()), 1);
+}
+
+TEST(cache_file, only_a_text_that_is_not_stored_is_told) {
+  const temporary_folder place;
+  hpe::set_log_level(hpe::log_level::debug);
+  testing::internal::CaptureStderr();
+  cache_file(place.path(), "n", "key").store("text");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  std::ofstream(place / "file") << "x";
+  testing::internal::CaptureStderr();
+  cache_file(place / "file", "n", "key").store("text");
+  const std::string told = testing::internal::GetCapturedStderr();
+  hpe::set_log_level(hpe::log_level::warn);
+  EXPECT_TRUE(told.starts_with("hpe: " + (place / "file") + "/n-")) << told;
+  EXPECT_NE(told.find(" is not written: "), std::string::npos) << told;
 }
 
 TEST(cache_file, the_machine_is_always_the_same) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -31,6 +32,36 @@ TEST(Log, WritesMessagesUpToItsLevel) {
   EXPECT_EQ(written_by([] { hpe::log(log_level::error, "no"); }), "");
   hpe::set_log_level(log_level::debug);
   EXPECT_EQ(written_by([] { hpe::log(log_level::debug, "yes"); }), "hpe: yes\n");
+  hpe::set_log_level(log_level::warn);
+}
+
+TEST(Log, KeepsErrnoAlsoIfNothingCanBeWritten) {
+  const int before = ::dup(STDERR_FILENO);
+  for (const bool is_open : {true, false}) {
+    testing::internal::CaptureStderr();
+    const int captured = ::dup(STDERR_FILENO);
+    if (!is_open) ::close(STDERR_FILENO);
+    errno = 77;
+    hpe::log(log_level::error, "a line");
+    const int after_log = std::exchange(errno, 78);
+    handler_line().text("another").write();
+    const int after_line = errno;
+    ::dup2(captured, STDERR_FILENO);
+    ::close(captured);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), is_open ? "hpe: a line\nanother\n" : "");
+    EXPECT_EQ(after_log, 77);
+    EXPECT_EQ(after_line, 78);
+  }
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+}
+
+TEST(Log, EachLevelIncludesTheLevelsAboveIt) {
+  const log_level all[] = {log_level::silent, log_level::error, log_level::warn, log_level::info, log_level::debug};
+  for (const log_level chosen : all) {
+    hpe::set_log_level(chosen);
+    for (const log_level each : all) EXPECT_EQ(hpe::log_enabled(each), each <= chosen);
+  }
   hpe::set_log_level(log_level::warn);
 }
 

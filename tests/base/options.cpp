@@ -150,6 +150,26 @@ TEST(Options, AMisspeltVariableIsReportedWithTheNearestOption) {
             std::vector<std::string>{"HPE_DEVICE is not an option; did you mean HPE_DEVICES?"});
 }
 
+// At most two letters are inserted, removed or replaced, and only in names of hpe's options.
+TEST(Options, WordsFarFromEveryOptionAreNotReported) {
+  const auto sentences = [](const char* name) {
+    const environment one(name, "1");
+    return hpe::misspelt_options();
+  };
+  EXPECT_TRUE(sentences("XPE_DEVICES").empty());
+  EXPECT_TRUE(sentences("HPE_DEVICES").empty());
+  EXPECT_TRUE(sentences("HPE_DEVICESABC").empty()) << "three letters more";
+  EXPECT_TRUE(sentences("HPE_DEV").empty());
+  for (const char* const name : {"HPE_DEVICESAB", "HPE_DEVIC", "HPE_DEVICXY", "HPE_XDEVICS", "HPE_DVEICES"})
+    EXPECT_EQ(sentences(name),
+              std::vector<std::string>{std::string(name) + " is not an option; did you mean HPE_DEVICES?"});
+}
+
+TEST(Options, AreFoundByTheirVariable) {
+  for (const hpe::option_description& each : hpe::describe_options())
+    EXPECT_EQ(&hpe::describe_option(each.variable), &each) << each.variable;
+}
+
 TEST(Options, AreDescribedOneByOne) {
   std::set<std::string> variables;
   for (const hpe::option_description& line : hpe::describe_options()) {

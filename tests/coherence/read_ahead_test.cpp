@@ -74,7 +74,7 @@ TEST(read_ahead, windows_double_and_end_with_the_region) {
   EXPECT_EQ(ahead.touched(4), (block_run{8, 16}));
   EXPECT_EQ(ahead.touched(8), (block_run{16, 20}));
   EXPECT_TRUE(ahead.touched(16).empty());
-  for (std::uint64_t b = 0; b < 20; ++b) EXPECT_FALSE(ahead.is_marker(b));
+  for (std::uint64_t b = 0; b <= 20; ++b) EXPECT_FALSE(ahead.is_marker(b));
 }
 
 TEST(read_ahead, a_sequential_walk_waits_at_its_start_only) {

@@ -277,6 +277,48 @@ TEST_F(region_test, advice_decides_about_uploading_behind_and_fetching_ahead) {
   for (std::uint64_t b = 0; b < 64; ++b) EXPECT_TRUE(it.reader.touched(b).empty());
 }
 
+// A program that advises rolling uploads writes in any order.
+TEST_F(region_test, advice_of_rolling_uploads_behind_writers_without_a_pattern) {
+  it.begin(one_home(64 * 64 * kib, 64 * kib), 16 * 64 * kib, 8 * 64 * kib);
+  const auto uploaded_behind_a_backward_walk = [&] {
+    std::uint64_t uploaded = 0;
+    for (std::uint64_t b = it.blocks().count(); b-- > 0;)
+      for (const block_run& run : it.writer.touched(b, false, anything).upload) uploaded += run.end - run.begin;
+    return uploaded;
+  };
+  EXPECT_EQ(uploaded_behind_a_backward_walk(), 0U);
+  it.advise(HPE_ADVISE_ROLLING);
+  EXPECT_GT(uploaded_behind_a_backward_walk(), 0U);
+  it.advise(HPE_ADVISE_LAZY);
+  EXPECT_EQ(uploaded_behind_a_backward_walk(), 0U);
+}
+
+TEST_F(region_test, the_version_of_the_contents_changes_with_each_write_of_the_host_only) {
+  begin(one_home(1000 * kib, 64 * kib));
+  const auto changes = [&](block_event event) {
+    const std::uint64_t before = it.contents_version();
+    it.transition({0, 1}, event);
+    return it.contents_version() != before;
+  };
+  EXPECT_FALSE(changes(block_event::host_read));
+  EXPECT_TRUE(changes(block_event::host_write));
+  EXPECT_FALSE(changes(block_event::flush));
+  EXPECT_FALSE(changes(block_event::device_read));
+  EXPECT_FALSE(changes(block_event::device_write));
+  EXPECT_FALSE(changes(block_event::prefetch));
+  EXPECT_FALSE(changes(block_event::fetched));
+  EXPECT_TRUE(changes(block_event::host_overwrite));
+  EXPECT_FALSE(changes(block_event::device_overwrite));
+  EXPECT_FALSE(changes(block_event::prefetch));
+  EXPECT_TRUE(changes(block_event::fetched_for_write));
+  EXPECT_FALSE(changes(block_event::device_write));
+  EXPECT_TRUE(changes(block_event::abandoned));
+  const std::uint64_t last = it.contents_version();
+  it.end();
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_NE(it.contents_version(), last) << "regions share no version";
+}
+
 TEST_F(region_test, host_memory_is_never_uploaded) {
   region_layout what = one_home(64 * 64 * kib, 64 * kib);
   what.kind = region_kind::host;

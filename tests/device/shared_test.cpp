@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,12 +18,15 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/device/soft/shared/address_table.h"
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/shared/link.h"
 #include "runtime/device/soft/shared/output.h"
 #include "runtime/device/soft/shared/path.h"
+#include "runtime/device/soft/shared/recorded_accesses.h"
 #include "runtime/device/soft/shared/timeline.h"
+#include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
 namespace {
@@ -373,6 +377,86 @@ TEST_F(output, of_no_bytes_is_no_record) {
   EXPECT_TRUE(taken[1].is_error);
   EXPECT_EQ(taken[2].text, "b");
   EXPECT_FALSE(taken[2].is_error);
+}
+
+// Entries of all kinds in random order, with texts that are empty, one byte shorter than their field, exactly as long,
+// and longer; several appends before a take, and takes of nothing.
+TEST(access_log, gives_back_each_entry_once_and_in_order) {
+  constexpr std::size_t longest = 119;
+  const os::file_descriptor file = os::create_memory_file("test-accesses", granule_size + access_log::room);
+  access_log written(file.get(), granule_size), read(file.get(), granule_size);
+  std::mt19937 random(3);
+  const auto text = [&] {
+    static constexpr std::size_t sizes[] = {0, 1, longest - 1, longest, longest + 1, 300};
+    return std::string(sizes[random() % std::size(sizes)], static_cast<char>('a' + random() % 26));
+  };
+  const auto how = [&] { return static_cast<ptx::recorded_use>(random() % 3); };
+  const auto number = [&] { return static_cast<std::uint8_t>(random()); };
+  for (int round = 0; round < 40; ++round) {
+    std::vector<recorded_stretch> stretches;
+    std::vector<recorded_race> races;
+    for (std::size_t appends = random() % 4; appends > 0; --appends) {
+      std::vector<recorded_stretch> more(random() % 4);
+      std::vector<recorded_race> more_races(random() % 3);
+      for (recorded_stretch& each : more) each = {random(), random(), how(), number()};
+      for (recorded_race& each : more_races) {
+        const bool is_shared = random() % 2 == 0;
+        each = {is_shared, random(), random(), {how(), number()}, {how(), number()}};
+        if (is_shared) each.earlier.place = text(), each.later.place = text(), each.variable = text();
+      }
+      written.append(more, more_races);
+      stretches.insert(stretches.end(), more.begin(), more.end());
+      races.insert(races.end(), more_races.begin(), more_races.end());
+    }
+    std::size_t n = 0;
+    std::vector<recorded_race> taken;
+    read.take(
+        [&](const recorded_stretch& each) {
+          ASSERT_LT(n, stretches.size());
+          EXPECT_EQ(each.begin, stretches[n].begin);
+          EXPECT_EQ(each.end, stretches[n].end);
+          EXPECT_EQ(each.how, stretches[n].how);
+          EXPECT_EQ(each.number, stretches[n].number);
+          ++n;
+        },
+        taken);
+    EXPECT_EQ(n, stretches.size());
+    ASSERT_EQ(taken.size(), races.size());
+    for (std::size_t r = 0; r < races.size(); ++r) {
+      EXPECT_EQ(taken[r].is_shared, races[r].is_shared);
+      EXPECT_EQ(taken[r].begin, races[r].begin);
+      EXPECT_EQ(taken[r].end, races[r].end);
+      EXPECT_EQ(taken[r].variable, races[r].variable.substr(0, longest));
+      for (const auto side : {&recorded_race::earlier, &recorded_race::later}) {
+        EXPECT_EQ((taken[r].*side).how, (races[r].*side).how);
+        EXPECT_EQ((taken[r].*side).number, (races[r].*side).number);
+        EXPECT_EQ((taken[r].*side).place, (races[r].*side).place.substr(0, longest));
+      }
+    }
+  }
+}
+
+// The pages of a large log are returned to the system when the log has been taken.
+TEST(access_log, returns_the_memory_of_many_entries) {
+  const os::file_descriptor file = os::create_memory_file("test-accesses", granule_size + access_log::room);
+  access_log log(file.get(), granule_size);
+  const std::vector<recorded_stretch> many(std::size_t{2} << 20, recorded_stretch{1, 2, {}, 3});
+  log.append(many, {});
+  const auto used = [&] {
+    struct stat about {};
+    EXPECT_EQ(::fstat(file.get(), &about), 0);
+    return static_cast<std::uint64_t>(about.st_blocks) * 512;
+  };
+  EXPECT_GT(used(), std::uint64_t{40} << 20);
+  std::size_t n = 0;
+  std::vector<recorded_race> races;
+  log.take([&](const recorded_stretch& each) { n += each.number == 3 ? 1 : 0; }, races);
+  EXPECT_EQ(n, many.size());
+  EXPECT_LE(used(), std::uint64_t{18} << 20);
+  log.append(std::span(many).first(5), {});
+  n = 0;
+  log.take([&](const recorded_stretch&) { ++n; }, races);
+  EXPECT_EQ(n, 5U);
 }
 
 }  // namespace

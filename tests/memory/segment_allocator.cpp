@@ -166,6 +166,16 @@ TEST(SegmentAllocator, GivesExactlyWhatIsFree) {
   }
 }
 
+// An extent that is exactly as long as the request, behind the place where the search starts.
+TEST(SegmentAllocator, TakesTheNextExactRangeBeforeAnEarlierOne) {
+  segment_allocator segment(begin, 8);
+  ASSERT_EQ(segment.allocate(4), begin);
+  ASSERT_TRUE(segment.allocate_at(begin + 7 * hpe::granule_size, 1));
+  segment.free(begin, 3);
+  EXPECT_EQ(segment.allocate(3), begin + 4 * hpe::granule_size);
+  EXPECT_EQ(segment.allocate(3), begin);
+}
+
 // Of two free ranges that are long enough, the one behind the last allocated range is taken.
 TEST(SegmentAllocator, SearchesFromTheEndOfTheLastRange) {
   segment_allocator segment(begin, 10);

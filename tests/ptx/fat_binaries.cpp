@@ -229,5 +229,94 @@ TEST(FatBinary, MappedBytesEndAtTheFirstUnmappedPage) {
   EXPECT_EQ(mapped_bytes(reinterpret_cast<const void*>(UINTPTR_MAX), 100), 0U);
 }
 
+// One entry, whose header has `header` bytes.
+std::string plain_entry(std::uint16_t kind, std::uint32_t architecture, const std::string& payload,
+                        std::uint32_t header = 48) {
+  std::string entry(std::max<std::size_t>(header, 48), '\0');
+  const std::uint64_t size = payload.size();
+  std::memcpy(entry.data(), &kind, sizeof kind);
+  std::memcpy(entry.data() + 4, &header, sizeof header);
+  std::memcpy(entry.data() + 8, &size, sizeof size);
+  std::memcpy(entry.data() + 28, &architecture, sizeof architecture);
+  return entry + payload;
+}
+
+std::string plain_container(const std::string& body, std::uint16_t header = 16) {
+  std::string head(std::max<std::size_t>(header, 16), '\0');
+  const std::uint32_t magic = 0xba55ed50;
+  const std::uint64_t size = body.size();
+  std::memcpy(head.data(), &magic, sizeof magic);
+  std::memcpy(head.data() + 6, &header, sizeof header);
+  std::memcpy(head.data() + 8, &size, sizeof size);
+  return head + body;
+}
+
+std::vector<fat_binary_entry> read_exactly(const std::string& bytes) {
+  const test::bytes_at_end there(bytes);  // nothing behind the last byte may be read
+  return read_fat_binary(there.data(), bytes.size());
+}
+
+std::string sentence_about(const std::string& bytes) {
+  try {
+    static_cast<void>(read_exactly(bytes));
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(FatBinary, EntriesKeepTheirOrderKindAndArchitecture) {
+  const std::string text = text_with("");
+  const auto entries = read_exactly(plain_container(
+      plain_entry(1, 75, text) + plain_entry(2, 80, "elf") + plain_entry(2, 81, "x.text.kernel") +
+          plain_entry(3, 90, "y") + plain_entry(1, 86, text + '\0' + "behind it") + plain_entry(1, 50, "", 64),
+      24));
+  using kind = fat_binary_entry::kind;
+  struct row {
+    kind what;
+    std::uint32_t architecture;
+    std::string text;
+  };
+  const row rows[] = {{kind::ptx, 75, text}, {kind::cubin, 80, ""}, {kind::cubin, 81, ""},
+                      {kind::other, 90, ""}, {kind::ptx, 86, text}, {kind::ptx, 50, ""}};
+  ASSERT_EQ(entries.size(), std::size(rows));
+  for (std::size_t n = 0; n < std::size(rows); ++n) {
+    EXPECT_EQ(entries[n].what, rows[n].what) << n;
+    EXPECT_EQ(entries[n].architecture, rows[n].architecture) << n;
+    EXPECT_EQ(entries[n].text, rows[n].text) << n;
+  }
+  EXPECT_TRUE(entries[1].is_empty) << "machine code without functions";
+  EXPECT_FALSE(entries[2].is_empty);
+  EXPECT_EQ(choose_ptx(entries).architecture, 86U);
+  const std::vector<fat_binary_entry> equal{{kind::ptx, 75, "first"}, {kind::ptx, 75, "second"}, {kind::cubin, 90, ""}};
+  EXPECT_EQ(choose_ptx(equal).text, "first") << "of two equal texts, the first";
+  EXPECT_TRUE(read_exactly(plain_container("")).empty());
+}
+
+TEST(FatBinary, HeadersMayBeAsShortAsTheFormatAllows) {
+  const std::string text = text_with("");
+  EXPECT_EQ(read_exactly(plain_container(plain_entry(1, 75, text, 48), 16)).front().text, text);
+  EXPECT_NE(sentence_about(plain_container(plain_entry(1, 75, text), 15))
+                .find("a fat binary has a header of 15 bytes; it must have 16 or more"),
+            std::string::npos);
+  EXPECT_NE(sentence_about(plain_container(plain_entry(1, 75, text, 47)))
+                .find("an entry of a fat binary has a header of 47 bytes; it must have 48 or more"),
+            std::string::npos);
+  std::string longer = plain_container(plain_entry(1, 75, text));
+  longer += "behind it";
+  EXPECT_EQ(read_exactly(longer).size(), 1U);
+  longer.resize(longer.size() - 10);
+  EXPECT_NE(sentence_about(longer).find("the fat binary ends early"), std::string::npos);
+  EXPECT_NE(sentence_about("ELF.............").find("this is not a fat binary: it begins with 0x2e464c45"),
+            std::string::npos);
+}
+
+TEST(FatBinary, IsRecognisedByItsFirstBytes) {
+  EXPECT_TRUE(begins_with_fat_binary("\x50\xed\x55\xba"));
+  EXPECT_TRUE(begins_with_fat_binary("\xb1\x43\x62\x46"));
+  for (const char* const other : {"", "\x50", "\x50\xed\x55", "\x7f\x45\x4c\x46", ".version 8.0", "\xb1\x43\x62\x47"})
+    EXPECT_FALSE(begins_with_fat_binary(other)) << other;
+}
+
 }  // namespace
 }  // namespace hpe::ptx

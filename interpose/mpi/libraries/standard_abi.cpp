@@ -7,6 +7,8 @@
 
 namespace hpe::interpose::mpi {
 
+static_assert(sizeof(MPI_Status) == 32, "the size that the standard ABI prescribes");
+
 // MPICH and Intel MPI convert their integer handles to pointers, so the test is that of mpich.cpp. A pointer to an
 // object has higher bits.
 bool stands_for_many(MPI_Request request) noexcept { return reinterpret_cast<std::uintptr_t>(request) >> 30 == 1; }

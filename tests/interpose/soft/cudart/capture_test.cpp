@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -214,6 +215,24 @@ TEST_F(Capture, LegacyStreamWouldBecomePartOfBlockingOnes) {
   record_event(*free, nullptr, std::make_shared<event>(0, 0), 0);
   EXPECT_EQ(code_of([&] { join(*free, *legacy); }), cudaErrorStreamCaptureImplicit);
   EXPECT_EQ(code_of([&] { other->end(*free); }), cudaErrorStreamCaptureInvalidated);
+}
+
+// Each way to queue work on the legacy stream invalidates the captures of blocking streams.
+TEST_F(Capture, RecordingsAndWaitsOnTheLegacyStreamWouldBecomePartOfBlockingOnes) {
+  const auto blocking = create(cudaStreamDefault), free = create();
+  const auto legacy = streams_.find(nullptr, 0);
+  const auto recorded = std::make_shared<event>(0, 0);
+  record_event(*free, nullptr, recorded, 0);
+  const std::function<void()> ways[] = {[&] { record_event(*legacy, nullptr, std::make_shared<event>(0, 0), 0); },
+                                        [&] { wait_for_event(*legacy, nullptr, recorded, 0); },
+                                        [&] { require_not_capturing(*legacy); }};
+  for (const auto& way : ways) {
+    EXPECT_EQ(code_of(way), cudaSuccess) << "nothing is captured";
+    const auto active = begin(blocking);
+    EXPECT_EQ(code_of(way), cudaErrorStreamCaptureImplicit);
+    EXPECT_EQ(status(*blocking), cudaStreamCaptureStatusInvalidated);
+    EXPECT_EQ(code_of([&] { active->end(*blocking); }), cudaErrorStreamCaptureInvalidated);
+  }
 }
 
 TEST_F(Capture, UnsafeCallsAreForbiddenByMode) {

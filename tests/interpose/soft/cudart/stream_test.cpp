@@ -227,14 +227,24 @@ TEST(Stream, HostFunctionsMayNotCall) {
   device_streams device(0);
   const auto it = device.create(cudaStreamDefault, 0);
   std::vector<cudaError_t> answers;
+  bool is_in_function_behind_it = true;
   it->enqueue([&] {
-    const host_function_scope scope;
-    answers = {it->enqueue([] { return cudaSuccess; }), it->synchronize(), it->query(), device.synchronize()};
+    {
+      const host_function_scope scope;
+      answers = {it->enqueue([] { return cudaSuccess; }),
+                 it->enqueue_always([](cudaError_t) {}),
+                 it->synchronize(),
+                 it->query(),
+                 it->finish(),
+                 device.synchronize()};
+    }
+    is_in_function_behind_it = in_host_function();
     return cudaSuccess;
   });
   EXPECT_EQ(it->synchronize(), cudaSuccess);
-  ASSERT_EQ(answers.size(), 4U);
+  ASSERT_EQ(answers.size(), 6U);
   for (const cudaError_t each : answers) EXPECT_EQ(each, cudaErrorNotPermitted);
+  EXPECT_FALSE(is_in_function_behind_it);
   EXPECT_FALSE(in_host_function());
 }
 
