@@ -57,6 +57,32 @@ INSTANTIATE_TEST_SUITE_P(
         bad_option{"HPE_HOST_MEMORY", "1G", "must be set together"},
         bad_option{"HPE_SPILL", "/tmp", "must be set together"}, bad_option{"HPE_STAGING_CHUNK", "5", "multiple"},
         bad_option{"HPE_STAGING_BUFFERS", "0", "1 to"}, bad_option{"HPE_PREFETCH_WINDOW", "far", "far"},
+        bad_option{"HPE_BLOCK_SIZE", "2k", "power of two"}, bad_option{"HPE_STAGING_CHUNK", "0", "multiple"},
+        bad_option{"HPE_STAGING_CHUNK", "6k", "multiple"}, bad_option{"HPE_STAGING_CHUNK", "1048580k", "up to 1G"},
+        bad_option{"HPE_STAGING_BUFFERS", "1025", "to 1024"}, bad_option{"HPE_COPY_THREADS", "65", "from 0 to 64"},
         bad_option{"HPE_SOFTD", "/no/such", "/no/such"}, bad_option{"HPE_SOFT_HOST_LINK", "fast", "fast"}));
+
+// The least and the largest value of each option whose value is limited.
+class OptionLimits : public testing::TestWithParam<bad_option> {};
+
+TEST_P(OptionLimits, AreAccepted) {
+  const auto& [variable, value, more] = GetParam();
+  const ended child = run_child(
+      [] {
+        check(hpeInit() == HPE_SUCCESS, hpeGetLastErrorMessage());
+        const hpe::array<int> a(100000);
+        for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int>(i);
+        check(a[99999] == 99999);
+      },
+      {{variable, value}, {"HPE_SEGMENT_SIZE", more}});
+  EXPECT_TRUE(child.well()) << child;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OptionLimits,
+    testing::Values(bad_option{"HPE_BLOCK_SIZE", "4k", "64G"}, bad_option{"HPE_BLOCK_SIZE", "2M", "64G"},
+                    bad_option{"HPE_STAGING_CHUNK", "4k", "64G"}, bad_option{"HPE_STAGING_CHUNK", "1G", "64G"},
+                    bad_option{"HPE_STAGING_BUFFERS", "1", "64G"}, bad_option{"HPE_STAGING_BUFFERS", "1024", "64G"},
+                    bad_option{"HPE_COPY_THREADS", "64", "64G"}));
 
 }  // namespace
