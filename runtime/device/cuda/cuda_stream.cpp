@@ -185,7 +185,7 @@ CUresult cuda_stream::close() {
   return result;
 }
 
-void cuda_stream::finish(std::deque<command>::iterator last) {
+void cuda_stream::finish(const std::deque<command>::iterator& last) {
   completed_.store(std::max(completed_.load(), last->value));  // of a lost device, all commands have finished
   for (auto c = pending_.begin(); c != last + 1; ++c)
     if (c->done != nullptr) unused_.push_back(c->done);
@@ -201,7 +201,7 @@ void cuda_stream::end_open_commands() noexcept {
   if (kills_context(result)) device_.lose(result);
 }
 
-std::deque<cuda_stream::command>::iterator cuda_stream::next_event(std::deque<command>::iterator at) {
+std::deque<cuda_stream::command>::iterator cuda_stream::next_event(const std::deque<command>::iterator& at) {
   return std::find_if(at, pending_.end(), [](const command& c) { return c.done != nullptr; });
 }
 
