@@ -27,7 +27,7 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::size_t most_cases = 16;      // per kernel; a further case replaces the oldest case
+constexpr std::size_t most_cases = 64;      // per kernel; a further case replaces the oldest case
 constexpr std::size_t most_outlooks = 256;  // per kernel; a further outlook removes all outlooks of the kernel first
 
 /// hpe compares a launch's parameters with the parameters of its plan only after a pause of some launches. The pause

@@ -425,6 +425,23 @@ TEST_F(Planning, OtherNumbersNeedNoPlan) {
   EXPECT_LT(bytes(decide(p, with(a, b, 0, 4096))), before / 2);
 }
 
+// The kernel runs with 40 grids in turn, and with another number in each round.
+TEST_F(Planning, OtherNumbersNeedFewPlansIfTheGridsRepeat) {
+  planner p = made(when_planned::at_once);
+  kernel_array &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  constexpr int rounds = 64;
+  const auto launch_all = [&](int round) {
+    for (unsigned shape = 0; shape < 40; ++shape) {
+      time_ += 1;  // there is time for each plan
+      decide(p, with(a, b, round), {grid_[0] - shape, 1, 1});
+    }
+  };
+  launch_all(0);
+  const double once = p.planning_seconds();
+  for (int round = 1; round < rounds; ++round) launch_all(round);
+  EXPECT_LT(p.planning_seconds(), once * rounds / 4);
+}
+
 TEST_F(Planning, ArraysThatLieAlikeNeedNoOtherPlan) {
   planner p = made(when_planned::at_once);
   kernel_array &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count), &c = on_.allocate(4ULL * count);

@@ -186,7 +186,7 @@ CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
   tell_given_back(address, in);
   if (const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.free(address); }))
     return *elsewhere;
-  memory_kinds::each([](memory_kind& kind) { kind.frees_other(); });
+  memory_kinds::each([&](memory_kind& kind) { kind.frees_other(address); });
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
   const CUresult result = (real.*Entry)(address, stream...);
   if (result == CUDA_SUCCESS) tell_driver_allocation({driver_allocation_event::step::freed, address, 0, 0});

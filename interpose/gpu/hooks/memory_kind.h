@@ -96,8 +96,8 @@ class memory_kind {
     return std::nullopt;
   }
   virtual void changed(const driver_allocation_event& /*event*/) {}
-  /// Called before the program frees memory that the driver allocated.
-  virtual void frees_other() {}
+  /// Called before the program frees memory that the driver allocated; `address` is its start.
+  virtual void frees_other(CUdeviceptr /*address*/) {}
   /// Called when the program resets the primary context of a device.
   [[nodiscard]] virtual std::optional<CUresult> reset(CUdevice /*device*/) { return std::nullopt; }
 

@@ -43,8 +43,8 @@ class spread_launches final : public memory_kind {
   CUresult failure() override {
     return with<spreading>([](spreading& all) { return all.or_failure(CUDA_SUCCESS); });
   }
-  void frees_other() override {
-    with<spreading>([](spreading& all) { all.frees_other(); });
+  void frees_other(CUdeviceptr address) override {
+    with<spreading>([&](spreading& all) { all.frees_other(address); });
   }
   std::vector<CUdevice> joined_to(CUdevice device) override {
     std::vector<CUdevice> result;

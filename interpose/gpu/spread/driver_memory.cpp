@@ -7,12 +7,16 @@
 
 namespace hpe::cuda_hooks {
 
-std::optional<driver_memory::found> driver_memory::describe(CUdeviceptr address, std::string& obstacle) {
-  if (address == 0) return std::nullopt;
+driver_memory::table::iterator driver_memory::find(CUdeviceptr address) {
+  const auto found = known_.upper_bound(address);
+  return found != known_.end() && address >= found->second->what.address ? found : known_.end();
+}
+
+std::shared_ptr<const driver_memory::found> driver_memory::describe(CUdeviceptr address, std::string& obstacle) {
+  if (address == 0) return nullptr;
   {
     const lock_guard lock(mutex_);
-    if (const auto known = known_.upper_bound(address); known != known_.end() && address >= known->second.what.address)
-      return known->second;
+    if (const auto known = find(address); known != known_.end()) return known->second;
   }
   unsigned type = 0, managed = 0;
   unsigned long long number = 0;
@@ -30,30 +34,30 @@ std::optional<driver_memory::found> driver_memory::describe(CUdeviceptr address,
           CUDA_SUCCESS ||
       type == 0) {
     obstacle = "it uses memory that the CUDA driver does not know";
-    return std::nullopt;
+    return nullptr;
   }
   if (managed != 0) {
     obstacle = "it uses managed memory, which moves between GPUs";
-    return std::nullopt;
+    return nullptr;
   }
-  if (type == CU_MEMORYTYPE_HOST) return std::nullopt;
+  if (type == CU_MEMORYTYPE_HOST) return nullptr;
   const bool is_plain = pool == nullptr && context == gpus_.context(0);
   if (!is_plain && (pool == nullptr || pool != default_pool())) {
     obstacle =
         "it uses memory that belongs to another context, is from a pool of the program, or was mapped by the program; "
         "other GPUs may not reach this memory";
-    return std::nullopt;
+    return nullptr;
   }
-  found result;
-  result.of_pool = !is_plain;
-  spread::kernel_array& a = result.what;
+  const auto result = std::make_shared<found>();
+  result->of_pool = !is_plain;
+  spread::kernel_array& a = result->what;
   a.address = base != 0 ? base : address;
   a.bytes = bytes;
   a.homes = {{0, bytes, 0}};
   a.may_replicate = false;
   a.version = number;
   const lock_guard lock(mutex_);
-  return known_[a.address + std::max<std::size_t>(bytes, 1)] = std::move(result);
+  return known_[a.address + std::max<std::size_t>(bytes, 1)] = result;
 }
 
 CUmemoryPool driver_memory::default_pool() const {
@@ -74,9 +78,9 @@ std::string driver_memory::share_pool() {
   return {};
 }
 
-void driver_memory::forget() {
+void driver_memory::forget(CUdeviceptr address) {
   const lock_guard lock(mutex_);
-  known_.clear();
+  if (const auto known = find(address); known != known_.end()) known_.erase(known);
 }
 
 }  // namespace hpe::cuda_hooks

@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "interpose/gpu/spread/joined_gpus.h"
@@ -21,14 +21,14 @@ class driver_memory {
     spread::kernel_array what;
     bool of_pool = false;  // whether the memory is of the default pool: other GPUs can use it only after share_pool()
   };
-  /// Returns the allocation that contains an address; nullopt for host memory. If other GPUs may be unable to use the
-  /// memory, also returns nullopt, and sets `obstacle` to the reason.
-  [[nodiscard]] std::optional<found> describe(CUdeviceptr address, std::string& obstacle);
+  /// Returns the allocation that contains an address; null for host memory. If other GPUs may be unable to use the
+  /// memory, also returns null, and sets `obstacle` to the reason.
+  [[nodiscard]] std::shared_ptr<const found> describe(CUdeviceptr address, std::string& obstacle);
   /// Lets the other GPUs use the memory of the default pool. If the driver refuses, returns the reason why a launch
   /// with this memory must run on one GPU, as a clause that begins with "it"; otherwise an empty string.
   [[nodiscard]] std::string share_pool();
-  /// To be called when the program frees memory that the driver allocated. Discards all descriptions.
-  void forget();
+  /// To be called when the program frees memory that the driver allocated.
+  void forget(CUdeviceptr address);
 
  private:
   /// Returns the default pool of GPU 0; null if the driver has none.
@@ -38,7 +38,9 @@ class driver_memory {
   const joined_gpus& gpus_;
   std::atomic<bool> shares_pool_{false};
   mutex mutex_;
-  std::map<CUdeviceptr, found> known_ HPE_GUARDED_BY(mutex_);  // the key is the end of the allocation
+  using table = std::map<CUdeviceptr, std::shared_ptr<const found>>;  // the key is the end of the allocation
+  [[nodiscard]] table::iterator find(CUdeviceptr address) HPE_REQUIRES(mutex_);
+  table known_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

@@ -144,18 +144,22 @@ void spreading::describe_uses(const spread_launch& what, decided& how) const {
   memory_.objects().add_textures(how.use);
 }
 
-std::string spreading::find_arrays(decided& how, driver_arrays& others) {
+std::string spreading::find_arrays(decided& how, driver_arrays* others) {
   std::string unreachable;
-  for (const spread::kernel_model::pointer& p : how.kernel->code->model->pointers()) {
+  const std::vector<spread::kernel_model::pointer>& pointers = how.kernel->code->model->pointers();
+  how.use.accesses.reserve(pointers.size());
+  for (const spread::kernel_model::pointer& p : pointers) {
     const CUdeviceptr address = pointer_in(how.parameters, p.offset);
     if (const auto object = memory_.objects().find(address)) {
       how.use.add(*object, p.is_written ? HPE_INOUT : HPE_IN);
     } else if (memory_.may_own(address)) {
       how.leads_nowhere = true;
       unreachable = "it has a pointer that is in no allocation";
+    } else if (others == nullptr) {
+      continue;
     } else if (auto found = others_.describe(address, unreachable)) {
       how.may_use_pool |= found->of_pool;
-      others.emplace(address, std::move(found->what));
+      others->emplace_back(address, std::move(found));
     }
   }
   return unreachable;
@@ -219,7 +223,13 @@ spreading::decided spreading::decide(const spread_launch& what) {
   }
   driver_arrays others;
   how.may_use_pool = model.finds_pointers();
-  how.unreachable = find_arrays(how, others);
+  // If the launch cannot be spread, and no array needs to come home, the planner has nothing to decide.
+  if (!reason.empty() && !counts_stays(memory_) && !oversubscribed::wanted()) {
+    (void)find_arrays(how, nullptr);
+    stays(what, how, reason);
+    return how;
+  }
+  how.unreachable = find_arrays(how, &others);
   if (reason.empty()) reason = how.unreachable;
   if (reason.empty()) reason = launches_.obstacle();
   const bool may_spread = reason.empty();
@@ -235,8 +245,9 @@ spreading::decided spreading::decide(const spread_launch& what) {
     return how;
   }
   const auto foreign = [&](const void* pointer) -> const spread::kernel_array* {
-    const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
-    return found == others.end() ? nullptr : &found->second;
+    const auto found =
+        std::ranges::find(others, reinterpret_cast<CUdeviceptr>(pointer), &driver_arrays::value_type::first);
+    return found == others.end() ? nullptr : &found->second->what;
   };
   // If loads_ahead is false, the first launch in parts loads the code itself, so that a measurement does not depend on
   // another thread.

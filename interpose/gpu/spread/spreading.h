@@ -53,7 +53,7 @@ class spreading {
   /// arrays to the first GPU if moving them saves more time than it costs; with --oversubscribe, moves none.
   void uses(const std::vector<CUdeviceptr>& words);
   /// To be called when the program frees memory that the driver allocated.
-  void frees_other() { others_.forget(); }
+  void frees_other(CUdeviceptr address) { others_.forget(address); }
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
   /// Returns `result` if it is an error; otherwise the error of a part on another GPU, or success.
@@ -80,12 +80,12 @@ class spreading {
   /// Returns the kernel of a launch. If measurements must not depend on the speed of other threads (HPE_CALIBRATION),
   /// analyses it first.
   [[nodiscard]] std::shared_ptr<const part_kernel> kernel_of(const spread_launch& what);
-  /// The driver's allocations that a launch uses. The keys are the kernel's pointers into these allocations.
-  using driver_arrays = std::map<CUdeviceptr, spread::kernel_array>;
-  /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` descriptions of the
-  /// driver's memory to which they point. Returns the reason why other GPUs may be unable to access the driver's
-  /// memory; empty if they can.
-  [[nodiscard]] std::string find_arrays(decided& how, driver_arrays& others);
+  /// The driver's allocations that a launch uses, with the kernel's pointers into these allocations.
+  using driver_arrays = std::vector<std::pair<CUdeviceptr, std::shared_ptr<const driver_memory::found>>>;
+  /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others`, unless it is null,
+  /// descriptions of the driver's memory to which they point. Returns the reason why other GPUs may be unable to access
+  /// the launch's memory; empty if they can.
+  [[nodiscard]] std::string find_arrays(decided& how, driver_arrays* others);
   void describe_uses(const spread_launch& what, decided& how) const;
   /// Returns the hpe memory that a launch uses, as far as the analysis of the kernel or the words of its parameters
   /// show it.

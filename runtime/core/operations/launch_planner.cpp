@@ -246,6 +246,7 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   const lock_guard lock(mutex_);
   if (described_.size() > most_described) described_.clear();
   std::vector<const spread::kernel_array*> arrays;
+  arrays.reserve(kernel.pointers().size());
   for (const spread::kernel_model::pointer& p : kernel.pointers()) {
     const void* const pointer = pointer_in(launch, p.offset);
     arrays.push_back(describe(pointer));

@@ -55,6 +55,25 @@ CUresult launch_kernel(const driver& cu, const kernel_table::kernel_on_device& k
   return cu.cuLaunchKernelEx(&how, kernel.function, nullptr, parameters);
 }
 
+/// Makes the current context current again if a function has made another context current.
+class kept_current {
+ public:
+  kept_current(const driver& cu, CUcontext context) : cu_(cu), context_(context) {}
+  ~kept_current() {
+    CUcontext now = nullptr;
+    cu_.cuCtxGetCurrent(&now);
+    if (now == context_) return;
+    cu_.cuCtxPopCurrent(&now);
+    cu_.cuCtxPushCurrent(context_);
+  }
+  kept_current(const kept_current&) = delete;
+  kept_current& operator=(const kept_current&) = delete;
+
+ private:
+  const driver& cu_;
+  CUcontext const context_;
+};
+
 /// The error of a command that was queued only in part. The first stream creates this object, because there may be no
 /// host memory when a command fails. Copies of the object allocate no memory.
 const error& no_memory() {
@@ -166,7 +185,7 @@ CUresult cuda_stream::close() {
   return result;
 }
 
-void cuda_stream::finish(std::deque<command>::iterator last) {
+void cuda_stream::finish(const std::deque<command>::iterator& last) {
   completed_.store(std::max(completed_.load(), last->value));  // of a lost device, all commands have finished
   for (auto c = pending_.begin(); c != last + 1; ++c)
     if (c->done != nullptr) unused_.push_back(c->done);
@@ -182,7 +201,7 @@ void cuda_stream::end_open_commands() noexcept {
   if (kills_context(result)) device_.lose(result);
 }
 
-std::deque<cuda_stream::command>::iterator cuda_stream::next_event(std::deque<command>::iterator at) {
+std::deque<cuda_stream::command>::iterator cuda_stream::next_event(const std::deque<command>::iterator& at) {
   return std::find_if(at, pending_.end(), [](const command& c) { return c.done != nullptr; });
 }
 
@@ -389,8 +408,7 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
   return submit({observed_command::kind::enqueue}, [&](std::size_t& /*commands*/) {
     int result = 0;
     try {
-      // `function` may make another context current.
-      const entered for_function(cu_, device_.context(), entered::what_follows_may_replace_it);
+      const kept_current here(cu_, device_.context());
       result = function(stream_);
     } catch (...) {
       drain(stream_);

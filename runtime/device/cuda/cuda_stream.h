@@ -133,9 +133,9 @@ class cuda_stream final : public stream {
   /// can follow them yet, or an error after which the device is lost.
   [[nodiscard]] CUresult close();
   /// Removes the commands up to `last`, which have finished; the caller holds pending_mutex_.
-  void finish(std::deque<command>::iterator last);
+  void finish(const std::deque<command>::iterator& last);
   /// Returns the first command from `at` on that an event follows; end() if there is none.
-  [[nodiscard]] std::deque<command>::iterator next_event(std::deque<command>::iterator at);
+  [[nodiscard]] std::deque<command>::iterator next_event(const std::deque<command>::iterator& at);
 
   cuda_set& set_;
   cuda_device& device_;

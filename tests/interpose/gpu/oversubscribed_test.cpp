@@ -99,6 +99,26 @@ TEST_F(Oversubscribed, WorkBeforeACaptureIsWaitedForDuringTheCapture) {
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
+// hpe does not see each end of a stream, for example that of a stream of a green context.
+TEST_F(Oversubscribed, WorkOfAStreamWhoseEndHpeDoesNotSeeIsWaitedFor) {
+  CUdeviceptr other = 0;
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(work_on(stream));
+  stand_in::pause(true);
+  ASSERT_EQ(cuMemsetD32Async(other, 1, bytes / 4, stream), CUDA_SUCCESS);
+  ASSERT_EQ(stand_in::find<CUresult(CUstream)>("cuStreamDestroy_v2")(stream), CUDA_SUCCESS);
+  std::atomic<bool> goes_on{false};
+  const auto resume = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    goes_on = true;
+    stand_in::pause(false);
+  });
+  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+  EXPECT_TRUE(goes_on) << "queued work uses the memory";
+}
+
 // The program destroys its first stream and makes a second one, while the stream of hpe that represents the first
 // stream still has work.
 TEST_F(Oversubscribed, WorkOfStreamsThatHaveEndedIsWaitedFor) {
