@@ -2,8 +2,8 @@
 # build of libraries and programs then takes about half of the time, but a change of one file recompiles its whole
 # folder.
 #
-#   HPE_UNITY   ON: compile libraries and programs in this way. Tests and benchmarks are always compiled file by file
-option(HPE_UNITY "Compile the files of a folder together: faster complete builds, slower rebuilds" OFF)
+#   HPE_UNITY   ON (default): compile libraries and programs in this way. Tests and benchmarks are always compiled file by file
+option(HPE_UNITY "Compile the files of a folder together: faster complete builds, slower rebuilds" ON)
 
 # The largest number of files that are compiled together, so that all cores of a larger machine are busy.
 set(HPE_UNITY_MOST 12)

@@ -15,6 +15,7 @@
 
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/own_pages.h"
+#include "interpose/soft/cudart/stream/checked_work.h"
 #include "runtime/base/log.h"
 #include "runtime/check/watched_pages.h"
 
