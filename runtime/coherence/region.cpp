@@ -35,7 +35,6 @@ void region::begin(region_layout description, std::uint64_t prefetch_window, std
   set_homes(std::move(layout.homes));
   blocks_.reset((layout.extent + layout.block_size - 1) / layout.block_size, initial);
   open_to_host = true;
-  if (anywhere_ != nullptr) anywhere_->note_begin();
   order.reset(layout.extent);
   prefetch_window_ = prefetch_window;
   rolling_window_ = rolling_window;
@@ -54,6 +53,7 @@ void region::set_homes(std::vector<std::uint16_t> homes) {
   if (!single_copy())
     for (const std::uint16_t home : layout.homes) home_set_ |= std::uint64_t{1} << home;
   order.set_homes(home_set_);
+  if (anywhere_ != nullptr) anywhere_->note_new_homes();
 }
 
 bool region::is_settled(bool no_zero_copy) const {

@@ -27,10 +27,10 @@ class work_anywhere {
   void unsettle() noexcept { epoch_.fetch_add(1); }
   /// A number that unsettle() changes.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_.load(); }
-  /// The number of regions that have begun.
-  [[nodiscard]] std::uint64_t begun() const noexcept { return begun_.load(); }
-  void note_begin() noexcept {
-    begun_.fetch_add(1);
+  /// How often a region has got homes, when it began or later.
+  [[nodiscard]] std::uint64_t new_homes() const noexcept { return new_homes_.load(); }
+  void note_new_homes() noexcept {
+    new_homes_.fetch_add(1);
     unsettle();
   }
 
@@ -93,7 +93,7 @@ class work_anywhere {
   }
 
   std::atomic<std::uint64_t> epoch_{1};
-  std::atomic<std::uint64_t> begun_{0};
+  std::atomic<std::uint64_t> new_homes_{0};
   std::atomic<std::uint64_t> uses_{0};
   std::atomic<bool> is_used_{false};
   mutable mutex mutex_;

@@ -222,7 +222,12 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
     if (of_.keeps_mapped()) {
       std::vector<piece_mover::piece> group;
       add_leaving(group, bytes - freed);
-      freed += move(group);
+      try {
+        freed += move(group);
+      } catch (const error& e) {
+        // Other pieces may need no host memory.
+        if (e.status() != HPE_ERROR_OUT_OF_MEMORY || next_ == order_.size()) throw;
+      }
     } else {
       copy_ahead();
       freed += evict_next();

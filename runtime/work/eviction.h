@@ -62,10 +62,12 @@ class piece_mover {
 
  private:
   class closed_pieces;
+  class host_bytes;
   [[nodiscard]] bool may_move(const piece& p, unsigned home) const HPE_REQUIRES(p.region->mutex);
   /// Moves pieces that no queued work uses. The caller holds the mutexes of their regions, so their bytes do not
-  /// change.
-  std::uint64_t change_memory(std::span<piece> pieces, unsigned home) HPE_NO_THREAD_SAFETY_ANALYSIS;
+  /// change. `host`: for each piece, the host memory that it needs outside of the device, or why there is none.
+  std::uint64_t change_memory(std::span<piece> pieces, unsigned home,
+                              std::vector<host_bytes>& host) HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Returns, for each piece, whether the zero-copy memory that the device keeps for the piece has the piece's bytes:
   /// compares fingerprints. The caller holds the mutexes of the regions.
   [[nodiscard]] std::vector<bool> find_standby(std::span<const piece> pieces,

@@ -64,8 +64,48 @@ class piece_mover::closed_pieces {
   const unsigned home_;
 };
 
+/// The host memory of a piece outside of the device, as far as HPE_HOST_MEMORY limits it. The destructor gives the
+/// memory back, unless keep() was called.
+class piece_mover::host_bytes {
+ public:
+  /// May wait for the thread that makes room in host memory. That thread locks regions, so the caller must not hold the
+  /// mutex of a region.
+  host_bytes(host_memory& host, const piece& p) : host_(&host) {
+    if (p.to != backing_kind::zero_copy) return;
+    try {
+      host.take(p.range.size());
+      bytes_ = p.range.size();
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      refusal_ = e;
+    }
+  }
+  host_bytes(host_bytes&& other) noexcept
+      : host_(other.host_), bytes_(std::exchange(other.bytes_, 0)), refusal_(std::move(other.refusal_)) {}
+  host_bytes& operator=(host_bytes&&) = delete;
+  host_bytes(const host_bytes&) = delete;
+  host_bytes& operator=(const host_bytes&) = delete;
+  ~host_bytes() {
+    if (bytes_ != 0) host_->give_back(bytes_);
+  }
+
+  /// Throws HPE_ERROR_OUT_OF_MEMORY if there was no host memory for the piece.
+  void require() const {
+    if (refusal_) throw error(*refusal_);
+  }
+  void keep() noexcept { bytes_ = 0; }
+
+ private:
+  host_memory* host_;
+  std::uint64_t bytes_ = 0;
+  std::optional<error> refusal_;
+};
+
 std::uint64_t piece_mover::move(std::span<piece> pieces, unsigned home) {
   const trace::recorded here(trace::category::call, "move data");
+  std::vector<host_bytes> host;
+  host.reserve(pieces.size());
+  for (const piece& p : pieces) host.emplace_back(with_.host, p);
   std::vector<region*> regions;
   for (const piece& p : pieces) regions.push_back(p.region);
   std::ranges::sort(regions, {}, &region::id);
@@ -84,7 +124,7 @@ std::uint64_t piece_mover::move(std::span<piece> pieces, unsigned home) {
         p.region->resident.set_leaving(p.range.begin, true);
         p.region->order.before_write(bytes, users);
       }
-      if (reached(users.points(), with_.devices)) return change_memory(pieces, home);
+      if (reached(users.points(), with_.devices)) return change_memory(pieces, home, host);
     }
     const trace::recorded waits(trace::category::call, "move data: earlier work");
     wait_for(users.points(), with_.devices);
@@ -163,28 +203,11 @@ void piece_mover::note_standby(const piece& p, unsigned home) {
         fingerprints_.take(home, r, {p.range.begin, std::min(p.range.end, r.layout.extent)});
 }
 
-std::uint64_t piece_mover::change_memory(std::span<piece> pieces, unsigned home) {
-  // Counts the host memory of a piece that leaves the device; a move that does not end gives it back.
-  class host_bytes {
-   public:
-    host_bytes(host_memory& host, std::uint64_t bytes) : host_(host), bytes_(bytes) { host.take(bytes); }
-    host_bytes(host_bytes&& other) noexcept : host_(other.host_), bytes_(std::exchange(other.bytes_, 0)) {}
-    host_bytes& operator=(host_bytes&&) = delete;
-    host_bytes(const host_bytes&) = delete;
-    host_bytes& operator=(const host_bytes&) = delete;
-    ~host_bytes() {
-      if (bytes_ != 0) host_.give_back(bytes_);
-    }
-    void keep() noexcept { bytes_ = 0; }
-
-   private:
-    host_memory& host_;
-    std::uint64_t bytes_;
-  };
+std::uint64_t piece_mover::change_memory(std::span<piece> pieces, unsigned home, std::vector<host_bytes>& host) {
   struct begun_move {
     piece* of;
     bool on_standby;
-    host_bytes host;
+    host_bytes& host;
     std::unique_ptr<device::move_of_bytes> bytes;
   };
   std::vector<begun_move> moves;
@@ -205,8 +228,8 @@ std::uint64_t piece_mover::change_memory(std::span<piece> pieces, unsigned home)
       piece& p = pieces[n];
       if (!p.is_movable || p.to != to) continue;
       attempt([&] {
-        host_bytes host(with_.host, to == backing_kind::zero_copy ? p.range.size() : 0);
-        moves.push_back({&p, on_standby[n], std::move(host), begin(p, home, on_standby[n])});
+        host[n].require();
+        moves.push_back({&p, on_standby[n], host[n], begin(p, home, on_standby[n])});
       });
     }
   }

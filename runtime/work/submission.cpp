@@ -9,8 +9,7 @@
 
 // Invariants:
 //  - Several regions are locked only here and in piece_mover, in the order of their numbers, so threads that queue work
-//  on the same
-//    regions cannot deadlock.
+//    on the same regions cannot deadlock.
 //  - Views are closed before the work is queued; states change afterwards. A view may always be more closed than the
 //    state allows: the next access opens it.
 //  - A block in state host that is overwritten without an upload keeps this state until the part of the work that

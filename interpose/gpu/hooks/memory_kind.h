@@ -131,8 +131,6 @@ class memory_kind {
   /// Called when the program has obtained a primary context.
   virtual void has_context(CUdevice /*device*/) {}
   virtual void ends(CUstream /*stream*/) {}
-  /// Called before a stream is captured.
-  virtual void begins_capture() {}
   /// Called before a call that destroys `context`, which the program has created; also, with nullptr, before a call
   /// that may destroy a primary context or a pool.
   virtual void ends(CUcontext /*context*/) {}

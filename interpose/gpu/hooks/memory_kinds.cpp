@@ -112,9 +112,6 @@ class memory_of_hpe final : public memory_kind {
   void ends(CUstream stream) override {
     with<oversubscribed>([&](oversubscribed& all) { all.ends(stream); });
   }
-  void begins_capture() override {
-    with<oversubscribed>([](oversubscribed& all) { all.begins_capture(); });
-  }
   void ends(CUcontext context) override {
     if (context != nullptr) with<oversubscribed>([&](oversubscribed& all) { all.ends(context); });
   }

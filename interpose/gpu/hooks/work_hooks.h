@@ -246,7 +246,6 @@ template <auto Entry, flavour Flavour, class... Arguments>
 CUresult CUDAAPI begin_capture(CUstream stream, Arguments... arguments) {
   interposer* const hpe = interposer::instance();
   if (hpe != nullptr) hpe->program().begins_capture(named(stream, Flavour));
-  memory_kinds::each([](memory_kind& kind) { kind.begins_capture(); });
   const CUresult result = (real.*Entry)(stream, arguments...);
   if (hpe != nullptr && result != CUDA_SUCCESS) hpe->program().ends_capture(named(stream, Flavour));
   return result;

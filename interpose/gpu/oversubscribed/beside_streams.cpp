@@ -44,20 +44,9 @@ void beside_streams::ends(CUstream program) noexcept {
   const lock_guard lock(mutex_);
   for (auto each = chosen_.lower_bound({program, 0, false});
        each != chosen_.end() && std::get<CUstream>(each->first) == program;) {
-    if (each->second != nullptr) {
-      if (each->second->ends_there != nullptr) each->second->ends_there->end_open_commands();
-      --each->second->stands_for;
-    }
+    if (each->second != nullptr) --each->second->stands_for;
     each = chosen_.erase(each);
   }
-}
-
-void beside_streams::begins_capture() noexcept {
-  if (has_captured_.exchange(true)) return;
-  const lock_guard lock(mutex_);
-  for (auto& [kind, all] : made_)
-    for (stand_in& each : all)
-      if (each.ends_there != nullptr) each.ends_there->end_open_commands();
 }
 
 void beside_streams::ends(CUcontext context) noexcept {

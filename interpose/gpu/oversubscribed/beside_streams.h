@@ -2,7 +2,6 @@
 
 #include <cuda.h>
 
-#include <atomic>
 #include <deque>
 #include <map>
 #include <tuple>
@@ -37,10 +36,6 @@ class beside_streams {
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
   /// To be called before the program's stream is destroyed.
   void ends(CUstream program) noexcept;
-  /// To be called before the program captures a stream. hpe then records an event after each piece of work at once:
-  /// during a capture, it may be unable to do this later.
-  void begins_capture() noexcept;
-  [[nodiscard]] bool has_captured() const noexcept { return has_captured_.load(std::memory_order_acquire); }
   /// To be called before the driver destroys a context that the program has created. The driver also destroys the
   /// context's events, so this function only removes them from the list.
   void ends(CUcontext context) noexcept;
@@ -57,7 +52,6 @@ class beside_streams {
 
   const device::cuda::driver& cu_;
   device::device_set& devices_;
-  std::atomic<bool> has_captured_{false};
   mutex mutex_;
   std::map<std::pair<unsigned, bool>, std::deque<stand_in>> made_ HPE_GUARDED_BY(mutex_);
   std::map<std::tuple<CUstream, unsigned, bool>, stand_in*> chosen_ HPE_GUARDED_BY(mutex_);

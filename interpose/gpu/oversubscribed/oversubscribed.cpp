@@ -326,8 +326,7 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
     if (stream == nullptr) return cu_.cuCtxSynchronize();
   }
   if (beside.ends_there != nullptr) {
-    // The eviction of data must know exactly when work ends.
-    beside.ends_there->ends_on(stream, beside_.has_captured() || has_evicted());
+    beside.ends_there->ends_on(stream);
     return CUDA_SUCCESS;
   }
   // If the hpe stream cannot wait for the program's stream, this thread waits for the program's stream.

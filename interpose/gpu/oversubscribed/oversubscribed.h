@@ -93,8 +93,6 @@ class oversubscribed {
 
   /// To be called before a stream of the program, or a context that the program has created, is destroyed.
   void ends(CUstream stream) noexcept { beside_.ends(stream); }
-  /// To be called before the program captures a stream.
-  void begins_capture() noexcept { beside_.begins_capture(); }
   void ends(CUcontext context) noexcept {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});

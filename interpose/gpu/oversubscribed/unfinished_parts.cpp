@@ -19,18 +19,18 @@ unfinished_parts::queuing::queuing(unfinished_parts& of, CUcontext context, CUst
 unfinished_parts::queuing::~queuing() {
   const lock_guard lock(of_.mutex_);
   --its_.being_queued;
-  ++its_.queued;
+  its_.latest = ++of_.queued_;
 }
 
 // Asks about a stream only until its parts have finished, because these calls would make every later wait of the
 // program slower. If another thread has queued a part since then, the stream stays in the table.
 CUresult unfinished_parts::failure() {
-  std::vector<std::pair<place, std::uint64_t>> streams;
+  std::vector<std::pair<place, std::uint64_t>> streams;  // with their latest parts
   {
     const lock_guard lock(mutex_);
-    for (const auto& [where, its] : streams_) streams.emplace_back(where, its.queued);
+    for (const auto& [where, its] : streams_) streams.emplace_back(where, its.latest);
   }
-  for (const auto& [where, queued] : streams) {
+  for (const auto& [where, latest] : streams) {
     const auto& [context, stream] = where;
     const entered here(cu_, context);
     CUresult result = cu_.cuStreamQuery(stream);
@@ -40,7 +40,7 @@ CUresult unfinished_parts::failure() {
     const lock_guard lock(mutex_);
     const auto found = streams_.find(where);
     if (found == streams_.end()) continue;  // another thread has asked, too
-    if (found->second.queued == queued && found->second.being_queued == 0) streams_.erase(found);
+    if (found->second.latest == latest && found->second.being_queued == 0) streams_.erase(found);
   }
   return CUDA_SUCCESS;
 }

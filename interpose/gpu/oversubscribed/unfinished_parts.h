@@ -12,7 +12,7 @@ namespace hpe::cuda_hooks {
 /// The parts of launches that devices other than the program's own may not have finished. Thread-safe.
 class unfinished_parts {
   struct state {
-    std::uint64_t queued = 0;  // parts so far
+    std::uint64_t latest = 0;  // the number of the part that was queued last
     unsigned being_queued = 0;
   };
 
@@ -43,6 +43,7 @@ class unfinished_parts {
 
   const device::cuda::driver& cu_;
   mutex mutex_;
+  std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;        // the number of parts so far, on all streams
   std::map<place, state> streams_ HPE_GUARDED_BY(mutex_);  // streams whose last part may not have finished
 };
 

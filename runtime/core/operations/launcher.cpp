@@ -258,7 +258,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
       return *end;
   }
   if (is_anywhere) all.start();
-  const std::uint64_t begun = all.begun();
+  const std::uint64_t new_homes = all.new_homes();
   std::vector<device_access> accesses = accesses_of(device, usage);
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
@@ -274,7 +274,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     // Work of the next calls of submit_anywhere must wait for the same work.
     for (const timepoint p : before.points()) all.note_named(homes_in_reach(device), p);
     const std::uint64_t epoch = all.epoch();
-    if (all.begun() == begun && work.leaves_all_settled(!usage.only_mapped)) settled = epoch;
+    if (all.new_homes() == new_homes && work.leaves_all_settled(!usage.only_mapped)) settled = epoch;
   }
   return end;
 }

@@ -1,9 +1,8 @@
 // Lock order: queue_ of one stream, then pending_mutex_ of the same or another stream. A thread never holds two pending
 // mutexes.
 //
-// Invariants: values in pending_ ascend. The last commands may lack an event: the command that the thread that holds
-// queue_ is queuing, and before it the open commands, which closing_ will follow. Commands end in order, so an event
-// also shows that all earlier commands have ended.
+// Invariant: values in pending_ ascend. Only the last command may lack an event: this is the command that the thread
+// that holds queue_ is queuing.
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>
@@ -55,25 +54,6 @@ CUresult launch_kernel(const driver& cu, const kernel_table::kernel_on_device& k
   return cu.cuLaunchKernelEx(&how, kernel.function, nullptr, parameters);
 }
 
-/// Makes the current context current again if a function has made another context current.
-class kept_current {
- public:
-  kept_current(const driver& cu, CUcontext context) : cu_(cu), context_(context) {}
-  ~kept_current() {
-    CUcontext now = nullptr;
-    cu_.cuCtxGetCurrent(&now);
-    if (now == context_) return;
-    cu_.cuCtxPopCurrent(&now);
-    cu_.cuCtxPushCurrent(context_);
-  }
-  kept_current(const kept_current&) = delete;
-  kept_current& operator=(const kept_current&) = delete;
-
- private:
-  const driver& cu_;
-  CUcontext const context_;
-};
-
 /// The error of a command that was queued only in part. The first stream creates this object, because there may be no
 /// host memory when a command fails. Copies of the object allocate no memory.
 const error& no_memory() {
@@ -85,6 +65,10 @@ const error& no_memory() {
 
 cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level)
     : set_(set), device_(device), cu_(set.driver_table()), number_(number), level_(level) {
+  if (device_.context_if_started() != nullptr) {
+    const entered here(cu_, device_.context());
+    make();
+  }
   failures_.reserve(kept_failures);
   static_cast<void>(no_memory());
 }
@@ -103,9 +87,7 @@ cuda_stream::~cuda_stream() {
   if (stream_ == nullptr) return;
   const entered here(cu_, device_.context());
   cu_.cuStreamSynchronize(stream_);
-  for (const command& c : pending_)
-    if (c.done != nullptr) cu_.cuEventDestroy(c.done);
-  if (closing_ != nullptr) cu_.cuEventDestroy(closing_);
+  for (const command& c : pending_) cu_.cuEventDestroy(c.done);
   for (const CUevent e : unused_) cu_.cuEventDestroy(e);
   cu_.cuStreamDestroy(stream_);
 }
@@ -142,81 +124,15 @@ void cuda_stream::withdraw(CUevent done) noexcept {
   unused_.push_back(done);
 }
 
-void cuda_stream::drain(CUstream work) noexcept {
-  if (const CUresult result = cu_.cuStreamSynchronize(work); result != CUDA_SUCCESS) device_.lose(result);
-}
-
-bool cuda_stream::stays_open(CUevent done, CUstream end) {
-  if (end == nullptr || ends_at_once_ || set_.observer() != nullptr) return false;  // an observer asks for all ends
-  const std::lock_guard lock(pending_mutex_);
-  const std::uint64_t value = pending_.back().value;
-  if (value - closed_ > most_open || (closing_ != nullptr && open_on_ != end)) return false;
-  open_on_ = end;
-  if (closing_ == nullptr)
-    closing_ = done;
-  else
-    unused_.push_back(done);
-  submitted_.store(value);
-  return true;
-}
-
-// No event can follow work on a stream that is captured, or that has been destroyed without a call of
-// end_open_commands(). In the second case, this function waits for all work of the context.
-CUresult cuda_stream::close() {
-  if (closing_ == nullptr) return CUDA_SUCCESS;
-  const auto is_queued = [&](const command& c) { return c.value <= submitted_.load(); };
-  const auto last = std::prev(std::find_if(pending_.rbegin(), pending_.rend(), is_queued).base());
-  const entered here(cu_, device_.context());
-  CUstreamCaptureStatus captured = CU_STREAM_CAPTURE_STATUS_NONE;
-  const CUresult asked = cu_.cuStreamIsCapturing(open_on_, &captured);
-  if (asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || captured != CU_STREAM_CAPTURE_STATUS_NONE)
-    return CUDA_ERROR_NOT_READY;
-  CUresult result = cu_.cuEventRecord(closing_, open_on_);
-  if (result == CUDA_SUCCESS) {
-    closed_ = last->value;
-    last->done = std::exchange(closing_, nullptr);
-    return result;
-  }
-  if (!kills_context(result)) result = cu_.cuCtxSynchronize();
-  if (result != CUDA_SUCCESS) return kills_context(result) ? result : CUDA_ERROR_NOT_READY;
-  closed_ = last->value;
-  unused_.push_back(std::exchange(closing_, nullptr));
-  finish(last);
-  return result;
-}
-
-void cuda_stream::finish(const std::deque<command>::iterator& last) {
-  completed_.store(std::max(completed_.load(), last->value));  // of a lost device, all commands have finished
-  for (auto c = pending_.begin(); c != last + 1; ++c)
-    if (c->done != nullptr) unused_.push_back(c->done);
-  pending_.erase(pending_.begin(), last + 1);
-}
-
-void cuda_stream::end_open_commands() noexcept {
-  CUresult result = CUDA_SUCCESS;
-  {
-    const std::lock_guard lock(pending_mutex_);
-    result = close();
-  }
-  if (kills_context(result)) device_.lose(result);
-}
-
-std::deque<cuda_stream::command>::iterator cuda_stream::next_event(const std::deque<command>::iterator& at) {
-  return std::find_if(at, pending_.end(), [](const command& c) { return c.done != nullptr; });
-}
-
-CUstream cuda_stream::open_stream() const {
-  const std::lock_guard lock(pending_mutex_);
-  return closing_ != nullptr ? open_on_ : nullptr;
+void cuda_stream::drain() noexcept {
+  if (const CUresult result = cu_.cuStreamSynchronize(stream_); result != CUDA_SUCCESS) device_.lose(result);
 }
 
 timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure) {
   const CUstream end = std::exchange(end_, nullptr);
-  if (!failure && stays_open(done, end)) return {number_, submitted_.load()};
-  if (const CUstream open = open_stream(); open != nullptr && (failure || open != end)) drain(open);
   const bool followed = !failure && cu_.cuEventRecord(done, end != nullptr ? end : stream_) == CUDA_SUCCESS;
-  if (!followed && end != nullptr) drain(end);
-  if (!followed) drain(stream_);
+  if (!followed && end != nullptr) cu_.cuStreamSynchronize(end);
+  if (!followed) drain();
   const std::lock_guard lock(pending_mutex_);
   command& last = pending_.back();
   const std::uint64_t value = last.value;
@@ -224,10 +140,14 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
     if (failures_.size() == kept_failures) failures_.erase(failures_.begin());
     failures_.emplace_back(value, *failure);
   }
-  if (closing_ != nullptr) unused_.push_back(std::exchange(closing_, nullptr));  // `done` follows the open commands
-  closed_ = value;
-  last.done = done;
-  if (!followed) finish(pending_.end() - 1);  // all commands up to this one have finished
+  if (followed) {
+    last.done = done;
+  } else {
+    // All commands up to this one have finished.
+    for (const command& c : pending_) unused_.push_back(c.done == nullptr ? done : c.done);
+    pending_.clear();
+    completed_.store(std::max(completed_.load(), value));
+  }
   submitted_.store(value);
   return {number_, value};
 }
@@ -408,14 +328,15 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
   return submit({observed_command::kind::enqueue}, [&](std::size_t& /*commands*/) {
     int result = 0;
     try {
-      const kept_current here(cu_, device_.context());
+      // `function` may make another context current.
+      const entered for_function(cu_, device_.context(), entered::what_follows_may_replace_it);
       result = function(stream_);
     } catch (...) {
-      drain(stream_);
+      drain();
       throw;
     }
     if (result == 0) return;
-    drain(stream_);
+    drain();
     device_.require_alive();
     HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "the function that was to queue work on device {} returned {} instead of 0",
               device_.index(), result);
@@ -440,11 +361,7 @@ void cuda_stream::hold(CUstream follower, std::uint64_t value) {
   const std::lock_guard lock(pending_mutex_);
   const auto found = std::lower_bound(pending_.begin(), pending_.end(), value, is_before);
   if (found == pending_.end() || found->value != value) return;  // the command has finished in the meantime
-  CUresult result = CUDA_SUCCESS;
-  if (next_event(found) == pending_.end()) result = close();
-  const auto end = next_event(std::lower_bound(pending_.begin(), pending_.end(), value, is_before));
-  if (result == CUDA_SUCCESS && known_reached(value)) return;
-  if (result == CUDA_SUCCESS) result = cu_.cuStreamWaitEvent(follower, end->done, 0);
+  const CUresult result = cu_.cuStreamWaitEvent(follower, found->done, 0);
   // An error that makes the context unusable is ignored here, because no stream needs to wait for work of a lost
   // device.
   if (result != CUDA_SUCCESS && !kills_context(result)) cu_.fail(result, "waiting for an event");
@@ -478,20 +395,22 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (now < asked_ + query_time) return completed_.load() >= value;
     const uncaptured here(cu_);
-    const auto asked = [&] { return next_event(std::lower_bound(pending_.begin(), pending_.end(), value, is_before)); };
-    if (asked() == pending_.end()) result = close();
-    const auto has_finished = [&](const std::deque<command>::iterator& event) {
-      if (event == pending_.end() || kills_context(result)) return false;
-      return (result = cu_.cuEventQuery(event->done)) == CUDA_SUCCESS;
+    const auto has_finished = [&](const command& c) {
+      if (c.done != nullptr) result = cu_.cuEventQuery(c.done);
+      return c.done != nullptr && result == CUDA_SUCCESS;
+    };
+    const auto finish = [&](const std::deque<command>::iterator& last) {
+      completed_.store(last->value);
+      std::for_each(pending_.begin(), last + 1, [&](const command& c) { unused_.push_back(c.done); });
+      pending_.erase(pending_.begin(), last + 1);
     };
     // Commands finish in order. If the oldest command has finished, the command with this number often has too, and one
     // query shows this for all commands between them.
-    for (bool is_first = true; completed_.load() < value;) {
-      const auto oldest = next_event(pending_.begin());
-      if (!has_finished(oldest)) break;
-      finish(oldest);
-      if (!std::exchange(is_first, false) || completed_.load() >= value) continue;
-      if (const auto event = asked(); has_finished(event)) finish(event);
+    for (bool is_first = true; !pending_.empty() && completed_.load() < value && has_finished(pending_.front());) {
+      finish(pending_.begin());
+      if (!std::exchange(is_first, false)) continue;
+      const auto asked = std::lower_bound(pending_.begin(), pending_.end(), value, is_before);
+      if (asked != pending_.end() && has_finished(*asked)) finish(asked);
     }
     if (result == CUDA_ERROR_NOT_READY) asked_ = std::chrono::steady_clock::now();
   }

@@ -1,8 +1,7 @@
 #pragma once
 
 /// One CUDA stream. The stream's commands are numbered from 1. An event follows each command, and cuda_stream queries
-/// these events to find out which commands have finished. For commands that end on a stream of the program
-/// (ends_on), one event may follow several commands, because an event takes as long as a short launch.
+/// these events to find out which commands have finished.
 ///
 /// One copy or fill of hpe may consist of several commands of the driver, each for one part of the memory. If the
 /// driver accepts the first command but refuses a later command, hpe's command counts as queued and as failed. The
@@ -75,16 +74,8 @@ class cuda_stream final : public stream {
   std::string lose();
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
   /// device's context. The command then ends when `other` has finished this work. Before, the function must have made
-  /// `other` wait for all unfinished commands of this stream. `at_once`: whether an event must follow the command at
-  /// once. Otherwise an event follows when the end of the command is first asked for, or after some more commands, so
-  /// the command may seem to end only when later work on `other` has ended. While `other` is captured, or once it is
-  /// destroyed, no event can follow: before that, the program must call end_open_commands().
-  void ends_on(CUstream other, bool at_once) noexcept {
-    end_ = other;
-    ends_at_once_ = at_once;
-  }
-  /// Lets an event follow the commands that no event follows yet.
-  void end_open_commands() noexcept;
+  /// `other` wait for all unfinished commands of this stream.
+  void ends_on(CUstream other) noexcept { end_ = other; }
   /// Makes `follower` wait for a command of this stream.
   void hold(CUstream follower, std::uint64_t value);
 
@@ -93,11 +84,10 @@ class cuda_stream final : public stream {
   // All streams that share a hardware queue share about a thousand entries of this queue. When all entries are in use,
   // functions of the driver block. One command of hpe needs several entries: for its waits, the command and its event.
   static constexpr std::uint64_t long_queue = 256;
-  static constexpr std::uint64_t most_open = long_queue / 4;  // commands that no event follows yet
 
   struct command {
     std::uint64_t value;
-    CUevent done;          // null if no event follows this command directly
+    CUevent done;          // null while the command is being queued
     std::uint32_t kernel;  // kernel_id::function + 1; 0: no kernel
   };
   [[nodiscard]] static bool is_before(const command& c, std::uint64_t value) noexcept { return c.value < value; }
@@ -105,7 +95,7 @@ class cuda_stream final : public stream {
   enum class side : std::uint8_t { host, device };
 
   /// Creates the driver's stream, unless it exists; the device's context must be current, and the caller holds queue_.
-  /// Streams are created for their first command, because many streams of the runtime never get one.
+  /// Streams of a device without a context are created for their first command.
   void make();
   [[nodiscard]] side check_range(const void* address, std::size_t bytes, const char* role) const;
   [[nodiscard]] std::size_t queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
@@ -122,40 +112,24 @@ class cuda_stream final : public stream {
   void withdraw(CUevent done) noexcept;
   /// Records the event after a command that was queued in full or in part, and returns the command's timepoint.
   timepoint queued(CUevent done, const std::optional<error>& failure);
-  /// Waits until a stream has no work. If the driver reports an error, marks the device as lost.
-  void drain(CUstream work) noexcept;
+  /// Waits until no work of this stream runs. If the driver reports an error, marks the device as lost.
+  void drain() noexcept;
   void check(CUresult result, const char* what);
-  /// Whether no event follows a queued command at once. If so, counts the command as queued, and keeps the event.
-  [[nodiscard]] bool stays_open(CUevent done, CUstream end);
-  /// Returns the stream on which open commands end; null if no command is open.
-  [[nodiscard]] CUstream open_stream() const;
-  /// Lets an event follow the open commands. The caller holds pending_mutex_. Returns CUDA_ERROR_NOT_READY if no event
-  /// can follow them yet, or an error after which the device is lost.
-  [[nodiscard]] CUresult close();
-  /// Removes the commands up to `last`, which have finished; the caller holds pending_mutex_.
-  void finish(const std::deque<command>::iterator& last);
-  /// Returns the first command from `at` on that an event follows; end() if there is none.
-  [[nodiscard]] std::deque<command>::iterator next_event(const std::deque<command>::iterator& at);
 
   cuda_set& set_;
   cuda_device& device_;
   const driver& cu_;
   const std::uint32_t number_;
   const priority level_;
-  CUstream stream_ = nullptr;  // null before the first command; guarded by queue_
+  CUstream stream_ = nullptr;  // guarded by queue_
 
-  CUstream end_ = nullptr;    // if not null: the stream on which the command being queued ends; guarded by queue_
-  bool ends_at_once_ = true;  // guarded by queue_
-  std::mutex queue_;          // held while a command is queued, for a long time if the driver's queue is full
+  CUstream end_ = nullptr;  // if not null: the stream on which the command being queued ends; guarded by queue_
+  std::mutex queue_;        // held while a command is queued, for a long time if the driver's queue is full
   std::atomic<std::uint64_t> submitted_{0};
 
   mutable std::mutex pending_mutex_;  // held only for a short time; guards the members below
   std::deque<command> pending_;
   std::vector<CUevent> unused_;  // events for reuse; has capacity for all events of the stream
-  // If the last commands are open (no event follows them yet): the event that will, and the stream on which they end.
-  CUevent closing_ = nullptr;
-  CUstream open_on_ = nullptr;
-  std::uint64_t closed_ = 0;  // the last command that an event follows
   std::size_t events_made_ = 0;
   // The errors of failed commands, by number, oldest first; has capacity for kept_failures.
   std::vector<std::pair<std::uint64_t, error>> failures_;

@@ -59,64 +59,18 @@ TEST_F(Oversubscribed, EventsAreUsedAgainAndFewQueriesShowThatTheyAreReached) {
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-TEST_F(Oversubscribed, WorkWithDataInPlaceNeedsFewEvents) {
+TEST_F(Oversubscribed, WorkWithDataInPlaceCostsOneEvent) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(work_on(stream));
   const unsigned recorded = stand_in::calls("cuEventRecord"), awaited = stand_in::calls("cuStreamWaitEvent"),
                  asked = stand_in::calls("cuMemGetInfo");
-  for (int n = 0; n < 130; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
-  EXPECT_EQ(stand_in::calls("cuEventRecord") - recorded, 2U) << "an event takes as long as a short launch";
+  for (int n = 0; n < 10; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
+  EXPECT_EQ(stand_in::calls("cuEventRecord") - recorded, 10U);
   EXPECT_EQ(stand_in::calls("cuStreamWaitEvent"), awaited);
   // Such a query takes 50 us, and longer while another thread maps memory.
   EXPECT_EQ(stand_in::calls("cuMemGetInfo"), asked);
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
-}
-
-// hpe records no event after each piece of work. During a capture of the stream it cannot do this later.
-TEST_F(Oversubscribed, WorkBeforeACaptureIsWaitedForDuringTheCapture) {
-  CUdeviceptr other = 0;
-  CUgraph graph = nullptr;
-  CUstream stream = nullptr;
-  ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  ASSERT_NO_FATAL_FAILURE(work_on(stream));
-  stand_in::pause(true);
-  ASSERT_EQ(cuMemsetD32Async(other, 1, bytes / 4, stream), CUDA_SUCCESS);
-  const unsigned recorded = stand_in::calls("cuEventRecord");
-  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-  EXPECT_EQ(stand_in::calls("cuEventRecord"), recorded + 1);
-  std::atomic<bool> goes_on{false};
-  const auto resume = std::async(std::launch::async, [&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    goes_on = true;
-    stand_in::pause(false);
-  });
-  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
-  EXPECT_TRUE(goes_on) << "queued work uses the memory";
-  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
-  EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
-}
-
-// hpe does not see each end of a stream, for example that of a stream of a green context.
-TEST_F(Oversubscribed, WorkOfAStreamWhoseEndHpeDoesNotSeeIsWaitedFor) {
-  CUdeviceptr other = 0;
-  CUstream stream = nullptr;
-  ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  ASSERT_NO_FATAL_FAILURE(work_on(stream));
-  stand_in::pause(true);
-  ASSERT_EQ(cuMemsetD32Async(other, 1, bytes / 4, stream), CUDA_SUCCESS);
-  ASSERT_EQ(stand_in::find<CUresult(CUstream)>("cuStreamDestroy_v2")(stream), CUDA_SUCCESS);
-  std::atomic<bool> goes_on{false};
-  const auto resume = std::async(std::launch::async, [&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    goes_on = true;
-    stand_in::pause(false);
-  });
-  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
-  EXPECT_TRUE(goes_on) << "queued work uses the memory";
 }
 
 // The program destroys its first stream and makes a second one, while the stream of hpe that represents the first
@@ -198,7 +152,6 @@ TEST_F(Oversubscribed, StreamsBesideTheProgramsAreUsedAgain) {
     ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     ASSERT_NO_FATAL_FAILURE(work_on(stream));
     EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
-    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);  // the event after the work is recorded before the stream ends
   };
   one_stream();
   const unsigned made = stand_in::calls("cuStreamCreateWithPriority");
