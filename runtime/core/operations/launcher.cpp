@@ -250,13 +250,20 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   std::atomic<std::uint64_t>& settled = settled_[device][usage.only_mapped ? 1 : 0];
   const std::uint64_t settled_at = settled.load();
   const bool is_settled = is_anywhere && all.epoch() == settled_at;
-  if (is_settled) {
-    with_.devices.at(device).await_room();
-    submission work(with_, accesses_of(device, usage, true), {}, memory);
-    if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_at,
-                                              [&](point_set& after) { return queue_after(work, after); }))
-      return *end;
-  }
+  if (is_settled) try {
+      with_.devices.at(device).await_room();
+      submission work(with_, accesses_of(device, usage, true), {}, memory);
+      if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_at,
+                                                [&](point_set& after) { return queue_after(work, after); }))
+        return *end;
+    } catch (...) {
+      // A part of the work may have run, and may have written any of these bytes.
+      for (const device_access& each : accesses_of(device, usage)) {
+        const lock_guard lock(each.region->mutex);
+        each.region->resident.outdate(each.range);
+      }
+      throw;
+    }
   if (is_anywhere) all.start();
   const std::uint64_t new_homes = all.new_homes();
   std::vector<device_access> accesses = accesses_of(device, usage);

@@ -49,7 +49,7 @@ TEST(SpreadRun, AProcessEndsAfterTheThreadThatLoadsCode) {
 }
 
 TEST(SpreadRun, AProcessThatEndsDuringTheStartOfTheSecondDeviceLoadsNoCode) {
-  const std::string launch = "STAND_IN_CONTEXT_MS=500 HPE_CALIBRATION=on " + run.substr(run.find(' ') + 1);
+  const std::string launch = "STAND_IN_CONTEXT_MS=2000 HPE_CALIBRATION=on " + run.substr(run.find(' ') + 1);
   const outcome ended = shell(launch + "--spread" + program + "return-beside-context");
   EXPECT_EQ(exit_status(ended), 0) << ended.text;
   EXPECT_EQ(ended.text, "contexts 1\nnothing was compiled\n");
