@@ -1,9 +1,10 @@
 #pragma once
 
 /// Device work that may use any memory that its device reaches: hpe does not know the accesses of some kernels. Such
-/// work relies on the state of all regions, and all regions' users must wait for it. If all regions are *settled* (the
-/// device has all their memory and the only valid copy of their bytes), hpe records the work here, once, so that its
-/// cost does not depend on the number of regions. Otherwise, hpe records the work in the order of each region.
+/// work relies on the state of all regions, and all regions' users must wait for the work. If all regions are *settled*
+/// (the device has all their memory and the only valid copy of their bytes), hpe records the work here, once, so that
+/// the cost of the work does not depend on the number of regions. Otherwise, hpe records the work in the order of each
+/// region.
 ///
 /// Lock order: the mutex comes after mutexes of regions. A thread that changes a region's state, while it holds the
 /// region's mutex, calls unsettle() before it asks the region's order for the users. So either it finds the work, or
@@ -34,10 +35,10 @@ class work_anywhere {
     unsettle();
   }
 
-  /// Queues work that may use any memory of these homes (a bit for each device) and all memory of the host: adds the
-  /// work for which it must wait to `after`, and then calls queue(), which returns the work's timepoint, or throws if
-  /// it has queued nothing. Returns nullopt, and queues nothing, if unsettle() was called since epoch() returned
-  /// `epoch`. The caller may hold mutexes of regions.
+  /// Queues work that may use any memory of these homes (a bit for each device) and all memory of the host: adds to
+  /// `after` the earlier work for which this work must wait, and then calls queue(), which returns the timepoint of
+  /// this work, or throws if queue() has queued nothing. Returns nullopt, and queues nothing, if unsettle() was called
+  /// since epoch() returned `epoch`. The caller may hold mutexes of regions.
   template <class Queue>
   std::optional<timepoint> use(std::uint64_t homes, std::uint64_t epoch, point_set& after, const Queue& queue) {
     const lock_guard lock(mutex_);

@@ -63,7 +63,7 @@ bool numa::settle_memory(void* address, std::size_t bytes, int node) const {
   const auto at = static_cast<unsigned>(node);
   std::vector<unsigned long> nodes(at / bits + 1);
   nodes.back() = 1UL << at % bits;
-  // The system ignores the last bit of the number that it is told.
+  // Linux ignores the last of the bits whose number is passed.
   return ::syscall(SYS_mbind, address, bytes, MPOL_PREFERRED, nodes.data(), nodes.size() * bits + 1, 0) == 0;
 }
 

@@ -148,8 +148,8 @@ class eviction {
     void add_upcoming(std::vector<piece_mover::piece>& pieces);
     /// Adds the next pieces that can be evicted to a group of pieces that move: about `bytes` bytes.
     void add_leaving(std::vector<piece_mover::piece>& group, std::uint64_t bytes);
-    /// Moves a group. If none of it can leave the device in this way, evicts it to the shadow. Returns the number of
-    /// freed bytes.
+    /// Moves a group. A piece that cannot move to zero-copy memory is evicted to the shadow instead. Returns the number
+    /// of freed bytes.
     std::uint64_t move(std::span<piece_mover::piece> group);
     /// How many bytes more than wanted_ are copied to the host before their memory is needed.
     [[nodiscard]] std::uint64_t spare() const;

@@ -1,5 +1,5 @@
-// The small parts of the device interface: the count of a device's memory, checks of arguments, fingerprints, and what
-// members are unless a device says more.
+// The small parts of the device interface: the count of a device's memory, checks of arguments, fingerprints, and the
+// default values of members.
 
 #include <gtest/gtest.h>
 

@@ -171,8 +171,8 @@ TEST(SmallObjects, ASlabThatWasTakenBackCanBeAddedAgain) {
   }
 }
 
-// Addresses before the first slab, behind the last slot of a slab and between two slabs, for sizes of which a granule
-// is a multiple and for others.
+// Addresses before the first slab, behind the last slot of a slab and between two slabs, for sizes that divide a
+// granule and for sizes that do not.
 TEST(SmallObjects, AddressesOutsideOfTheSlotsAreUnknown) {
   for (const std::size_t size : {std::size_t{64}, std::size_t{100}, std::size_t{3000}, small_objects::largest}) {
     small_objects objects;

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <deque>
 #include <exception>
-#include <map>
 #include <memory>
 #include <optional>
 #include <shared_mutex>

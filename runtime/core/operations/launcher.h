@@ -155,7 +155,7 @@ class launcher {
   template <class Part, class Command>
   void queue_together(std::span<const Part> parts, const std::string& name, std::vector<work::device_access> accesses,
                       const Command& command);
-  /// named_only: without the regions that in_reach adds.
+  /// named_only: whether the result leaves out the regions that only usage.in_reach adds.
   [[nodiscard]] std::vector<work::device_access> accesses_of(unsigned device, const work_usage& usage,
                                                              bool named_only = false) const;
   /// A bit for each device whose memory a device can use.

@@ -154,7 +154,7 @@ TEST(SpreadRun, TellsWhyNothingCanBeSpread) {
   EXPECT_EQ(no_launch.text, "");
 }
 
-// The driver needs 0.1 s to make a context, and half of this to end it.
+// The driver needs 0.1 s to make a context, and 0.05 s to end a context.
 TEST(SpreadRun, TheSecondDeviceHasAContextOnlyIfTheProgramNeedsTheDevice) {
   const std::string unmeasured = run.substr(run.find(' ') + 1), none = "contexts 0\n", one = "contexts 1\n";
   EXPECT_NE(shell(unmeasured + "--spread" + program + "add contexts").text.find(none), std::string::npos);

@@ -12,14 +12,12 @@
 #include <memory>
 
 #include "runtime/base/error.h"
-#include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/softd/crash_guard.h"
 #include "runtime/device/soft/softd/page_maker.h"
 #include "runtime/device/soft/softd/process.h"
-#include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
 
@@ -107,18 +105,13 @@ reply reply_of(Action action) {
   return result;
 }
 
-bool is_free(const hpe::uvas_layout& layout) {
-  const std::uintptr_t wished = layout.base - granule_size;  // as in address_space
-  const os::reservation trial(wished, layout.size() + granule_size, granule_size);
-  return reinterpret_cast<std::uintptr_t>(trial.data()) == wished;
-}
-
-// Linux may have loaded this program at random addresses that the UVAS needs. Then starts the program again, at the
-// addresses that Linux uses without randomisation. Returns if that is not possible, or was of no use.
+// Linux may have loaded this program at random addresses that the UVAS needs. The process then starts this program
+// again, at the addresses that Linux uses without randomisation. Returns if the UVAS does not need the addresses, or if
+// the process cannot, or already did, start the program in this way.
 void avoid_addresses(const hpe::uvas_layout& layout, char** arguments) {
   constexpr unsigned long query = 0xffffffff;
   const int now = ::personality(query);
-  if (now < 0 || (now & ADDR_NO_RANDOMIZE) != 0 || is_free(layout)) return;
+  if (now < 0 || (now & ADDR_NO_RANDOMIZE) != 0 || address_space::is_free(layout)) return;
   if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0) ::execv("/proc/self/exe", arguments);
 }
 

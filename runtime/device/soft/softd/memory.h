@@ -45,6 +45,8 @@ class address_space {
   /// Reserves the UVAS in this process. Call this before anything else can be mapped there. Throws
   /// HPE_ERROR_INITIALIZATION if another mapping uses these addresses.
   explicit address_space(const uvas_layout& layout);
+  /// Whether no other mapping uses the addresses that the constructor would reserve.
+  [[nodiscard]] static bool is_free(const uvas_layout& layout);
 
   void set_files(std::vector<os::file_descriptor> files) { files_ = std::move(files); }
 
