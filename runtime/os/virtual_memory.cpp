@@ -98,6 +98,20 @@ reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alig
   ::munmap(data_ + size, alignment - before);
 }
 
+reservation reservation::at(std::uintptr_t address, std::size_t size) noexcept {
+  reservation result;
+  // Linux before 4.17 and ThreadSanitizer take the address as a hint.
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller requests an address
+  std::byte* const space = reserve(reinterpret_cast<void*>(address), size, MAP_FIXED_NOREPLACE);
+  if (reinterpret_cast<std::uintptr_t>(space) == address) {
+    result.data_ = space;
+    result.size_ = size;
+  } else if (space != nullptr) {
+    ::munmap(space, size);
+  }
+  return result;
+}
+
 reservation::reservation(reservation&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 

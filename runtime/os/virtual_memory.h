@@ -30,6 +30,9 @@ class reservation {
   reservation() = default;
   /// Reserves space at `hint`, a multiple of `alignment`; if this space is not free, at another aligned address.
   reservation(std::uintptr_t hint, std::size_t size, std::size_t alignment);
+  /// Reserves the `size` bytes at `address`, which is a multiple of the page size. Returns a reservation of 0 bytes if
+  /// the operating system does not give the process exactly these bytes.
+  [[nodiscard]] static reservation at(std::uintptr_t address, std::size_t size) noexcept;
   reservation(reservation&& other) noexcept;
   reservation& operator=(reservation&& other) noexcept;
   reservation(const reservation&) = delete;

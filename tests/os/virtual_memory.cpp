@@ -93,6 +93,18 @@ TEST(Reservation, TooMuchIsAnErrorThatSaysHowMuch) {
   }
 }
 
+TEST(Reservation, AtAnAddressGoesNowhereElse) {
+  const os::reservation first = os::reservation::at(hint, 8 * MiB);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.data()), hint);
+  EXPECT_EQ(first.size(), 8 * MiB);
+  EXPECT_FALSE(readable(first.data()));
+  const os::reservation second = os::reservation::at(hint + 4 * MiB, 8 * MiB);
+  EXPECT_EQ(second.data(), nullptr);
+  EXPECT_EQ(second.size(), 0U);
+  // Neither is there address space of this size anywhere else.
+  EXPECT_EQ(os::reservation::at(hint, std::size_t{1} << 50).size(), 0U);
+}
+
 class MemoryFile : public testing::Test {
  protected:
   static constexpr std::size_t size = 8 * MiB;

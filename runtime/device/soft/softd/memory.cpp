@@ -53,23 +53,17 @@ void page_tables::forget(const void* address, std::size_t bytes) {
 
 namespace {
 
-std::uintptr_t begin_of_space(const uvas_layout& layout) { return layout.base - granule_size; }
-
 os::reservation reserve(const uvas_layout& layout) {
-  return {begin_of_space(layout), layout.size() + granule_size, granule_size};
-}
-
-bool is_in_place(const os::reservation& space, const uvas_layout& layout) {
-  return reinterpret_cast<std::uintptr_t>(space.data()) == begin_of_space(layout);
+  return os::reservation::at(layout.base - granule_size, layout.size() + granule_size);
 }
 
 }  // namespace
 
-bool address_space::is_free(const uvas_layout& layout) { return is_in_place(reserve(layout), layout); }
+bool address_space::is_free(const uvas_layout& layout) { return reserve(layout).size() != 0; }
 
 address_space::address_space(const uvas_layout& layout) : layout_(layout), space_(reserve(layout)) {
   HPE_REQUIRE(
-      is_in_place(space_, layout), HPE_ERROR_INITIALIZATION,
+      space_.size() != 0, HPE_ERROR_INITIALIZATION,
       "the {} bytes at {:#x} are not free in the process of a soft device; set HPE_ADDRESS_BASE to another address",
       layout.size(), layout.base);
 }

@@ -119,9 +119,9 @@ struct recorded_memory::part {
 
 recorded_memory::recorded_memory(const uvas_layout& layout, os::file_descriptor file)
     : places_(record_places_of(layout)), file_(std::move(file)), log_(file_.get(), places_.bytes()) {
-  space_ = os::reservation(places_.begin, places_.bytes(), granule_size);
+  space_ = os::reservation::at(places_.begin, places_.bytes());
   HPE_REQUIRE(
-      reinterpret_cast<std::uintptr_t>(space_.data()) == places_.begin, HPE_ERROR_INITIALIZATION,
+      space_.size() != 0, HPE_ERROR_INITIALIZATION,
       "the {} bytes at {:#x}, in which HPE_CHECK records accesses, are not free in the process of a soft device; "
       "set HPE_SEGMENT_SIZE to a smaller size, such as 64G",
       places_.bytes(), places_.begin);
