@@ -157,6 +157,8 @@ def wrapper(name, parameters, clauses, first):
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
         *waiting,
+        # In a dynamic window, the displacement is an address of the target, which may be in device memory.
+        *(["  target_disp = attached_ranges::place_of(win, target_rank, target_disp);"] if "target_disp" in names else []),
         # Receives try hpe's own protocol first. Sends try it only from hpe memory and device memory.
         *([] if first_is_send else first_way),
         *([] if first_is_send and not is_persistent else noted),
@@ -242,6 +244,7 @@ def wrap(table, output, *headers):
         '#include "interpose/mpi/messages/unmatched_sends.h"',
         '#include "interpose/mpi/reduction_operation.h"',
         '#include "interpose/mpi/waiting_call.h"',
+        '#include "interpose/mpi/windows/attached_ranges.h"',
         "",
         "using namespace hpe::interpose::mpi;",
         "",

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Predicts the time of a launch from sampled traffic (traffic.h), for one cut of the grid and given homes of the
-/// arrays (launch.h).
+/// arrays (launch.h); and the cost of a kernel's start.
 
 #include <span>
 
@@ -36,5 +36,15 @@ struct cost {
 /// Predicts the cost of a launch. `places` has one element for each pointer of the kernel (kernel_model::pointers).
 /// Assumes that touches of an unknown allocation are distributed evenly over the devices.
 [[nodiscard]] cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m);
+
+/// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.
+struct start_cost {
+  double kernel_seconds = 0;   // to load this kernel's code
+  double process_seconds = 0;  // in addition, for the first spread kernel of the process
+};
+
+/// Returns this cost for a kernel whose patched code has `bytes` bytes of text, in a process that starts `others` GPUs
+/// in addition to the program's own.
+[[nodiscard]] start_cost start_cost_of_gpus(std::size_t bytes, unsigned others);
 
 }  // namespace hpe::spread

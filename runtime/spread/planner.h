@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/spread/cost.h"
 #include "runtime/spread/decision.h"
 #include "runtime/spread/kernel_model.h"
 #include "runtime/spread/layout_table.h"
@@ -39,12 +40,6 @@ enum class when_planned : std::uint8_t {
   in_time,    // likewise, within planner::share and planner::allowance; beyond, such a launch is cut like an earlier
               // launch over the same arrays with about the same grid, or runs on one device
   elsewhere,  // likewise, but decide() computes no first plan: the caller lets another thread compute it
-};
-
-/// The one-time cost of a kernel's first launch over several devices, which loads code and prepares devices.
-struct start_cost {
-  double kernel_seconds = 0;   // to load this kernel's code
-  double process_seconds = 0;  // in addition, for the first spread kernel of the process
 };
 
 struct account;

@@ -87,13 +87,13 @@ def mpi(check):
         # Open MPI may offer windows only to programs without threads, by a component that Debian disables (docs/mpi.md).
         if not ranks(f"conformance of {count} ranks", 150, count, check.choose("*", "point_to_point.*:one_sided.P*")):
             continue
-        if ranks(f"windows of {count} ranks, no threads", 60, count, "one_sided.*", {"HPE_TEST_ONE_THREAD": "1"},
+        if ranks(f"windows of {count} ranks, no threads", 60, count, "one_sided*", {"HPE_TEST_ONE_THREAD": "1"},
                  ("--mca", "osc", "^ucx")):
             check.steps.pop()
             check.note(f"windows of {count} ranks",
                        "NOT TESTED: the MPI library of this machine cannot create windows, not even of ordinary memory")
     for way, direct in (("in chunks", "0"), ("directly", "2k")):
-        ranks(f"all messages {way}", 120, 2, check.choose("-one_sided.*:coherence.TheWrappersStage*", "point_to_point.*"),
+        ranks(f"all messages {way}", 120, 2, check.choose("-one_sided*:coherence.TheWrappersStage*", "point_to_point.*"),
               {"HPE_MPI_LARGE": "2k", "HPE_MPI_DIRECT": direct})
     check.bench("messages", "mpi", 240, "--repeats", check.choose("5", "1"), "--to", check.choose("268435456", "8"),
                 "--charts", check.log("messages", "charts.json"), environment=settings)

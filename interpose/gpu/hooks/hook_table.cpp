@@ -3,10 +3,13 @@
 
 #include "interpose/gpu/calls/host_calls.h"
 #include "interpose/gpu/check/checked_program.h"
+#include "interpose/gpu/hooks/context_hooks.h"
 #include "interpose/gpu/hooks/copy_hooks.h"
 #include "interpose/gpu/hooks/graph_hooks.h"
 #include "interpose/gpu/hooks/guarded.h"
 #include "interpose/gpu/hooks/launch_hooks.h"
+#include "interpose/gpu/hooks/shared_memory_hooks.h"
+#include "interpose/gpu/hooks/wait_hooks.h"
 #include "interpose/gpu/hooks/work_hooks.h"
 #include "interpose/gpu/interposition.h"
 #include "interpose/gpu/work/queuing_threads.h"

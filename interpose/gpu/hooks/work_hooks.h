@@ -1,21 +1,17 @@
 #pragma once
 
-/// The hooks for waits, memory and contexts, and for device work other than launches and copies. Only hook_table.cpp
-/// includes this file.
+/// The hooks for device work other than launches and copies, for functions of the program that the driver calls, and
+/// for captures, streams and textures. Only hook_table.cpp and other files of hooks include this file.
 
-#include <fmt/core.h>
-
-#include <algorithm>
-#include <functional>
+#include <memory>
+#include <type_traits>
 
 #include "interpose/gpu/hooks/memory_hooks.h"
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
+#include "interpose/gpu/hooks/wait_hooks.h"
 #include "interpose/gpu/interposer.h"
 #include "interpose/gpu/work/device_work.h"
-#include "runtime/trace/measured.h"
-#include "runtime/trace/stalls.h"
-#include "runtime/trace/status_page.h"
 
 namespace hpe::cuda_hooks {
 
@@ -69,131 +65,6 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
   return run_other(
       in == unknown_stream() ? nullptr : in, [&] { return uses_of(arguments...); },
       [&] { return any_work_in_memory<Entry>(arguments...); });
-}
-
-// ---- waits of the program -------------------------------------------------------------------------------------------
-
-// Returns the text for trace::awaited, from the name of the entry and the handle that the program passed.
-inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
-  return fmt::format("{}({:#x}) waits for work that the program queued on devices", static_cast<const char*>(entry),
-                     handle);
-}
-
-// Returns `result`, the result of a wait by the program, if it is an error. Otherwise returns the error of work that
-// hpe has run for the program on another GPU, because the program's own GPU does not report this error.
-inline CUresult with_failures(CUresult result) {
-  memory_kinds::each([&](memory_kind& kind) {
-    if (result == CUDA_SUCCESS) result = kind.failure();
-  });
-  return result;
-}
-
-// While this object exists, the trace shows that the thread waits in a call of the driver.
-class waiting_driver_call : trace::awaited {
- public:
-  explicit waiting_driver_call(const char* entry, const void* handle = nullptr) noexcept
-      : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
-};
-
-// Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS, or an error of the context, whose work has
-// ended then. Returns `result`.
-inline CUresult ordered(CUresult result, const order_step& step) {
-  if (result == CUDA_SUCCESS || device::cuda::kills_context(result))
-    let_observe([&](memory_kind& kind) { kind.ordered(step); });
-  return result;
-}
-using order_kind = order_step::kind;
-
-template <auto Entry, class... Context>
-CUresult wait_for_work_of(Context... context) {
-  const waiting_driver_call here("cuCtxSynchronize", context...);
-  if (!queuing_threads::watched()) return with_failures((real.*Entry)(context...));
-  queued_uses& uses = interposer::started()->queued();
-  const std::uint64_t noted = uses.so_far();
-  const queuing_threads::queued_so_far queued;
-  const CUresult result = with_failures((real.*Entry)(context...));
-  if (result != CUDA_SUCCESS || !interposer::started()->program().are_one()) return result;
-  queued.done();
-  uses.done(noted);
-  return result;
-}
-
-template <auto Entry, class... Context>
-CUresult CUDAAPI wait_for_context(Context... context) {
-  CUcontext waited = nullptr;
-  ((waited = context), ...);
-  return ordered(wait_for_work_of<Entry>(context...), {.what = order_kind::waited_for_context, .context = waited});
-}
-
-// Each context has its own default streams, so a wait for a default stream covers all work on default streams only if
-// the program has one context.
-template <auto Entry, flavour Flavour>
-CUresult wait_for_work_on(CUstream stream) {
-  const waiting_driver_call here("cuStreamSynchronize", stream);
-  if (!queuing_threads::watched()) return with_failures((real.*Entry)(stream));
-  const CUstream waited = named(stream, Flavour);
-  queued_uses& uses = interposer::started()->queued();
-  const std::uint64_t noted = uses.so_far();
-  const queuing_threads::queued_so_far queued(waited);
-  const CUresult result = with_failures((real.*Entry)(stream));
-  const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
-  if (result != CUDA_SUCCESS || (of_each && !interposer::started()->program().are_one())) return result;
-  queued.done();
-  uses.done(waited, noted);
-  return result;
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI wait_for_stream(CUstream stream) {
-  return ordered(wait_for_work_on<Entry, Flavour>(stream),
-                 {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
-}
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI query_stream(CUstream stream) {
-  return ordered((real.*Entry)(stream), {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
-}
-
-// ---- events ---------------------------------------------------------------------------------------------------------
-
-template <auto Entry>
-CUresult CUDAAPI wait_for_event(CUevent event) {
-  const waiting_driver_call here("cuEventSynchronize", event);
-  return ordered(with_failures((real.*Entry)(event)), {.what = order_kind::waited_for_event, .event = event});
-}
-template <auto Entry>
-CUresult CUDAAPI query_event(CUevent event) {
-  return ordered((real.*Entry)(event), {.what = order_kind::waited_for_event, .event = event});
-}
-template <auto Entry, flavour Flavour, class... Flags>
-CUresult CUDAAPI record_event(CUevent event, CUstream stream, Flags... flags) {
-  return ordered((real.*Entry)(event, stream, flags...),
-                 {.what = order_kind::recorded, .stream = named(stream, Flavour), .event = event});
-}
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI let_stream_wait(CUstream stream, CUevent event, unsigned flags) {
-  return ordered((real.*Entry)(stream, event, flags),
-                 {.what = order_kind::stream_waits, .stream = named(stream, Flavour), .event = event});
-}
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI let_stream_wait_outside(const CUexternalSemaphore* what,
-                                         const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* how, unsigned count,
-                                         CUstream stream) {
-  return ordered((real.*Entry)(what, how, count, stream),
-                 {.what = order_kind::stream_waits, .stream = named(stream, Flavour)});
-}
-template <auto Entry>
-CUresult CUDAAPI end_event(CUevent event) {
-  ordered(CUDA_SUCCESS, {.what = order_kind::event_ends, .event = event});
-  return (real.*Entry)(event);
-}
-template <auto Entry>
-CUresult CUDAAPI share_event(CUipcEventHandle* handle, CUevent event) {
-  return ordered((real.*Entry)(handle, event), {.what = order_kind::event_is_shared, .event = event});
-}
-template <auto Entry>
-CUresult CUDAAPI open_event(CUevent* event, CUipcEventHandle handle) {
-  const CUresult result = (real.*Entry)(event, handle);
-  return result == CUDA_SUCCESS ? ordered(result, {.what = order_kind::event_is_shared, .event = *event}) : result;
 }
 
 // ---- functions of the program that the driver calls -----------------------------------------------------------------
@@ -269,124 +140,12 @@ CUresult CUDAAPI end_stream(CUstream stream) {
 }
 
 template <auto Entry>
-CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
-  interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
-  const CUresult result = (real.*Entry)(context, device);
-  if (hpe == nullptr || result != CUDA_SUCCESS) return result;
-  hpe->program().retained(*context);
-  memory_kinds::each([&](memory_kind& kind) { kind.has_context(device); });
-  return result;
-}
-
-template <auto Entry>
 CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                CUdeviceptr address) {
   // Records the address before the driver's call, because hpe could not remove the node if the recording failed
   // afterwards. A record without a node does no harm.
   if (interposer* const hpe = interposer::instance()) hpe->freed_by_graphs().add(graph, address);
   return (real.*Entry)(node, graph, after, count, address);
-}
-
-template <auto Entry>
-CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
-  if (interposer* const hpe = interposer::started()) hpe->gives_back(address, bytes);
-  const CUresult result = (real.*Entry)(address, bytes);
-  if (result == CUDA_SUCCESS) tell_driver_allocation({driver_allocation_event::step::unmapped, address, bytes, 0});
-  return result;
-}
-
-// ---- memory and contexts whose uses hpe cannot see ------------------------------------------------------------------
-
-/// Runs note(), whose only purpose is a warning. If host memory is too short, hpe does not print the warning.
-template <class Note>
-void for_warnings(const Note& note) {
-  try {
-    note();
-  } catch (const std::bad_alloc&) {
-  }
-}
-
-inline void note_shared(incoherent_use how, CUdeviceptr address, std::size_t bytes) {
-  for_warnings([&] {
-    interposer* const hpe = interposer::instance();
-    if (hpe == nullptr || address == 0) return;
-    const std::size_t size = bytes != 0 ? bytes : std::max<std::size_t>(1, hpe->adopted().bytes_from(address));
-    hpe->uses().shares(how, {address, address + size}, hpe->adopted().touched(address));
-  });
-}
-
-// The hook for an entry that shares memory with other processes. The entry's arguments are the handle, which the entry
-// sets, and the address.
-template <auto Entry, incoherent_use How, class Handle>
-CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
-  if (stays_here(address)) return CUDA_ERROR_NOT_SUPPORTED;
-  const CUresult result = (real.*Entry)(handle, address);
-  if (result == CUDA_SUCCESS) note_shared(How, address, 0);
-  return result;
-}
-
-// The hook for an entry that maps memory of other processes or APIs. The entry's arguments are the address, which the
-// entry sets, and the description of the memory.
-template <auto Entry, incoherent_use How, class... What>
-CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
-  const CUresult result = (real.*Entry)(address, what...);
-  if (result == CUDA_SUCCESS && address != nullptr) note_shared(How, *address, 0);
-  return result;
-}
-
-// Records that the program shares a handle. To share memory that it maps itself (cuMemMap), the program shares the
-// handle of the allocation, before or after it maps the allocation.
-inline void note_handle(incoherent_use how, CUmemGenericAllocationHandle handle) {
-  for_warnings([&] {
-    interposer* const hpe = interposer::instance();
-    if (hpe == nullptr) return;
-    for (const adopted_region::bytes range : hpe->uses().shares_handle(how, handle))
-      note_shared(how, range.begin, range.end - range.begin);
-  });
-}
-
-template <auto Entry>
-CUresult CUDAAPI export_handle(void* shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-                               unsigned long long flags) {
-  const CUresult result = (real.*Entry)(shared, handle, type, flags);
-  if (result == CUDA_SUCCESS) note_handle(incoherent_use::exported, handle);
-  return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI import_handle(CUmemGenericAllocationHandle* handle, void* shared, CUmemAllocationHandleType type) {
-  const CUresult result = (real.*Entry)(handle, shared, type);
-  if (result == CUDA_SUCCESS) note_handle(incoherent_use::opened, *handle);
-  return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI map_handle(CUdeviceptr address, std::size_t bytes, std::size_t offset,
-                            CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  const CUresult result = (real.*Entry)(address, bytes, offset, handle, flags);
-  if (result != CUDA_SUCCESS) return result;
-  tell_driver_allocation({driver_allocation_event::step::mapped, address, bytes, handle});
-  for_warnings([&] {
-    interposer* const hpe = interposer::instance();
-    const auto how = hpe != nullptr ? hpe->uses().maps(handle, {address, address + bytes}) : std::nullopt;
-    if (how) note_shared(*how, address, bytes);
-  });
-  return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI release_handle(CUmemGenericAllocationHandle handle) {
-  if (interposer* const hpe = interposer::started()) hpe->uses().releases(handle);
-  const CUresult result = (real.*Entry)(handle);
-  if (result == CUDA_SUCCESS) tell_driver_allocation({driver_allocation_event::step::released, 0, 0, handle});
-  return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI map_graphics(CUdeviceptr* address, std::size_t* bytes, CUgraphicsResource resource) {
-  const CUresult result = (real.*Entry)(address, bytes, resource);
-  if (result == CUDA_SUCCESS && address != nullptr) note_shared(incoherent_use::graphics, *address, bytes ? *bytes : 0);
-  return result;
 }
 
 inline void warn_of_wait(CUdeviceptr address) {
@@ -455,66 +214,6 @@ template <auto Entry>
 CUresult CUDAAPI end_texture(CUtexObject object) {
   if (interposer* const hpe = interposer::started()) hpe->uses().remove_texture(object);
   return (real.*Entry)(object);
-}
-
-// The hook for an entry that creates a context other than a primary one. Records the context, so that touches by CPU
-// code also wait for the work in this context.
-template <auto Entry, class... How>
-CUresult CUDAAPI make_context(CUcontext* context, How... how) {
-  const CUresult result = (real.*Entry)(context, how...);
-  if (result != CUDA_SUCCESS) return result;
-  or_undo(
-      [&] {
-        // Kinds of memory need a record of all contexts, including contexts that the program creates before the primary
-        // one.
-        interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
-        if (hpe != nullptr) hpe->program().add(*context);
-      },
-      [&] { (real.cuCtxDestroy_v2)(*context); });
-  return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
-  const CUresult result = (real.*Entry)(made, resources, device, flags);
-  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
-    or_undo([&] { hpe->program().add_green(*made); }, [&] { (real.cuGreenCtxDestroy)(*made); });
-  return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI end_green(CUgreenCtx green) {
-  if (interposer* const hpe = interposer::started()) {
-    CUcontext context = nullptr;
-    const auto context_of = hpe->driver().cuCtxFromGreenCtx;
-    if (context_of != nullptr && context_of(&context, green) == CUDA_SUCCESS)
-      memory_kinds::each([&](memory_kind& kind) { kind.ends(context); });
-    hpe->forget_contexts();
-    hpe->program().remove_green(green);
-  }
-  parameter_sizes::of_process().forget();  // as unload() does
-  return (real.*Entry)(green);
-}
-
-// The hook for an entry that may destroy a context and free the memory in it.
-template <auto Entry, class Which>
-CUresult CUDAAPI context_change(Which which) {
-  CUcontext ended = nullptr;
-  if constexpr (std::is_same_v<Which, CUcontext>) ended = which;
-  memory_kinds::each([&](memory_kind& kind) { kind.ends(ended); });
-  if (interposer* const hpe = interposer::started()) {
-    hpe->forget_contexts();
-    if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
-  }
-  if constexpr (!std::is_same_v<Which, CUmemoryPool>) parameter_sizes::of_process().forget();  // as unload() does
-  return (real.*Entry)(which);
-}
-
-template <auto Entry>
-CUresult CUDAAPI reset_context(CUdevice device) {
-  if (const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.reset(device); }))
-    return *elsewhere;
-  return context_change<Entry>(device);
 }
 
 }  // namespace

@@ -136,16 +136,9 @@ void part_launches::share_memory() {
     });
 }
 
-// On two H200, the driver makes the context of a second GPU in 0.12 s, ends it in 0.06 s, and compiles patched code in
-// 20 ms for one short kernel (about 2 us for a byte of text). Another thread waits for the driver, and launches go on
-// at the same time as fast as before. So the program pays only at its end: for the end of the context, and for the rest
-// of the work of that thread. For the code of a kernel, hpe counts a part of the time as the price, because programs
-// that have gained once mostly gain more.
 std::optional<spread::start_cost> part_launches::start_of(const part_kernel& kernel) {
-  constexpr double of_gpu = 0.06, of_kernel = 5e-4, of_byte = 2e-7;
   if (cannot_start_.load(std::memory_order_acquire) || kernels_.is_loaded(kernel)) return std::nullopt;
-  return spread::start_cost{of_kernel + of_byte * static_cast<double>(kernel.bytes_of_patched()),
-                            of_gpu * (gpus_.count() - 1)};
+  return spread::start_cost_of_gpus(kernel.bytes_of_patched(), gpus_.count() - 1);
 }
 
 // If the driver refuses a context, share_memory() logs the reason.

@@ -1,4 +1,4 @@
-// The C interface: errors, devices, options, statistics, synchronisation.
+// The C interface: devices, options, statistics, synchronisation.
 
 #include <cstring>
 #include <deque>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "hpe/placement.h"
-#include "runtime/base/per_thread.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
 #include "runtime/device/checks.h"
@@ -15,26 +14,10 @@ namespace hpe::core {
 
 namespace {
 
-constinit thread_local const char* last_sentence = "";  // the text of the thread's error_text, or a literal
-struct error_text {
-  error_text() = default;
-  error_text(const error_text&) = delete;
-  error_text& operator=(const error_text&) = delete;
-  ~error_text() { last_sentence = ""; }
-  std::string text;
-};
 thread_local int chosen_device = 0;
 thread_local bool in_callback = false;
 
 }  // namespace
-
-void remember_error(const char* message) noexcept {
-  try {
-    last_sentence = per_thread<error_text>::get().text.assign(message).c_str();
-  } catch (const std::bad_alloc&) {
-    last_sentence = "the host has no memory left, not even for the message of this error";
-  }
-}
 
 inside_callback::inside_callback() noexcept { in_callback = true; }
 inside_callback::~inside_callback() { in_callback = false; }
@@ -66,31 +49,7 @@ std::span<const hpeAccess> require_accesses(std::string_view work, const hpeAcce
 using hpe::core::guarded;
 using hpe::core::runtime;
 
-const char* hpeStatusName(hpeStatus status) {
-  switch (status) {
-#define HPE_NAME(name) \
-  case name: return #name;
-    HPE_NAME(HPE_SUCCESS)
-    HPE_NAME(HPE_ERROR_INVALID_ARGUMENT)
-    HPE_NAME(HPE_ERROR_NOT_A_REGION)
-    HPE_NAME(HPE_ERROR_OUT_OF_MEMORY)
-    HPE_NAME(HPE_ERROR_INVALID_DEVICE)
-    HPE_NAME(HPE_ERROR_NOT_FOUND)
-    HPE_NAME(HPE_ERROR_LAUNCH_FAILED)
-    HPE_NAME(HPE_ERROR_DEVICE_LOST)
-    HPE_NAME(HPE_ERROR_NOT_SUPPORTED)
-    HPE_NAME(HPE_ERROR_INITIALIZATION)
-    HPE_NAME(HPE_ERROR_FORKED)
-    HPE_NAME(HPE_ERROR_SYSTEM)
-    HPE_NAME(HPE_ERROR_INTERNAL)
-#undef HPE_NAME
-  }
-  return "unknown status";
-}
-
 int hpeVersion(void) { return HPE_VERSION; }
-
-const char* hpeGetLastErrorMessage(void) { return hpe::core::last_sentence; }
 
 hpeStatus hpeInit(void) {
   return guarded([] { runtime::instance(); });

@@ -17,8 +17,6 @@ from generate import forms_of, read_prototypes, read_table  # noqa: E402
 
 # Functions that have no buffer argument, but return an address in device memory.
 GIVE_BACK = {"Buffer_detach", "Win_get_attr"}
-# Functions that do not accept device memory (docs/mpi.md).
-REFUSE = {"Win_attach", "Psend_init", "Precv_init"}
 
 
 def functions(table, headers):
@@ -35,13 +33,12 @@ def buffers(parameters):
 
 def definition(name, parameters):
     how = "given_back" if name in GIVE_BACK else "given"
-    expected = "!=" if name in REFUSE else "=="
     return "\n".join([
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static auto* const next = reinterpret_cast<decltype(&::MPI_{name})>(device_calls::behind("MPI_{name}"));',
         f'  const device_calls::call here("{name}");',
         f"  const int result = next({', '.join(p.name for p in parameters)});",
-        f"  if (result {expected} MPI_SUCCESS) {{",
+        f"  if (result == MPI_SUCCESS) {{",
         *[f'    here.{how}("{b}", {b});' for b in buffers(parameters)],
         "  }",
         "  return result;",

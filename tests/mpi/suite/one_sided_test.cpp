@@ -1,7 +1,10 @@
 // Tests windows in hpe memory or memory of the CUDA driver, and one-sided calls with buffers in this memory.
 #include "tests/mpi/ranks.h"
+#include "tests/mpi/suite/large_messages.h"
 
 namespace {
+
+using large_messages_tests::whole_messages;
 
 constexpr int n = 2000;  // words of a window
 const MPI_Comm world = MPI_COMM_WORLD;
@@ -244,11 +247,131 @@ TEST_F(one_sided, MemoryFreedUnderAWindow) {
   }
 }
 
-TEST_F(one_sided, ADynamicWindowTakesNone) {
-  const device_bytes memory(random_bytes(n), owner::device);
+// The addresses of the same variable in all ranks.
+std::vector<MPI_Aint> addresses_of(const void* here) {
+  MPI_Aint own = 0;
+  MPI_Get_address(here, &own);
+  std::vector<MPI_Aint> all(static_cast<std::size_t>(ranks()));
+  MPI_Allgather(&own, 1, MPI_AINT, all.data(), 1, MPI_AINT, world);
+  return all;
+}
+
+class one_sided_dynamic : public one_sided {
+ protected:
+  void SetUp() override {
+    one_sided::SetUp();
+    if (IsSkipped()) return;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, world, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  }
+  void TearDown() override {
+    if (win != MPI_WIN_NULL) MPI_Win_free(&win);
+  }
+
   MPI_Win win = MPI_WIN_NULL;
-  MPI_Win_create_dynamic(MPI_INFO_NULL, world, &win);
-  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+};
+
+TEST_F(one_sided_dynamic, MemoryIsUsedByItsAddress) {
+  if (whole_messages()) GTEST_SKIP() << "the job does not use the protocol";
+  constexpr MPI_Aint word_bytes = sizeof(word);
+  const auto next = std::size_t(next_rank());
+  const auto previous = std::size_t(previous_rank());
+  same_as_on_host(2 * n, n, [&](buffers b) {
+    ASSERT_EQ(MPI_Win_attach(win, b.receive, n * word_bytes), MPI_SUCCESS);
+    ASSERT_EQ(MPI_Win_attach(win, b.send + n, n * word_bytes), MPI_SUCCESS);
+    const auto receive = addresses_of(b.receive);
+    const auto second = addresses_of(b.send + n);
+    MPI_Win_fence(0, win);
+    MPI_Put(b.send, 100, type, next_rank(), receive[next] + 10 * word_bytes, 100, type, win);
+    MPI_Accumulate(b.send + 200, 50, type, next_rank(), second[next] + (n - 50) * word_bytes, 50, type, MPI_SUM, win);
+    MPI_Win_fence(0, win);
+    MPI_Get(b.send + 500, 300, type, previous_rank(), receive[previous], 300, type, win);
+    MPI_Win_fence(0, win);
+    b.receive[1] = 77;  // other ranks must see this write of the owner after the next fence
+    MPI_Win_fence(0, win);
+    MPI_Get(b.send + 900, 3, type, next_rank(), receive[next], 3, type, win);
+    MPI_Win_fence(0, win);
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next_rank(), 0, win);
+    MPI_Put(b.send + 300, 20, type, next_rank(), receive[next] + (n - 20) * word_bytes, 20, type, win);
+    MPI_Win_unlock(next_rank(), win);
+    MPI_Barrier(world);
+    // The owner synchronises the window, and so sees the bytes of the other rank.
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank(), 0, win);
+    MPI_Win_unlock(rank(), win);
+    b.send[2] += b.receive[n - 3];
+    MPI_Barrier(world);
+    MPI_Win_detach(win, b.receive);
+    MPI_Win_detach(win, b.send + n);
+  });
+}
+
+// MPI_Win_detach is the owner's last synchronisation of the memory.
+TEST_F(one_sided_dynamic, BytesThatArriveBeforeTheEndAreNotLost) {
+  if (whole_messages()) GTEST_SKIP() << "the job does not use the protocol";
+  same_as_on_host(n, n, [&](buffers b) {
+    ASSERT_EQ(MPI_Win_attach(win, b.receive, n * sizeof(word)), MPI_SUCCESS);
+    const auto receive = addresses_of(b.receive);
+    MPI_Win_lock(MPI_LOCK_SHARED, next_rank(), 0, win);
+    MPI_Put(b.send, n, type, next_rank(), receive[std::size_t(next_rank())], n, type, win);
+    MPI_Win_unlock(next_rank(), win);
+    MPI_Barrier(world);
+    MPI_Win_detach(win, b.receive);
+  });
+}
+
+TEST_F(one_sided_dynamic, TakesMemoryAgainWhereOtherMemoryWas) {
+  if (whole_messages()) GTEST_SKIP() << "the job does not use the protocol";
+  same_as_on_host(n, n, [&](buffers b) {
+    for (word round = 0; round < 3; ++round) {
+      // Another size, so that the copy that MPI uses has another address in each round.
+      const MPI_Aint size = MPI_Aint(n >> round) * MPI_Aint{sizeof(word)};
+      ASSERT_EQ(MPI_Win_attach(win, b.receive, size), MPI_SUCCESS);
+      const auto receive = addresses_of(b.receive);
+      MPI_Win_fence(0, win);
+      b.send[0] = round;
+      MPI_Put(b.send, 100, type, next_rank(), receive[std::size_t(next_rank())] + MPI_Aint(round), 100, type, win);
+      MPI_Win_fence(0, win);
+      MPI_Win_detach(win, b.receive);
+    }
+  });
+}
+
+TEST_F(one_sided_dynamic, RefusesMoreRangesThanItsDirectoryHas) {
+  if (whole_messages()) GTEST_SKIP() << "the job does not use the protocol";
+  constexpr int most = 128;
+  const device_bytes memory(random_bytes(n), owner::device);
+  word* const words = reinterpret_cast<word*>(memory.data());
+  for (int i = 0; i < most; ++i) ASSERT_EQ(MPI_Win_attach(win, words + 2 * i, sizeof(word)), MPI_SUCCESS) << i;
+  const int result = MPI_Win_attach(win, words + 2 * most, sizeof(word));
+  EXPECT_NE(result, MPI_SUCCESS);
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(result, text.data(), &length);
+  EXPECT_NE(std::string(text.data()).find("128 ranges of device memory are attached"), std::string::npos)
+      << text.data();
+  EXPECT_EQ(MPI_Win_detach(win, words + 2 * 77), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Win_attach(win, words + 2 * most, sizeof(word)), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Win_free(&win), MPI_SUCCESS);  // before the destructor of `memory`
+}
+
+TEST_F(one_sided_dynamic, MemoryFreedBeforeItIsDetached) {
+  if (whole_messages()) GTEST_SKIP() << "the job does not use the protocol";
+  auto memory = std::make_optional<device_bytes>(random_bytes(n), owner::device);
+  ASSERT_EQ(MPI_Win_attach(win, memory->data(), n * sizeof(word)), MPI_SUCCESS);
+  memory.reset();
+  int error_class = 0;
+  MPI_Error_class(MPI_Win_lock(MPI_LOCK_SHARED, rank(), 0, win), &error_class);
+  EXPECT_EQ(error_class, MPI_ERR_BUFFER);
+  MPI_Win_unlock(rank(), win);
+}
+
+TEST_F(one_sided_dynamic, TakesOrdinaryMemoryAndNoneOfTheDeviceWithoutTheProtocol) {
+  std::vector<word> ordinary(n);
+  EXPECT_EQ(MPI_Win_attach(win, ordinary.data(), n), MPI_SUCCESS);
+  EXPECT_EQ(MPI_Win_detach(win, ordinary.data()), MPI_SUCCESS);
+  if (!whole_messages()) return;
+  const device_bytes memory(random_bytes(n), owner::device);
   const int result = MPI_Win_attach(win, memory.data(), n);
   ASSERT_NE(result, MPI_SUCCESS);
   int error_class = 0;
@@ -258,10 +381,6 @@ TEST_F(one_sided, ADynamicWindowTakesNone) {
   int length = 0;
   MPI_Error_string(result, text.data(), &length);
   EXPECT_NE(std::string(text.data()).find("MPI_Win_create"), std::string::npos) << text.data();
-  std::vector<word> ordinary(n);
-  EXPECT_EQ(MPI_Win_attach(win, ordinary.data(), n), MPI_SUCCESS);
-  MPI_Win_detach(win, ordinary.data());
-  MPI_Win_free(&win);
 }
 
 }  // namespace

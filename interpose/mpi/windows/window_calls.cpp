@@ -1,9 +1,10 @@
-// Wrappers of the functions that create, synchronise and free windows. windows.h describes windows over hpe memory and
-// memory of the CUDA driver.
-// Functions that end an epoch or flush it also finish the one-sided operations that this process has begun (pending.h).
+// Wrappers of the functions that create, synchronise and free windows, and that attach memory to dynamic windows.
+// window.h describes windows over hpe memory and memory of the CUDA driver. Functions that end an epoch or flush it
+// also finish the one-sided operations that this process has begun (pending.h).
 
 #include "interpose/mpi/pending.h"
-#include "interpose/mpi/windows.h"
+#include "interpose/mpi/windows/attached_ranges.h"
+#include "interpose/mpi/windows/window.h"
 #include "runtime/base/error.h"
 
 namespace hpe::interpose::mpi {
@@ -13,44 +14,55 @@ namespace {
 constexpr int all_targets = -1;
 constexpr int no_target = -2;
 
-int attempt(const mpi_object& told, const std::shared_ptr<window>& it, void (window::*step)()) {
-  try {
-    ((*it).*step)();
-    return MPI_SUCCESS;
-  } catch (const error& e) {
-    return raise(told, e);
+// Runs a step for each element, also after an error. Returns the first error.
+int attempt(const mpi_object& told, const window_table::elements& all, void (window::*step)()) {
+  int result = MPI_SUCCESS;
+  for (const std::shared_ptr<window>& each : all) {
+    try {
+      ((*each).*step)();
+    } catch (const error& e) {
+      if (const int failed = raise(told, e); result == MPI_SUCCESS) result = failed;
+    }
   }
+  return result;
 }
 
 // Synchronises a window: publish(), MPI's function, take_in(). Calls MPI even if publish() has failed, because other
 // processes wait for the call. Returns the first error.
 template <class Call>
 int synchronise(MPI_Win win, int target, Call&& call) {
-  const auto it = window_table::all().find(win);
-  const int before = it != nullptr ? attempt(on_win{win}, it, &window::publish) : MPI_SUCCESS;
+  const window_table::elements all = window_table::all().find(win);
+  const int before = attempt(on_win{win}, all, &window::publish);
   int result = call();
   if (result != MPI_SUCCESS) return leave(result);
   if (target != no_target) result = pending_table::all().finish(win, target);
-  const int after = it != nullptr ? attempt(on_win{win}, it, &window::take_in) : MPI_SUCCESS;
+  const int after = attempt(on_win{win}, all, &window::take_in);
   if (result == MPI_SUCCESS) result = before != MPI_SUCCESS ? before : after;
   return leave(result);
+}
+
+// Calls make(), which returns an MPI result. Errors of hpe are raised on `told`.
+template <class Make>
+int make_window(const mpi_object& told, Make&& make) {
+  try {
+    return leave(make());
+  } catch (const error& e) {
+    return leave(raise(told, e));
+  } catch (const std::bad_alloc&) {
+    return leave(raise(told, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a window's copy")));
+  }
 }
 
 template <class Unit, class Next>
 int create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win, Next& next) {
   if (size <= 0 || base == nullptr || !concerns_operation(base))
     return leave(next(base, size, disp_unit, info, comm, win));
-  try {
+  return make_window(on_comm{comm}, [&] {
     auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
     const int result = next(made->exposed(), size, disp_unit, info, comm, win);
     if (result == MPI_SUCCESS) window_table::all().add(*win, std::move(made));
-    return leave(result);
-  } catch (const error& e) {
-    return leave(raise(on_comm{comm}, e));
-  } catch (const std::bad_alloc&) {
-    return leave(
-        raise(on_comm{comm}, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a window's copy")));
-  }
+    return result;
+  });
 }
 
 }  // namespace
@@ -70,21 +82,47 @@ __attribute__((visibility("default"))) int MPI_Win_create_c(void* base, MPI_Aint
   return create(base, size, disp_unit, info, comm, win, HPE_REAL(Win_create_c));
 }
 
+int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  const int result = HPE_REAL(Win_create_dynamic)(info, comm, win);
+  if (result == MPI_SUCCESS) attached_ranges::open(comm, *win);
+  return leave(result);
+}
+
 int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  if (size <= 0 || base == nullptr || !concerns_operation(base)) return leave(HPE_REAL(Win_attach)(win, base, size));
-  return leave(
-      raise(on_win{win},
-            hpe::error(HPE_ERROR_NOT_SUPPORTED,
-                       "device memory cannot be attached to a dynamic window, because other processes would use its "
-                       "address directly; create a window with MPI_Win_create")));
+  auto& next = HPE_REAL(Win_attach);
+  if (size <= 0 || base == nullptr || !concerns_operation(base)) return leave(next(win, base, size));
+  return make_window(on_win{win}, [&] {
+    const auto ranges = attached_ranges::find(win);
+    HPE_REQUIRE(ranges != nullptr, HPE_ERROR_NOT_SUPPORTED,
+                "device memory cannot be attached to this window: it is not a dynamic window, or some of its ranks do "
+                "not use hpe's protocol for messages; create a window with MPI_Win_create");
+    auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
+    ranges->add(*made);
+    const int result = next(win, made->exposed(), size);
+    if (result == MPI_SUCCESS)
+      window_table::all().add(win, std::move(made));
+    else
+      ranges->remove(*made);
+    return result;
+  });
+}
+
+int MPI_Win_detach(MPI_Win win, const void* base) {
+  auto& next = HPE_REAL(Win_detach);
+  const auto it = window_table::all().take(win, base);
+  if (it == nullptr) return leave(next(win, base));
+  if (const auto ranges = attached_ranges::find(win)) ranges->remove(*it);
+  const int result = next(win, it->exposed());
+  const int after = attempt(on_win{win}, {it}, &window::take_in);
+  return leave(result != MPI_SUCCESS ? result : after);
 }
 
 int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   static int separate = MPI_WIN_SEPARATE;
   const int result = HPE_REAL(Win_get_attr)(win, keyval, value, flag);
-  const auto it = window_table::all().find(win);
-  if (it != nullptr && result == MPI_SUCCESS && *flag != 0) {
-    if (keyval == MPI_WIN_BASE) *static_cast<void**>(value) = it->base();
+  const window_table::elements all = window_table::all().find(win);
+  if (!all.empty() && result == MPI_SUCCESS && *flag != 0) {
+    if (keyval == MPI_WIN_BASE && attached_ranges::find(win) == nullptr) *static_cast<void**>(value) = all[0]->base();
     if (keyval == MPI_WIN_MODEL) *static_cast<int**>(value) = &separate;
   }
   return leave(result);
@@ -96,14 +134,16 @@ int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
 int MPI_Win_free(MPI_Win* win) {
   auto& next = HPE_REAL(Win_free);
   const MPI_Win freed = win != nullptr ? *win : MPI_Win{};
-  const auto it = window_table::all().take(freed);
+  const window_table::elements all = window_table::all().take(freed);
+  const auto ranges = attached_ranges::take(freed);
   pending_table::all().drop(freed);
-  int result = it != nullptr ? attempt(on_win{freed}, it, &window::publish) : MPI_SUCCESS;
+  int result = attempt(on_win{freed}, all, &window::publish);
   if (const int failed = next(win); failed != MPI_SUCCESS) {
-    if (it != nullptr) window_table::all().add(freed, it);
+    for (const auto& each : all) window_table::all().add(freed, each);
+    attached_ranges::put_back(freed, ranges);
     return leave(failed);
   }
-  if (it != nullptr && result == MPI_SUCCESS) result = attempt(no_object{}, it, &window::take_in);
+  if (result == MPI_SUCCESS) result = attempt(no_object{}, all, &window::take_in);
   return leave(result);
 }
 

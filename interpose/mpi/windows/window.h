@@ -16,8 +16,7 @@
 /// not change the window; MPI's separate memory model has the same rule. Each synchronisation reads and compares the
 /// whole window, so several small windows that are synchronised separately are faster than one large window.
 ///
-/// MPI_Win_attach returns an error for such memory, because other processes would use the address of the memory
-/// directly.
+/// attached_ranges.h describes such memory in dynamic windows.
 
 #include <atomic>
 #include <map>
@@ -30,9 +29,9 @@
 
 namespace hpe::interpose::mpi {
 
-/// One window over device memory. publish() copies the owner's changes to the public copy; take_in() copies the changes
-/// of other processes to the memory. Both throw hpe::error. Thread safe; only one thread at a time can synchronise a
-/// window.
+/// The memory of one call of MPI_Win_create or MPI_Win_attach, if it is device memory. publish() copies the owner's
+/// changes to the public copy; take_in() copies the changes of other processes to the memory. Both throw hpe::error.
+/// Thread safe; only one thread at a time can synchronise a window.
 class window {
  public:
   window(void* base, std::size_t bytes);
@@ -40,8 +39,9 @@ class window {
   /// Returns the address that is passed to MPI: that of the public copy, or of the memory itself if it comes from
   /// hpeMallocHost.
   [[nodiscard]] void* exposed() const noexcept { return exposed_; }
-  /// Returns the address that the program has passed to MPI_Win_create.
+  /// Returns the address that the program has passed to MPI_Win_create or MPI_Win_attach.
   [[nodiscard]] void* base() const noexcept { return base_; }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
 
   void publish();
   void take_in();
@@ -56,21 +56,26 @@ class window {
   std::byte* exposed_;
 };
 
-/// The windows of the process over device memory. Thread safe.
+/// The device memory of the process's windows. A dynamic window can have several elements. Thread safe.
 class window_table {
  public:
+  using elements = std::vector<std::shared_ptr<window>>;
   static window_table& all();
 
-  [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   void add(MPI_Win win, std::shared_ptr<window> made);
-  [[nodiscard]] std::shared_ptr<window> find(MPI_Win win);
-  /// Removes a window from the table and returns it; nullptr if the table does not contain it.
-  [[nodiscard]] std::shared_ptr<window> take(MPI_Win win);
+  /// Returns an empty list if the window has no device memory.
+  [[nodiscard]] elements find(MPI_Win win);
+  /// Removes all elements of a window from the table and returns them.
+  [[nodiscard]] elements take(MPI_Win win);
+  /// Removes the element with this address from the table and returns it; nullptr if the window has no such element.
+  [[nodiscard]] std::shared_ptr<window> take(MPI_Win win, const void* base);
 
  private:
+  [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
+
   mutex mutex_;
-  std::map<MPI_Win, std::shared_ptr<window>> windows_ HPE_GUARDED_BY(mutex_);
-  std::atomic<std::size_t> count_{0};
+  std::map<MPI_Win, elements> windows_ HPE_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> count_{0};  // of windows_
 };
 
 }  // namespace hpe::interpose::mpi

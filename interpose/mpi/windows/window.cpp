@@ -1,7 +1,9 @@
-#include "interpose/mpi/windows.h"
+#include "interpose/mpi/windows/window.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "runtime/base/error.h"
 
 // Invariant between two calls: last_ and the public copy differ only where other processes have written; last_ and the
 // program's memory differ only where the owner has written. Other processes may write to the public copy while
@@ -14,7 +16,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 // take_in() also copies up to this many unchanged bytes between two changes, because a second copy would take longer.
-// The owner has not changed these bytes since publish() (windows.h).
+// The owner has not changed these bytes since publish() (window.h).
 constexpr std::size_t small_gap = 64;
 
 // Calls change(offset, bytes) for the ranges in which a and b differ. Up to `gap` equal bytes between two differences
@@ -62,6 +64,10 @@ void window::publish() {
   auto* const last = static_cast<std::byte*>(last_.data());
   last_.settle();
   const buffer_access now(base_, bytes_, host_use::read);
+  HPE_REQUIRE(
+      now.staged(), HPE_ERROR_NOT_A_REGION,
+      "the memory of a window, {} bytes at {}, was freed before the window was freed or the memory was detached",
+      bytes_, base_);
   const auto* const memory = static_cast<const std::byte*>(now.data());
   for_each_change(memory, last, bytes_, 0, [&](std::size_t offset, std::size_t n) {
     std::memcpy(last + offset, memory + offset, n);
@@ -89,23 +95,38 @@ window_table& window_table::all() {
 
 void window_table::add(MPI_Win win, std::shared_ptr<window> made) {
   const lock_guard lock(mutex_);
-  windows_[win] = std::move(made);
+  windows_[win].push_back(std::move(made));
   count_.store(windows_.size(), std::memory_order_relaxed);
 }
 
-std::shared_ptr<window> window_table::find(MPI_Win win) {
+window_table::elements window_table::find(MPI_Win win) {
+  if (empty()) return {};
+  const lock_guard lock(mutex_);
+  const auto found = windows_.find(win);
+  return found != windows_.end() ? found->second : elements{};
+}
+
+window_table::elements window_table::take(MPI_Win win) {
+  if (empty()) return {};
+  const lock_guard lock(mutex_);
+  auto found = windows_.extract(win);
+  count_.store(windows_.size(), std::memory_order_relaxed);
+  return found ? std::move(found.mapped()) : elements{};
+}
+
+std::shared_ptr<window> window_table::take(MPI_Win win, const void* base) {
   if (empty()) return nullptr;
   const lock_guard lock(mutex_);
   const auto found = windows_.find(win);
-  return found != windows_.end() ? found->second : nullptr;
-}
-
-std::shared_ptr<window> window_table::take(MPI_Win win) {
-  if (empty()) return nullptr;
-  const lock_guard lock(mutex_);
-  const auto found = windows_.extract(win);
+  if (found == windows_.end()) return nullptr;
+  elements& its = found->second;
+  const auto one = std::find_if(its.begin(), its.end(), [&](const auto& w) { return w->base() == base; });
+  if (one == its.end()) return nullptr;
+  std::shared_ptr<window> result = std::move(*one);
+  its.erase(one);
+  if (its.empty()) windows_.erase(found);
   count_.store(windows_.size(), std::memory_order_relaxed);
-  return found ? found.mapped() : nullptr;
+  return result;
 }
 
 }  // namespace hpe::interpose::mpi

@@ -1,0 +1,143 @@
+#pragma once
+
+/// The hooks for waits and events. Only hook_table.cpp and other files of hooks include this file.
+
+#include <fmt/core.h>
+
+#include "interpose/gpu/hooks/memory_hooks.h"
+#include "interpose/gpu/hooks/memory_kind.h"
+#include "interpose/gpu/hooks/real_entries.h"
+#include "interpose/gpu/interposer.h"
+#include "interpose/gpu/work/device_work.h"
+#include "runtime/trace/measured.h"
+#include "runtime/trace/stalls.h"
+#include "runtime/trace/status_page.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+// Returns the text for trace::awaited, from the name of the entry and the handle that the program passed.
+inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
+  return fmt::format("{}({:#x}) waits for work that the program queued on devices", static_cast<const char*>(entry),
+                     handle);
+}
+
+// Returns `result`, the result of a wait by the program, if it is an error. Otherwise returns the error of work that
+// hpe has run for the program on another GPU, because the program's own GPU does not report this error.
+inline CUresult with_failures(CUresult result) {
+  memory_kinds::each([&](memory_kind& kind) {
+    if (result == CUDA_SUCCESS) result = kind.failure();
+  });
+  return result;
+}
+
+// While this object exists, the trace shows that the thread waits in a call of the driver.
+class waiting_driver_call : trace::awaited {
+ public:
+  explicit waiting_driver_call(const char* entry, const void* handle = nullptr) noexcept
+      : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
+};
+
+// Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS, or an error of the context, whose work has
+// ended then. Returns `result`.
+inline CUresult ordered(CUresult result, const order_step& step) {
+  if (result == CUDA_SUCCESS || device::cuda::kills_context(result))
+    let_observe([&](memory_kind& kind) { kind.ordered(step); });
+  return result;
+}
+using order_kind = order_step::kind;
+
+template <auto Entry, class... Context>
+CUresult wait_for_work_of(Context... context) {
+  const waiting_driver_call here("cuCtxSynchronize", context...);
+  if (!queuing_threads::watched()) return with_failures((real.*Entry)(context...));
+  queued_uses& uses = interposer::started()->queued();
+  const std::uint64_t noted = uses.so_far();
+  const queuing_threads::queued_so_far queued;
+  const CUresult result = with_failures((real.*Entry)(context...));
+  if (result != CUDA_SUCCESS || !interposer::started()->program().are_one()) return result;
+  queued.done();
+  uses.done(noted);
+  return result;
+}
+
+template <auto Entry, class... Context>
+CUresult CUDAAPI wait_for_context(Context... context) {
+  CUcontext waited = nullptr;
+  ((waited = context), ...);
+  return ordered(wait_for_work_of<Entry>(context...), {.what = order_kind::waited_for_context, .context = waited});
+}
+
+// Each context has its own default streams, so a wait for a default stream covers all work on default streams only if
+// the program has one context.
+template <auto Entry, flavour Flavour>
+CUresult wait_for_work_on(CUstream stream) {
+  const waiting_driver_call here("cuStreamSynchronize", stream);
+  if (!queuing_threads::watched()) return with_failures((real.*Entry)(stream));
+  const CUstream waited = named(stream, Flavour);
+  queued_uses& uses = interposer::started()->queued();
+  const std::uint64_t noted = uses.so_far();
+  const queuing_threads::queued_so_far queued(waited);
+  const CUresult result = with_failures((real.*Entry)(stream));
+  const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
+  if (result != CUDA_SUCCESS || (of_each && !interposer::started()->program().are_one())) return result;
+  queued.done();
+  uses.done(waited, noted);
+  return result;
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI wait_for_stream(CUstream stream) {
+  return ordered(wait_for_work_on<Entry, Flavour>(stream),
+                 {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI query_stream(CUstream stream) {
+  return ordered((real.*Entry)(stream), {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
+}
+
+template <auto Entry>
+CUresult CUDAAPI wait_for_event(CUevent event) {
+  const waiting_driver_call here("cuEventSynchronize", event);
+  return ordered(with_failures((real.*Entry)(event)), {.what = order_kind::waited_for_event, .event = event});
+}
+template <auto Entry>
+CUresult CUDAAPI query_event(CUevent event) {
+  return ordered((real.*Entry)(event), {.what = order_kind::waited_for_event, .event = event});
+}
+template <auto Entry, flavour Flavour, class... Flags>
+CUresult CUDAAPI record_event(CUevent event, CUstream stream, Flags... flags) {
+  return ordered((real.*Entry)(event, stream, flags...),
+                 {.what = order_kind::recorded, .stream = named(stream, Flavour), .event = event});
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI let_stream_wait(CUstream stream, CUevent event, unsigned flags) {
+  return ordered((real.*Entry)(stream, event, flags),
+                 {.what = order_kind::stream_waits, .stream = named(stream, Flavour), .event = event});
+}
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI let_stream_wait_outside(const CUexternalSemaphore* what,
+                                         const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* how, unsigned count,
+                                         CUstream stream) {
+  return ordered((real.*Entry)(what, how, count, stream),
+                 {.what = order_kind::stream_waits, .stream = named(stream, Flavour)});
+}
+template <auto Entry>
+CUresult CUDAAPI end_event(CUevent event) {
+  ordered(CUDA_SUCCESS, {.what = order_kind::event_ends, .event = event});
+  return (real.*Entry)(event);
+}
+template <auto Entry>
+CUresult CUDAAPI share_event(CUipcEventHandle* handle, CUevent event) {
+  return ordered((real.*Entry)(handle, event), {.what = order_kind::event_is_shared, .event = event});
+}
+template <auto Entry>
+CUresult CUDAAPI open_event(CUevent* event, CUipcEventHandle handle) {
+  const CUresult result = (real.*Entry)(event, handle);
+  return result == CUDA_SUCCESS ? ordered(result, {.what = order_kind::event_is_shared, .event = *event}) : result;
+}
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks
