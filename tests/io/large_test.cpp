@@ -306,6 +306,57 @@ TEST(threads, ReadAndWriteAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
+// A thread that is to be cancelled ends at the beginning of a call, like at any other cancellation point, and not in
+// the middle of one. A call leaves the thread cancellable.
+TEST(threads, AreCancelledBeforeACallAndNotInIt) {
+  const file f;
+  f.fill(random_content(9 * mebi));
+  ::lseek(f.get(), 0, SEEK_SET);
+  memory m(place::device, 9 * mebi);
+  struct arguments {
+    memory* m;
+    int file;
+    bool ends_before_the_call;
+    int state = -1;
+  };
+  const auto read_all = [](void* p) -> void* {
+    auto* const a = static_cast<arguments*>(p);
+    if (a->ends_before_the_call) ::pthread_cancel(::pthread_self());
+    (void)!::read(a->file, a->m->data(), 9 * mebi);
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &a->state);
+    return nullptr;
+  };
+  for (const bool ends : {true, false}) {
+    arguments given{&m, f.get(), ends};
+    pthread_t reader{};
+    ASSERT_EQ(::pthread_create(&reader, nullptr, read_all, &given), 0);
+    void* result = nullptr;
+    ASSERT_EQ(::pthread_join(reader, &result), 0);
+    EXPECT_EQ(result == PTHREAD_CANCELED, ends);
+    EXPECT_EQ(f.position(), ends ? 0 : off_t(9 * mebi));
+    EXPECT_EQ(given.state, ends ? -1 : PTHREAD_CANCEL_ENABLE);
+  }
+}
+
+// The limit of a file's size counts from the beginning of the file, not of the write.
+void write_up_to_the_largest_file() {
+  memory m(place::device, 20 * mebi);
+  const file f;
+  const rlimit limit{20 * mebi, 20 * mebi};
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  ::signal(SIGXFSZ, SIG_IGN);
+  if (::pwrite(f.get(), m.data(), 20 * mebi, 5 * mebi) != ssize_t(15 * mebi)) ::_exit(1);
+  if (::pwrite(f.get(), m.data(), 10 * mebi, 10 * mebi) != ssize_t(10 * mebi)) ::_exit(2);
+  if (::pwrite(f.get(), m.data(), 10 * mebi, 20 * mebi) != -1 || errno != EFBIG) ::_exit(3);
+  if (::pwrite(f.get(), m.data(), 10 * mebi, 30 * mebi) != -1 || errno != EFBIG) ::_exit(4);
+  if (f.all().size() != 20 * mebi) ::_exit(5);
+  ::_exit(0);
+}
+
+TEST_F(limits, AWriteInTheMiddleOfAFileThatMayNotGrow) {
+  EXPECT_EXIT(write_up_to_the_largest_file(), testing::ExitedWithCode(0), "");
+}
+
 TEST(special_files, AreReadInOneCall) {
   memory m(place::device, 9 * mebi);
   const int maps = ::open("/proc/self/maps", O_RDONLY);

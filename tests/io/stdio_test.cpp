@@ -175,6 +175,20 @@ TEST_P(stdio, AFailureIsOneOfTheStream) {
   EXPECT_EQ(errno, ENOSPC);
   EXPECT_NE(std::ferror(full), 0);
   std::fclose(full);
+  if (GetParam() != place::small) {
+    std::memset(m.data(), 'a', 20);
+    m.data()[20] = std::byte{0};
+    content line(20, std::byte{'a'});
+    line.push_back(std::byte{0});
+    m.expect(0, line);
+    const auto* text = reinterpret_cast<const char*>(m.data());
+    for (int (*const put)(const char*, std::FILE*) : {std::fputs, ::fputs_unlocked}) {
+      std::FILE* unbuffered = std::fopen("/dev/full", "w");
+      std::setbuf(unbuffered, nullptr);
+      EXPECT_EQ(put(text, unbuffered), EOF);
+      std::fclose(unbuffered);
+    }
+  }
   std::FILE* folder = std::fopen("/", "r");
   errno = 0;
   EXPECT_EQ(std::fread(m.data(), 1, 5000, folder), 0U);

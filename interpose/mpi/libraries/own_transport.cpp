@@ -132,9 +132,11 @@ std::string device_of_mpich() {
   std::string text(std::size_t{1} << 15, '\0');  // more than the MPI_MAX_LIBRARY_VERSION_STRING of any library
   int length = 0;
   if (HPE_REAL(Get_library_version)(text.data(), &length) != MPI_SUCCESS) return "unnamed";
+  text.resize(std::strlen(text.c_str()));
   const auto line = text.find("Device:");
   if (line == std::string::npos) return "unnamed";
   const auto begin = text.find_first_not_of(" \t", line + std::string_view("Device:").size());
+  if (begin == std::string::npos) return "unnamed";
   return text.substr(begin, text.find_first_of(" \t\n", begin) - begin);
 }
 
