@@ -67,7 +67,7 @@ output_files outputs_named(const std::string& name, const std::vector<std::strin
                               fmt::join(possible, " or "), fmt::join(output_files{"NAME", usual}.names(), " and ")));
 }
 
-double free_on_host(const fs::path& root) { return os::free_memory(root); }
+double free_on_host(const fs::path& root) { return os::free_memory(root).bytes; }
 
 namespace {
 

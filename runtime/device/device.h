@@ -175,16 +175,24 @@ class gate {
   virtual void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) = 0;
 };
 
-/// A move of bytes to memory of another kind that has begun (device::begin_move).
-class move_of_bytes {
+/// A group of moves of bytes to memory of another kind, at the same addresses (device::begin_moves). The moves in the
+/// same direction copy one after the other. A GPU's driver maps memory slowly while a copy runs, and takes nearly as
+/// long for a short range as for a long one, so a group changes its mappings after all of its copies, and changes
+/// neighbouring ranges together. No queued work may use the ranges, and no work may change their bytes, from add() to
+/// finish(). If a group is destroyed without finish(), its ranges are unchanged.
+class group_of_moves {
  public:
-  virtual ~move_of_bytes() = default;
+  virtual ~group_of_moves() = default;
 
-  /// Waits for the copy.
+  /// Begins to move the bytes of a range, exactly as it was mapped, from device memory to zero-copy memory or back.
+  /// on_standby: the zero-copy memory of device::has_standby() already has the bytes, so that they need not be copied.
+  /// Throws the same errors as device::map(); the range is then not in the group.
+  virtual void add(void* address, std::size_t bytes, backing_kind to, bool on_standby) = 0;
+  /// Waits for the copies.
   virtual void wait() = 0;
-  /// Waits for the copy, and backs the range with the other memory. No queued work may use the range, and no work may
-  /// have changed its bytes since the move began. If finish() throws, or is never called, the range is unchanged.
-  virtual void finish() = 0;
+  /// Waits for the copies, and backs the ranges with the other memory. Returns, for each range in the order of add(),
+  /// why it is unchanged; nullopt if it has moved. To be called at most once. Throws if the device is lost.
+  virtual std::vector<std::optional<error>> finish() = 0;
 };
 
 class device {
@@ -193,6 +201,9 @@ class device {
 
   [[nodiscard]] virtual const properties& info() const noexcept = 0;
   [[nodiscard]] virtual memory_usage memory() const = 0;
+  /// Whether the device has been used, or needs nothing for its first use. memory() starts a device that has not been
+  /// used: a GPU's driver needs a context to say how much memory is free, and takes about 0.1 s to make one.
+  [[nodiscard]] virtual bool is_started() const noexcept { return true; }
   /// Returns the object that counts how much of the device's memory this process and other processes have taken
   /// (HPE_SHARE); nullptr if this process does not share the device.
   [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }
@@ -211,13 +222,8 @@ class device {
   /// nothing and logs an error. No queued work may use the memory.
   virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
 
-  /// Begins to move the bytes of a range, exactly as it was mapped, from device memory to zero-copy memory or back. The
-  /// addresses stay the same. Several moves may be in progress; those in the same direction copy one after the other. A
-  /// GPU's driver maps memory slowly while a copy runs, so moves should finish after all copies. on_standby: the
-  /// zero-copy memory of has_standby() already has the bytes, so that they need not be copied. Throws the same errors
-  /// as map(); the range is then unchanged.
-  [[nodiscard]] virtual std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
-                                                                  bool on_standby) = 0;
+  /// Returns a group without moves. A device may have several groups, of different ranges.
+  [[nodiscard]] virtual std::unique_ptr<group_of_moves> begin_moves() = 0;
 
   /// Whether the device keeps zero-copy memory for the next move of the range at an address, because the bytes of the
   /// range have moved from there to device memory.

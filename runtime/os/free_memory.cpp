@@ -46,10 +46,14 @@ double free_in(const fs::path& group, const names_of_files& names) {
   return std::max(0.0, *limit - *used + number_of(group / "memory.stat", names.reclaimable).value_or(0));
 }
 
-/// Returns the number of bytes that this process can still allocate within the limits of its control group and of all
-/// groups above that group; infinity if no group has a limit.
-double free_in_groups(const fs::path& root) {
-  double least = std::numeric_limits<double>::infinity();
+/// Returns how many bytes this process can still allocate within the limits of its control group and of all groups
+/// above that group; infinity if no group has a limit.
+free_bytes free_in_groups(const fs::path& root) {
+  free_bytes least{std::numeric_limits<double>::infinity(), {}};
+  const auto look = [&](const fs::path& group, const names_of_files& names) {
+    const double free = free_in(root / names.folder / group, names);
+    if (free < least.bytes) least = {free, fmt::format("control group /{}", group.string())};
+  };
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // NUMBER:CONTROLLER,...:GROUP; version 2 has no controllers
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -58,19 +62,19 @@ double free_in_groups(const fs::path& root) {
     if (controllers != ",," && controllers.find(",memory,") == std::string::npos) continue;
     const names_of_files& names = controllers == ",," ? version_2 : version_1;
     fs::path group = fs::path(line.substr(second + 1)).relative_path();
-    for (; !group.empty(); group = group.parent_path())
-      least = std::min(least, free_in(root / names.folder / group, names));
-    least = std::min(least, free_in(root / names.folder, names));
+    for (; !group.empty(); group = group.parent_path()) look(group, names);
+    look({}, names);
   }
   return least;
 }
 
 }  // namespace
 
-double free_memory(const fs::path& root) {
+free_bytes free_memory(const fs::path& root) {
   const auto kibibytes = number_of(root / "proc/meminfo", "MemAvailable:");
-  const double in_groups = free_in_groups(root);
-  return kibibytes ? std::min(in_groups, *kibibytes * 1024.0) : in_groups;
+  free_bytes in_groups = free_in_groups(root);
+  if (kibibytes && *kibibytes * 1024.0 <= in_groups.bytes) return {*kibibytes * 1024.0, "the machine"};
+  return in_groups;
 }
 
 }  // namespace hpe::os

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/work/host_memory.h"
@@ -24,6 +25,7 @@ using coherence::mapped_range;
 using coherence::point_set;
 using coherence::region;
 using coherence::resident_piece;
+using device::backing_kind;
 
 namespace {
 
@@ -39,6 +41,9 @@ constexpr std::uint64_t cost_of_dirty = 2;
 // as the furthest next use. Otherwise the uploads of a thread that queues work far ahead of the device would wait for
 // that work.
 constexpr std::uint64_t part_of_furthest = 4;
+// In one stop of a device's work, data for the next steps moves to device memory, at most this part of the memory.
+constexpr std::uint64_t part_at_once = 16;
+constexpr std::uint64_t most_at_once = std::uint64_t{512} << 20;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
@@ -65,7 +70,7 @@ eviction::eviction(const resources& with, coherence::region_table& regions, shar
       sharing_(others),
       count_(count),
       fingerprints_(with.devices, log_level::info, "hpe copies data to the host even if kernels have not changed it"),
-      mover_(with, others, fingerprints_, count) {
+      zero_copy_(with, others, fingerprints_, count) {
   for (unsigned d = 0; d < with.devices.size(); ++d) recent_.push_back(std::make_unique<recent_work>());
 }
 
@@ -112,7 +117,7 @@ std::uint64_t eviction::period(unsigned home) const {
   return recent.steps.period();
 }
 
-std::optional<use_cycle::predicted_use> eviction::upcoming(unsigned home) const {
+std::optional<coherence::use_cycle::predicted_use> eviction::upcoming(unsigned home) const {
   recent_work& recent = *recent_[home];
   const lock_guard lock(recent.mutex);
   return recent.steps.upcoming();
@@ -220,7 +225,7 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
   while (freed < bytes) {
     if (next_ == order_.size() && !look_for_candidates()) break;
     if (of_.keeps_mapped()) {
-      std::vector<piece_mover::piece> group;
+      std::vector<zero_copy_memory::piece> group;
       add_leaving(group, bytes - freed);
       try {
         freed += move(group);
@@ -234,6 +239,56 @@ std::uint64_t eviction::supply::free(std::uint64_t bytes) {
     }
   }
   return freed;
+}
+
+void eviction::supply::add_upcoming(std::vector<zero_copy_memory::piece>& pieces) {
+  const std::uint64_t most =
+      std::min<std::uint64_t>(of_.with_.devices.at(home_).info().memory_bytes / part_at_once, most_at_once);
+  if (!of_.predicts(home_) || most < granule_size) return;
+  std::uint64_t in = 0;
+  for (const zero_copy_memory::piece& p : pieces) in += p.range.size();
+  const std::uint64_t end = in + most;
+  wanted_ += most;
+  look_for_candidates();
+  std::size_t leaving = 0;  // the piece that leaves for the next piece, and the bytes of the pieces before it
+  for (std::uint64_t out = 0; in < end; of_.pass_upcoming(home_)) {
+    const auto use = of_.upcoming(home_);
+    if (!use) return;
+    region& r = of_.regions_.at(use->region);
+    const lock_guard lock(r.mutex);
+    if (!r.alive || (r.home_set() >> home_ & 1) == 0) continue;
+    auto& there = r.resident.all();
+    for (auto at = there.from(use->bytes.begin); at != there.end() && at->first < use->bytes.end; ++at) {
+      resident_piece& its = at->second.value;
+      if (!its.zero_copy || its.home != home_ || its.used == now_) continue;
+      while (leaving < order_.size() && out + order_[leaving].range.size() <= in) out += order_[leaving++].range.size();
+      if (leaving == order_.size() || order_[leaving].age <= use->steps) return;
+      its.used = now_;
+      pieces.push_back({&r, {at->first, at->second.end}, backing_kind::device, use->steps});
+      in += pieces.back().range.size();
+    }
+  }
+}
+
+void eviction::supply::add_leaving(std::vector<zero_copy_memory::piece>& group, std::uint64_t bytes) {
+  if (bytes == 0 || (next_ == order_.size() && !look_for_candidates())) return;
+  for (std::uint64_t sum = 0; sum < bytes && next_ < order_.size(); ++next_) {
+    group.push_back({order_[next_].region, order_[next_].range, backing_kind::zero_copy});
+    sum += order_[next_].range.size();
+  }
+}
+
+std::uint64_t eviction::supply::move(std::span<zero_copy_memory::piece> group) {
+  std::uint64_t freed = of_.zero_copy_.move(group, home_);
+  for (const zero_copy_memory::piece& p : group)
+    if (p.to == backing_kind::zero_copy && !p.is_movable) freed += of_.evict_to_shadow(*p.region, p.range.begin, home_);
+  wanted_ -= std::min(wanted_, freed);
+  return freed;
+}
+
+bool eviction::supply::bring_in(std::vector<zero_copy_memory::piece>& pieces) {
+  add_upcoming(pieces);
+  return of_.zero_copy_.bring_in(pieces, home_, *this);
 }
 
 bool eviction::supply::is_at_hand() {
@@ -265,7 +320,7 @@ std::vector<eviction::candidate> eviction::all_candidates(unsigned home, std::ui
   }
   has_cycle = cycle != 0;
   std::vector<candidate> result;
-  std::vector<use_cycle::next_use> next;
+  std::vector<coherence::use_cycle::next_use> next;
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
@@ -432,15 +487,15 @@ eviction::copy_out_result eviction::copy_out(region& r, std::uint64_t begin) {
 }
 
 std::uint64_t eviction::evict(region& r, byte_range piece, unsigned home) {
-  piece_mover::piece leaving{&r, piece, device::backing_kind::zero_copy};
-  const std::uint64_t moved = keeps_mapped() ? mover_.move(std::span(&leaving, 1), home) : 0;
+  zero_copy_memory::piece leaving{&r, piece, device::backing_kind::zero_copy};
+  const std::uint64_t moved = keeps_mapped() ? zero_copy_.move(std::span(&leaving, 1), home) : 0;
   return moved != 0 ? moved : evict_to_shadow(r, piece.begin, home);
 }
 
 std::uint64_t eviction::evict_to_shadow(region& r, std::uint64_t begin, unsigned home) {
   const trace::recorded here(trace::category::call, "evict");
   bool leaving = false;
-  const auto still_there = [&]() HPE_REQUIRES(r.mutex) { return piece_mover::has_piece(r, begin, home); };
+  const auto still_there = [&]() HPE_REQUIRES(r.mutex) { return zero_copy_memory::has_piece(r, begin, home); };
   try {
     for (;;) {
       point_set users;

@@ -16,72 +16,13 @@
 
 #include "runtime/base/counters.h"
 #include "runtime/coherence/region_table.h"
+#include "runtime/coherence/use_cycle.h"
 #include "runtime/work/block_copies.h"
 #include "runtime/work/fingerprints.h"
 #include "runtime/work/sharing.h"
-#include "runtime/work/use_cycle.h"
+#include "runtime/work/zero_copy_memory.h"
 
 namespace hpe::work {
-
-/// Moves pieces of regions between device memory and zero-copy memory. The addresses of the bytes, the states of their
-/// blocks and the host's copy stay the same, because zero-copy memory is memory of the home.
-///
-/// Thread-safe. Only the thread that has the turn on a device (residency::turn) moves pieces of the device.
-class piece_mover {
- public:
-  piece_mover(const resources& with, sharing& others, fingerprints& changes, counters& count)
-      : with_(with), sharing_(others), fingerprints_(changes), count_(count) {}
-
-  struct piece {
-    coherence::region* region;
-    coherence::byte_range range;
-    device::backing_kind to;  // device or zero_copy
-    std::uint64_t due = 0;    // in how many steps work uses the piece; 0: now
-    bool has_moved = false;
-    bool is_movable = true;  // false: in use outside of this process, larger than new pieces, or no longer there
-  };
-  /// Waits for the users of the pieces, which must be different pieces of one device, and moves the pieces in both
-  /// directions at the same time. The device must have free memory for all pieces that move to it, because the memory
-  /// of the other pieces becomes free later. Sets has_moved and is_movable of the pieces. If memory was too short for a
-  /// piece, the piece is unchanged; if no piece has moved for this reason, throws HPE_ERROR_OUT_OF_MEMORY. Returns the
-  /// size of the pieces that moved to `zero_copy`. The caller must not hold the mutex of a region.
-  std::uint64_t move(std::span<piece> pieces, unsigned home);
-
-  /// Throws HPE_ERROR_OUT_OF_MEMORY if a piece that was to move to device memory is still in zero-copy memory.
-  void require_moved(const piece& p, unsigned home) const;
-
-  /// Whether zero-copy memory of this size for a device leaves enough of the host's memory free. If it does not, the
-  /// device first returns memory that it keeps.
-  [[nodiscard]] bool host_has_room(unsigned home, std::uint64_t bytes) const;
-  /// How many bytes of the host's memory zero-copy memory leaves free.
-  static constexpr std::uint64_t least_free_on_host = std::uint64_t{512} << 20;
-
-  /// Whether the region, which may have ended since the piece was found, still has the piece.
-  [[nodiscard]] static bool has_piece(const coherence::region& r, std::uint64_t begin, unsigned home)
-      HPE_REQUIRES(r.mutex);
-
- private:
-  class closed_pieces;
-  class host_bytes;
-  [[nodiscard]] bool may_move(const piece& p, unsigned home) const HPE_REQUIRES(p.region->mutex);
-  /// Moves pieces that no queued work uses. The caller holds the mutexes of their regions, so their bytes do not
-  /// change. `host`: for each piece, the host memory that it needs outside of the device, or why there is none.
-  std::uint64_t change_memory(std::span<piece> pieces, unsigned home,
-                              std::vector<host_bytes>& host) HPE_NO_THREAD_SAFETY_ANALYSIS;
-  /// Returns, for each piece, whether the zero-copy memory that the device keeps for the piece has the piece's bytes:
-  /// compares fingerprints. The caller holds the mutexes of the regions.
-  [[nodiscard]] std::vector<bool> find_standby(std::span<const piece> pieces,
-                                               unsigned home) HPE_NO_THREAD_SAFETY_ANALYSIS;
-  [[nodiscard]] std::unique_ptr<device::move_of_bytes> begin(const piece& p, unsigned home, bool on_standby);
-  void note_moved(const piece& p, unsigned home, bool on_standby) HPE_REQUIRES(p.region->mutex);
-  /// Takes the fingerprint of a piece that has moved to device memory, if the device keeps its zero-copy memory.
-  void note_standby(const piece& p, unsigned home) HPE_REQUIRES(p.region->mutex);
-
-  const resources with_;
-  sharing& sharing_;
-  fingerprints& fingerprints_;
-  counters& count_;
-};
 
 /// Thread-safe. Only the thread that has the turn on a device (residency::turn) evicts data from it.
 class eviction {
@@ -119,11 +60,11 @@ class eviction {
   /// The number of steps in the cycle of a device's work; 0 if no cycle is known.
   [[nodiscard]] std::uint64_t period(unsigned home) const;
   /// See use_cycle. The caller must not hold the mutex of a region.
-  [[nodiscard]] std::optional<use_cycle::predicted_use> upcoming(unsigned home) const;
+  [[nodiscard]] std::optional<coherence::use_cycle::predicted_use> upcoming(unsigned home) const;
   void pass_upcoming(unsigned home);
 
   /// The pieces of a device that can be evicted, in the order in which supply evicts them.
-  class supply {
+  class supply final : private zero_copy_memory::exchange {
    public:
     /// `now`: the time of the work that needs memory; pieces with this time stay. `wanted`: the bytes that it needs.
     supply(eviction& of, unsigned home, std::uint64_t now, std::uint64_t wanted)
@@ -134,7 +75,7 @@ class eviction {
     /// Moves pieces from zero-copy memory to device memory: those that the work needs (`due` is 0), and after them, in
     /// a cycle, pieces that the next work uses. Other pieces move to zero-copy memory at the same time. Returns false
     /// if too little device memory can be freed for the pieces that the work needs.
-    bool bring_in(std::vector<piece_mover::piece>& pieces);
+    bool bring_in(std::vector<zero_copy_memory::piece>& pieces);
     /// Whether free() can evict the next piece without a wait. Begins to copy the next pieces to the host.
     [[nodiscard]] bool is_at_hand();
     /// Like free, but evicts only data that can be evicted without a wait, and that no work uses in the next `steps`
@@ -145,12 +86,12 @@ class eviction {
     bool look_for_candidates();
     std::uint64_t evict_next();
     /// Adds the pieces in zero-copy memory that work uses in the next steps, as long as other pieces are used later.
-    void add_upcoming(std::vector<piece_mover::piece>& pieces);
+    void add_upcoming(std::vector<zero_copy_memory::piece>& pieces);
     /// Adds the next pieces that can be evicted to a group of pieces that move: about `bytes` bytes.
-    void add_leaving(std::vector<piece_mover::piece>& group, std::uint64_t bytes);
+    void add_leaving(std::vector<zero_copy_memory::piece>& group, std::uint64_t bytes) override;
     /// Moves a group. A piece that cannot move to zero-copy memory is evicted to the shadow instead. Returns the number
     /// of freed bytes.
-    std::uint64_t move(std::span<piece_mover::piece> group);
+    std::uint64_t move(std::span<zero_copy_memory::piece> group) override;
     /// How many bytes more than wanted_ are copied to the host before their memory is needed.
     [[nodiscard]] std::uint64_t spare() const;
     void copy_ahead();
@@ -174,7 +115,7 @@ class eviction {
     if (!keeps_mapped()) keeps_mapped_ = true;
   }
   [[nodiscard]] bool keeps_mapped() const noexcept { return keeps_mapped_.load(std::memory_order_relaxed); }
-  [[nodiscard]] piece_mover& mover() noexcept { return mover_; }
+  [[nodiscard]] zero_copy_memory& zero_copy() noexcept { return zero_copy_; }
 
   /// Waits for the users of a piece and frees the piece's memory: moves the piece to zero-copy memory after
   /// keep_mapped() if possible, and otherwise waits for the piece's copy to the host. Returns the number of freed
@@ -219,12 +160,12 @@ class eviction {
   sharing& sharing_;
   counters& count_;
   fingerprints fingerprints_;
-  piece_mover mover_;
+  zero_copy_memory zero_copy_;
   std::atomic<bool> unsure_{false};  // there was work with unsure accesses
   std::atomic<bool> keeps_mapped_{false};
   struct recent_work {
     hpe::mutex mutex;  // taken after mutexes of regions
-    use_cycle steps HPE_GUARDED_BY(mutex);
+    coherence::use_cycle steps HPE_GUARDED_BY(mutex);
     std::atomic<bool> predicts{false};
   };
   std::vector<std::unique_ptr<recent_work>> recent_;  // by device

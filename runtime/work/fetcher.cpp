@@ -105,7 +105,7 @@ bool fetcher::fetch(unsigned home) {
 }
 
 // The region may have ended since the use was recorded, and its object may have become another region.
-bool fetcher::is_there(unsigned home, const use_cycle::predicted_use& use) const {
+bool fetcher::is_there(unsigned home, const coherence::use_cycle::predicted_use& use) const {
   region& r = regions_.at(use.region);
   const lock_guard lock(r.mutex);
   return !r.alive || r.single_copy() || r.degraded || use.bytes.end > r.layout.extent ||

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "runtime/coherence/region_table.h"
+#include "runtime/coherence/use_cycle.h"
 #include "runtime/work/eviction.h"
-#include "runtime/work/use_cycle.h"
 
 namespace hpe::work {
 
@@ -28,8 +28,8 @@ class fetcher {
  public:
   /// Brings in the data of a predicted use of a device's memory, with memory that `from` frees at once; creates `from`
   /// if it needs memory. Returns false if there is too little room.
-  using bring_in =
-      std::function<bool(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from)>;
+  using bring_in = std::function<bool(unsigned home, const coherence::use_cycle::predicted_use& use,
+                                      std::optional<eviction::supply>& from)>;
 
   /// Queues the uploads that calls of bring_in have left out.
   using finish = std::function<void(unsigned home)>;
@@ -70,7 +70,7 @@ class fetcher {
   void run() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Fetches as much as there is room for. Returns false if nothing remains to be fetched before the next step.
   bool fetch(unsigned home);
-  [[nodiscard]] bool is_there(unsigned home, const use_cycle::predicted_use& use) const;
+  [[nodiscard]] bool is_there(unsigned home, const coherence::use_cycle::predicted_use& use) const;
   /// Forgets data that has arrived and been used.
   void forget(unsigned home);
   [[nodiscard]] std::uint64_t bytes_to_come(unsigned home) const noexcept;
@@ -87,7 +87,7 @@ class fetcher {
   const finish finish_;
   std::vector<std::deque<arrival>> arrivals_;  // by device; in the order of the uploads
   std::vector<std::uint64_t> mapped_;          // by device; bytes without an upload
-  std::vector<fetch_pace> paces_;              // by device
+  std::vector<coherence::fetch_pace> paces_;   // by device
   std::atomic<std::uint32_t> noted_{0};        // changes with each step
   std::atomic<bool> ending_{false};
   std::once_flag starts_;

@@ -9,7 +9,6 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/node/device_share.h"
-#include "runtime/os/free_memory.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/recorder.h"
 
@@ -455,11 +454,11 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
 }
 
 residency::progress residency::move_in(const plan& what, place allowed, const turn& mine) {
-  std::map<unsigned, std::vector<piece_mover::piece>> by_home;
+  std::map<unsigned, std::vector<zero_copy_memory::piece>> by_home;
   for (const gap& g : what.zero_copies) by_home[g.home].push_back({g.region, g.range, device::backing_kind::device});
   for (auto& [home, pieces] : by_home) {
     std::uint64_t missing = 0;
-    for (const piece_mover::piece& p : pieces) missing += p.range.size();
+    for (const zero_copy_memory::piece& p : pieces) missing += p.range.size();
     eviction::supply from(eviction_, home, what.now, missing);
     for (std::uint64_t ended = changes_ended_.load(); !from.bring_in(pieces); ended = changes_ended_.load()) {
       const gap next{pieces.front().region, pieces.front().range, static_cast<std::uint16_t>(home), {}};
@@ -496,6 +495,28 @@ bool residency::map(const gap& g, std::uint64_t now) {
   return true;
 }
 
+void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
+  const std::uint64_t bytes = g.range.size();
+  zero_copy_memory::host_bytes taken = eviction_.zero_copy().take(g.home, bytes, [&] {
+    // If work may use all data, other data must keep its zero-copy memory.
+    return !eviction_.keeps_mapped() && eviction_.free_zero_copy(g.home, now, bytes) > 0;
+  });
+  region& r = *g.region;
+  const lock_guard lock(r.mutex);
+  r.mutex.assert_held();
+  if (!is_open(r, g)) return;
+  const auto first = eviction::any_block(r, g.range, is_fresh) ? device::contents::zeros : device::contents::any;
+  try {
+    devices_.at(g.home).map(r.layout.base + g.range.begin, bytes, first, device::backing_kind::zero_copy);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_NOT_SUPPORTED) throw;
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} is full, and data cannot stay in host memory: {}", g.home, e.what());
+  }
+  add_piece(r, g, now, device::backing_kind::zero_copy);
+  taken.keep();
+  upload_newer(with(), r, g.read, g.write);
+}
+
 void residency::upload(std::vector<gap>& gaps) {
   for (const gap& g : gaps) {
     region& r = *g.region;
@@ -508,7 +529,8 @@ void residency::upload(std::vector<gap>& gaps) {
   gaps.clear();
 }
 
-bool residency::fetch(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from) {
+bool residency::fetch(unsigned home, const coherence::use_cycle::predicted_use& use,
+                      std::optional<eviction::supply>& from) {
   const device_access access{&regions_.at(use.region), use.bytes, use.reads ? HPE_IN : HPE_OUT};
   plan what = make_plan(std::span(&access, 1), clock_.fetch_add(1) + 1);
   for (gap& g : what.gaps) {

@@ -12,8 +12,8 @@
 ///
 /// Data that work may use without naming it (device_access::only_mapped): a kernel may follow pointers that lie in
 /// memory. hpe brings the data that such work names into device memory. All other data must have memory at its
-/// addresses, so evicted pieces move to zero-copy memory (eviction::keep_mapped, piece_mover), after all queued work
-/// that may use them. Such work counts as a user of all data, so no piece moves while it runs.
+/// addresses, so evicted pieces move to zero-copy memory (eviction::keep_mapped, zero_copy_memory), after all queued
+/// work that may use them. Such work counts as a user of all data, so no piece moves while it runs.
 ///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
@@ -185,7 +185,7 @@ class residency {
   /// the next gaps while these uploads run.
   void upload(std::vector<gap>& gaps);
   /// See fetcher::bring_in and fetcher::finish.
-  bool fetch(unsigned home, const use_cycle::predicted_use& use, std::optional<eviction::supply>& from);
+  bool fetch(unsigned home, const coherence::use_cycle::predicted_use& use, std::optional<eviction::supply>& from);
   void finish_fetch(unsigned home);
   /// Maps zero-copy memory for a gap. If the host has too little free memory, evicts other data from zero-copy memory
   /// first. Throws HPE_ERROR_OUT_OF_MEMORY.

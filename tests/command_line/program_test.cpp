@@ -13,6 +13,7 @@
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "hpe/hpe.hpp"
+#include "runtime/os/free_memory.h"
 
 namespace hpe::command_line {
 namespace {
@@ -81,6 +82,8 @@ class machine_of_test {
     return "";
   }
 
+  [[nodiscard]] std::string limit() const { return hpe::os::free_memory(root_).limit; }
+
  private:
   std::filesystem::path root_;
 };
@@ -90,6 +93,7 @@ TEST(program, limits_of_control_groups_count) {
   const machine_of_test machine;
   EXPECT_EQ(machine.free_for(most), "");
   EXPECT_EQ(machine.free_for(9 * gibi), "8.0 GiB");
+  EXPECT_EQ(machine.limit(), "the machine");
   // Version 2 of control groups: the parent group has a limit, and the page cache that counts towards it can be freed.
   machine.write("proc/self/cgroup", "0::/job/step\n");
   machine.write("sys/fs/cgroup/job/step/memory.max", "max\n");
@@ -99,10 +103,12 @@ TEST(program, limits_of_control_groups_count) {
   machine.write("sys/fs/cgroup/job/memory.current", "3221225472\n");
   machine.write("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 1073741824\nfile 5\n");
   EXPECT_EQ(machine.free_for(most), "2.0 GiB");
+  EXPECT_EQ(machine.limit(), "control group /job");
   // In a container, the folder of the process's own group is the top folder.
   machine.write("sys/fs/cgroup/memory.max", "1073741824\n");
   machine.write("sys/fs/cgroup/memory.current", "2147483648\n");
   EXPECT_EQ(machine.free_for(most), "0 bytes");
+  EXPECT_EQ(machine.limit(), "control group /");
   // Version 1 of control groups has a separate folder and other names.
   machine.write("proc/self/cgroup", "12:cpu,cpuacct:/\n4:memory:/job\nnonsense\n");
   EXPECT_EQ(machine.free_for(most), "");

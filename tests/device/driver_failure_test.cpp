@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -21,6 +23,7 @@ namespace device_test {
 namespace {
 
 using hpe::timepoint;
+using hpe::device::backing_kind;
 using hpe::device::priority;
 
 constexpr std::size_t granule = hpe::granule_size;
@@ -28,7 +31,8 @@ constexpr std::size_t granule = hpe::granule_size;
 /// One GPU with a failing driver, a mapped range of two granules, a stream, and host memory.
 class failing_machine {
  public:
-  failing_machine() {
+  /// `limit`: HPE_DEVICE_MEMORY; 0: none.
+  explicit failing_machine(std::size_t limit = 0) : limit_(limit) {
     for (const std::size_t at : {std::size_t{0}, granule}) device().map(address(at), granule);
     other_last_ = other_->fill(address(), 0, granule);
   }
@@ -53,11 +57,18 @@ class failing_machine {
   }
 
  private:
+  [[nodiscard]] hpe::options wanted() const {
+    hpe::options result;
+    result.device_memory = limit_;
+    return result;
+  }
+
+  const std::size_t limit_;
   // The segments are reserved, as in the runtime.
   const hpe::uvas_layout layout_ = layout_for(2);
   hpe::os::reservation space_{layout_.base, layout_.size(), granule};
   std::unique_ptr<hpe::device::device_set> set_ =
-      std::make_unique<hpe::device::cuda::cuda_set>(failing_driver(), 1, layout_, hpe::options{});
+      std::make_unique<hpe::device::cuda::cuda_set>(failing_driver(), 1, layout_, wanted());
   std::optional<host_buffer> host_{std::in_place, *set_, 2 * granule};
   hpe::device::kernel_id kernel_ = set_->find_kernel(set_->load_module(file_of_kernels()), "empty");
   hpe::device::stream* stream_ = &device().create_stream(priority::launch);
@@ -69,6 +80,15 @@ struct scenario {
   const char* name;
   std::function<timepoint(failing_machine&)> run;  // returns the timepoint of the work; none() if there is no work
 };
+
+// Moves granules in one group.
+void move(hpe::device::device& device, std::initializer_list<std::byte*> addresses, backing_kind to,
+          bool on_standby = false) {
+  const auto moves = device.begin_moves();
+  for (std::byte* const each : addresses) moves->add(each, granule, to, on_standby);
+  for (const auto& failure : moves->finish())
+    if (failure) throw hpe::error(*failure);
+}
 
 timepoint nothing(const std::function<void()>& call) {
   call();
@@ -82,6 +102,7 @@ std::vector<scenario> scenarios() {
           {"launch", [](auto& m) { return m.launch(); }},
           {"enqueue", [](auto& m) { return m.stream().enqueue([](void*) { return 0; }); }},
           {"wait", [](auto& m) { return nothing([&] { m.stream().wait(m.elsewhere()); }); }},
+          {"move", [](auto& m) { return nothing([&] { move(m.device(), {m.address()}, backing_kind::zero_copy); }); }},
           {"stream", [](auto& m) { return nothing([&] { m.device().create_stream(priority::launch); }); }}};
 }
 
@@ -232,6 +253,54 @@ TEST_P(driver_failures, memory_of_a_range_serves_the_next_one_of_its_size) {
     m.device().unmap(m.address(8 * granule), large);
   }
   EXPECT_EQ(successes_of("cuMemCreate"), created + 2);
+}
+
+TEST_P(driver_failures, kept_memory_counts_against_the_limit) {
+  failing_machine m(8 * granule);  // 2 granules are mapped
+  const auto held = [] { return successes_of("cuMemCreate") - successes_of("cuMemRelease"); };
+  const std::uint64_t before = held();
+  for (std::size_t n = 1; n <= 6; ++n) {  // each range has another size
+    m.device().map(m.address(8 * granule), n * granule);
+    m.device().unmap(m.address(8 * granule), n * granule);
+  }
+  EXPECT_EQ(held(), before + 1) << "memory of 6 granules is kept, for which there is room";
+  m.device().map(m.address(8 * granule), 4 * granule);
+  EXPECT_EQ(held(), before + 1) << "memory of 6 granules must be released before 4 are created";
+  m.device().unmap(m.address(8 * granule), 4 * granule);
+  EXPECT_TRUE(m.device().withhold(granule));
+  EXPECT_EQ(held(), before);
+  m.device().restore(granule);
+}
+
+// Each call of the driver that changes mappings takes about as long for one range as for several neighbouring ones.
+TEST_P(driver_failures, moves_of_neighbouring_ranges_share_calls) {
+  failing_machine m;
+  for (const std::size_t at : {2, 3, 5}) m.device().map(m.address(at * granule), granule);
+  const auto move_all = [&](backing_kind to) {
+    move(m.device(),
+         {m.address(2 * granule), m.address(), m.address(granule), m.address(5 * granule), m.address(3 * granule)}, to);
+  };
+  m.stream().fill(m.address(), 0x77, 2 * granule);
+  EXPECT_TRUE(m.set().wait(m.stream().last(), in(5s)));
+  std::map<std::string, std::uint64_t> before;
+  const auto since = [&](const std::string& entry) { return successes_of(entry) - before[entry]; };
+  for (int round = 0; round < 3; ++round) {
+    for (const backing_kind to : {backing_kind::zero_copy, backing_kind::device}) {
+      for (const char* const entry : {"cuMemUnmap", "cuMemMap", "cuMemSetAccess", "cuMemCreate", "cuMemRelease",
+                                      "cuMemAddressReserve", "cuMemcpyAsync", "cuStreamSynchronize"})
+        before[entry] = successes_of(entry);
+      move_all(to);
+      if (round == 0) continue;            // hpe creates memory
+      EXPECT_EQ(since("cuMemUnmap"), 2U);  // one range has no neighbour
+      EXPECT_EQ(since("cuMemMap"), 5U);
+      EXPECT_EQ(since("cuMemSetAccess"), 2U);
+      EXPECT_EQ(since("cuMemCreate") + since("cuMemRelease") + since("cuMemAddressReserve"), 0U);
+      EXPECT_EQ(since("cuMemcpyAsync"), 5U);
+      EXPECT_EQ(since("cuStreamSynchronize"), 1U);
+    }
+  }
+  EXPECT_TRUE(m.holds(0x77));
+  for (const std::size_t at : {2, 3, 5}) m.device().unmap(m.address(at * granule), granule);
 }
 
 TEST_P(driver_failures, kept_memory_is_given_back_where_the_driver_has_no_other) {

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <csignal>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/device/device.h"
@@ -142,23 +144,36 @@ class failing_stream final : public device::stream {
   const unsigned index_;
 };
 
+class failing_moves final : public device::group_of_moves {
+ public:
+  failing_moves(device::device& of, unsigned index) : of_(of), index_(index), real_(of.begin_moves()) {}
+
+  void add(void* address, std::size_t bytes, device::backing_kind to, bool on_standby) override {
+    perform_on(of_, index_, "begin_move", HPE_ERROR_OUT_OF_MEMORY, [&] { real_->add(address, bytes, to, on_standby); });
+  }
+  void wait() override { real_->wait(); }
+  std::vector<std::optional<hpe::error>> finish() override { return real_->finish(); }
+
+ private:
+  device::device& of_;
+  const unsigned index_;
+  const std::unique_ptr<device::group_of_moves> real_;
+};
+
 class failing_device final : public device::device {
  public:
   failing_device(hpe::device::device& real, unsigned index) : real_(real), index_(index) {}
 
   [[nodiscard]] const hpe::device::properties& info() const noexcept override { return real_.info(); }
   [[nodiscard]] hpe::device::memory_usage memory() const override { return real_.memory(); }
+  [[nodiscard]] bool is_started() const noexcept override { return real_.is_started(); }
   [[nodiscard]] bool lost() const noexcept override { return real_.lost(); }
   void map(void* address, std::size_t bytes, hpe::device::contents first, hpe::device::backing_kind where) override {
     perform_on(real_, index_, "map", HPE_ERROR_OUT_OF_MEMORY, [&] { real_.map(address, bytes, first, where); });
   }
   void unmap(void* address, std::size_t bytes) noexcept override { real_.unmap(address, bytes); }
-  std::unique_ptr<hpe::device::move_of_bytes> begin_move(void* address, std::size_t bytes, hpe::device::backing_kind to,
-                                                         bool on_standby) override {
-    std::unique_ptr<hpe::device::move_of_bytes> begun;
-    perform_on(real_, index_, "begin_move", HPE_ERROR_OUT_OF_MEMORY,
-               [&] { begun = real_.begin_move(address, bytes, to, on_standby); });
-    return begun;
+  std::unique_ptr<hpe::device::group_of_moves> begin_moves() override {
+    return std::make_unique<failing_moves>(real_, index_);
   }
   [[nodiscard]] bool has_standby(const void* address) const override { return real_.has_standby(address); }
   void drop_standby() noexcept override { real_.drop_standby(); }

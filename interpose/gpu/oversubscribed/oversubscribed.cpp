@@ -55,7 +55,6 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
       by_driver_(hpe.memory()),
       beside_(cu, hpe.devices()),
       parts_(cu) {
-  hpe.memory().make_readable_behind();
   for (unsigned d = 0; d < hpe.devices().size(); ++d) {
     CUdevice ordinal = 0;
     cu.check(cu.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
@@ -234,14 +233,11 @@ std::optional<oversubscribed::amounts> oversubscribed::memory() const {
   if (device_of(context, device) != CUDA_SUCCESS || !device) return std::nullopt;
   amounts all;
   all.free = freed_.bytes_on(*device);
-  for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) try {
-      const device::memory_usage own = hpe_.devices().at(each).memory();
-      all.total += own.total;
-      all.free += own.free;
-    } catch (const error& e) {
-      if (e.status() != HPE_ERROR_INITIALIZATION) throw;
-      log(log_level::info, "its memory does not count: {}", e.what());
-    }
+  for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) {
+    const device::device& it = hpe_.devices().at(each);
+    all.total += it.info().memory_bytes;
+    all.free += it.is_started() ? it.memory().free : it.info().memory_bytes;
+  }
   if (wanted())
     all.free = all.total - std::min(all.total, objects_.bytes_on(*device) + hpe_.memory().withheld(*device));
   return all;

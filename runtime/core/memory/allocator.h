@@ -86,11 +86,6 @@ class allocator {
   [[nodiscard]] std::uint64_t withheld(unsigned device) const noexcept { return with_.room.withheld(device); }
   [[nodiscard]] std::uint64_t most_of(unsigned device) const { return with_.room.most_of(device); }
 
-  /// Maps memory behind later allocations on devices (backing::give_behind). For CUDA programs: some kernels read a
-  /// little past the end of an array and ignore the value. In memory that the driver allocates, such a read does no
-  /// harm, because another allocation usually follows.
-  void make_readable_behind() noexcept { maker_.make_readable_behind(); }
-
   /// Moves the region of an allocation to other homes: a single home, or one home for each granule. Other threads that
   /// use the region wait for the move. Returns the duration of the move in seconds, without the wait for earlier work.
   double place(const void* p, std::vector<std::uint16_t> homes);

@@ -42,6 +42,7 @@ region_maker::region_maker(const options& option, const work::resources& with, m
                            counters& count, work::sharing& others, memory::segment_allocator& foreign)
     : option_(option),
       oversubscribe_(option.oversubscribe != oversubscription::off),
+      readable_behind_(option.oversubscribe == oversubscription::on || option.spread),
       with_(with),
       space_(space),
       granules_(granules),

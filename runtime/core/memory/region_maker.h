@@ -63,8 +63,6 @@ class region_maker {
 
   /// See allocator::when_short.
   void when_short(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
-  /// See allocator::make_readable_behind.
-  void make_readable_behind() noexcept { readable_behind_ = true; }
   /// Returns the object that maps the device memory of regions.
   [[nodiscard]] backing& homes() noexcept { return backing_; }
   /// Returns the segment with the addresses that a move of a region may use temporarily.
@@ -83,6 +81,10 @@ class region_maker {
 
   const options& option_;
   const bool oversubscribe_;
+  // Whether allocations on devices get memory behind their ends (backing::give_behind). For CUDA programs under hpe run
+  // --oversubscribe or --spread: some kernels read a little past the end of an array and ignore the value. In memory
+  // that the driver allocates, such a read does no harm, because another allocation usually follows.
+  const bool readable_behind_;
   std::function<bool()> make_room_;
   const work::resources with_;
   memory::uvas& space_;
@@ -96,7 +98,6 @@ class region_maker {
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
   memory::segment_allocator host_segment_;
   memory::segment_allocator striped_segment_;
-  std::atomic<bool> readable_behind_{false};
   std::atomic<std::uint64_t> on_devices_{0};  // the bytes of all regions with homes on devices
 };
 

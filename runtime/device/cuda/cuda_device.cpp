@@ -160,8 +160,7 @@ void cuda_device::map(void* address, std::size_t bytes, contents first, backing_
   const std::size_t taken = where == backing_kind::device ? bytes : 0;
   memory_->take(index_, taken);
   try {
-    const device_memory::place place{index_, ordinal_, where, std::max(properties_.numa_node, 0)};
-    set_.memory().map(begin, bytes, place, users());
+    set_.memory().map(begin, bytes, place_for(where), users());
   } catch (...) {
     memory_->give(taken);
     throw;
@@ -182,70 +181,83 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping device memory", [&] {
     require_granules(set_.layout(), address, bytes);
     const entered here(cu_, context());
-    // If other processes share the device, the memory returns to the driver, so that those processes can allocate it.
-    // Otherwise hpe may keep the memory for its next mapping.
-    using after = device_memory::after;
-    memory_->give(set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_,
-                                      memory_->share() == nullptr ? after::kept : after::released));
+    memory_->give(set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_, after_unmap()));
   });
 }
 
-class cuda_device::cuda_move final : public move_of_bytes {
+device_memory::place cuda_device::place_for(backing_kind where) const {
+  return {index_, ordinal_, where, std::max(properties_.numa_node, 0), memory_->free()};
+}
+
+// If other processes share the device, the memory returns to the driver, so that those processes can allocate it.
+// Otherwise hpe may keep the memory for its next mapping.
+device_memory::after cuda_device::after_unmap() const noexcept {
+  return memory_->share() == nullptr ? device_memory::after::kept : device_memory::after::released;
+}
+
+class cuda_device::cuda_moves final : public group_of_moves {
  public:
-  cuda_move(cuda_device& of, std::uintptr_t address, std::size_t bytes, backing_kind to, bool on_standby)
-      : of_(of), taken_(to == backing_kind::device ? bytes : 0), stream_(taken_ != 0 ? of.clearing_ : of.leaving_) {
-    of_.memory_->take(of_.index_, taken_);
+  explicit cuda_moves(cuda_device& of) noexcept : of_(of) {}
+  cuda_moves(const cuda_moves&) = delete;
+  cuda_moves& operator=(const cuda_moves&) = delete;
+  ~cuda_moves() override {
+    if (ranges_.empty()) return;
+    const entered here(of_.cu_, of_.context());
+    for (CUstream const each : {of_.clearing_, of_.leaving_}) of_.cu_.cuStreamSynchronize(each);
+    for (const device_memory::replacement& by : ranges_) {
+      of_.set_.memory().cancel(by);
+      if (by.at.where == backing_kind::device) of_.memory_->give(by.bytes);
+    }
+  }
+  void add(void* address, std::size_t bytes, backing_kind to, bool on_standby) override {
+    require_granules(of_.set_.layout(), address, bytes);
+    of_.require_alive();
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    const entered here(of_.cu_, of_.context());
+    ranges_.reserve(ranges_.size() + 1);
+    const std::size_t taken = to == backing_kind::device ? bytes : 0;
+    of_.memory_->take(of_.index_, taken);
     try {
-      const device_memory::place place{of_.index_, of_.ordinal_, to, std::max(of_.properties_.numa_node, 0)};
-      by_ = of_.set_.memory().prepare(address, bytes, place);
-      is_prepared_ = true;
-      if (on_standby && by_.was_on_standby) return;
-      of_.check(of_.cu_.cuMemcpyAsync(by_.other_address, address, bytes, stream_), "moving bytes of a device");
+      const device_memory::replacement by = of_.set_.memory().prepare(begin, bytes, of_.place_for(to));
+      CUstream const stream = taken != 0 ? of_.clearing_ : of_.leaving_;
+      const CUresult queued = on_standby && by.was_on_standby
+                                  ? CUDA_SUCCESS
+                                  : of_.cu_.cuMemcpyAsync(by.other_address, begin, bytes, stream);
+      if (queued != CUDA_SUCCESS) of_.set_.memory().cancel(by);
+      of_.check(queued, "moving bytes of a device");
+      ranges_.push_back(by);
+      is_copying_[taken != 0] = is_copying_[taken != 0] || !(on_standby && by.was_on_standby);
     } catch (...) {
-      end();
+      of_.memory_->give(taken);
       throw;
     }
   }
-  cuda_move(const cuda_move&) = delete;
-  cuda_move& operator=(const cuda_move&) = delete;
-  ~cuda_move() override {
-    const entered here(of_.cu_, of_.context());
-    if (is_prepared_) of_.cu_.cuStreamSynchronize(stream_);
-    end();
-  }
   void wait() override {
     const entered here(of_.cu_, of_.context());
-    of_.check(of_.cu_.cuStreamSynchronize(stream_), "moving bytes of a device");
+    for (const bool to_device : {false, true})
+      if (std::exchange(is_copying_[to_device], false))
+        of_.check(of_.cu_.cuStreamSynchronize(to_device ? of_.clearing_ : of_.leaving_), "moving bytes of a device");
   }
-  void finish() override {
+  std::vector<std::optional<error>> finish() override {
     wait();
     const entered here(of_.cu_, of_.context());
-    is_prepared_ = false;
-    of_.set_.memory().replace(by_, of_.users());
-    if (taken_ == 0) of_.memory_->give(by_.bytes);
-    taken_ = 0;
+    auto failures = of_.set_.memory().replace(ranges_, of_.users(), of_.after_unmap());
+    for (std::size_t n = 0; n < ranges_.size(); ++n) {
+      const bool was_taken = ranges_[n].at.where == backing_kind::device;
+      if (was_taken == failures[n].has_value()) of_.memory_->give(ranges_[n].bytes);
+      if (failures[n] && failures[n]->status() == HPE_ERROR_DEVICE_LOST) of_.look();
+    }
+    ranges_.clear();
+    return failures;
   }
 
  private:
-  void end() noexcept {
-    if (is_prepared_) of_.set_.memory().cancel(by_);
-    if (taken_ != 0) of_.memory_->give(taken_);
-  }
-
   cuda_device& of_;
-  std::size_t taken_;
-  const CUstream stream_;
-  device_memory::replacement by_;
-  bool is_prepared_ = false;
+  std::vector<device_memory::replacement> ranges_;
+  bool is_copying_[2] = {};  // to zero-copy memory, to device memory
 };
 
-std::unique_ptr<move_of_bytes> cuda_device::begin_move(void* address, std::size_t bytes, backing_kind to,
-                                                       bool on_standby) {
-  require_granules(set_.layout(), address, bytes);
-  require_alive();
-  const entered here(cu_, context());
-  return std::make_unique<cuda_move>(*this, reinterpret_cast<std::uintptr_t>(address), bytes, to, on_standby);
-}
+std::unique_ptr<group_of_moves> cuda_device::begin_moves() { return std::make_unique<cuda_moves>(*this); }
 
 bool cuda_device::has_standby(const void* address) const {
   return set_.memory().has_standby(reinterpret_cast<std::uintptr_t>(address));
@@ -260,8 +272,9 @@ void cuda_device::drop_standby() noexcept {
 
 // The driver can allocate large memory only if hpe does not keep unmapped memory.
 bool cuda_device::withhold(std::size_t bytes) noexcept {
-  if (bytes >= granule_size) set_.memory().drop_kept(index_);
-  return memory_->try_take(bytes);
+  if (!memory_->try_take(bytes)) return false;
+  set_.memory().drop_kept(index_, bytes >= granule_size ? 0 : memory_->free());
+  return true;
 }
 
 stream& cuda_device::create_stream(priority level) {

@@ -30,14 +30,14 @@ class cuda_device final : public device {
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
+  [[nodiscard]] bool is_started() const noexcept override { return context_if_started() != nullptr; }
   void start() override { static_cast<void>(context()); }
   [[nodiscard]] node::device_share* share() const noexcept override { return memory_->share(); }
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
   using device::map;
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
-  std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
-                                            bool on_standby) override;
+  std::unique_ptr<group_of_moves> begin_moves() override;
   [[nodiscard]] bool has_standby(const void* address) const override;
   void drop_standby() noexcept override;
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override;
@@ -73,12 +73,16 @@ class cuda_device final : public device {
   [[nodiscard]] error loss() const;
 
  private:
-  class cuda_move;
+  class cuda_moves;
 
   void require_abilities() const;
   /// The GPUs that can access memory of this GPU.
   [[nodiscard]] std::vector<device_memory::user> users() const;
   CUcontext make_context() const;
+  /// A place for new memory, after capacity::take has counted the memory.
+  [[nodiscard]] device_memory::place place_for(backing_kind where) const;
+  /// What happens with device memory that a range no longer uses.
+  [[nodiscard]] device_memory::after after_unmap() const noexcept;
   /// Returns a name of the GPU that is the same in all processes.
   [[nodiscard]] std::string identity() const;
   [[nodiscard]] int attribute(CUdevice_attribute which) const;

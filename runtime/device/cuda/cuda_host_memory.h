@@ -45,7 +45,7 @@ class cuda_host_memory {
     std::function<bool(timepoint)> reached;
     std::function<void(timepoint)> wait;
     std::function<CUcontext()> context;
-    std::function<double()> free_memory = [] { return os::free_memory(); };
+    std::function<double()> free_memory = [] { return os::free_memory().bytes; };
   };
   /// `pinned`: the largest number of bytes that may be pinned for copies. `prepared`: the largest number of these bytes
   /// in prepared ranges that no copy has used.

@@ -5,9 +5,14 @@
 #include "runtime/device/cuda/device_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
+#include <numeric>
+#include <ranges>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -28,6 +33,22 @@ CUmemLocation location_of(CUdevice device) {
   result.type = CU_MEM_LOCATION_TYPE_DEVICE;
   result.id = device;
   return result;
+}
+
+/// Unmaps neighbouring ranges. range_of(r): the address and the size of a range. Returns false if the driver has not
+/// unmapped all of them, which happens only if the device is lost.
+template <class Ranges, class RangeOf>
+bool unmap_neighbours(const driver& cu, const Ranges& ranges, const RangeOf& range_of) noexcept {
+  std::size_t all = 0;
+  for (const auto& each : ranges) all += range_of(each).second;
+  if (all == 0 || cu.cuMemUnmap(range_of(*ranges.begin()).first, all) == CUDA_SUCCESS) return true;
+  if (std::next(ranges.begin()) == ranges.end()) return false;
+  bool is_unmapped = true;  // a driver may want one call for each mapping
+  for (const auto& each : ranges) {
+    const auto [address, bytes] = range_of(each);
+    is_unmapped = cu.cuMemUnmap(address, bytes) == CUDA_SUCCESS && is_unmapped;
+  }
+  return is_unmapped;
 }
 
 void* pointer(std::uintptr_t address) {
@@ -93,7 +114,10 @@ device_memory::mapped_allocation device_memory::create(std::size_t bytes, const 
   if (at.where == backing_kind::zero_copy) return {at.device, create_zero_copy(bytes, at), at.where};
   const auto found =
       std::ranges::find_if(kept_, [&](const kept_allocation& p) { return p.device == at.device && p.bytes == bytes; });
-  if (found == kept_.end()) return {at.device, create_on_device(bytes, at), at.where};
+  if (found == kept_.end()) {
+    release_kept(at.device, at.most_kept);
+    return {at.device, create_on_device(bytes, at), at.where};
+  }
   const kept_allocation kept = *found;
   kept_.erase(found);
   return {at.device, kept.memory, at.where, kept.other_address};
@@ -135,13 +159,26 @@ CUmemGenericAllocationHandle device_memory::create_zero_copy(std::size_t bytes, 
     created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
   }
   HPE_REQUIRE(created != CUDA_ERROR_OUT_OF_MEMORY, HPE_ERROR_OUT_OF_MEMORY,
-              "the CUDA driver has no {} bytes of host memory that device {} can access", bytes, at.device);
+              "the CUDA driver has no {} bytes of host memory that device {} can access{}", bytes, at.device,
+              limit_of_locked(bytes));
   HPE_REQUIRE(created != CUDA_ERROR_NOT_SUPPORTED && created != CUDA_ERROR_INVALID_VALUE &&
                   created != CUDA_ERROR_INVALID_DEVICE,
               HPE_ERROR_NOT_SUPPORTED, "the CUDA driver maps no host memory at addresses of device memory: {}",
               cu_.words_for(created));
   cu_.check(created, "creating host memory for a GPU");
   return memory;
+}
+
+std::string device_memory::limit_of_locked(std::size_t more) const {
+  std::size_t locked = 0;
+  for (const auto& [begin, mapped] : mappings_)
+    if (mapped.value.where == backing_kind::zero_copy) locked += mapped.end - begin;
+  for (const auto& [begin, kept] : standby_) locked += kept.bytes;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || locked + more <= limit.rlim_cur)
+    return {};
+  return fmt::format("; it has given this process {} bytes, which may lock {} (RLIMIT_MEMLOCK, ulimit -l)", locked,
+                     limit.rlim_cur);
 }
 
 CUmemGenericAllocationHandle device_memory::common(const place& at) {
@@ -165,11 +202,16 @@ void device_memory::release(const mapped_allocation& memory, std::size_t bytes) 
   if (memory.where != backing_kind::common) cu_.cuMemRelease(memory.memory);
 }
 
-void device_memory::release_kept(unsigned device) noexcept {
-  const auto is_of = [&](const kept_allocation& p) { return p.device == device; };
+void device_memory::release_kept(unsigned device, std::size_t most) noexcept {
+  std::size_t all = 0;
   for (const kept_allocation& p : kept_)
-    if (is_of(p)) release({p.device, p.memory, backing_kind::device, p.other_address}, p.bytes);
-  std::erase_if(kept_, is_of);
+    if (p.device == device) all += p.bytes;
+  std::erase_if(kept_, [&](const kept_allocation& p) {  // the oldest first
+    if (p.device != device || all <= most) return false;
+    all -= p.bytes;
+    release({p.device, p.memory, backing_kind::device, p.other_address}, p.bytes);
+    return true;
+  });
 }
 
 void device_memory::keep(const mapped_allocation& memory, std::size_t bytes) noexcept {
@@ -277,7 +319,8 @@ void device_memory::map_elsewhere(mapped_allocation& memory, std::size_t bytes, 
 device_memory::replacement device_memory::prepare(std::uintptr_t address, std::size_t bytes, const place& at) {
   const lock_guard lock(mutex_);
   const auto kept = at.where == backing_kind::zero_copy ? standby_.extract(address) : decltype(standby_)::node_type();
-  const bool is_kept = !kept.empty() && kept.mapped().bytes == bytes;
+  const bool is_kept = !kept.empty();
+  HPE_INVARIANT(!is_kept || kept.mapped().bytes == bytes);  // unmap() frees the memory of ranges that end
   mapped_allocation made =
       is_kept ? mapped_allocation{at.device, kept.mapped().memory, at.where, kept.mapped().other_address}
               : create(bytes, at);
@@ -285,21 +328,80 @@ device_memory::replacement device_memory::prepare(std::uintptr_t address, std::s
   return {address, bytes, at, made.memory, made.other_address, is_kept};
 }
 
-void device_memory::replace(const replacement& by, std::span<const user> users) {
-  const lock_guard lock(mutex_);
-  const std::vector<CUmemAccessDesc> access = access_of(users);
-  const auto found = mappings_.find(by.address);
-  HPE_INVARIANT(found != mappings_.end() && found->first == by.address && found->second.end == by.address + by.bytes);
-  mapped_allocation old = std::move(found->second.value);
-  cu_.cuMemUnmap(by.address, by.bytes);
-  mappings_.erase(found);
-  try {
-    map_memory(by.address, by.bytes, {by.at.device, by.memory, by.at.where, by.other_address}, access);
-  } catch (...) {
-    map_memory(by.address, by.bytes, std::move(old), access);
-    throw;
+std::pair<std::uintptr_t, std::size_t> device_memory::range_of_change(const changed_range& r) noexcept {
+  return {r.by->address, r.by->bytes};
+}
+
+CUresult device_memory::map_run(std::span<const changed_range> run, std::span<const CUmemAccessDesc> access,
+                                bool is_new) const noexcept {
+  CUresult result = CUDA_SUCCESS;
+  std::size_t mapped = 0;
+  for (; mapped < run.size(); ++mapped) {
+    const changed_range& r = run[mapped];
+    result = cu_.cuMemMap(r.by->address, r.by->bytes, 0, is_new ? r.by->memory : r.mapped->memory, 0);
+    if (result != CUDA_SUCCESS) break;
   }
-  old.where == backing_kind::zero_copy ? stand_by(by.address, by.bytes, old) : keep(old, by.bytes);
+  const std::uintptr_t begin = run.front().by->address, end = run.back().by->address + run.back().by->bytes;
+  if (result == CUDA_SUCCESS && !access.empty())
+    result = cu_.cuMemSetAccess(begin, end - begin, access.data(), access.size());
+  if (result != CUDA_SUCCESS) unmap_neighbours(cu_, run.first(mapped), range_of_change);
+  return result;
+}
+
+// Needs no memory of the C++ library after the first call of the driver.
+CUresult device_memory::replace_run(std::span<const changed_range> run, std::span<const CUmemAccessDesc> access,
+                                    after what) noexcept {
+  unmap_neighbours(cu_, run, range_of_change);
+  const CUresult result = map_run(run, access, true);
+  const bool is_lost = result != CUDA_SUCCESS && map_run(run, access, false) != CUDA_SUCCESS;
+  for (const auto& [by, mapped, number] : run) {
+    mapped_allocation made{by->at.device, by->memory, by->at.where, by->other_address};
+    if (result != CUDA_SUCCESS) {
+      release(made, by->bytes);
+      if (!is_lost) continue;
+      release(*mapped, by->bytes);
+      mappings_.erase(mappings_.from(by->address));
+      continue;
+    }
+    const mapped_allocation old = std::exchange(*mapped, std::move(made));
+    if (old.where == backing_kind::zero_copy)
+      stand_by(by->address, by->bytes, old);
+    else
+      what == after::kept ? keep(old, by->bytes) : release(old, by->bytes);
+  }
+  return result;
+}
+
+std::vector<std::optional<error>> device_memory::replace(std::span<const replacement> all, std::span<const user> users,
+                                                         after what) {
+  std::vector<std::optional<error>> failures(all.size());
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t n) { return all[n].address; });
+  const error short_of_memory(HPE_ERROR_OUT_OF_MEMORY, "the C++ library has no memory for a change of mappings");
+  std::vector<changed_range> run;
+  run.reserve(all.size());
+  for (std::size_t first = 0; first < order.size();) {
+    const lock_guard lock(mutex_);  // other threads may use memory between two changes
+    run.clear();
+    for (std::uintptr_t end = 0; first < order.size(); ++first) {
+      const replacement& by = all[order[first]];
+      if (!run.empty() && (by.address != end || by.at.where != run.front().by->at.where)) break;
+      const auto found = mappings_.find(by.address);
+      end = by.address + by.bytes;
+      HPE_INVARIANT(found != mappings_.end() && found->first == by.address && found->second.end == end);
+      run.push_back({&by, &found->second.value, order[first]});
+    }
+    try {
+      const std::vector<CUmemAccessDesc> access = access_of(users);
+      const CUresult result = replace_run(run, access, what);
+      if (result == CUDA_SUCCESS) continue;
+      for (const changed_range& r : run) failures[r.number] = cu_.failure(result, "mapping device memory");
+    } catch (const std::bad_alloc&) {
+      for (const changed_range& r : run) failures[r.number] = short_of_memory;
+    }
+  }
+  return failures;
 }
 
 void device_memory::cancel(const replacement& by) noexcept {
@@ -330,15 +432,16 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
   HPE_REQUIRE(at == address + bytes, HPE_ERROR_INVALID_ARGUMENT,
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
+  const bool is_unmapped = unmap_neighbours(cu_, std::ranges::subrange(first, last), [](const auto& each) {
+    return std::pair(each.first, each.second.end - each.first);
+  });
   std::size_t of_device = 0;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
-    // The driver's calls in this loop fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
     const mapped_allocation& old = it->second.value;
     const bool is_of_device = old.where == backing_kind::device;
     if (is_of_device) of_device += size;
-    const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
-    if (unmapped && what == after::kept && is_of_device)
+    if (is_unmapped && what == after::kept && is_of_device)
       keep(old, size);
     else
       release(old, size);

@@ -4,16 +4,23 @@
 ///
 /// hpe keeps the memory of unmapped ranges of up to 64 MiB (768 MiB in all) for later ranges of the same size, because
 /// hpe unmaps and maps many ranges while it evicts data, and copies run more slowly while the driver creates and
-/// releases memory (H200: 48 GB/s instead of 55 GB/s). hpe also keeps zero-copy memory whose bytes have moved
-/// to device memory, because pinning host memory takes longer than copying to it.
+/// releases memory (H200: 48 GB/s instead of 55 GB/s). Kept memory counts as memory that hpe uses: before hpe creates
+/// memory, it releases kept memory for which the device's limit leaves no room. hpe also keeps zero-copy memory whose
+/// bytes have moved to device memory, because pinning host memory takes longer than copying to it.
+///
+/// The driver changes neighbouring mappings together: one call of cuMemUnmap removes them, and one call of
+/// cuMemSetAccess lets devices access them.
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "hpe/error.hpp"
 #include "runtime/base/interval_map.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
@@ -42,6 +49,8 @@ class device_memory {
     CUdevice ordinal = 0;  // the driver's number of the device
     backing_kind where = backing_kind::device;
     int numa_node = 0;  // the node of zero-copy memory
+    // Device memory: how many bytes the device may keep for later ranges after the creation of this memory.
+    std::size_t most_kept = ~std::size_t{0};
   };
   /// A device that can access memory, and the driver's number of this device.
   struct user {
@@ -59,7 +68,7 @@ class device_memory {
   /// Returns an address at which the device of `at` can access memory that is to replace the memory of a mapped range;
   /// creates this memory unless hpe keeps some. The caller copies the bytes to it and then calls replace() or cancel().
   /// Throws the same errors as map(). The caller must hold an object of class entered with the device's context, also
-  /// for replace() and cancel().
+  /// for replace() and cancel(). Says in `was_on_standby` whether the memory is that of has_standby().
   struct replacement {
     std::uintptr_t address = 0;  // of the range
     std::size_t bytes = 0;
@@ -69,9 +78,15 @@ class device_memory {
     bool was_on_standby = false;
   };
   [[nodiscard]] replacement prepare(std::uintptr_t address, std::size_t bytes, const place& at);
-  /// Backs the range with the new memory for those of the `users` that have been admitted, and keeps the old memory for
-  /// later ranges or moves. If the driver refuses, throws; the range is then unchanged.
-  void replace(const replacement& by, std::span<const user> users);
+  /// What happens with device memory that a range no longer uses: `released` returns it to the driver; `kept` may keep
+  /// it for later ranges of the same size.
+  enum class after : std::uint8_t { released, kept };
+  /// Backs different ranges with new memory for those of the `users` that have been admitted, and keeps the zero-copy
+  /// memory that they had for their next moves. Neighbouring ranges that get memory of the same kind change together.
+  /// Returns, for each range, why the driver has refused the change: the range is then unchanged, and its new memory is
+  /// released.
+  [[nodiscard]] std::vector<std::optional<error>> replace(std::span<const replacement> all, std::span<const user> users,
+                                                          after what);
   void cancel(const replacement& by) noexcept;
   /// Whether hpe keeps zero-copy memory for the next move of the range at an address.
   [[nodiscard]] bool has_standby(std::uintptr_t address) const;
@@ -79,18 +94,16 @@ class device_memory {
   void drop_standby() noexcept;
 
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped on a device. Throws
-  /// HPE_ERROR_INVALID_ARGUMENT for any other range. `released` returns the memory to the driver; `kept` may keep
-  /// device memory for later ranges of the same sizes. Returns how many of the bytes were device memory.
-  enum class after : std::uint8_t { released, kept };
+  /// HPE_ERROR_INVALID_ARGUMENT for any other range. Returns how many of the bytes were device memory.
   std::size_t unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what);
 
   /// Returns how many bytes of a device's memory are kept for later ranges. The driver does not count these bytes as
   /// free.
   [[nodiscard]] std::size_t kept(unsigned device) const;
-  /// Returns the kept memory of a device to the driver.
-  void drop_kept(unsigned device) noexcept {
+  /// Returns kept memory of a device to the driver, the oldest first, until at most `most` bytes are kept.
+  void drop_kept(unsigned device, std::size_t most = 0) noexcept {
     const lock_guard lock(mutex_);
-    release_kept(device);
+    release_kept(device, most);
   }
 
   /// See device_set::share and device_set::import_memory. `users`: for each device, its number in the driver, or
@@ -129,6 +142,9 @@ class device_memory {
   [[nodiscard]] mapped_allocation create(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
   [[nodiscard]] CUmemGenericAllocationHandle create_on_device(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
   [[nodiscard]] CUmemGenericAllocationHandle create_zero_copy(std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
+  /// If the limit of locked memory may be why the driver refuses `more` bytes of zero-copy memory, returns words for
+  /// this limit, for messages.
+  [[nodiscard]] std::string limit_of_locked(std::size_t more) const HPE_REQUIRES(mutex_);
   /// Maps memory at an address of its own, for the device of `at`.
   void map_elsewhere(mapped_allocation& memory, std::size_t bytes, const place& at) HPE_REQUIRES(mutex_);
   /// The access of those of the users that have been admitted.
@@ -143,7 +159,21 @@ class device_memory {
   /// Returns the memory of kind backing_kind::common of a device.
   [[nodiscard]] CUmemGenericAllocationHandle common(const place& at) HPE_REQUIRES(mutex_);
   /// See drop_kept.
-  void release_kept(unsigned device) noexcept HPE_REQUIRES(mutex_);
+  void release_kept(unsigned device, std::size_t most = 0) noexcept HPE_REQUIRES(mutex_);
+  /// A range whose memory replace() changes.
+  struct changed_range {
+    const replacement* by;
+    mapped_allocation* mapped;
+    std::size_t number;  // in the list of all ranges
+  };
+  [[nodiscard]] static std::pair<std::uintptr_t, std::size_t> range_of_change(const changed_range& r) noexcept;
+  /// Changes the memory of neighbouring ranges. Returns the driver's error; the ranges are then unchanged.
+  [[nodiscard]] CUresult replace_run(std::span<const changed_range> run, std::span<const CUmemAccessDesc> access,
+                                     after what) noexcept HPE_REQUIRES(mutex_);
+  /// Maps, at the addresses of neighbouring ranges, the new memory or, if `is_new` is false, the memory that mappings_
+  /// names. If the driver refuses, nothing is mapped there.
+  [[nodiscard]] CUresult map_run(std::span<const changed_range> run, std::span<const CUmemAccessDesc> access,
+                                 bool is_new) const noexcept;
   void reserve_around(std::uintptr_t address, std::size_t bytes) HPE_REQUIRES(mutex_);
   [[nodiscard]] bool shareable(CUdevice home) const;
   /// Returns the memory of a range that is no longer mapped to the driver, unless other ranges use it too.

@@ -82,11 +82,11 @@ std::string driver::words_for(CUresult result) const {
   return fmt::format("{}: {}", name, sentence);
 }
 
-void driver::fail(CUresult result, const char* what) const {
+error driver::failure(CUresult result, const char* what) const {
   hpeStatus status = HPE_ERROR_SYSTEM;
   if (result == CUDA_ERROR_OUT_OF_MEMORY) status = HPE_ERROR_OUT_OF_MEMORY;
   if (kills_context(result)) status = HPE_ERROR_DEVICE_LOST;
-  HPE_THROW(status, "{}: {}", what, words_for(result));
+  return {status, fmt::format("{}: {}", what, words_for(result))};
 }
 
 CUresult driver::load_texts(CUmodule* made, std::span<const std::string> texts) const {

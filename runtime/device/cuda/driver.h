@@ -31,7 +31,9 @@ struct driver {
   void check(CUresult result, const char* what) const {
     if (result != CUDA_SUCCESS) fail(result, what);
   }
-  [[noreturn]] void fail(CUresult result, const char* what) const;
+  [[noreturn]] void fail(CUresult result, const char* what) const { throw failure(result, what); }
+  /// Returns the error that check() throws.
+  [[nodiscard]] error failure(CUresult result, const char* what) const;
 
   /// Loads PTX texts as one module in the calling thread's current context, and links them if there are several. Stores
   /// the module in `*made`.

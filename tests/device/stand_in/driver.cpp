@@ -106,8 +106,8 @@ CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice /*device*/) {
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t /*alignment*/, CUdeviceptr hint,
                              unsigned long long /*flags*/) {
   void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): an integer address
-  void* const got =
-      ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  const int fixed = hint == 0 ? 0 : MAP_FIXED_NOREPLACE;
+  void* const got = ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
   *address = reinterpret_cast<CUdeviceptr>(got);
   return got == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }

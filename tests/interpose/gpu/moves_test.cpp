@@ -2,20 +2,24 @@
 // pointers in memory, so data moves to zero-copy memory and back at the same addresses.
 #include <cuda.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <ctime>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "hpe/hpe.h"
 #include "tests/interpose/gpu/driver_under_test.h"
 
 namespace {
 
-constexpr std::size_t bytes = std::size_t{2} << 20;
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+constexpr std::size_t bytes = 2 * mebibyte;
 constexpr std::size_t stride = 64 << 10;  // kernels use one word in 64 KiB
 
 void add_one(CUdeviceptr array) {
@@ -139,6 +143,96 @@ TEST_F(OversubscribedMoves, OtherThreadsAllocateCaptureAndFreeMeanwhile) {
   ASSERT_NO_FATAL_FAILURE(check());
   EXPECT_EQ(cuMemFree(table), CUDA_SUCCESS);
 }
+
+// HPE_DEVICE_MEMORY=128M: data moves in groups of 4 MiB, that is, two pieces of 2 MiB. In each period, a third of the
+// arrays comes in. A call that changes mappings takes the driver about as long for two neighbouring pieces as for one.
+class OversubscribedGroups : public OversubscribedMoves {};
+
+TEST_F(OversubscribedGroups, MovesShareCallsOfTheDriver) {
+  constexpr std::size_t size = 8 * mebibyte, count = 24;
+  for (unsigned n = 0; n < count; ++n) {
+    CUdeviceptr made = 0;
+    ASSERT_EQ(cuMemAlloc(&made, size), CUDA_SUCCESS);
+    arrays_.push_back(made);
+    ASSERT_EQ(cuMemsetD32(made, n, size / 4), CUDA_SUCCESS);
+    expected_.push_back(n);
+  }
+  const auto run = [&](int periods) {
+    for (std::size_t n = 0; n < static_cast<std::size_t>(periods) * count; ++n) {
+      ASSERT_EQ(launch(add_kernel, {arrays_[n % count]}), CUDA_SUCCESS);
+      ++expected_[n % count];
+    }
+  };
+  const auto moved = [] {
+    hpeStatistics now{};
+    EXPECT_EQ(hpeGetStatistics(&now), HPE_SUCCESS);
+    return static_cast<double>(now.bytes_brought_in + now.bytes_evicted) / (2 * mebibyte);
+  };
+  const auto calls_of = [](std::initializer_list<const char*> entries) {
+    unsigned sum = 0;
+    for (const char* const entry : entries) sum += stand_in::calls(entry);
+    return sum;
+  };
+  const auto mappings = [&] { return calls_of({"cuMemUnmap", "cuMemMap", "cuMemSetAccess"}); };
+  const auto memory = [&] {
+    return calls_of({"cuMemCreate", "cuMemRelease", "cuMemAddressReserve", "cuMemAddressFree"});
+  };
+  const auto waits = [&] { return calls_of({"cuStreamSynchronize"}); };
+  ASSERT_NO_FATAL_FAILURE(run(4));
+  const double moved_before = moved();
+  const unsigned mappings_before = mappings(), memory_before = memory(), waits_before = waits();
+  ASSERT_NO_FATAL_FAILURE(run(4));
+  const double moves = moved() - moved_before;
+  RecordProperty("moves", std::to_string(moves));
+  RecordProperty("mappings", std::to_string(mappings() - mappings_before));
+  RecordProperty("memory", std::to_string(memory() - memory_before));
+  RecordProperty("waits", std::to_string(waits() - waits_before));
+  EXPECT_GE(moves, 4 * 8 * 4);  // eight arrays do not fit
+  EXPECT_LE(mappings() - mappings_before, 2.2 * moves) << "3 calls for a piece without neighbours";
+  EXPECT_LE(memory() - memory_before, 0.1 * moves);
+  EXPECT_LE(waits() - waits_before, 0.6 * moves) << "two pieces share a wait for their copies";
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
+// Launches for whose data there is no host memory are refused, the message names the limit, and no bytes change.
+class LittleHostMemory : public OversubscribedMoves {
+ protected:
+  void expect_refused(const std::string& limit) {
+    testing::internal::CaptureStderr();
+    ASSERT_NO_FATAL_FAILURE(allocate(24));  // 48 MiB
+    unsigned refused = 0;
+    for (std::size_t n = 0; n < 3 * arrays_.size(); ++n) {
+      const CUresult result = launch(add_kernel, {arrays_[n % arrays_.size()]});
+      result == CUDA_SUCCESS ? ++expected_[n % arrays_.size()] : ++refused;
+      ASSERT_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) << n << ": " << result;
+    }
+    ASSERT_NO_FATAL_FAILURE(check());
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_GT(refused, 0U);
+    EXPECT_NE(told.find(limit), std::string::npos) << limit << " is not in\n" << told;
+    for (; arrays_.size() > 6; arrays_.pop_back()) ASSERT_EQ(cuMemFree(arrays_.back()), CUDA_SUCCESS);
+    for (std::size_t n = 0; n < arrays_.size(); ++n) {
+      ASSERT_EQ(launch(add_kernel, {arrays_[n]}), CUDA_SUCCESS) << "there is enough memory now";
+      ++expected_[n];
+    }
+    ASSERT_NO_FATAL_FAILURE(check());
+  }
+};
+
+class OversubscribedHostLimit : public LittleHostMemory {};
+class OversubscribedLockedLimit : public LittleHostMemory {
+ protected:
+  void SetUp() override {
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 8 * mebibyte);  // as STAND_IN_HOST_MEMORY
+    ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    LittleHostMemory::SetUp();
+  }
+};
+
+TEST_F(OversubscribedHostLimit, IsNamedAndNothingIsLost) { expect_refused("HPE_HOST_MEMORY"); }
+TEST_F(OversubscribedLockedLimit, IsNamedAndNothingIsLost) { expect_refused("RLIMIT_MEMLOCK"); }
 
 class OversubscribedCost : public OversubscribedMoves {
  protected:

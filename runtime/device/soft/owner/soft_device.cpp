@@ -86,52 +86,68 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
 }
 
 // The bytes of a soft device's zero-copy memory are in the same file as its device memory, so nothing is copied.
-class soft_device::soft_move final : public move_of_bytes {
+class soft_device::soft_moves final : public group_of_moves {
  public:
-  soft_move(soft_device& of, void* address, std::size_t bytes, bool to_host)
-      : of_(of), address_(reinterpret_cast<std::uintptr_t>(address)), bytes_(bytes), to_host_(to_host) {
-    if (!to_host_) of_.memory_.take(of_.index_, bytes_);
+  explicit soft_moves(soft_device& of) noexcept : of_(of) {}
+  soft_moves(const soft_moves&) = delete;
+  soft_moves& operator=(const soft_moves&) = delete;
+  ~soft_moves() override {
+    for (const range& r : ranges_)
+      if (r.is_done == r.to_host) of_.memory_.give(r.bytes);
   }
-  soft_move(const soft_move&) = delete;
-  soft_move& operator=(const soft_move&) = delete;
-  ~soft_move() override {
-    if (is_done_ == to_host_) of_.memory_.give(bytes_);
+  void add(void* address, std::size_t bytes, backing_kind to, bool /*on_standby*/) override {
+    require_granules(of_.set_.configuration().layout, address, bytes);
+    of_.require_alive();
+    ranges_.reserve(ranges_.size() + 1);
+    const bool to_host = to == backing_kind::zero_copy;
+    if (!to_host) of_.memory_.take(of_.index_, bytes);
+    ranges_.push_back({reinterpret_cast<std::uintptr_t>(address), bytes, to_host});
   }
   void wait() override {}
-  void finish() override {
-    control_request what;
-    what.what = control_request::kind::move;
-    what.device = of_.index_;
-    what.address = address_;
-    what.bytes = bytes_;
-    what.zero_copy = to_host_;
-    control_request undo = what;
-    undo.zero_copy = !to_host_;
-    const int device = static_cast<int>(of_.index_);
-    of_.set_.addresses().set_zero_copy(address_, bytes_, device, to_host_);
-    try {
-      of_.set_.ask([&](unsigned d) { return of_.can_access(d); }, what, {}, &undo);
-    } catch (...) {
-      of_.set_.addresses().set_zero_copy(address_, bytes_, device, !to_host_);
-      throw;
-    }
-    is_done_ = true;
+  std::vector<std::optional<error>> finish() override {
+    std::vector<std::optional<error>> failures(ranges_.size());
+    for (std::size_t n = 0; n < ranges_.size(); ++n) try {
+        move(ranges_[n]);
+      } catch (const error& e) {
+        if (e.status() == HPE_ERROR_DEVICE_LOST) throw;
+        failures[n] = e;
+      }
+    return failures;
   }
 
  private:
+  struct range {
+    std::uintptr_t address;
+    std::size_t bytes;
+    bool to_host;
+    bool is_done = false;
+  };
+
+  void move(range& r) {
+    control_request what;
+    what.what = control_request::kind::move;
+    what.device = of_.index_;
+    what.address = r.address;
+    what.bytes = r.bytes;
+    what.zero_copy = r.to_host;
+    control_request undo = what;
+    undo.zero_copy = !r.to_host;
+    const int device = static_cast<int>(of_.index_);
+    of_.set_.addresses().set_zero_copy(r.address, r.bytes, device, r.to_host);
+    try {
+      of_.set_.ask([&](unsigned d) { return of_.can_access(d); }, what, {}, &undo);
+    } catch (...) {
+      of_.set_.addresses().set_zero_copy(r.address, r.bytes, device, !r.to_host);
+      throw;
+    }
+    r.is_done = true;
+  }
+
   soft_device& of_;
-  const std::uintptr_t address_;
-  const std::size_t bytes_;
-  const bool to_host_;
-  bool is_done_ = false;
+  std::vector<range> ranges_;
 };
 
-std::unique_ptr<move_of_bytes> soft_device::begin_move(void* address, std::size_t bytes, backing_kind to,
-                                                       bool /*on_standby*/) {
-  require_granules(set_.configuration().layout, address, bytes);
-  require_alive();
-  return std::make_unique<soft_move>(*this, address, bytes, to == backing_kind::zero_copy);
-}
+std::unique_ptr<group_of_moves> soft_device::begin_moves() { return std::make_unique<soft_moves>(*this); }
 
 stream& soft_device::create_stream(priority level) {
   const lock_guard lock(mutex_);

@@ -32,8 +32,7 @@ class soft_device final : public device {
   using device::map;
   void map(void* address, std::size_t bytes, contents first, backing_kind where) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
-  std::unique_ptr<move_of_bytes> begin_move(void* address, std::size_t bytes, backing_kind to,
-                                            bool on_standby) override;
+  std::unique_ptr<group_of_moves> begin_moves() override;
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override { return memory_.try_take(bytes); }
   void restore(std::size_t bytes) noexcept override { memory_.give(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
@@ -85,7 +84,7 @@ class soft_device final : public device {
   [[nodiscard]] std::optional<command> current_of(std::uint32_t timeline) const;
 
  private:
-  class soft_move;
+  class soft_moves;
 
   [[nodiscard]] std::string words_of_loss(std::string_view how);
   [[nodiscard]] soft_stream* stream_with_oldest_failure() HPE_REQUIRES(mutex_);

@@ -71,7 +71,7 @@ void page_maker::work() {
       continue;
     }
     lock.unlock();
-    if (static_cast<double>(found->bytes) < os::free_memory() / share_of_free_memory)
+    if (static_cast<double>(found->bytes) < os::free_memory().bytes / share_of_free_memory)
       os::populate_with_huge_pages(reinterpret_cast<void*>(found->address),
                                    found->bytes);  // NOLINT(performance-no-int-to-ptr): of the layout
     lock.lock();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
@@ -32,6 +33,7 @@ std::map<CUdeviceptr, allocation>& mapped() {
   return *all;
 }
 std::size_t used_bytes[device_count];
+std::size_t host_bytes = 0;
 CUmemGenericAllocationHandle next_handle = 1000;
 
 // Reserves and returns addresses: the wanted ones, or other addresses if these are in use.
@@ -94,11 +96,14 @@ STAND_IN CUresult cuMemCreate(CUmemGenericAllocationHandle* made, std::size_t by
   const bool is_on_host = what->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   static const bool has_host_memory = std::getenv("STAND_IN_NO_HOST_MEMORY") == nullptr;
   if (is_on_host && !has_host_memory) return CUDA_ERROR_NOT_SUPPORTED;
+  static const char* const most = std::getenv("STAND_IN_HOST_MEMORY");  // in bytes
+  if (is_on_host && most != nullptr && host_bytes + bytes > std::strtoull(most, nullptr, 10))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   const int device = is_on_host ? 0 : what->location.id;
   if (!is_on_host && used_bytes[device] + bytes > memory_of_device) return CUDA_ERROR_OUT_OF_MEMORY;
   const int file = ::memfd_create("stand-in", MFD_CLOEXEC);
   if (::ftruncate(file, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!is_on_host) used_bytes[device] += bytes;
+  (is_on_host ? host_bytes : used_bytes[device]) += bytes;
   *made = ++next_handle;
   allocations()[*made] = {device, file, bytes, is_on_host, 0};
   return CUDA_SUCCESS;
@@ -111,7 +116,7 @@ STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(state);
   const auto found = allocations().find(handle);
   if (found == allocations().end()) return CUDA_SUCCESS;  // a handle that the program imported
-  if (!found->second.is_on_host) used_bytes[found->second.device] -= found->second.bytes;
+  (found->second.is_on_host ? host_bytes : used_bytes[found->second.device]) -= found->second.bytes;
   ::close(found->second.file);
   allocations().erase(found);
   return CUDA_SUCCESS;
@@ -133,15 +138,17 @@ STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, 
   return CUDA_SUCCESS;
 }
 
-// Only unmaps whole mappings, like the driver.
+// Only unmaps whole mappings, like the driver: one mapping, or several neighbouring ones.
 STAND_IN CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   COUNT();
   REFUSE();
   const std::lock_guard lock(state);
-  const auto found = mapped().find(address);
-  if (found == mapped().end() || found->second.bytes != bytes || !remove_mapping(address))
-    return CUDA_ERROR_INVALID_VALUE;
-  mapped().erase(found);
+  const auto first = mapped().find(address);
+  auto last = first;
+  CUdeviceptr end = address;
+  for (; last != mapped().end() && last->first == end && end < address + bytes; ++last) end += last->second.bytes;
+  if (end != address + bytes || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (auto each = first; each != last; each = mapped().erase(each)) remove_mapping(each->first);
   ::mmap(memory_at(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return CUDA_SUCCESS;
 }

@@ -99,6 +99,16 @@ __global__ void add_atomically(float* a, float* b, int n) {
     }
 }
 
+// Reads 16 rows ahead, at the end past the end of the array, where it ignores the value.
+__global__ void add_ahead(float* to, const float* from, int rows, int columns) {
+  __shared__ float ahead[16][16];
+  const int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+  ahead[threadIdx.y][threadIdx.x] = from[(y + 16) * columns + x];
+  __syncthreads();
+  if (y + 16 >= rows) ahead[threadIdx.y][threadIdx.x] = 1;
+  to[y * columns + x] += ahead[threadIdx.y][threadIdx.x];
+}
+
 struct node {
   float* values;
 };
@@ -248,6 +258,24 @@ void ranges() {
   print("ranges", a, triad_size);
 }
 
+void past_the_end() {
+  constexpr int rows = 4096, columns = 1024;  // two arrays of 16 MiB
+  float *to = filled<float>(size_t{rows} * columns, 1), *from = filled<float>(size_t{rows} * columns, 2);
+  add_ahead<<<dim3(columns / 16, rows / 16), dim3(16, 16)>>>(to, from, rows, columns);
+  const cudaError_t result = cudaDeviceSynchronize();
+  printf("past the end: %s\n", cudaGetErrorName(result));
+  if (result != cudaSuccess) return;
+  std::vector<float> sums(size_t{rows} * columns);
+  CHECK(cudaMemcpy(sums.data(), to, sums.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  size_t wrong = 0;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const size_t next = i + 16 * columns;
+    const float ahead = next < sums.size() ? static_cast<float>((next * 2654435761u + 2) % 1000) : 1;
+    wrong += sums[i] != static_cast<float>((i * 2654435761u + 1) % 1000) + ahead;
+  }
+  printf("wrong sums: %zu\n", wrong);
+}
+
 // Prints the result of the launch, and the array that it wrote.
 void tell(const char* name, const float* values) {
   const cudaError_t result = cudaDeviceSynchronize();
@@ -313,7 +341,8 @@ int main(int count, char** words) {
   } parts[] = {{"triad", triad},          {"stencil", stencil}, {"product", product}, {"reduction", reduction},
                {"transpose", transposed}, {"loop", loop},       {"graph", graph},     {"streams", streams},
                {"variables", variables},  {"ranges", ranges},   {"steps", steps},     {"pointers", pointers},
-               {"mixed", mixed},          {"turns", turns},     {"repeated", repeated}};
+               {"mixed", mixed},          {"turns", turns},     {"repeated", repeated},
+               {"past-the-end", past_the_end}};
   for (const auto& part : parts)
     if (count == 2 && std::strcmp(words[1], part.name) == 0) {
       part.run();

@@ -101,6 +101,16 @@ TEST(Larger, TellsWhyALaunchCannotRunInParts) {
   EXPECT_NE(pointers.text.find("pointers: cudaErrorMemoryAllocation"), std::string::npos) << pointers.text;
 }
 
+// As on GPUs, there is memory behind each array, in device memory and in host memory.
+TEST(Larger, KernelsMayReadALittlePastTheEndOfAnArray) {
+  for (const std::string memory : {"", "HPE_DEVICE_MEMORY=16M "}) {
+    const outcome told = shell("HPE_STALL_AFTER=0 HPE_LOG=error " + memory +
+                               HPE_COMMAND " run --cuda soft --oversubscribe --devices soft:1 -- " +
+                               cuda_program("larger ") + "past-the-end");
+    EXPECT_EQ(told.text, "past the end: cudaSuccess\nwrong sums: 0\n") << memory;
+  }
+}
+
 TEST(Larger, RefusedLaunchesAreAnErrorIfWanted) {
   const outcome told = with_little("pointers", 1, "", "HPE_ZERO_COPY=off");
   EXPECT_EQ(exit_status(told), 0) << told.text;

@@ -1,4 +1,4 @@
-#include "runtime/work/use_cycle.h"
+#include "runtime/coherence/use_cycle.h"
 
 #include <gtest/gtest.h>
 
@@ -24,10 +24,10 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-namespace hpe::work {
+namespace hpe::coherence {
 namespace {
 
-constexpr coherence::byte_range all{0, 100};
+constexpr byte_range all{0, 100};
 
 /// A step that uses region `number`.
 void add(use_cycle& c, std::uint32_t number) {
@@ -39,7 +39,7 @@ void add(use_cycle& c, const std::vector<std::uint32_t>& numbers) {
   for (const std::uint32_t n : numbers) add(c, n);
 }
 
-std::uint64_t steps_until_use(use_cycle& c, std::uint32_t region, coherence::byte_range bytes) {
+std::uint64_t steps_until_use(use_cycle& c, std::uint32_t region, byte_range bytes) {
   use_cycle::next_use found{bytes};
   c.find_next_uses(region, std::span(&found, 1));
   return found.steps;
@@ -339,7 +339,7 @@ TEST(use_cycle, random_bytes_of_regions) {
   for (int round = 0; round < 100; ++round) {
     struct use {
       std::uint32_t region;
-      coherence::byte_range bytes;
+      byte_range bytes;
     };
     std::vector<std::vector<use>> steps(8 + number(40));
     for (auto& step : steps) {
@@ -369,4 +369,4 @@ TEST(use_cycle, random_bytes_of_regions) {
 }
 
 }  // namespace
-}  // namespace hpe::work
+}  // namespace hpe::coherence

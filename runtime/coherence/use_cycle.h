@@ -15,7 +15,7 @@
 
 #include "runtime/coherence/access_order.h"
 
-namespace hpe::work {
+namespace hpe::coherence {
 
 class use_cycle {
  public:
@@ -26,7 +26,7 @@ class use_cycle {
   /// Adds bytes of a region to the current step. The first call of use() or end_step() allocates memory, and so does
   /// the first use of a region whose number is larger than all before it. If that fails, nothing has changed.
   /// `reads`: whether the step needs the old contents of the bytes.
-  void use(std::uint32_t region, coherence::byte_range bytes, bool reads = true);
+  void use(std::uint32_t region, byte_range bytes, bool reads = true);
   void end_step();
 
   /// The number of steps in the cycle; 0 if no cycle is known.
@@ -35,7 +35,7 @@ class use_cycle {
   [[nodiscard]] std::uint64_t steps() const noexcept { return step_count_; }
   /// A range of bytes and its next use.
   struct next_use {
-    coherence::byte_range bytes;
+    byte_range bytes;
     std::uint64_t steps = 0;  ///< the number of steps until a step uses some of the bytes: 1 for the next step; 0: none
     std::uint64_t due = 0;    ///< for find_next_uses
   };
@@ -46,7 +46,7 @@ class use_cycle {
 
   struct predicted_use {
     std::uint32_t region = 0;
-    coherence::byte_range bytes;
+    byte_range bytes;
     bool reads = true;
     std::uint64_t steps = 0;  ///< as in next_use
   };
@@ -62,7 +62,7 @@ class use_cycle {
 
   struct region_use {
     std::uint32_t region = 0;
-    coherence::byte_range bytes;
+    byte_range bytes;
     bool reads = true;
     std::uint64_t step = 0;
     std::uint64_t next = none;  // the number of the region's next use
@@ -149,4 +149,4 @@ class fetch_pace {
   double credit_ = 0;
 };
 
-}  // namespace hpe::work
+}  // namespace hpe::coherence

@@ -1,8 +1,8 @@
-#include "runtime/work/use_cycle.h"
+#include "runtime/coherence/use_cycle.h"
 
 #include <algorithm>
 
-namespace hpe::work {
+namespace hpe::coherence {
 
 namespace {
 
@@ -71,7 +71,7 @@ void use_cycle::judge(const region_uses& of) noexcept {
   if (is_known && period() == 0) observed_from_ = step_count_;  // the steps before belong to other work
 }
 
-void use_cycle::use(std::uint32_t region, coherence::byte_range bytes, bool reads) {
+void use_cycle::use(std::uint32_t region, byte_range bytes, bool reads) {
   allocate();
   if (region >= regions_.size()) regions_.resize(region + std::size_t{1});
   region_uses& of = regions_[region];
@@ -190,4 +190,4 @@ void use_cycle::find_next_uses(std::uint32_t region, std::span<next_use> ranges)
     if (r.due != 0) r.steps = 1;
 }
 
-}  // namespace hpe::work
+}  // namespace hpe::coherence

@@ -4,9 +4,9 @@
 #include <deque>
 #include <vector>
 
-#include "runtime/work/use_cycle.h"
+#include "runtime/coherence/use_cycle.h"
 
-namespace hpe::work {
+namespace hpe::coherence {
 namespace {
 
 /// A cycle over arrays of 100 bytes, each of which one step of the period uses. Some of the arrays fit into the
@@ -123,4 +123,4 @@ TEST(fetch_pace, the_credit_is_limited_and_ends_with_the_cycle) {
 }
 
 }  // namespace
-}  // namespace hpe::work
+}  // namespace hpe::coherence
