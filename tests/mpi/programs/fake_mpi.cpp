@@ -34,7 +34,10 @@ int get_library_version(char* text, int* length) {
   *length = static_cast<int>(library().version.size());
   return library().version_result;
 }
-int all_reduce(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) { return MPI_SUCCESS; }
+int all_reduce(const void*, void*, int count, MPI_Datatype, MPI_Op, MPI_Comm) {
+  EXPECT_EQ(count, 1) << "more than the one number that the ranks agree on";
+  return MPI_SUCCESS;
+}
 int broadcast(void* buffer, int bytes, MPI_Datatype, int root, MPI_Comm) {
   // Rank 0 has another limit for messages to ranks of other machines: the number after the job's number.
   constexpr std::uint64_t large = 9000;
