@@ -233,11 +233,14 @@ std::optional<oversubscribed::amounts> oversubscribed::memory() const {
   if (device_of(context, device) != CUDA_SUCCESS || !device) return std::nullopt;
   amounts all;
   all.free = freed_.bytes_on(*device);
-  for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) {
-    const device::device& it = hpe_.devices().at(each);
-    all.total += it.info().memory_bytes;
-    all.free += it.is_started() ? it.memory().free : it.info().memory_bytes;
-  }
+  for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) try {
+      const device::memory_usage own = hpe_.devices().at(each).memory();
+      all.total += own.total;
+      all.free += own.free;
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_INITIALIZATION) throw;
+      log(log_level::info, "its memory does not count: {}", e.what());
+    }
   if (wanted())
     all.free = all.total - std::min(all.total, objects_.bytes_on(*device) + hpe_.memory().withheld(*device));
   return all;

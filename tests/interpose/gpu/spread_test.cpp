@@ -367,10 +367,6 @@ class SpreadPeers : public Spread {
     auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&nothing));
     ASSERT_EQ(cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
     EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 0U) << "peer access makes the driver's allocations slower";
-    std::size_t free = 0, total = 0;
-    EXPECT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
-    EXPECT_EQ(total, 2 * (std::size_t{192} << 20)) << "the memory of both devices";
-    EXPECT_GT(free, total / 2);
     EXPECT_EQ(stand_in::calls("contexts of 1"), 0U) << "a context takes 0.1 s";
     EXPECT_EQ(cuMemFree(early), CUDA_SUCCESS);
     Spread::SetUp();
