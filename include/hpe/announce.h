@@ -40,10 +40,10 @@ HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, con
 HPE_API hpeStatus hpeAcquire(hpeAnnouncement* announcement, const hpeAccess* accesses, size_t count);
 
 /* Tells hpe that the calling thread does the work from now until hpeAnnouncedEnd. Everything on which the work depends
- * must have finished, because until hpeAnnouncedEnd the thread's accesses wait for no announcement. Profiles attribute
- * the work to the place in the program that announced the work. Until hpeAnnouncedEnd, other threads can also access
- * the memory that this thread's CPU code touches. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work
- * already. */
+ * must have finished, because until hpeAnnouncedEnd the thread's accesses, and its calls of hpeFree, wait for no
+ * announcement. Profiles attribute the work to the place in the program that announced the work. Until hpeAnnouncedEnd,
+ * other threads can also access the memory that this thread's CPU code touches. Errors: HPE_ERROR_INVALID_ARGUMENT if
+ * the thread does announced work already. */
 HPE_API hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement);
 
 /* Ends an announcement because its work has finished or will never be done. The handle becomes invalid. Only the thread
@@ -54,6 +54,11 @@ HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
  * has failed: cuStreamAddCallback(stream, (CUstreamCallback)hpeAnnouncedEndOnStream, announcement, 0). Ignores stream
  * and status. */
 HPE_API void hpeAnnouncedEndOnStream(void* stream, int status, void* announcement);
+
+/* Like hpeFree, but does not wait for announced work. The caller knows that none of the announced work uses the
+ * allocation, for example because it has waited for its streams. hpeFree waits for all announced work that may use the
+ * allocation: work that is announced with homes may use all memory of these devices, and all host memory. */
+HPE_API hpeStatus hpeFreeFinished(void* pointer);
 
 /* ---- memory of other libraries ----------------------------------------------------------------- */
 

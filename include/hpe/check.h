@@ -120,9 +120,9 @@ HPE_API hpeStatus hpeWatchTouches(const hpeTouchWatcher* watcher, bool* can_step
  * compared. */
 HPE_API hpeStatus hpeCompareAccesses(const void* work, const void* ranges, const hpeAccess* accesses, size_t count);
 
-/* For hpe's own libraries, which come from the same build: appends hpe's findings about launches to *findings, a
- * std::vector<hpe::check::finding>. After this call, the caller reports them, and hpe itself writes no report. */
-HPE_API hpeStatus hpeTakeFindings(void* findings);
+/* For hpe's own libraries, which come from the same build: adds a checker, a hpe::check::report_source that must exist
+ * until the process ends, to the report of the process. Its findings stand before hpe's findings about launches. */
+HPE_API hpeStatus hpeAddToReport(void* source);
 
 #ifdef __cplusplus
 }

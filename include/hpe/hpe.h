@@ -170,10 +170,10 @@ HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistrib
 /* The unit of placement in bytes: the homes of a striped allocation change only at multiples of this unit. */
 HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
 
-/* Waits until the work that uses an allocation has finished, and frees the allocation. pointer is the address that
- * hpeMalloc, a variant of it, hpeExportOpen or hpeReserve returned. Does nothing if pointer is NULL. Errors:
- * HPE_ERROR_NOT_A_REGION for any other address, including an address inside an allocation; HPE_ERROR_INVALID_ARGUMENT
- * while bytes of the allocation are exported (<hpe/node.h>). */
+/* Waits until the work that uses an allocation has finished, including announced work (<hpe/announce.h>), and frees the
+ * allocation. pointer is the address that hpeMalloc, a variant of it, hpeExportOpen or hpeReserve returned. Does
+ * nothing if pointer is NULL. Errors: HPE_ERROR_NOT_A_REGION for any other address, including an address inside an
+ * allocation; HPE_ERROR_INVALID_ARGUMENT while bytes of the allocation are exported (<hpe/node.h>). */
 HPE_API hpeStatus hpeFree(void* pointer);
 
 /* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges must not

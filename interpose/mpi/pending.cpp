@@ -38,24 +38,28 @@ int staged_pending::begin() {
 }
 
 int staged_pending::finish(const MPI_Status* status) {
-  const lock_guard lock(mutex_);
-  if (!std::exchange(active_, false)) return MPI_SUCCESS;
-  int result = MPI_SUCCESS;
+  mpi_object object;
   try {
-    if (failure_) throw *failure_;
-    if (received_ && status != nullptr && was_cancelled(*status)) {
-      if (!persistent) buffers_.clear();
-      return MPI_SUCCESS;
-    }
-    for (staged_buffer& b : buffers_) {
-      const std::size_t bytes = received_ && status != nullptr ? bytes_received(*status) : b.size();
-      if (bytes <= b.size()) b.written(bytes);
-    }
+    const lock_guard lock(mutex_);
+    if (!std::exchange(active_, false)) return MPI_SUCCESS;
+    object = object_;
+    copy_back(status);
   } catch (const error& e) {
-    result = raise(object_, e);
+    return raise(object, e);  // without the mutex, because an error handler of the program may free the communicator
   }
-  if (!persistent) buffers_.clear();
-  return result;
+  return MPI_SUCCESS;
+}
+
+void staged_pending::copy_back(const MPI_Status* status) {
+  // The buffers of an operation that is not persistent end with this function.
+  std::vector<staged_buffer> ending;
+  if (!persistent) ending.swap(buffers_);
+  if (failure_) throw *failure_;
+  if (received_ && status != nullptr && was_cancelled(*status)) return;
+  for (staged_buffer& b : persistent ? buffers_ : ending) {
+    const std::size_t bytes = received_ && status != nullptr ? bytes_received(*status) : b.size();
+    if (bytes <= b.size()) b.written(bytes);
+  }
 }
 
 void staged_pending::drop() noexcept {
@@ -85,37 +89,53 @@ pending_table& pending_table::all() {
   return *table;
 }
 
+pending_table::entries::iterator pending_table::find_untaken(MPI_Request request) {
+  const auto [begin, end] = by_request_.equal_range(request);
+  const auto found = std::find_if(begin, end, [](const auto& each) { return !each.second.taken; });
+  return found == end ? by_request_.end() : found;
+}
+
+pending_table::entries::iterator pending_table::find_entry(MPI_Request request,
+                                                           const std::shared_ptr<pending>& operation) {
+  const auto [begin, end] = by_request_.equal_range(request);
+  const auto found = std::find_if(begin, end, [&](const auto& each) { return each.second.operation == operation; });
+  return found == end ? by_request_.end() : found;
+}
+
 void pending_table::add(MPI_Request request, std::shared_ptr<pending> operation) {
   const lock_guard lock(mutex_);
-  by_request_[request] = std::move(operation);
+  if (const auto found = find_untaken(request); found != by_request_.end())
+    found->second.operation = std::move(operation);
+  else
+    by_request_.emplace(request, entry{std::move(operation)});
   count_.store(by_request_.size(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<pending> pending_table::find(MPI_Request request) {
   if (empty()) return nullptr;
   const lock_guard lock(mutex_);
-  const auto found = by_request_.find(request);
-  return found != by_request_.end() ? found->second : nullptr;
+  const auto found = find_untaken(request);
+  return found != by_request_.end() ? found->second.operation : nullptr;
 }
 
 void pending_table::remove(MPI_Request request, const std::shared_ptr<pending>& operation) {
   const lock_guard lock(mutex_);
-  const auto found = by_request_.find(request);
-  if (found != by_request_.end() && found->second == operation) by_request_.erase(found);
+  if (const auto found = find_entry(request, operation); found != by_request_.end()) by_request_.erase(found);
   count_.store(by_request_.size(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<pending> pending_table::take(MPI_Request request) {
   if (empty()) return nullptr;
   const lock_guard lock(mutex_);
-  const auto found = by_request_.find(request);
+  const auto found = find_untaken(request);
   if (found == by_request_.end()) return nullptr;
-  std::shared_ptr<pending> operation = found->second;
-  if (!operation->persistent) {
-    by_request_.erase(found);
-    count_.store(by_request_.size(), std::memory_order_relaxed);
-  }
-  return operation;
+  found->second.taken = !found->second.operation->persistent;
+  return found->second.operation;
+}
+
+void pending_table::put_back(MPI_Request request, const std::shared_ptr<pending>& operation) {
+  const lock_guard lock(mutex_);
+  if (const auto found = find_entry(request, operation); found != by_request_.end()) found->second.taken = false;
 }
 
 void pending_table::move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation) {
@@ -132,25 +152,28 @@ void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operat
 }
 
 void pending_table::look_at_abandoned() {
-  // This thread may call this function again, from an error handler of the program; the list is then empty.
   const std::lock_guard alone(looking_);
-  // Move the list out of the table first, because the thread must not hold the mutex while it calls MPI.
-  std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> mine;
+  if (looks_) return;  // an error handler of the program, which finish() has called, calls MPI
+  // The operations remain in the table for forget(). The thread must not hold the mutex while it calls MPI.
+  std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> all;
   {
     const lock_guard lock(mutex_);
-    mine.swap(abandoned_);
+    all = abandoned_;
   }
-  std::erase_if(mine, [](auto& entry) {
-    entry.second->await_arrived();
+  looks_ = true;
+  std::erase_if(all, [](auto& each) {
+    each.second->await_arrived();
     MPI_Status status;
-    if (!is_complete(entry.first, status)) return false;
-    entry.second->finish(&status);
-    HPE_REAL(Request_free)(&entry.first);
-    return true;
+    if (!is_complete(each.first, status)) return true;
+    each.second->finish(&status);
+    HPE_REAL(Request_free)(&each.first);
+    return false;
   });
   const lock_guard lock(mutex_);
-  abandoned_.insert(abandoned_.end(), std::make_move_iterator(mine.begin()), std::make_move_iterator(mine.end()));
+  for (const auto& [request, finished] : all)
+    std::erase_if(abandoned_, [&](const auto& each) { return each.second == finished; });
   abandoned_count_.store(abandoned_.size(), std::memory_order_relaxed);
+  looks_ = false;
 }
 
 void pending_table::add(MPI_Win win, int target, std::shared_ptr<pending> operation) {
@@ -187,7 +210,7 @@ void pending_table::forget(MPI_Comm comm) {
   std::vector<std::shared_ptr<pending>> all;
   {
     const lock_guard lock(mutex_);
-    for (const auto& [request, operation] : by_request_) all.push_back(operation);
+    for (const auto& [request, its] : by_request_) all.push_back(its.operation);
     for (const auto& [request, operation] : abandoned_) all.push_back(operation);
   }
   for (const auto& operation : all) operation->forget(comm);

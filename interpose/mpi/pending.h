@@ -83,6 +83,8 @@ class staged_pending final : public pending {
   [[nodiscard]] bool known_when_complete() const;
 
  private:
+  void copy_back(const MPI_Status* status) HPE_REQUIRES(mutex_);
+
   mutable mutex mutex_;
   mpi_object object_ HPE_GUARDED_BY(mutex_);
   std::vector<staged_buffer> buffers_ HPE_GUARDED_BY(mutex_);
@@ -102,14 +104,14 @@ class pending_table {
 
   void add(MPI_Request request, std::shared_ptr<pending> operation);
   [[nodiscard]] std::shared_ptr<pending> find(MPI_Request request);
-  /// Like find, for a wait or a test. Removes a non-persistent operation from the table, because MPI may reuse the
-  /// handle for an operation of another thread before this thread returns from MPI. If the operation is not complete
-  /// after the wait or test, `put_back` adds it to the table again.
+  /// Like find, for a wait or a test. Until `put_back` or `remove`, no request leads to a non-persistent operation,
+  /// because MPI may reuse the handle for an operation of another thread before this thread returns from MPI. Call
+  /// `put_back` if the operation is not complete after the wait or test, and `remove` if it is.
   [[nodiscard]] std::shared_ptr<pending> take(MPI_Request request);
-  void put_back(MPI_Request request, std::shared_ptr<pending> operation) { add(request, std::move(operation)); }
+  void put_back(MPI_Request request, const std::shared_ptr<pending>& operation);
   /// Call this when MPI has replaced the handle of the operation's request.
   void move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation);
-  /// Removes the request from the table if the request still belongs to this operation.
+  /// Removes the operation of a request from the table, if the table contains it.
   void remove(MPI_Request request, const std::shared_ptr<pending>& operation);
 
   /// Call this when the program has freed the request of an active operation. `look_at_abandoned` finishes these
@@ -126,9 +128,21 @@ class pending_table {
   /// Call this when the program frees the window. Ends the window's operations without copying bytes.
   void drop(MPI_Win win);
 
+  /// Calls forget(comm) of all operations, also of those that threads have taken or are looking at.
   void forget(MPI_Comm comm);
 
  private:
+  struct entry {
+    std::shared_ptr<pending> operation;
+    bool taken = false;  // a thread waits for the operation or tests it
+  };
+  using entries = std::unordered_multimap<MPI_Request, entry>;  // at most one entry of each request is not taken
+
+  // Returns by_request_.end() if there is none.
+  [[nodiscard]] entries::iterator find_untaken(MPI_Request request) HPE_REQUIRES(mutex_);
+  [[nodiscard]] entries::iterator find_entry(MPI_Request request, const std::shared_ptr<pending>& operation)
+      HPE_REQUIRES(mutex_);
+
   struct one_sided {
     MPI_Win win;
     int target;
@@ -137,8 +151,9 @@ class pending_table {
 
   // Held while a thread looks at abandoned operations, so that no other thread misses them.
   std::recursive_mutex looking_;
+  bool looks_ = false;  // whether the thread that holds looking_ looks at them
   mutex mutex_;
-  std::unordered_map<MPI_Request, std::shared_ptr<pending>> by_request_ HPE_GUARDED_BY(mutex_);
+  entries by_request_ HPE_GUARDED_BY(mutex_);
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> abandoned_ HPE_GUARDED_BY(mutex_);
   std::vector<one_sided> one_sided_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};

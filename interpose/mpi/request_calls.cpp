@@ -15,7 +15,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The requests of one wait or test, and their pending operations. The constructor removes the operations from the
+// The requests of one wait or test, and their pending operations. The constructor takes the operations out of the
 // table, before MPI can reuse the handle of a completed request. The destructor puts the operations that are not
 // complete back into the table.
 class watched {
@@ -37,7 +37,7 @@ class watched {
   ~watched() {
     for (std::size_t i = 0; i < operations_.size(); ++i)
       if (operations_[i] != nullptr && !operations_[i]->persistent)
-        pending_table::all().put_back(requests_[i], std::move(operations_[i]));
+        pending_table::all().put_back(requests_[i], operations_[i]);
   }
   watched(const watched&) = delete;
   watched& operator=(const watched&) = delete;
@@ -73,11 +73,14 @@ class watched {
         operations_[at] != nullptr && !operations_[at]->persistent ? std::move(operations_[at]) : operations_[at];
     if (operation == nullptr) return MPI_SUCCESS;
     // Open MPI 4.1 also frees a persistent request if it fails.
-    const bool gone = program_[i] == handles::get().request_null;
-    if (operation->persistent && gone) pending_table::all().remove(requests_[at], operation);
-    if (code == MPI_SUCCESS) return operation->finish(status);
-    operation->drop();
-    return MPI_SUCCESS;
+    const bool gone = !operation->persistent || program_[i] == handles::get().request_null;
+    int result = MPI_SUCCESS;
+    if (code == MPI_SUCCESS)
+      result = operation->finish(status);
+    else
+      operation->drop();
+    if (gone) pending_table::all().remove(requests_[at], operation);
+    return result;
   }
 
  private:

@@ -27,12 +27,15 @@ class report_source {
   [[nodiscard]] virtual std::string_view note() const { return {}; }
 };
 
-/// Adds a checker to the report, which an exit handler writes after the program's own exit handlers. The object must
-/// exist until the process ends.
-void add_to_report(report_source& from);
+/// Adds a checker to the report. The object must exist until the process ends. is_first: whether its findings stand
+/// before those of the checkers that were added earlier.
+void add_to_report(report_source& from, bool is_first = false);
 
-/// Returns the findings of the checkers, so that another library of the process can add them to its report. After this
-/// call, the exit handler writes no report.
-[[nodiscard]] std::vector<finding> take_reported();
+/// Whether end_report() would write a report.
+[[nodiscard]] bool has_report() noexcept;
+/// Writes the report, unless an earlier call has written it. To be called when the process is about to end with
+/// `status`; an exit handler, which runs after the program's own exit handlers, calls this too. Returns the status with
+/// which the process is to end instead.
+[[nodiscard]] int end_report(int status) noexcept;
 
 }  // namespace hpe::check

@@ -224,11 +224,10 @@ findings_report::findings_report(const options& chosen)
 
 bool findings_report::is_of_this_process() const { return process_ == ::getpid(); }
 
-void findings_report::end_process(int status, const std::vector<finding>& all,
-                                  std::span<const std::string_view> notes) const {
+int findings_report::end_process(int status, const std::vector<finding>& all,
+                                 std::span<const std::string_view> notes) const {
   write(all, notes);
-  // glibc runs the remaining exit handlers, and then ends the process with this status.
-  if (!all.empty() && status == 0 && status_ != 0) std::exit(status_);
+  return !all.empty() && status == 0 ? status_ : status;
 }
 
 void findings_report::write(const std::vector<finding>& all, std::span<const std::string_view> notes) const {

@@ -32,10 +32,11 @@ class findings_report {
   [[nodiscard]] const ignored_findings& ignored() const noexcept { return ignored_; }
   /// Whether this process has made the object, and not one of which it is a fork.
   [[nodiscard]] bool is_of_this_process() const;
-  /// To be called by an exit handler (on_exit) of a process that would end with `status`. Writes the findings, and the
-  /// notes as last lines of the text. In an MPI job, the report names the rank. If there are findings, the process ends
-  /// with the status of HPE_CHECK_STATUS instead of 0.
-  void end_process(int status, const std::vector<finding>& all, std::span<const std::string_view> notes) const;
+  /// To be called when the process is about to end with `status`. Writes the findings, and the notes as last lines of
+  /// the text. In an MPI job, the report names the rank. Returns the status with which the process is to end: if there
+  /// are findings, the status of HPE_CHECK_STATUS instead of 0.
+  [[nodiscard]] int end_process(int status, const std::vector<finding>& all,
+                                std::span<const std::string_view> notes) const;
 
  private:
   void write(const std::vector<finding>& all, std::span<const std::string_view> notes) const;

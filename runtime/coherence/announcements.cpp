@@ -12,7 +12,7 @@ namespace hpe::coherence {
 namespace {
 
 std::uint64_t homes_in(const region& r, byte_range range) {
-  if (r.layout.mapped) return ~std::uint64_t{0};  // kernels of every device may use mapped files
+  if (r.single_copy()) return ~std::uint64_t{0};  // kernels of every device may use host memory and mapped files
   std::uint64_t homes = 0;
   for (std::uint64_t at = range.begin; at < range.end; at = r.end_of_home(at, range.end))
     homes |= std::uint64_t{1} << r.home_of(at);
@@ -47,7 +47,10 @@ bool announcements::remove(announcement_number number) {
 }
 
 announcement_number announcements::in_the_way(const region& r, byte_range range, bool write, bool watch) {
-  if (!any() || r.ordered_by_program()) return 0;
+  return !any() || r.ordered_by_program() ? 0 : latest_use(r, range, write, watch);
+}
+
+announcement_number announcements::latest_use(const region& r, byte_range range, bool write, bool watch) {
   const std::uint64_t homes = homes_in(r, range);
   const auto meets = [&](const announced_use& its) {
     return its.region == r.id && (write || its.write) && overlap(its.range, range);
@@ -62,17 +65,26 @@ announcement_number announcements::in_the_way(const region& r, byte_range range,
   return 0;
 }
 
-void announcements::wait_before(const region& r, byte_range range, bool write) {
+template <class Find>
+void announcements::wait_while(const region& r, byte_range range, const Find& in_the_way) {
   if (!any() || this_announced_thread().at_work) return;
   while (true) {
     announcement_number latest = 0;
     {
       const lock_guard lock(r.mutex);
-      if (r.alive && range.end <= r.layout.extent) latest = in_the_way(r, range, write);
+      if (r.alive && range.end <= r.layout.extent) latest = in_the_way();
     }
     if (latest == 0) return;
     wait_for(latest);
   }
+}
+
+void announcements::wait_before(const region& r, byte_range range, bool write) {
+  wait_while(r, range, [&] { return in_the_way(r, range, write); });
+}
+
+void announcements::wait_before_free(const region& r, byte_range range) {
+  wait_while(r, range, [&] { return latest_use(r, range, true, false); });
 }
 
 void announcements::wait_for(announcement_number number) {

@@ -32,8 +32,8 @@ class announcements {
     bool write = false;
   };
 
-  /// Adds work that may use the ranges in `uses` and all memory with one of these homes (a bit for each home), except
-  /// host memory. If `homes` is not 0, the work may also use all mapped files.
+  /// Adds work that may use the ranges in `uses` and all memory with one of these homes (a bit for each home). If
+  /// `homes` is not 0, the work may also use all mapped files and all host memory.
   announcement_number add(std::uint64_t homes, std::vector<announced_use> uses);
   /// Removes work that has finished. Returns true if in_the_way has returned this number in a call with `watch`. The
   /// caller must then make the lanes check their waiting requests.
@@ -52,6 +52,8 @@ class announcements {
   /// Waits until no announcement forbids reading or writing the range. Returns at once if the calling thread executes
   /// announced work. The caller must not hold the region's mutex.
   void wait_before(const region& r, byte_range range, bool write);
+  /// Like wait_before, before the range is freed: waits for all announced work that may use it, also in host memory.
+  void wait_before_free(const region& r, byte_range range);
 
  private:
   struct pending_announcement {
@@ -59,6 +61,12 @@ class announcements {
     std::vector<announced_use> uses;
     bool watched = false;
   };
+
+  /// The latest announcement whose work may use the range, in any memory.
+  [[nodiscard]] announcement_number latest_use(const region& r, byte_range range, bool write, bool watch);
+  /// Waits as long as `in_the_way`, called with the region's mutex held, returns an announcement.
+  template <class Find>
+  void wait_while(const region& r, byte_range range, const Find& in_the_way);
 
   std::atomic<std::uint64_t> count_{0};  // any() reads it without the mutex
   mutex mutex_;

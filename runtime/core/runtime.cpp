@@ -212,6 +212,8 @@ bool host_access::meets(const void* p, std::size_t bytes) noexcept {
 
 void runtime::synchronize(int device) {
   if (device >= 0) device::require_device(*devices_, device);
+  const other_work wait = waits_also_;
+  const auto failure_of_others = wait != nullptr ? wait(device, devices_->size()) : std::nullopt;
   coherence::point_set points;
   for (unsigned d = 0; d < devices_->size(); ++d) {
     if (device >= 0 && d != static_cast<unsigned>(device)) continue;
@@ -221,6 +223,7 @@ void runtime::synchronize(int device) {
   work::wait_for(points.points(), *devices_);
   ptx_->write_output();
   if (const auto failure = devices_->take_failure(device)) throw *failure;
+  if (failure_of_others) throw *failure_of_others;
 }
 
 std::optional<error> runtime::wait(timepoint point) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "runtime/core/memory/allocator.h"
 #include "runtime/core/memory/loan_pool.h"
@@ -62,6 +64,10 @@ class runtime {
   /// Waits for all work queued on a device (device < 0: on all devices), then throws the first failure that was not
   /// reported yet.
   void synchronize(int device);
+  /// Waits for work of the devices that the runtime has not queued (as in synchronize), and returns its first failure.
+  using other_work = std::optional<error> (*)(int device, unsigned device_count);
+  /// Makes synchronize() also wait for other work.
+  void synchronizes_also(other_work wait) noexcept { waits_also_ = wait; }
   /// Waits for one piece of work. If the work failed, returns its error.
   [[nodiscard]] std::optional<error> wait(timepoint point);
   /// Makes the process write the output of kernels (printf) also at exit. At exit, the process first waits up to two
@@ -94,6 +100,7 @@ class runtime {
   std::unique_ptr<ptx_modules> ptx_;
   std::unique_ptr<spreader> spreader_;
   std::once_flag at_exit_;
+  std::atomic<other_work> waits_also_{nullptr};
   std::unique_ptr<loan_pool> loans_;
   std::unique_ptr<host_access> host_access_;
   std::unique_ptr<exports> exports_;

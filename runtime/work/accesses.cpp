@@ -117,7 +117,7 @@ void collect(std::span<const device_access> accesses, device::device_set& device
 
 void record(std::span<const device_access> accesses, std::span<const timepoint> points,
             device::device_set& devices) noexcept {
-  try {
+  record_or_wait(points, devices, [&] {
     for (const device_access& access : accesses) {
       access.region->mutex.assert_held();
       auto& order = access.region->order;
@@ -129,6 +129,13 @@ void record(std::span<const device_access> accesses, std::span<const timepoint> 
         order.record_writes(access.range, points);
       }
     }
+  });
+}
+
+void record_or_wait(std::span<const timepoint> points, device::device_set& devices,
+                    function_ref<void()> record) noexcept {
+  try {
+    record();
   } catch (const std::bad_alloc&) {
     for (const timepoint point : points) devices.wait(point, forever);
   }

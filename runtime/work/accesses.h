@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/function_ref.h"
 #include "runtime/coherence/region.h"
 #include "runtime/device/device.h"
 
@@ -75,10 +76,14 @@ class region_locks {
 void collect(std::span<const device_access> accesses, device::device_set& devices, coherence::point_set& after);
 
 /// Records work with these accesses that was queued as `points`: one point, or one for each of the devices that do the
-/// work together. If there is no memory for an entry in the regions' order, waits for the work instead, so that no
-/// later work overtakes this work.
+/// work together (record_or_wait).
 void record(std::span<const device_access> accesses, std::span<const timepoint> points,
             device::device_set& devices) noexcept;
+
+/// Calls `record`, which makes later work wait for work that was queued as `points`. If there is no memory for the
+/// record, waits for the work instead: queued work runs, so its caller must not report a failure.
+void record_or_wait(std::span<const timepoint> points, device::device_set& devices,
+                    function_ref<void()> record) noexcept;
 
 /// Queues one command with these accesses: queue(after) returns its timepoint. If queue throws, it has queued nothing.
 template <class Queue>

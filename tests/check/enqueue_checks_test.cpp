@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "hpe/check.h"
 #include "hpe/hpe.h"
 #include "runtime/check/findings.h"
 #include "runtime/core/runtime.h"
@@ -38,11 +37,7 @@ char* array(std::size_t bytes) {
   return static_cast<char*>(made);
 }
 
-std::vector<check::finding> found() {
-  std::vector<check::finding> all;
-  EXPECT_EQ(hpeTakeFindings(&all), HPE_SUCCESS) << hpeGetLastErrorMessage();
-  return all;
-}
+std::vector<check::finding> found() { return runtime::instance().checks()->take_findings(); }
 
 struct fill {
   char* at;

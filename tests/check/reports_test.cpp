@@ -192,8 +192,7 @@ TEST(Reports, AreWrittenWhereTheOptionsSayAndEndTheProcess) {
   const auto ended = [&](int status, const std::vector<finding>& all, const options& how) {
     ::unsetenv("OMPI_COMM_WORLD_RANK");
     const std::string_view notes[] = {"first note", "second note"};
-    findings_report(how).end_process(status, all, notes);
-    std::_Exit(status);
+    std::_Exit(findings_report(how).end_process(status, all, notes));
   };
   EXPECT_EXIT(ended(0, {plain(), full()}, chosen), testing::ExitedWithCode(255),
               "^hpe check: leak: bytes remain\nhpe check: stream-race(.|\n)*  missing: a wait\nhpe check: 2 findings\n"

@@ -162,6 +162,47 @@ TEST_F(Announce, HostMemoryIsNotHeldUp) {
   hpe::check(hpeFree(p));
 }
 
+TEST_F(Announce, AFreeWaitsForWorkThatMayUseTheMemory) {
+  const auto on_device = [](void** made, std::size_t bytes) { return hpeMallocOn(made, bytes, 0); };
+  for (const bool named : {false, true}) {
+    for (const auto allocate : {+on_device, &hpeMallocHost, &hpeMallocOpen}) {
+      for (const std::size_t bytes : {std::size_t{100}, std::size_t{4} << 20}) {
+        void* p = nullptr;
+        hpe::check(allocate(&p, bytes));
+        const hpeAccess use{static_cast<char*>(p) + bytes - 1, 1, HPE_IN};
+        hpeAnnouncement work = nullptr;
+        ASSERT_EQ(hpeAnnounce(&work, named ? 0 : 1, &use, named ? 1 : 0), HPE_SUCCESS) << hpeGetLastErrorMessage();
+        std::atomic<bool> ended{false};
+        std::thread ends([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          ended = true;
+          EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
+        });
+        EXPECT_EQ(hpeFree(static_cast<char*>(p) + 1), HPE_ERROR_NOT_A_REGION);  // an error needs no wait
+        EXPECT_FALSE(ended);
+        EXPECT_EQ(hpeFree(p), HPE_SUCCESS) << hpeGetLastErrorMessage();
+        EXPECT_TRUE(ended);
+        ends.join();
+      }
+    }
+  }
+}
+
+TEST_F(Announce, AFreeOfOtherMemoryOrByTheAnnouncedWorkOrOfFinishedWorkDoesNotWait) {
+  void *named = nullptr, *other = nullptr, *finished = nullptr;
+  for (void** each : {&named, &other, &finished}) hpe::check(hpeMallocOn(each, 1 << 20, 0));
+  const hpeAccess uses[] = {{named, 1 << 20, HPE_INOUT}, {finished, 1 << 20, HPE_INOUT}};
+  hpeAnnouncement work = nullptr;
+  ASSERT_EQ(hpeAnnounce(&work, 0, uses, 2), HPE_SUCCESS);
+  EXPECT_EQ(hpeFree(other), HPE_SUCCESS);
+  EXPECT_EQ(hpeFreeFinished(finished), HPE_SUCCESS);
+  EXPECT_EQ(hpeFreeFinished(nullptr), HPE_SUCCESS);
+  EXPECT_EQ(hpeFreeFinished(finished), HPE_ERROR_NOT_A_REGION);
+  EXPECT_EQ(hpeAnnouncedBegin(work), HPE_SUCCESS);
+  EXPECT_EQ(hpeFree(named), HPE_SUCCESS);
+  EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
+}
+
 TEST_F(Announce, AcquiredBytesAreOnTheDeviceAndEarlierWorkHasFinished) {
   const auto on_device = [&] {
     hpePointerInfo info{};

@@ -86,6 +86,31 @@ class Enqueue(unittest.TestCase):
         self.assertEqual(self.enqueue(function), 0)
         self.assertEqual(self.array[:4].tolist(), [9, 9, 2, 3])
 
+    @unittest.skipIf("HPE_CUDA_DRIVER" in os.environ, "only with soft devices")
+    def test_calls_that_wait_for_work_wait_for_the_whole_of_it(self):
+        free, synchronize, synchronize_device, wait = (
+            getattr(library.load(), name) for name in ("hpeFree", "hpeSynchronize", "hpeSynchronizeDevice", "hpeWait"))
+        waits = {"hpeFree": free, "hpeSynchronize": lambda _: synchronize(), "hpeSynchronizeDevice": lambda _: synchronize_device(0),
+                 "hpeWait": lambda pointer: wait(pointer, c_size_t(0))}
+        # The memory is on the device that does not run the work, or on the host.
+        for place, device in (("hpeMallocOn", [1]), ("hpeMallocHost", [])):
+            for name, call in waits.items():
+                if (place, name) == ("hpeMallocHost", "hpeWait"):
+                    continue  # CPU code does not wait for announced work on host memory
+                with self.subTest(place=place, call=name):
+                    pointer = c_void_p()
+                    self.assertEqual(getattr(library.load(), place)(byref(pointer), c_size_t(4096), *device), 0)
+                    finished = []
+                    slow = CFUNCTYPE(None, c_void_p)(lambda _: (time.sleep(0.1), finished.append(True)))
+                    queue = Function(lambda stream, _: driver.cuLaunchHostFunc(c_void_p(stream), slow, None))
+                    self.assertEqual(enqueue(0, queue, None, byref(Access(pointer, 4096, library.INOUT)), 1), 0)
+                    self.assertEqual(call(pointer), 0)
+                    had_finished = bool(finished)
+                    time.sleep(0 if had_finished else 0.2)  # `slow` must outlive the work
+                    self.assertTrue(had_finished)
+                    if name != "hpeFree":
+                        self.assertEqual(free(pointer), 0)
+
     def test_errors(self):
         self.array[:] = 3
         for function, words in ((lambda stream: fill(self.array, 4, stream) or 77, "returned 77"),

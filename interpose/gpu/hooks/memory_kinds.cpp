@@ -46,6 +46,14 @@ class spread_launches final : public memory_kind {
   void frees_other(CUdeviceptr address) override {
     with<spreading>([&](spreading& all) { all.frees_other(address); });
   }
+  void ends(CUcontext /*context*/) override {
+    with<spreading>([](spreading& all) { all.ends_context(); });
+  }
+  // The next kind of memory frees the program's memory.
+  std::optional<CUresult> reset(CUdevice /*device*/) override {
+    with<spreading>([](spreading& all) { all.ends_context(); });
+    return std::nullopt;
+  }
   std::vector<CUdevice> joined_to(CUdevice device) override {
     std::vector<CUdevice> result;
     interposer* const hpe = device == 0 ? interposer::instance() : nullptr;

@@ -83,4 +83,9 @@ void driver_memory::forget(CUdeviceptr address) {
   if (const auto known = find(address); known != known_.end()) known_.erase(known);
 }
 
+void driver_memory::forget_all() {
+  const lock_guard lock(mutex_);
+  known_.clear();
+}
+
 }  // namespace hpe::cuda_hooks

@@ -29,6 +29,8 @@ class driver_memory {
   [[nodiscard]] std::string share_pool();
   /// To be called when the program frees memory that the driver allocated.
   void forget(CUdeviceptr address);
+  /// To be called before a context ends, with which the driver frees the context's memory.
+  void forget_all();
 
  private:
   /// Returns the default pool of GPU 0; null if the driver has none.

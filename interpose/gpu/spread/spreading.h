@@ -53,6 +53,9 @@ class spreading {
   void uses(const std::vector<CUdeviceptr>& words);
   /// To be called when the program frees memory that the driver allocated.
   void frees_other(CUdeviceptr address) { others_.forget(address); }
+  /// To be called before a context of the program ends, or before hpe frees the memory of a context that is to be
+  /// reset.
+  void ends_context() { others_.forget_all(); }
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
   /// Returns `result` if it is an error; otherwise the error of a part on another GPU, or success.

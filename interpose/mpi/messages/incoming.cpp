@@ -294,6 +294,8 @@ bool incoming::is_settled() {
 }
 
 void incoming::await_arrived() {
+  // MPI may have received the message in a call after which it has not called hpe.
+  progress::of_process().catch_up();
   {
     const progress::guard held;
     if (over() || std::holds_alternative<receive_phase::posted>(phase_)) return;

@@ -47,7 +47,8 @@ struct job {
   /// collective over all ranks. `level`: the level of thread support that the program has asked for. Creates no job if
   /// a rank cannot use the protocol. Has no effect with HPE_MPI_PIPELINE=off.
   static void begin(int level);
-  /// Waits for the transfers in progress for which other ranks wait. The wrapper of MPI_Finalize calls this.
+  /// Waits for the transfers in progress of all ranks for which other ranks wait. The wrapper of MPI_Finalize calls
+  /// this; collective over all ranks.
   static void end();
 
   /// Records that the program has set an error handler. The program may then continue after a message that was too long

@@ -8,6 +8,7 @@
 #include "interpose/mpi/left_memory.h"
 #include "interpose/mpi/libraries/library.h"
 #include "interpose/mpi/messages/job.h"
+#include "interpose/mpi/pending.h"
 #include "runtime/base/options.h"
 
 using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): what follows is C
@@ -64,6 +65,7 @@ int MPI_Finalize() {
   // theirs.
   if (hpe::interpose::message_checks::of_process() != nullptr) std::signal(SIGTERM, SIG_IGN);
   job::end();
+  pending_table::all().look_at_abandoned();  // the last chance to finish receives whose requests the program has freed
   return HPE_REAL(Finalize)();
 }
 

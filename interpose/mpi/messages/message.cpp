@@ -101,18 +101,23 @@ int message::begin() {
   try {
     return start_with_request();
   } catch (const error& e) {
-    return raise(object_, e);
+    return raise(object(), e);
   }
 }
 
 int message::finish(const MPI_Status*) {
   if (!over()) return MPI_SUCCESS;
   if (failure_) {
-    code_ = raise(object_, *std::exchange(failure_, std::nullopt));
+    code_ = raise(object(), *std::exchange(failure_, std::nullopt));
   } else if (std::exchange(tell_code_, false)) {
-    raise(object_, code_);
+    raise(object(), code_);
   }
   return code_;
+}
+
+mpi_object message::object() const {
+  const progress::guard held;
+  return object_;
 }
 
 bool message::active() { return !over(); }

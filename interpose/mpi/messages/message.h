@@ -69,6 +69,7 @@ class message : public pending, public std::enable_shared_from_this<message> {
  private:
   friend struct message_callbacks;
 
+  [[nodiscard]] mpi_object object() const;
   int start_with_request();
   void end(const MPI_Status& status);
 

@@ -93,6 +93,14 @@ int progress::called_by_mpi() {
   return events;
 }
 
+void progress::catch_up() {
+  const std::lock_guard lock(mutex_);
+  if (idle() || !attached_ || held_ != 0) return;
+  ++held_;
+  advance();
+  --held_;
+}
+
 void progress::look() {
   if (idle() || only_one()) return;
   const std::unique_lock lock(mutex_, std::try_to_lock);

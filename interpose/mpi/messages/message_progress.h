@@ -46,6 +46,9 @@ class progress {
     if (continues_itself()) called_by_mpi();
   }
 
+  /// Continues the transfers of all messages that MPI has received. The caller must not hold a guard.
+  void catch_up();
+
   /// While a guard exists, other threads cannot hold a guard, and no thread calls continuations or polls.
   class guard {
    public:

@@ -70,12 +70,10 @@ class launch_report final : public hpe::check::report_source {
 
 }  // namespace
 
-hpeStatus hpeTakeFindings(void* findings) {
+hpeStatus hpeAddToReport(void* source) {
   return guarded([&] {
-    HPE_REQUIRE(findings != nullptr, HPE_ERROR_INVALID_ARGUMENT,
-                "hpeTakeFindings: the pointer for the findings is null");
-    auto& all = *static_cast<std::vector<hpe::check::finding>*>(findings);
-    for (hpe::check::finding& each : hpe::check::take_reported()) all.push_back(std::move(each));
+    HPE_REQUIRE(source != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeAddToReport: the checker is null");
+    hpe::check::add_to_report(*static_cast<hpe::check::report_source*>(source), true);
   });
 }
 

@@ -94,7 +94,9 @@ hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, co
     const bool is_soft = it.devices().at(on).info().kind == HPE_DEVICE_SOFT;
     if (const auto driver = is_soft ? hpe::core::soft_cuda::find() : std::nullopt) {
       it.kernels().require_valid(on, usage);
-      driver->enqueue(on, function, argument, usage.accesses);  // soft devices' CUDA itself orders the work
+      it.synchronizes_also(&hpe::core::soft_cuda::wait);
+      const std::uint64_t homes = usage.everything ? ~std::uint64_t{0} : 0;
+      driver->enqueue(on, function, argument, homes, usage.accesses);  // soft devices' CUDA itself orders the work
     } else {
       enqueue_checked(it, function, "hpeEnqueue", usage, [&](hpe::core::launch_frame* around) {
         return it.kernels().record(

@@ -1,5 +1,6 @@
 // The C interface: memory.
 
+#include "hpe/announce.h"
 #include "runtime/base/granule.h"
 #include "runtime/core/api/api_guard.h"
 #include "runtime/core/runtime.h"
@@ -22,6 +23,12 @@ hpeStatus allocate_into(void** pointer, Allocate allocate, const char* function 
     *pointer = made;
   };
   return guarded(body, function);
+}
+
+void free_allocation(void* pointer) {
+  runtime& it = runtime::instance();
+  it.spread().copies_of_arrays().forget(pointer);
+  it.memory().free(pointer);
 }
 
 }  // namespace
@@ -55,10 +62,14 @@ hpeStatus hpeGetGranularity(size_t* bytes) {
 hpeStatus hpeFree(void* pointer) {
   if (pointer == nullptr) return HPE_SUCCESS;
   return guarded([&] {
-    runtime& it = runtime::instance();
-    it.spread().copies_of_arrays().forget(pointer);
-    it.memory().free(pointer);
+    runtime::instance().announced_work().wait_before_free(pointer);
+    free_allocation(pointer);
   });
+}
+
+hpeStatus hpeFreeFinished(void* pointer) {
+  if (pointer == nullptr) return HPE_SUCCESS;
+  return guarded([&] { free_allocation(pointer); });
 }
 
 hpeStatus hpeMemcpy(void* destination, const void* source, size_t size) {

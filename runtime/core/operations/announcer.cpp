@@ -28,7 +28,6 @@ std::vector<announcer::announced_use> announcer::resolve(std::span<const hpeAcce
                 "access mode {} is none of HPE_IN (1), HPE_OUT (2) and HPE_INOUT (3)", static_cast<int>(a.mode));
     if (!space_.contains(a.address)) continue;
     const allocation found = memory_.require(a.address, a.size);
-    if (found.region->ordered_by_program()) continue;
     const std::uint64_t begin = found.region->offset_of(a.address);
     const std::uint64_t end = a.size != 0 ? begin + a.size : found.region->offset_of(found.base) + found.bytes;
     uses.push_back({found.region->id, {begin, end}, a.mode != HPE_IN});
@@ -50,7 +49,8 @@ void announcer::release(std::uint64_t homes, std::span<const announced_use> uses
   // Upload the host's bytes even if the work overwrites them: earlier work may still read them.
   for (const announced_use& each : uses) {
     region& r = regions_.at(each.region);
-    if (r.open_to_host) accesses.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN, true});
+    if (r.open_to_host && !r.ordered_by_program())
+      accesses.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN, true});
   }
   if (accesses.empty()) return;
   work::submission use(with_, std::move(accesses), {}, work::submission::memory::as_it_is);
@@ -87,6 +87,7 @@ std::unique_ptr<hpeAnnouncement_st> announcer::acquire(std::span<const hpeAccess
   std::vector<work::device_access> all;
   for (const announced_use& each : uses) {
     region& r = regions_.at(each.region);
+    if (r.ordered_by_program()) continue;
     announced_.wait_before(r, each.range, each.write);
     acquired.push_back(&r);
     all.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN});
@@ -118,6 +119,14 @@ std::unique_ptr<hpeAnnouncement_st> announcer::acquire(std::span<const hpeAccess
 void announcer::wait_for_region(const void* p) const {
   const region& r = *memory_.require(p).region;
   announced_.wait_before(r, r.whole(), true);
+}
+
+void announcer::wait_before_free(const void* p) const {
+  if (!announced_.any()) return;
+  const allocation found = memory_.find(p);
+  if (found.region == nullptr || found.base != p) return;
+  const std::uint64_t begin = found.region->offset_of(found.base);
+  announced_.wait_before_free(*found.region, {begin, begin + found.bytes});
 }
 
 void announcer::begin(hpeAnnouncement_st& work) const {

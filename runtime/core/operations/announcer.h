@@ -29,6 +29,8 @@ class announcer {
   [[nodiscard]] std::unique_ptr<hpeAnnouncement_st> acquire(std::span<const hpeAccess> accesses);
   /// Waits until no announced work uses the region of an allocation, which may contain other small allocations.
   void wait_for_region(const void* p) const;
+  /// Waits until no announced work uses an allocation. Does nothing if no allocation begins at the address.
+  void wait_before_free(const void* p) const;
   void begin(hpeAnnouncement_st& work) const;
   void end(const hpeAnnouncement_st& work) const;
 

@@ -94,6 +94,7 @@ timepoint launch_checks::run_recorded(unsigned device, const work_usage& usage, 
   const std::lock_guard lock(its.alone);
   if (usage.concurrent) {  // the program may let such launches wait for each other
     std::erase_if(its.concurrent, [this](timepoint p) { return devices_.reached(p); });
+    its.concurrent.reserve(its.concurrent.size() + 1);
     return its.concurrent.emplace_back(queue(nullptr));
   }
   work::wait_for(its.concurrent, devices_);

@@ -279,7 +279,9 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   });
   if (is_anywhere) {
     // Work of the next calls of submit_anywhere must wait for the same work.
-    for (const timepoint p : before.points()) all.note_named(homes_in_reach(device), p);
+    work::record_or_wait(before.points(), with_.devices, [&] {
+      for (const timepoint p : before.points()) all.note_named(homes_in_reach(device), p);
+    });
     const std::uint64_t epoch = all.epoch();
     if (all.new_homes() == new_homes && work.leaves_all_settled(!usage.only_mapped)) settled = epoch;
   }
@@ -344,14 +346,15 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
 std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, hpeKernel kernel,
                                               const work_usage& usage) {
   std::vector<timepoint> queued;
+  queued.reserve(parts.size());
   const auto queue_parts = [&](submission& /*work*/, const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());
     for (const team_part& p : parts) {
       device::stream& stream = choose_stream(p.device, after);
       for (const timepoint point : after.points()) stream.wait(point);
       points.push_back(stream.launch(kernel->id, p.shape, p.parameters));
+      queued.push_back(points.back());
     }
-    queued = points;
   };
   queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), queue_parts);
   return queued;

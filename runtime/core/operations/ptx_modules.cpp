@@ -264,10 +264,12 @@ void ptx_modules::add_accesses(hpeModule module, unsigned device, std::vector<hp
   }
 }
 
-void ptx_modules::record(hpeModule module, std::span<const timepoint> launches) {
+void ptx_modules::record(hpeModule module, std::span<const timepoint> launches) noexcept {
   loaded_ptx& ptx = *module->ptx;
-  const lock_guard lock(ptx.mutex);
-  for (const timepoint p : launches) ptx.launches.add(p);
+  work::record_or_wait(launches, devices_, [&] {
+    const lock_guard lock(ptx.mutex);
+    for (const timepoint p : launches) ptx.launches.add(p);
+  });
 }
 
 bool ptx_modules::visit_sites(hpeKernel kernel, site_function visit) const {

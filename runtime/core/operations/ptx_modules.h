@@ -44,7 +44,7 @@ class ptx_modules {
   /// launch, because kernels use variables without a parameter, and a launch need not name them.
   void add_accesses(hpeModule module, unsigned device, std::vector<hpeAccess>& to) const;
   /// Makes unload() wait for these launches of the module's kernels.
-  static void record(hpeModule module, std::span<const timepoint> launches);
+  void record(hpeModule module, std::span<const timepoint> launches) noexcept;
 
   /// See hpeLaunchGrid.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,

@@ -53,9 +53,9 @@ std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {
 
 spreader::spread_module& spreader::module_of(hpeModule module) {
   const lock_guard lock(mutex_);
-  auto& entry = all_[module];
-  if (entry == nullptr) entry = make(module);
-  return *entry;
+  auto found = all_.find(module);
+  if (found == all_.end()) found = all_.emplace(module, make(module)).first;
+  return *found->second;
 }
 
 spreader::spread_kernel& spreader::find(hpeKernel kernel) { return module_of(kernel->module).kernels.at(kernel->name); }
@@ -151,9 +151,10 @@ std::string spreader::obstacle_of(const spread_kernel& kernel, const device::sha
 launch_planner& spreader::planner_of(std::span<const unsigned> devices) {
   const lock_guard lock(mutex_);
   std::vector<unsigned> list(devices.begin(), devices.end());
-  auto& entry = planners_[list];
-  if (entry == nullptr) entry = std::make_unique<launch_planner>(devices_, memory_, replicas_, std::move(list));
-  return *entry;
+  auto found = planners_.find(list);
+  if (found == planners_.end())
+    found = planners_.emplace(list, std::make_unique<launch_planner>(devices_, memory_, replicas_, list)).first;
+  return *found->second;
 }
 
 spreader::result spreader::plan(const spread_kernel& kernel, std::span<const unsigned> devices,
@@ -193,8 +194,9 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
       return how;
     }
     if (k.code->patched.uses_variables || k.code->patched.uses_constants) how.parts[0].device = devices.front();
-    how.finished = {modules_.launch(how.parts[0].device, kernel, shape, parameters,
-                                    {.accesses = used.accesses, .everything = used.everything})};
+    how.finished.reserve(1);
+    how.finished.push_back(modules_.launch(how.parts[0].device, kernel, shape, parameters,
+                                           {.accesses = used.accesses, .everything = used.everything}));
     return how;
   } catch (const error& e) {
     // Other work may use the memory between two parts. So hpe cuts only announced work into parts that run one after
@@ -240,9 +242,11 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   }
   how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);
   how.parts.push_back({devices.front(), {}, launch.grid, {}});
+  how.finished.reserve(std::size(hpeSpread{}.work) + devices.size());
   if (all.size() == 1) {
     how.reason = "its arrays do not fit into device memory, but the bytes that it can touch fit on one device";
-    how.finished = {modules_.launch(devices.front(), kernel, shape, parameters, {.accesses = all.front().accesses})};
+    how.finished.push_back(
+        modules_.launch(devices.front(), kernel, shape, parameters, {.accesses = all.front().accesses}));
     return how;
   }
   for (const part_in_time& each : all) {
@@ -274,9 +278,11 @@ spreader::result spreader::launch_with_zero_copy(unsigned device, hpeKernel kern
                    ? "on one device, with the data that does not fit in host memory, because this is faster than parts"
                    : fmt::format("on one device, with the data that does not fit in host memory: {}", refusal);
   how.parts.push_back({device, {}, {shape.grid[0], shape.grid[1], shape.grid[2]}, {}});
+  how.finished.reserve(1);
   try {
-    how.finished = {modules_.launch(device, kernel, shape, parameters,
-                                    {.accesses = used.accesses, .everything = used.everything, .zero_copy = true})};
+    how.finished.push_back(
+        modules_.launch(device, kernel, shape, parameters,
+                        {.accesses = used.accesses, .everything = used.everything, .zero_copy = true}));
   } catch (const error& no_memory) {
     if (no_memory.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, no_memory.what());

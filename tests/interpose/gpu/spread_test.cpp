@@ -12,6 +12,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hpe/hpe.h"
@@ -143,6 +144,36 @@ TEST_F(Spread, AResetFreesTheMemory) {
     ASSERT_NO_FATAL_FAILURE(prepare());
     ASSERT_EQ(cuMemFree(elsewhere), CUDA_SUCCESS);
   }
+}
+
+// The driver frees the memory of a context with the context, and may give its addresses to other memory.
+TEST_F(Spread, DescriptionsOfTheDriversMemoryEndWithAContext) {
+  const CUdeviceptr first_flags = flags_;
+  const auto queries = [&] {
+    const unsigned before = stand_in::calls("cuPointerGetAttribute");
+    expect_sums(added_up, added_up);
+    return stand_in::calls("cuPointerGetAttribute") - before;
+  };
+  ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
+  queries();
+  EXPECT_EQ(queries(), 0U) << "the test needs memory that hpe knows";
+
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuCtxCreate(&context, nullptr, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy(context), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+  EXPECT_GT(queries(), 0U);
+
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+  ASSERT_NO_FATAL_FAILURE(prepare());
+  ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
+  queries();
+  EXPECT_EQ(queries(), 0U);
+  const CUdeviceptr second_flags = std::exchange(flags_, first_flags);  // which the stand-in has not freed
+  ASSERT_NO_FATAL_FAILURE(set_flags());
+  EXPECT_GT(queries(), 0U);
+  flags_ = second_flags;
 }
 
 // The launch takes a millisecond, but the predicted time is a fraction of a millisecond.

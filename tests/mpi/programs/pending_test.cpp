@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <future>
 #include <memory>
 #include <thread>
@@ -28,12 +29,28 @@ class user_of_table final : public pending {
   int finish(const MPI_Status* /*status*/) override { return MPI_SUCCESS; }
   void drop() noexcept override {}
   [[nodiscard]] bool active() override { return true; }
+  void await_arrived() override {
+    if (during_look) during_look();
+  }
   void forget(MPI_Comm comm) override {
-    if (comm == communicator && pending_table::all().find(first) != nullptr) ++forgotten;
+    static_cast<void>(pending_table::all().find(first));
+    if (comm == communicator) ++forgotten;
   }
 
   int forgotten = 0;
+  std::function<void()> during_look;
 };
+
+void require(bool holds, const char* wrong) {
+  if (holds) return;
+  std::printf("wrong: %s\n", wrong);
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+void require_forgotten(const user_of_table& operation, int times, const char* wrong) {
+  require(operation.forgotten == times, wrong);
+}
 
 }  // namespace
 
@@ -49,15 +66,35 @@ int main() {
     table.forget(communicator);
     over.set_value();
   }).detach();
-  if (over.get_future().wait_for(20s) != std::future_status::ready) {
-    std::printf("wrong: the table calls operations while it holds its mutex\n");
+  require(over.get_future().wait_for(20s) == std::future_status::ready,
+          "the table calls operations while it holds its mutex");
+  require_forgotten(*kept, 1, "an operation has not forgotten the communicator");
+  require_forgotten(*abandoned, 1, "an operation whose request was freed has not forgotten the communicator");
+
+  // A thread waits for the operation, and another thread begins an operation whose request has the same handle.
+  require(table.take(first) == kept, "a wait does not get the operation of its request");
+  require(table.find(first) == nullptr, "a request still leads to an operation that a thread has taken");
+  table.forget(communicator);
+  require_forgotten(*kept, 2, "an operation for which a thread waits has not forgotten the communicator");
+  const auto later = std::make_shared<user_of_table>();
+  table.add(first, later);
+  table.remove(first, kept);
+  require(table.find(first) == later, "the end of an operation has removed a later one with the same handle");
+  require(table.take(first) == later, "a wait does not get the later operation");
+  table.put_back(first, later);
+  require(table.take(first) == later, "an operation that was put back cannot be taken again");
+  table.remove(first, later);
+  require(table.empty(), "an operation remains");
+
+  // A thread looks at the operation, which then calls MPI.
+  abandoned->during_look = [&] {
+    table.forget(communicator);
+    require_forgotten(*abandoned, 3, "an operation at which a thread looks has not forgotten the communicator");
+    table.look_at_abandoned();  // as an error handler does
+    std::printf("pending: all right\n");
     std::fflush(stdout);
-    std::_Exit(1);
-  }
-  if (kept->forgotten != 1 || abandoned->forgotten != 1) {
-    std::printf("wrong: %d and %d operations have forgotten the communicator\n", kept->forgotten, abandoned->forgotten);
-    return 1;
-  }
-  std::printf("pending: all right\n");
-  return 0;
+    std::_Exit(0);
+  };
+  table.look_at_abandoned();
+  require(false, "nothing looks at an operation whose request was freed");
 }

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <map>
 
+#include "hpe/announce.h"
 #include "hpe/check.h"
 #include "interpose/soft/cudart/check/declared_work.h"
 #include "interpose/soft/cudart/check/watched_memory.h"
@@ -39,7 +40,7 @@ struct kept_memory {
     const auto [base, size] = blocks.front();
     blocks.pop_front();
     bytes -= size;
-    return ::hpeFree(base);
+    return ::hpeFreeFinished(base);
   }
 };
 kept_memory kept;
@@ -125,7 +126,7 @@ bool fill_with_fresh_value(void* base, std::size_t bytes) {
 }
 
 hpeStatus free_device_memory(void* base, std::size_t bytes) {
-  if (checker() == nullptr || bytes > most_kept) return ::hpeFree(base);
+  if (checker() == nullptr || bytes > most_kept) return ::hpeFreeFinished(base);
   const lock_guard lock(kept.mutex);
   kept.blocks.emplace_back(base, bytes);
   kept.bytes += bytes;

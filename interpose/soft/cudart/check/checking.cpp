@@ -14,8 +14,6 @@ namespace hpe::cudart {
 
 namespace {
 
-/// The findings of hpe's own interface belong to the report too: this library's exit handler runs before that of
-/// libhpe.so.
 class cuda_report final : public check::report_source {
  public:
   /// Returns the form, and begins the report.
@@ -25,9 +23,7 @@ class cuda_report final : public check::report_source {
   std::vector<check::finding> finish() override {
     process().finish_work_untold();
     check::host_watch::of_process()->end_all();
-    std::vector<check::finding> all = checker()->finish();
-    check(::hpeTakeFindings(&all));
-    return all;
+    return checker()->finish();
   }
 
  private:
@@ -53,7 +49,7 @@ class checked_messages final : public interpose::message_uses {
 };
 
 [[gnu::constructor]] void register_report() {
-  check::add_to_report(report());
+  check(::hpeAddToReport(&report()));
   if (!options::valid_in_environment().check) return;
   static auto* const messages = new checked_messages;  // never deleted: threads use it until the process ends
   messages->make_known();

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "hpe/announce.h"
 #include "interpose/soft/cudart/check/checking.h"
 #include "interpose/soft/cudart/device/announced_uses.h"
 #include "interpose/soft/cudart/device/device_table.h"
@@ -86,7 +87,7 @@ namespace {
 void release(const cudart_allocation& gone) {
   const bool is_variable = gone.kind == allocation_kind::variable || gone.kind == allocation_kind::managed_variable;
   if (!is_variable && gone.kind != allocation_kind::mapped && gone.kind != allocation_kind::registered)
-    ::hpeFree(gone.base);
+    ::hpeFreeFinished(gone.base);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hpe/announce.h"
 #include "hpe/hpe.h"
 #include "interpose/soft/cudart/api/graph/graph_calls.h"
 #include "interpose/soft/cudart/device/context.h"
@@ -36,7 +37,7 @@ void graph_memory_table::release(const graph_allocation& gone) {
     amounts_[gone.device()].now -= gone.size();
   }
   // If remove() finds no allocation, cudaDeviceReset has freed the memory.
-  if (memory_.remove(gone.base())) ::hpeFree(gone.base());
+  if (memory_.remove(gone.base())) ::hpeFreeFinished(gone.base());
 }
 
 std::shared_ptr<graph_allocation> graph_memory_table::find(const void* base) const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "hpe/announce.h"
 #include "interpose/soft/cudart/device/errors.h"
 
 namespace hpe::cudart {
@@ -64,7 +65,7 @@ cudaArray_t array_table::create(const cudaChannelFormatDesc& format, cudaExtent 
 
 void array_table::free(cudaArray_t handle) {
   const auto gone = destroy(handle);
-  if (memory_.remove(gone->base)) check(::hpeFree(gone->base));
+  if (memory_.remove(gone->base)) check(::hpeFreeFinished(gone->base));
 }
 
 void array_table::reset(int device) {

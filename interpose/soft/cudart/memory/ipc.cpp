@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "hpe/announce.h"
 #include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/errors.h"
@@ -59,7 +60,7 @@ bool ipc_table::close(void* base, allocation_kind kind) {
   if (found == opened_.end() || found->second.kind != kind) return false;
   if (--found->second.times > 0) return true;
   opened_.erase(found);
-  if (memory_.remove(base)) check(::hpeFree(base));
+  if (memory_.remove(base)) check(::hpeFreeFinished(base));
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hpe/announce.h"
 #include "hpe/hpe.h"
 #include "interpose/soft/cudart/device/failure.h"
 #include "interpose/soft/cudart/spread/soft_spreading.h"
@@ -27,7 +28,7 @@ class device_source final : public memory_source {
 
   void free(void* block) override {
     // If remove() finds no allocation, cudaDeviceReset has freed the block.
-    if (memory_.remove(block)) ::hpeFree(block);
+    if (memory_.remove(block)) ::hpeFreeFinished(block);
   }
 
  private:

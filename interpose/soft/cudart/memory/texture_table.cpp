@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "hpe/announce.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/errors.h"
 
@@ -124,7 +125,7 @@ cudaTextureObject_t texture_table::create(const texture_object& object, const pt
 void texture_table::free(cudaTextureObject_t handle) {
   destroy(handle);
   auto* const place = reinterpret_cast<void*>(handle);
-  if (memory_.remove(place)) check(::hpeFree(place));
+  if (memory_.remove(place)) check(::hpeFreeFinished(place));
 }
 
 void texture_table::reset(int device) {

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <utility>
 
+#include "hpe/announce.h"
 #include "hpe/hpe.h"
 #include "hpe/map.h"
 #include "interpose/soft/cudart/device/context.h"
@@ -175,7 +176,7 @@ object_memory::object_memory(int descriptor) {
 
 object_memory::~object_memory() = default;
 
-void object_memory::freed::operator()(void* allocation) const noexcept { ::hpeFree(allocation); }
+void object_memory::freed::operator()(void* allocation) const noexcept { ::hpeFreeFinished(allocation); }
 
 int object_memory::descriptor() const {
   if (properties_.requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)

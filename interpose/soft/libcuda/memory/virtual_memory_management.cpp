@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "hpe/announce.h"
 #include "hpe/hpe.h"
 #include "hpe/map.h"
 #include "interpose/soft/cudart/device/context.h"
@@ -72,7 +73,7 @@ void virtual_memory::free(CUdeviceptr base, std::size_t bytes) {
   const auto found = reservations_.find(base);
   require(found != reservations_.end() && found->second.size == bytes && found->second.mappings.empty(),
           cudaErrorInvalidValue);
-  check(::hpeFree(found->second.addresses));
+  check(::hpeFreeFinished(found->second.addresses));
   reservations_.erase(found);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "hpe/announce.h"
 #include "interpose/soft/cudart/check/checked_memory.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
@@ -55,7 +56,7 @@ void release(void* base, const Choice& is_right) {
   process().finish_work();
   require(process().memory().remove(base).has_value(), cudaErrorInvalidValue);
   process().ipc().forget(base);
-  check(found->kind == allocation_kind::device ? free_device_memory(base, found->size) : ::hpeFree(base));
+  check(found->kind == allocation_kind::device ? free_device_memory(base, found->size) : ::hpeFreeFinished(base));
 }
 
 template <class T>

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "hpe/announce.h"
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/own_pages.h"
 #include "interpose/soft/cudart/stream/checked_work.h"
@@ -51,7 +52,7 @@ void* move_to_hpe(cudart_allocation memory) {
   // For a shared mapping and an old size of 0, mremap creates a second mapping of the same pages.
   void* const placed = ::mremap(shared, 0, own.size(), MREMAP_MAYMOVE | MREMAP_FIXED, own.data());
   if (placed == MAP_FAILED) {
-    ::hpeFree(made);
+    ::hpeFreeFinished(made);
     throw failure(cudaErrorMemoryAllocation);
   }
   memory.device_base = shared + (static_cast<char*>(memory.base) - own.data());
@@ -99,7 +100,7 @@ void move_back(const cudart_allocation& memory) {
     throw failure(cudaErrorMemoryAllocation);
   }
   process().memory().remove(mapped->base);
-  check(::hpeFree(mapped->base));
+  check(::hpeFreeFinished(mapped->base));
 }
 
 }  // namespace

@@ -1,0 +1,151 @@
+// Two ranks exchange a message of hpe memory whose request, or communicator, the program frees or cancels before the
+// message has arrived. The argument names the case. Rank 0 sends late.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+
+#include "hpe/hpe.hpp"
+
+namespace {
+
+constexpr int count = 1 << 20;
+constexpr unsigned late_us = 300'000;
+const MPI_Comm world = MPI_COMM_WORLD;
+
+int rank = 0;
+hpe::array<int>* numbers = nullptr;  // rank 0: the message; rank 1: zeros
+
+void send_late(MPI_Comm comm) {
+  ::usleep(late_us);
+  MPI_Send(numbers->data(), count, MPI_INT, 1, 0, comm);
+}
+
+void begin_receive_and_free(MPI_Comm comm) {
+  MPI_Request request;
+  MPI_Irecv(numbers->data(), count, MPI_INT, 0, 0, comm, &request);
+  MPI_Request_free(&request);
+}
+
+// Rank 1 knows that earlier messages have arrived when it has received this one.
+void pass_token() {
+  int token = 5;
+  if (rank == 0) MPI_Send(&token, 1, MPI_INT, 1, 99, world);
+  if (rank == 1) MPI_Recv(&token, 1, MPI_INT, 0, 99, world, MPI_STATUS_IGNORE);
+}
+
+MPI_Comm copy_of_world() {
+  MPI_Comm made;
+  MPI_Comm_dup(world, &made);
+  return made;
+}
+
+void receive_until_finalize() { rank == 0 ? send_late(world) : begin_receive_and_free(world); }
+
+void receive_until_disconnect() {
+  MPI_Comm comm = copy_of_world();
+  rank == 0 ? send_late(comm) : begin_receive_and_free(comm);
+  MPI_Comm_disconnect(&comm);
+}
+
+void receive_on_a_freed_communicator() {
+  MPI_Comm comm = copy_of_world();
+  if (rank == 1) begin_receive_and_free(comm);
+  if (rank == 0) send_late(comm);
+  MPI_Comm_free(&comm);
+  pass_token();
+}
+
+void persistent_receive() {
+  MPI_Request request;
+  if (rank == 0) {
+    send_late(world);
+  } else {
+    MPI_Recv_init(numbers->data(), count, MPI_INT, 0, 0, world, &request);
+    MPI_Start(&request);
+    MPI_Request_free(&request);
+  }
+  pass_token();
+}
+
+void receives_before_later_messages() {
+  for (int round = 0; round < 100; ++round) {
+    if (rank == 0) MPI_Send(numbers->data(), count, MPI_INT, 1, 0, world);
+    if (rank == 1) {
+      std::memset(numbers->data(), 0, count * sizeof(int));
+      begin_receive_and_free(world);
+      if (round % 2 == 1) ::usleep(3000);  // the later message may have arrived before its receive begins
+    }
+    pass_token();
+    if (rank == 1 && (*numbers)[count - 1] != count - 1) std::printf("wrong: round %d\n", round);
+  }
+}
+
+void cancelled_receive() {
+  if (rank == 1) {
+    MPI_Request request;
+    MPI_Irecv(numbers->data(), count, MPI_INT, 0, 0, world, &request);
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+    MPI_Recv(numbers->data(), count, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+  } else {
+    send_late(world);
+  }
+}
+
+void receive_of_nothing() {
+  static hpe::array<int> unused(count);
+  MPI_Request request;
+  MPI_Irecv(unused.data(), count, MPI_INT, 0, 77, world, &request);
+  MPI_Request_free(&request);
+  if (rank == 0) send_late(world);
+  if (rank == 1) MPI_Recv(numbers->data(), count, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+}
+
+void sends_on_a_freed_communicator() {
+  MPI_Comm comm = copy_of_world();
+  MPI_Request request;
+  if (rank == 0) {
+    MPI_Isend(numbers->data(), count, MPI_INT, 1, 0, comm, &request);
+    MPI_Request_free(&request);
+  } else {
+    ::usleep(late_us);
+    MPI_Recv(numbers->data(), count, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
+  }
+  MPI_Comm_free(&comm);
+}
+
+struct named_case {
+  const char* name;
+  void (*run)();
+};
+constexpr named_case cases[] = {{"finalize", receive_until_finalize},
+                                {"disconnect", receive_until_disconnect},
+                                {"communicator", receive_on_a_freed_communicator},
+                                {"persistent", persistent_receive},
+                                {"later", receives_before_later_messages},
+                                {"cancelled", cancelled_receive},
+                                {"nothing", receive_of_nothing},
+                                {"sends", sends_on_a_freed_communicator}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto chosen = std::find_if(std::begin(cases), std::end(cases), [&](const named_case& each) {
+    return argc == 2 && std::strcmp(argv[1], each.name) == 0;
+  });
+  if (chosen == std::end(cases)) return 2;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(world, &rank);
+  numbers = new hpe::array<int>(count);
+  for (int i = 0; i < count; ++i) (*numbers)[static_cast<std::size_t>(i)] = rank == 0 ? i : 0;
+  MPI_Barrier(world);
+  chosen->run();
+  MPI_Finalize();
+  for (int i = 0; i < count; ++i)
+    if ((*numbers)[static_cast<std::size_t>(i)] != i) return std::printf("wrong: element %d of rank %d\n", i, rank), 1;
+  if (rank == 1) std::printf("freed requests: all right\n");
+}
