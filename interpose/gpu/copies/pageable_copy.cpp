@@ -76,7 +76,9 @@ bool pageable_copy::suitable(const sides& what, CUstream stream) const {
          saturated_sum(number_of(what.host), in_host) != too_many_bytes && is_pageable(what.host, in_host);
 }
 
-std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
+std::shared_ptr<context_parts> pageable_copy::parts_for(const sides& what, CUstream stream) {
+  if (!suitable(what, stream)) return nullptr;
+  const std::size_t bytes = what.extent().bytes();
   if (seen_.fetch_add(bytes, std::memory_order_relaxed) + bytes < worth_buffers) return nullptr;
   CUcontext current = nullptr;
   cu_.cuCtxGetCurrent(&current);
@@ -148,10 +150,9 @@ CUresult pageable_copy::queue_chunk(const sides& what, std::size_t at, std::size
 std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, const box_copy& shape, CUstream stream,
                                               bool wait) {
   const sides what{to, static_cast<std::byte*>(const_cast<void*>(from)), shape.written(), shape.read()};
-  if (!suitable(what, stream)) return std::nullopt;
-  const std::size_t bytes = shape.bytes();
-  const std::shared_ptr<context_parts> parts = parts_for(bytes);
+  const std::shared_ptr<context_parts> parts = parts_for(what, stream);
   if (parts == nullptr) return std::nullopt;
+  const std::size_t bytes = shape.bytes();
   pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
   struct upload_chunk {
@@ -199,10 +200,9 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
 
 std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, const box_copy& shape, CUstream stream) {
   const sides what{from, static_cast<std::byte*>(to), shape.read(), shape.written()};
-  if (!suitable(what, stream)) return std::nullopt;
-  const std::size_t bytes = shape.bytes();
-  const std::shared_ptr<context_parts> parts = parts_for(bytes);
+  const std::shared_ptr<context_parts> parts = parts_for(what, stream);
   if (parts == nullptr) return std::nullopt;
+  const std::size_t bytes = shape.bytes();
   pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
   struct download_chunk {

@@ -72,7 +72,8 @@ class pageable_copy {
   transfer::copy_crew& crew_for(transfer::copy_crew::writing how) noexcept {
     return how == transfer::copy_crew::writing::to_new_pages ? crew_for_new_pages_ : crew_;
   }
-  std::shared_ptr<context_parts> parts_for(std::size_t bytes);
+  /// Returns hpe's objects in the current context for a copy; null if hpe leaves the copy to the driver.
+  std::shared_ptr<context_parts> parts_for(const sides& what, CUstream stream);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
 

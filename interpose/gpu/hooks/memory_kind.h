@@ -13,9 +13,11 @@
 #include "interpose/gpu/hooks/program_steps.h"
 #include "interpose/gpu/oversubscribed/driver_allocations.h"
 #include "interpose/gpu/work/call_watch.h"
+#include "interpose/gpu/work/device_range.h"
 #include "runtime/base/box.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/log.h"
+#include "runtime/device/device.h"
 
 namespace hpe::cuda_hooks {
 
@@ -103,11 +105,7 @@ class memory_kind {
 
   // ---- queries
 
-  struct allocation_range {
-    CUdeviceptr base = 0;
-    std::size_t bytes = 0;
-  };
-  [[nodiscard]] virtual std::optional<allocation_range> range_at(CUdeviceptr /*address*/) { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<device_range> range_at(CUdeviceptr /*address*/) { return std::nullopt; }
   /// Like cuPointerGetAttribute; also returns nullopt for an attribute whose value the driver must give. `value` must
   /// not be null.
   [[nodiscard]] virtual std::optional<CUresult> attribute(void* /*value*/, CUpointer_attribute /*attribute*/,
@@ -115,11 +113,7 @@ class memory_kind {
     return std::nullopt;
   }
   /// The free and the total memory of the current context's device that hpe reports to the program.
-  struct amounts {
-    std::size_t free = 0;
-    std::size_t total = 0;
-  };
-  [[nodiscard]] virtual std::optional<amounts> memory() { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<device::memory_usage> memory() { return std::nullopt; }
   /// Returns the other devices whose memory the program sees as a part of this device's memory.
   [[nodiscard]] virtual std::vector<CUdevice> joined_to(CUdevice /*device*/) { return {}; }
   /// Returns the reason why other processes cannot access the memory at an address, as the end of a sentence that

@@ -98,20 +98,19 @@ class memory_of_hpe final : public memory_kind {
     return with<oversubscribed>([&](oversubscribed& all) { return std::optional(all.free_all(device)); });
   }
 
-  std::optional<allocation_range> range_at(CUdeviceptr address) override {
+  std::optional<device_range> range_at(CUdeviceptr address) override {
     const auto object = object_at(address);
-    return object ? std::optional(allocation_range{object->base, object->bytes}) : std::nullopt;
+    return object ? std::optional(device_range{object->base, object->bytes}) : std::nullopt;
   }
   std::optional<CUresult> attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) override {
     const auto object = object_at(address);
     if (!object) return std::nullopt;
     return describe(*object, address, attribute, value);
   }
-  std::optional<amounts> memory() override {
+  std::optional<device::memory_usage> memory() override {
     interposer* const hpe = interposer::instance();
     if (hpe != nullptr && oversubscribed::wanted()) oversubscribed::start(hpe->driver());
-    const auto found = with<oversubscribed>([](oversubscribed& all) { return all.memory(); });
-    return found ? std::optional(amounts{found->free, found->total}) : std::nullopt;
+    return with<oversubscribed>([](oversubscribed& all) { return all.memory(); });
   }
   std::optional<const char*> obstacle_to_sharing(CUdeviceptr address) override {
     return object_at(address) ? std::optional("may leave the device (--oversubscribe, --spread)") : std::nullopt;

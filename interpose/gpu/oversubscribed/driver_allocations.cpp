@@ -39,7 +39,9 @@ void driver_allocations::add(driver_allocation::name_kind kind, std::uint64_t na
   if (!added.inserted) restore(std::exchange(added.position->second, added.node.mapped()));
 }
 
-void driver_allocations::restore(const allocation& ended) noexcept { memory_.restore(ended.device, ended.bytes); }
+void driver_allocations::restore(const counted_allocation& ended) noexcept {
+  memory_.restore(ended.device, ended.bytes);
+}
 
 void driver_allocations::drop(std::uint64_t handle) noexcept {
   const auto found = by_handle_.find(handle);

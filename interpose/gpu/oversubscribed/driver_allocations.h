@@ -60,19 +60,19 @@ class driver_allocations {
   void end(CUcontext context, function_ref<void(CUdeviceptr)> free);
 
  private:
-  struct allocation {
+  struct counted_allocation {
     unsigned device = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;
     std::size_t references = 1;  // for the memory of cuMemCreate: how many handles and mappings refer to it
   };
-  using table = std::map<std::uint64_t, allocation>;
+  using table = std::map<std::uint64_t, counted_allocation>;
 
   void add(driver_allocation::name_kind kind, std::uint64_t name, table::node_type&& made) noexcept;
   void keep(std::uint64_t handle) HPE_REQUIRES(mutex_);
   /// Ends a reference to the memory of cuMemCreate.
   void drop(std::uint64_t handle) noexcept HPE_REQUIRES(mutex_);
-  void restore(const allocation& ended) noexcept;
+  void restore(const counted_allocation& ended) noexcept;
 
   core::allocator& memory_;
   mutex mutex_;

@@ -226,12 +226,12 @@ CUresult oversubscribed::free_all(CUdevice device) {
   return waited;
 }
 
-std::optional<oversubscribed::amounts> oversubscribed::memory() const {
+std::optional<device::memory_usage> oversubscribed::memory() const {
   CUcontext context = nullptr;
   if (cu_.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return std::nullopt;
   std::optional<unsigned> device;
   if (device_of(context, device) != CUDA_SUCCESS || !device) return std::nullopt;
-  amounts all;
+  device::memory_usage all;
   all.free = freed_.bytes_on(*device);
   for (const unsigned each : is_spread(*device) ? gpus_ : std::vector<unsigned>{*device}) try {
       const device::memory_usage own = hpe_.devices().at(each).memory();
@@ -257,7 +257,7 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
 
 // ---- work --------------------------------------------------------------------------------------------------------
 
-program_use oversubscribed::use_of(const words& found, bool follows_pointers) const {
+program_use oversubscribed::use_of(const parameter_words& found, bool follows_pointers) const {
   program_use result;
   result.unsure = true;
   result.everything = !found || (follows_pointers && !(zero_copy_ && wanted()));

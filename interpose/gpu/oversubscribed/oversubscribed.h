@@ -22,6 +22,7 @@
 #include "runtime/base/function_ref.h"
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
+#include "runtime/base/writer_first_mutex.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver.h"
 
@@ -104,27 +105,23 @@ class oversubscribed {
   /// The memory of the current context's device that hpe reports to the program. `total` is the memory that hpe may use
   /// on this device, or on all GPUs that the device represents; `free` is the part of `total` that is not allocated,
   /// or, with --oversubscribe, that this program has not allocated.
-  struct amounts {
-    std::size_t free = 0;
-    std::size_t total = 0;
-  };
-  [[nodiscard]] std::optional<amounts> memory() const;
+  [[nodiscard]] std::optional<device::memory_usage> memory() const;
   /// Makes the context of a GPU, the n-th of those that a program sees as one device. Takes about 0.1 s, and has no
   /// effect later. Throws hpe::error if the driver refuses.
   void start_gpu(unsigned n) { static_cast<void>(all_[gpus_[n]]->context()); }
   /// Returns the primary context of an object's device.
   [[nodiscard]] CUcontext context_of(const program_object& object) const { return all_.at(object.device)->context(); }
 
-  using words = std::optional<std::vector<CUdeviceptr>>;
+  using parameter_words = std::optional<std::vector<CUdeviceptr>>;
   /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words
   /// of its parameters; nullopt if they are not known.
-  [[nodiscard]] program_use use_of_unknown(function_ref<words()> find) const {
+  [[nodiscard]] program_use use_of_unknown(function_ref<parameter_words()> find) const {
     return scope_ == kernel_scope::all ? use_of(std::nullopt) : use_of(find(), scope_ == kernel_scope::automatic);
   }
   /// Returns the objects that contain one of the words and the objects that every launch may use; everything if the
   /// words are not known. follows_pointers: whether the work may also use other objects; without zero-copy memory, the
   /// work then uses everything.
-  [[nodiscard]] program_use use_of(const words& found, bool follows_pointers = false) const;
+  [[nodiscard]] program_use use_of(const parameter_words& found, bool follows_pointers = false) const;
   /// A range of memory that a piece of work uses.
   struct accessed_range {
     CUdeviceptr address = 0;
@@ -185,7 +182,7 @@ class oversubscribed {
 
    private:
     oversubscribed& of_;
-    const std::lock_guard<std::shared_mutex> lock_;
+    const std::lock_guard<writer_first_mutex> lock_;
   };
 
   /// Whether launches may use zero-copy memory (HPE_ZERO_COPY).
@@ -270,7 +267,7 @@ class oversubscribed {
   beside_streams beside_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.
-  std::deque<std::shared_mutex> sequences_;
+  std::deque<writer_first_mutex> sequences_;
   unfinished_parts parts_;
 };
 

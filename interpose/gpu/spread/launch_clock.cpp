@@ -40,7 +40,7 @@ CUevent launch_clock::begins(CUstream stream) {
 }
 
 // The launch is already queued, so a failure of this function must not make the program's call fail.
-void launch_clock::ends(CUevent begun, CUstream stream, launch what) noexcept {
+void launch_clock::ends(CUevent begun, CUstream stream, timed_launch what) noexcept {
   const bool is_on_trial = what.measured.record != nullptr && what.measured.is_on_trial;
   const spread::way_record::prediction predicted = what.measured.predicted;
   CUevent end = nullptr;
@@ -78,11 +78,11 @@ void launch_clock::await(CUevent end, const spread::way_record::prediction& pred
     std::this_thread::yield();
 }
 
-void launch_clock::counts(const launch& what) noexcept { tell(what, 0); }
+void launch_clock::counts(const timed_launch& what) noexcept { tell(what, 0); }
 
 // If host memory is too short, the launch is missing from the table of --explain, or the planner does not use the
 // launch's time.
-void launch_clock::tell(const launch& what, double seconds) noexcept {
+void launch_clock::tell(const timed_launch& what, double seconds) noexcept {
   try {
     if (explains()) table_->add(what.kernel, what.devices, seconds, what.reason);
     if (what.measured.record != nullptr && seconds > 0) planner_->took(what.measured, seconds);

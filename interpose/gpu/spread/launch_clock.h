@@ -19,7 +19,7 @@ namespace hpe::cuda_hooks {
 /// calls.
 class launch_clock {
  public:
-  struct launch {
+  struct timed_launch {
     std::string kernel, reason;
     unsigned devices = 1;
     spread::planner::measurement measured;  // if measured.record is null, the planner does not use the time
@@ -36,12 +36,12 @@ class launch_clock {
   /// To be called when the launch has been queued after the event that begins() returned. If the planner needs the time
   /// for its next decision, waits for the end of the launch. The wait lasts at most four times the predicted time and
   /// at most 0.1 s, because the kernel may wait for a later action of the program.
-  void ends(CUevent begun, CUstream stream, launch what) noexcept;
+  void ends(CUevent begun, CUstream stream, timed_launch what) noexcept;
   /// To be called before a launch is decided. Passes the times of measured launches that have ended to the planner.
   /// Costs one load if no measured launch is open; otherwise, asks the driver at most every 50 us.
   void look() noexcept;
   /// Counts a launch that cannot be measured, for the table of --explain.
-  void counts(const launch& what) noexcept;
+  void counts(const timed_launch& what) noexcept;
   /// Waits for the measured launches that are not in the table of --explain yet, and destroys the events. The program
   /// may launch kernels after this call.
   void finish();
@@ -49,11 +49,11 @@ class launch_clock {
  private:
   struct open_launch {
     CUevent begin = nullptr, end = nullptr;
-    launch what;
+    timed_launch what;
   };
   [[nodiscard]] CUevent take() HPE_REQUIRES(mutex_);
   void settle(std::size_t most_left) HPE_REQUIRES(mutex_);
-  void tell(const launch& what, double seconds) noexcept;
+  void tell(const timed_launch& what, double seconds) noexcept;
   void await(CUevent end, const spread::way_record::prediction& predicted) const;
 
   const device::cuda::driver& cu_;

@@ -50,7 +50,7 @@ std::size_t part_kernel::bytes_of_patched() const {
   return sum;
 }
 
-void part_kernels::unload(const patched_module& module) const {
+void part_kernels::unload(const gpu_modules& module) const {
   for (unsigned n = 0; n < module.of_gpus.size(); ++n) {
     if (module.of_gpus[n] == nullptr) continue;
     const entered here(cu_, gpus_.context(n));
@@ -87,9 +87,11 @@ part_kernel part_kernels::look_up(CUfunction handle) {
     found.obstacle = "the CUDA driver does not return its name";
   }
   if (found.image == nullptr) return found;
-  std::shared_ptr<kernel_code>& analysis = images_[found.image][found.name].analysis;
-  if (analysis == nullptr) analysis = std::make_shared<kernel_code>(found.name);
-  found.analysis = analysis;
+  auto& known = images_[found.image];
+  auto its = known.find(found.name);
+  if (its == known.end())
+    its = known.emplace(found.name, image_kernel{std::make_shared<kernel_code>(found.name), {}}).first;
+  found.analysis = its->second.analysis;
   return found;
 }
 
@@ -136,7 +138,7 @@ std::shared_ptr<const part_kernel> part_kernels::of_if_analysed(CUfunction handl
   return entry = std::make_shared<const part_kernel>(describe(std::move(found)));
 }
 
-part_kernels::patched_module& part_kernels::patched_of(const part_kernel& kernel) {
+part_kernels::gpu_modules& part_kernels::patched_of(const part_kernel& kernel) {
   return images_.at(kernel.image).at(kernel.name).patched;
 }
 
@@ -160,8 +162,7 @@ part_kernels::variable part_kernels::find_variable(CUmodule module, unsigned gpu
   return v;
 }
 
-void part_kernels::find_constants(patched_module& made, const std::vector<std::string>& names,
-                                  CUmodule original) const {
+void part_kernels::find_constants(gpu_modules& made, const std::vector<std::string>& names, CUmodule original) const {
   std::vector<constant> all;
   for (const std::string& name : names) {
     const variable from = find_variable(original, 0, name);
@@ -174,9 +175,9 @@ void part_kernels::find_constants(patched_module& made, const std::vector<std::s
 // While the driver compiles a text for a context, most other calls in this context wait, also launches (seen with
 // driver 580). Therefore the program's own GPU comes last: the driver has then compiled the text for another GPU, and
 // finds the code in its cache.
-part_kernels::patched_module part_kernels::load_module(const part_kernel& kernel) const {
+part_kernels::gpu_modules part_kernels::load_module(const part_kernel& kernel) const {
   const ptx::patch::patched_module& patched = kernel.analysis->model(*kernel.image)->patched();
-  patched_module made;
+  gpu_modules made;
   made.of_gpus.resize(gpus_.count());
   made.copied.resize(gpus_.count());
   CUresult result = CUDA_SUCCESS;
@@ -194,8 +195,8 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
   std::vector<constant> constants;
   {
     const lock_guard lock(mutex_);
-    patched_module& module = patched_of(kernel);
-    patched_module::copy& last = module.copied[gpu];
+    gpu_modules& module = patched_of(kernel);
+    gpu_modules::copy& last = module.copied[gpu];
     if (last.on == stream && last.written == written) return;
     constants = module.constants;
     last = {};  // stays empty until all copies are queued, because a copy may fail
@@ -208,7 +209,7 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
 }
 
 std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared) {
-  patched_module& module = patched_of(kernel);
+  gpu_modules& module = patched_of(kernel);
   if (module.of_gpus.empty()) module = load_module(kernel);
   if (kernel.code->patched.uses_constants && module.constants.empty())
     find_constants(module, kernel.analysis->model(*kernel.image)->patched().constants, module_of(handle));
@@ -228,13 +229,13 @@ std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfu
 
 bool part_kernels::is_loaded(const part_kernel& kernel) {
   const lock_guard lock(mutex_);
-  const patched_module& patched = patched_of(kernel);
+  const gpu_modules& patched = patched_of(kernel);
   return !patched.of_gpus.empty() || patched.is_refused;
 }
 
 // Holds no lock while the driver compiles the code, because this takes a long time.
 void part_kernels::load_ahead(const part_kernel& kernel) {
-  patched_module made;
+  gpu_modules made;
   try {
     made = load_module(kernel);
     for (unsigned n = 0; n < gpus_.count(); ++n) {
@@ -247,7 +248,7 @@ void part_kernels::load_ahead(const part_kernel& kernel) {
   }
   {
     const lock_guard lock(mutex_);
-    patched_module& module = patched_of(kernel);
+    gpu_modules& module = patched_of(kernel);
     if (module.of_gpus.empty()) std::swap(module, made);
   }
   unload(made);

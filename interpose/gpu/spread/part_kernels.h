@@ -72,7 +72,7 @@ class part_kernels {
     std::vector<CUdeviceptr> to;
   };
   /// The patched code of one kernel.
-  struct patched_module {
+  struct gpu_modules {
     std::vector<CUmodule> of_gpus;
     std::vector<constant> constants;  // found by the first load(), if the kernel uses constants
     struct copy {
@@ -88,21 +88,21 @@ class part_kernels {
     unsigned most_shared = 0;       // the dynamic shared memory for which `parts` are prepared, in bytes
   };
   /// A kernel of an image.
-  struct known_kernel {
+  struct image_kernel {
     std::shared_ptr<kernel_code> analysis;
-    patched_module patched;  // loaded in advance (load_ahead) or when a launch first needs it
+    gpu_modules patched;  // loaded in advance (load_ahead) or when a launch first needs it
   };
   /// Returns the name, the image and the analysis of a kernel; without an image, the obstacle is set.
   [[nodiscard]] part_kernel look_up(CUfunction handle) HPE_REQUIRES(mutex_);
   /// Completes what look_up() has returned, from the analysis of the kernel.
   [[nodiscard]] part_kernel describe(part_kernel found) HPE_REQUIRES(mutex_);
   /// The kernel must have an analysis. It keeps its image, so the image is not forgotten.
-  [[nodiscard]] patched_module& patched_of(const part_kernel& kernel) HPE_REQUIRES(mutex_);
-  [[nodiscard]] patched_module load_module(const part_kernel& kernel) const;
+  [[nodiscard]] gpu_modules& patched_of(const part_kernel& kernel) HPE_REQUIRES(mutex_);
+  [[nodiscard]] gpu_modules load_module(const part_kernel& kernel) const;
   [[nodiscard]] std::vector<CUfunction> find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared)
       HPE_REQUIRES(mutex_);
-  void unload(const patched_module& module) const;
-  void find_constants(patched_module& made, const std::vector<std::string>& names, CUmodule original) const;
+  void unload(const gpu_modules& module) const;
+  void find_constants(gpu_modules& made, const std::vector<std::string>& names, CUmodule original) const;
   /// A variable of a module on one GPU.
   struct variable {
     CUdeviceptr address = 0;
@@ -116,7 +116,7 @@ class part_kernels {
   mutex mutex_;  // hooks of allocations and queries must not lock it
   std::unordered_map<const void*, ready_kernel> kernels_ HPE_GUARDED_BY(mutex_);
   // By image, the kernels that have been launched, by their names.
-  std::map<std::shared_ptr<program_image>, std::map<std::string, known_kernel>> images_ HPE_GUARDED_BY(mutex_);
+  std::map<std::shared_ptr<program_image>, std::map<std::string, image_kernel>> images_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

@@ -256,9 +256,7 @@ launches_of_devices::one::one(const device::cuda::driver& cu, oversubscribed& me
 
 part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubscribed& memory, unsigned device) {
   const lock_guard lock(mutex_);
-  auto& entry = all_[device];
-  if (entry == nullptr) entry = std::make_unique<one>(cu, memory, memory.ordinal_of(device));
-  return entry->launches;
+  return all_.try_emplace(device, cu, memory, memory.ordinal_of(device)).first->second.launches;
 }
 
 CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
@@ -289,7 +287,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
 
 void launches_of_devices::forget_handles() {
   const lock_guard lock(mutex_);
-  for (const auto& [device, its] : all_) its->launches.kernels().forget_handles([](const spread::kernel_model&) {});
+  for (auto& [device, its] : all_) its.launches.kernels().forget_handles([](const spread::kernel_model&) {});
 }
 
 }  // namespace hpe::cuda_hooks

@@ -147,7 +147,7 @@ class launches_of_devices {
   [[nodiscard]] part_launches& of(const device::cuda::driver& cu, oversubscribed& memory, unsigned device);
 
   mutex mutex_;
-  std::map<unsigned, std::unique_ptr<one>> all_ HPE_GUARDED_BY(mutex_);
+  std::map<unsigned, one> all_ HPE_GUARDED_BY(mutex_);  // by the number of the device
 };
 
 }  // namespace hpe::cuda_hooks

@@ -322,7 +322,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);
     // Copies the strings before the launch, because the call must not fail for lack of host memory after the launch has
     // been queued.
-    launch_clock::launch told;
+    launch_clock::timed_launch told;
     if (is_timed || !is_own) told.kernel = how.kernel->name;
     if (!is_own) told.reason = "its launch is captured, or runs in another context";
     const bool is_early = is_own && (how.plan.is_early || how.kernel->is_awaited);

@@ -43,6 +43,8 @@ class allocator {
   [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, const hpeDistribution* distribution);
   /// homes: one for each granule of the allocation.
   [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, std::vector<std::uint16_t> homes);
+  /// Throws if no allocation can have this size (region_maker::require_size).
+  void require_size(std::size_t bytes) const { maker_.require_size(bytes); }
 
   /// Creates an allocation of memory that another process has exported; see opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,

@@ -113,6 +113,7 @@ std::vector<std::uint16_t> launch_planner::granules_of(const std::vector<spread:
 }
 
 std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
+  memory_.require_size(bytes);  // before the list of the homes of all granules is made
   const auto if_there_is_room = [](const auto& make) -> std::byte* {
     try {
       return make();

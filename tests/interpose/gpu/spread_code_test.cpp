@@ -153,6 +153,33 @@ TEST(SpreadCode, EndsWithItsModule) {
   ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
 }
 
+// Each allocation of host memory fails once while hpe looks for a kernel. Then the program unloads the kernel's module.
+TEST(SpreadCode, EndsWithItsModuleAlsoIfThereWasNoMemoryForIt) {
+  stand_in::enter_device_0();
+  const hpe::device::cuda::driver cu;
+  joined_gpus gpus(cu);
+  gpus.enter();
+  part_kernels kernels(cu, gpus);
+  const std::string text = text_of_kernels();
+  const int module = 0, handle = 0;  // the addresses of these variables serve as handles
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<int*>(&handle));
+  program_code& code = program_code::of_process();
+  bool fails = true;
+  for (unsigned k = 1; fails && k < 40; ++k) {
+    code.loaded(&module, text.c_str());
+    code.is_kernel_of(function, &module, "add");
+    failing_memory::arm(k);
+    try {
+      (void)kernels.of(function);
+    } catch (const std::bad_alloc&) {
+    }
+    fails = failing_memory::disarm();
+    code.unloaded(&module);
+    kernels.forget_handles([](const hpe::spread::kernel_model&) {});
+  }
+  EXPECT_TRUE(fails) << "the test must reach the allocations of the analysis";
+}
+
 TEST(SpreadCode, IsAnalysedAgainIfTheAnalysisHadNoMemory) {
   stand_in::enter_device_0();
   const hpe::device::cuda::driver cu;

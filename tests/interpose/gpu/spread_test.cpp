@@ -373,6 +373,20 @@ TEST_F(Spread, TheDriverRefusesLaunchesWithoutThreads) {
   EXPECT_EQ(cuLaunchKernel(stays_, 64, 0, 1, 64, 1, 1, 0, nullptr, parameters, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Spread, SizesBeyondTheAddressSpaceAreRefused) {
+  CUdeviceptr made = 0;
+  std::size_t pitch = 0;
+  testing::internal::CaptureStderr();
+  for (const std::size_t size : {~std::size_t{0}, ~std::size_t{0} / 2, std::size_t{1} << 50})
+    EXPECT_EQ(cuMemAlloc(&made, size), CUDA_ERROR_OUT_OF_MEMORY) << size;
+  EXPECT_EQ(cuMemAllocPitch(&made, &pitch, std::size_t{1} << 31, std::size_t{1} << 31, 4), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(made, 0U);
+  // hpe makes no list of the homes of so many granules.
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("an allocation may have at most"), std::string::npos) << told;
+  EXPECT_EQ(told.find("std::bad_alloc"), std::string::npos) << told;
+}
+
 TEST(SpreadOfMachineCode, IsToldAtTheFirstLaunch) {
   ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
   static const stand_in::kernel nothing{[](const std::uint64_t*) {}, 0};

@@ -11,6 +11,7 @@
 #include "hpe/error.hpp"
 #include "interpose/gpu/interposition.h"
 #include "tests/interpose/gpu/add_kernel.h"
+#include "tests/interpose/gpu/stand_in/stand_in.h"
 #include "tests/sweep/touch.h"
 
 namespace sweep {
@@ -324,16 +325,32 @@ void program::launch(array* to, array* from, std::uint32_t value, CUstream strea
   const bool done = call("cuLaunchKernel", [&] {
     return cuLaunchKernel(kernel_, threads / block, 1, 1, block, 1, 1, 0, stream, parameters, nullptr);
   });
-  for (std::size_t n = 0; n < threads; ++n) {
-    const std::size_t at = n * stride * word;
-    std::uint32_t number = 0;
-    std::memcpy(&number, &from->model[at], word);
-    number += value;
-    std::memcpy(&to->model[at], &number, word);
-    for (std::size_t i = at; i < at + word; ++i) to->known[i] = done ? from->known[i] : 0;
-    // An unknown byte makes the higher bytes of its word unknown, because of the carry.
-    for (std::size_t i = at + 1; i < at + word; ++i) to->known[i] &= to->known[i - 1];
-  }
+  for (std::size_t n = 0; n < threads; ++n) add_to_word(to, from, n * stride * word, value, done);
+}
+
+void program::launch_unknown(array* to, std::uint32_t value, CUstream stream) {
+  static const stand_in::kernel adds{
+      [](const std::uint64_t* parameters) {
+        auto* const memory = find_in_stand_in<stand_in::memory_function>("stand_in_memory");
+        *static_cast<std::uint32_t*>(memory(parameters[0])) += static_cast<std::uint32_t>(parameters[1]);
+      },
+      2};
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&adds));
+  std::uint64_t wide = value;
+  void* parameters[] = {&to->at, &wide};
+  const bool done = call("cuLaunchKernel",
+                         [&] { return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr); });
+  add_to_word(to, to, 0, value, done);
+}
+
+void program::add_to_word(array* to, array* from, std::size_t at, std::uint32_t value, bool done) {
+  std::uint32_t number = 0;
+  std::memcpy(&number, &from->model[at], word);
+  number += value;
+  std::memcpy(&to->model[at], &number, word);
+  for (std::size_t i = at; i < at + word; ++i) to->known[i] = done ? from->known[i] : 0;
+  // An unknown byte makes the higher bytes of its word unknown, because of the carry.
+  for (std::size_t i = at + 1; i < at + word; ++i) to->known[i] &= to->known[i - 1];
 }
 
 void program::write_word(array* to, std::uint32_t value, CUstream stream) {

@@ -71,6 +71,8 @@ class program {
   void fill_rows(array* to, std::uint32_t value, CUstream stream);
   /// Launches a kernel that sets to[n] = from[n] + value in every 1024th word.
   void launch(array* to, array* from, std::uint32_t value, CUstream stream = nullptr);
+  /// Launches a kernel without PTX, which hpe cannot analyse. The kernel adds a value to the first word.
+  void launch_unknown(array* to, std::uint32_t value, CUstream stream = nullptr);
   void write_word(array* to, std::uint32_t value, CUstream stream);
 
   CUstream make_stream();
@@ -111,6 +113,8 @@ class program {
   /// fails.
   bool write(const char* name, array* to, std::size_t offset, const std::vector<std::uint8_t>& bytes,
              const std::function<CUresult()>& function);
+  /// Adds a value to a word in the model. `done`: whether the program's call succeeded.
+  static void add_to_word(array* to, array* from, std::size_t at, std::uint32_t value, bool done);
   void take_box(array* to, array* from, const std::vector<std::uint8_t>* host, bool is_done, std::size_t planes);
   array* add(CUdeviceptr at, std::size_t bytes);
   void check(const char* name, CUresult result);

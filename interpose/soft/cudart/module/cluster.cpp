@@ -46,8 +46,7 @@ dim3 allowed_cluster(kernel& what, const launch_attributes& attributes) {
   const dim3 cluster = is_none(asked) ? own : asked;
   if (is_none(cluster)) return cluster;
   const std::uint64_t most = most_blocks(what);
-  require(cluster.x - 1 < most && cluster.y - 1 < most && cluster.z - 1 < most &&
-              std::uint64_t{cluster.x} * cluster.y * cluster.z <= most,
+  require(cluster.x - 1 < most && cluster.y - 1 < most && cluster.z - 1 < most && volume(cluster) <= most,
           cudaErrorInvalidClusterSize);
   return cluster;
 }
@@ -61,7 +60,7 @@ void set_required(kernel& what, unsigned dim3::*dimension, int value) {
 
 int blocks_at_once(kernel& what, int device, const cudaLaunchConfig_t& config) {
   const dim3 block = config.blockDim;
-  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  const std::size_t threads = volume(block);
   const auto most = static_cast<unsigned>(process().devices().properties(device).maxThreadsPerBlock);
   require(threads > 0 && threads <= most, cudaErrorInvalidValue);
   return blocks_per_multiprocessor(what, device, static_cast<int>(threads), config.dynamicSmemBytes);

@@ -20,6 +20,7 @@
 #include "interpose/soft/cudart/stream/capture.h"
 #include "interpose/soft/cudart/stream/event.h"
 #include "interpose/soft/cudart/stream/operations.h"
+#include "runtime/base/box.h"
 
 namespace hpe::cudart {
 
@@ -28,8 +29,6 @@ namespace {
 // The blocks of a cooperative launch take turns on the threads of a soft device, so soft devices need no limit for the
 // number of blocks. The limit is that of a large GPU, because programs may expect a limit.
 constexpr int multiprocessors_of_a_gpu = 132;
-
-std::uint64_t volume(dim3 shape) { return std::uint64_t{shape.x} * shape.y * shape.z; }
 
 bool is_within(dim3 shape, const int (&most)[3]) {
   return shape.x > 0 && shape.y > 0 && shape.z > 0 && shape.x <= static_cast<unsigned>(most[0]) &&
@@ -104,6 +103,8 @@ void join(const std::vector<std::shared_ptr<cudart_stream>>& streams) {
 
 }  // namespace
 
+std::size_t volume(dim3 shape) { return box_extent{shape.x, shape.y, shape.z}.bytes(); }
+
 cudaError_t code_of_fault(hpeFault fault) noexcept {
   switch (fault) {
     case HPE_FAULT_ADDRESS: return cudaErrorIllegalAddress;
@@ -145,7 +146,7 @@ int blocks_per_multiprocessor(kernel& what, int device, int block_threads, std::
   const hpeKernelInfo info = what.info();
   require(block_threads > 0, cudaErrorInvalidValue);
   if (block_threads > static_cast<int>(info.max_threads)) return 0;
-  const std::size_t shared = shared_bytes + info.shared_bytes;
+  const std::size_t shared = saturated_sum(shared_bytes, info.shared_bytes);
   if (shared > properties.sharedMemPerBlockOptin) return 0;
   const int warps = (block_threads + properties.warpSize - 1) / properties.warpSize;
   const int by_threads = properties.maxThreadsPerMultiProcessor / (warps * properties.warpSize);

@@ -14,6 +14,10 @@
 
 namespace hpe::cudart {
 
+/// Returns the number of blocks of a grid, or of threads of a block; too_many_bytes (box.h) if it exceeds the range of
+/// std::size_t.
+[[nodiscard]] std::size_t volume(dim3 shape);
+
 /// Throws CUDA's error for a launch shape that the kernel or the device does not allow: cudaErrorInvalidConfiguration,
 /// cudaErrorInvalidValue, cudaErrorLaunchOutOfResources or cudaErrorCooperativeLaunchTooLarge.
 void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t shared_bytes, bool cooperative);

@@ -87,7 +87,9 @@ cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D_PEER& from) { return copy_of_any(f
 CUDA_MEMCPY3D shape_of(const cudaMemcpy3DParms& from) {
   const std::size_t element = element_of(from.srcArray, from.dstArray);
   CUDA_MEMCPY3D to{};
-  const auto x = [&](cudaArray_t array, const cudaPos& at) { return array != nullptr ? at.x * element : at.x; };
+  const auto x = [&](cudaArray_t array, const cudaPos& at) {
+    return array != nullptr ? saturated_product(at.x, element) : at.x;
+  };
   const auto type = [](cudaArray_t array) { return array != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED; };
   to.srcXInBytes = x(from.srcArray, from.srcPos);
   to.srcY = from.srcPos.y;

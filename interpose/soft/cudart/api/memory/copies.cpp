@@ -7,6 +7,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/device/device_table.h"
 #include "interpose/soft/cudart/memory/copying.h"
+#include "runtime/base/box.h"
 
 using namespace hpe::cudart;
 
@@ -44,7 +45,8 @@ cudaPitchedPtr pitched(const decltype(cudaMemcpy3DOperand::op.ptr)& operand, con
   const std::size_t row = operand.rowLength != 0 ? operand.rowLength : extent.width;
   const std::size_t rows = operand.layerHeight != 0 ? operand.layerHeight : extent.height;
   require(row >= extent.width && rows >= extent.height, cudaErrorInvalidValue);
-  return {operand.ptr, row * element, row * element, rows};
+  const std::size_t pitch = hpe::saturated_product(row, element);
+  return {operand.ptr, pitch, pitch, rows};
 }
 
 /// Returns the unit of an operand, in bytes: the size of an element of an array, or 1 for other memory. If one of the

@@ -16,6 +16,7 @@
 #include "interpose/soft/cudart/stream/capture.h"
 #include "interpose/soft/cudart/stream/checked_work.h"
 #include "interpose/soft/cudart/stream/cudart_stream.h"
+#include "runtime/base/box.h"
 
 using namespace hpe::cudart;
 
@@ -31,7 +32,7 @@ void* allocate(std::size_t bytes, allocation_kind kind, unsigned flags = 0) {
   void* made = nullptr;
   const auto try_to = [&] {
     if (kind == allocation_kind::host) return ::hpeMallocOpen(&made, bytes);
-    return allocate_device_memory(&made, bytes + bytes_behind_allocations(), device);
+    return allocate_device_memory(&made, hpe::saturated_sum(bytes, bytes_behind_allocations()), device);
   };
   hpeStatus status = try_to();
   if (status == HPE_ERROR_OUT_OF_MEMORY) {
@@ -65,7 +66,9 @@ T& given(T* pointer) {
   return *pointer;
 }
 
-std::size_t padded(std::size_t width) { return (width + pitch_alignment - 1) / pitch_alignment * pitch_alignment; }
+std::size_t padded(std::size_t width) {
+  return hpe::saturated_sum(width, pitch_alignment - 1) / pitch_alignment * pitch_alignment;
+}
 
 }  // namespace
 
@@ -78,15 +81,15 @@ cudaError_t CUDARTAPI cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t CUDARTAPI cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
   return api_call("cudaMallocPitch", [&] {
     given(pitch) = padded(width);
-    given(pointer) = allocate(*pitch * height, allocation_kind::device);
+    given(pointer) = allocate(hpe::box_extent{*pitch, height, 1}.bytes(), allocation_kind::device);
   });
 }
 
 cudaError_t CUDARTAPI cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
   return api_call("cudaMalloc3D", [&] {
     const std::size_t pitch = padded(extent.width);
-    given(pointer) = {allocate(pitch * extent.height * extent.depth, allocation_kind::device), pitch, extent.width,
-                      extent.height};
+    const std::size_t bytes = hpe::box_extent{pitch, extent.height, extent.depth}.bytes();
+    given(pointer) = {allocate(bytes, allocation_kind::device), pitch, extent.width, extent.height};
   });
 }
 

@@ -17,6 +17,7 @@
 #include "interpose/soft/cudart/device/context.h"
 #include "interpose/soft/cudart/memory/own_pages.h"
 #include "interpose/soft/cudart/stream/checked_work.h"
+#include "runtime/base/box.h"
 #include "runtime/base/log.h"
 #include "runtime/check/watched_pages.h"
 
@@ -110,7 +111,9 @@ extern "C" {
 cudaError_t CUDARTAPI cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags) {
   return api_call("cudaHostRegister", [&] {
     constexpr unsigned known = cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
-    require(pointer != nullptr && bytes > 0, cudaErrorInvalidValue);
+    require(pointer != nullptr && bytes > 0 &&
+                hpe::saturated_sum(reinterpret_cast<std::uintptr_t>(pointer), bytes) != hpe::too_many_bytes,
+            cudaErrorInvalidValue);
     require((flags & ~known) == 0, cudaErrorNotSupported);
     memory_table& memory = process().memory();
     const auto* const last = static_cast<const char*>(pointer) + bytes - 1;

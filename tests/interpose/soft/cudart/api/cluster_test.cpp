@@ -200,6 +200,13 @@ TEST(Clusters, TheirOccupancy) {
       cudaOccupancyMaxActiveClusters(&clusters, kernel_any_cluster(), configuration(9, 1, {cluster_of(9)}).get()),
       cudaErrorInvalidClusterSize);
   EXPECT_FAILS(cudaOccupancyMaxActiveClusters(&clusters, kernel_any_cluster(), nullptr), cudaErrorInvalidValue);
+  // A size of shared memory that wraps around to 0, and a number of threads that wraps around to 128.
+  EXPECT_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_any_cluster(), 128, ~std::size_t{0}));
+  EXPECT_EQ(blocks, 0);
+  const configuration of_four(4, 128, {cluster_of(4)});
+  cudaLaunchConfig_t wraps = *of_four.get();
+  wraps.blockDim = {128, 898'107'057, 160'465'489};
+  EXPECT_FAILS(cudaOccupancyMaxActiveClusters(&clusters, kernel_any_cluster(), &wraps), cudaErrorInvalidValue);
 }
 
 // Launches an executable graph once and checks the results.

@@ -319,6 +319,9 @@ TEST(CopyBatches, OfThreeDimensionsAndArrays) {
   ASSERT_CUDA(cudaMemcpy(result.data(), out.data(), result.size() * sizeof(int), cudaMemcpyDeviceToHost));
   for (std::size_t i = 0; i < result.size(); ++i)
     EXPECT_EQ(result[i], in[i % 5 + 7 * (i / 5 % 4) + 42 * (i / 20)]) << i;
+  copy.dst.op.ptr.rowLength = (std::size_t{1} << 62) + 5;  // as bytes, wraps around to the 20 bytes of a row
+  EXPECT_FAILS(cudaMemcpy3DBatchAsync(1, &copy, 0, stream), cudaErrorInvalidValue);
+  copy.dst.op.ptr.rowLength = 0;
   copy.extent.depth = 0;
   EXPECT_FAILS(cudaMemcpy3DBatchAsync(1, &copy, 0, stream), cudaErrorInvalidValue);
   EXPECT_CUDA(cudaFreeArray(array));

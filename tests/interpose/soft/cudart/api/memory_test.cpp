@@ -56,6 +56,21 @@ TEST(Memory, ThatIsTooMuchIsRefused) {
   EXPECT_FAILS(cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
 }
 
+// The products of these sizes, and the sum of a width and its padding, wrap around to 0.
+TEST(Memory, OfSizesBeyondTheAddressSpaceIsRefused) {
+  void* p = nullptr;
+  std::size_t pitch = 0;
+  constexpr std::size_t large = std::size_t{1} << 32;
+  EXPECT_FAILS(cudaMallocPitch(&p, &pitch, large, large), cudaErrorMemoryAllocation);
+  EXPECT_FAILS(cudaMallocPitch(&p, &pitch, ~std::size_t{0}, 1), cudaErrorMemoryAllocation);
+  EXPECT_EQ(p, nullptr);
+  cudaPitchedPtr solid{};
+  EXPECT_FAILS(cudaMalloc3D(&solid, {large, large / 2, 2}), cudaErrorMemoryAllocation);
+  EXPECT_EQ(solid.ptr, nullptr);
+  char own = 0;
+  EXPECT_FAILS(cudaHostRegister(&own, ~std::size_t{0}, cudaHostRegisterDefault), cudaErrorInvalidValue);
+}
+
 // The test cudart.oversubscribed runs this test with 16 MiB of device memory.
 TEST(Memory, BeyondTheDeviceWaitsOnTheHost) {
   const char* const wanted = std::getenv("HPE_OVERSUBSCRIBE");
