@@ -11,7 +11,6 @@
 #include <iterator>
 #include <mutex>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -37,15 +36,15 @@ CUmemLocation location_of(CUdevice device) {
 
 /// Unmaps neighbouring ranges. range_of(r): the address and the size of a range. Returns false if the driver has not
 /// unmapped all of them, which happens only if the device is lost.
-template <class Ranges, class RangeOf>
-bool unmap_neighbours(const driver& cu, const Ranges& ranges, const RangeOf& range_of) noexcept {
+template <class Iterator, class RangeOf>
+bool unmap_neighbours(const driver& cu, Iterator first, Iterator last, const RangeOf& range_of) noexcept {
   std::size_t all = 0;
-  for (const auto& each : ranges) all += range_of(each).second;
-  if (all == 0 || cu.cuMemUnmap(range_of(*ranges.begin()).first, all) == CUDA_SUCCESS) return true;
-  if (std::next(ranges.begin()) == ranges.end()) return false;
+  for (Iterator each = first; each != last; ++each) all += range_of(*each).second;
+  if (all == 0 || cu.cuMemUnmap(range_of(*first).first, all) == CUDA_SUCCESS) return true;
+  if (std::next(first) == last) return false;
   bool is_unmapped = true;  // a driver may want one call for each mapping
-  for (const auto& each : ranges) {
-    const auto [address, bytes] = range_of(each);
+  for (Iterator each = first; each != last; ++each) {
+    const auto [address, bytes] = range_of(*each);
     is_unmapped = cu.cuMemUnmap(address, bytes) == CUDA_SUCCESS && is_unmapped;
   }
   return is_unmapped;
@@ -344,14 +343,14 @@ CUresult device_memory::map_run(std::span<const changed_range> run, std::span<co
   const std::uintptr_t begin = run.front().by->address, end = run.back().by->address + run.back().by->bytes;
   if (result == CUDA_SUCCESS && !access.empty())
     result = cu_.cuMemSetAccess(begin, end - begin, access.data(), access.size());
-  if (result != CUDA_SUCCESS) unmap_neighbours(cu_, run.first(mapped), range_of_change);
+  if (result != CUDA_SUCCESS) unmap_neighbours(cu_, run.data(), run.data() + mapped, range_of_change);
   return result;
 }
 
 // Needs no memory of the C++ library after the first call of the driver.
 CUresult device_memory::replace_run(std::span<const changed_range> run, std::span<const CUmemAccessDesc> access,
                                     after what) noexcept {
-  unmap_neighbours(cu_, run, range_of_change);
+  unmap_neighbours(cu_, run.data(), run.data() + run.size(), range_of_change);
   const CUresult result = map_run(run, access, true);
   const bool is_lost = result != CUDA_SUCCESS && map_run(run, access, false) != CUDA_SUCCESS;
   for (const auto& [by, mapped, number] : run) {
@@ -432,9 +431,8 @@ std::size_t device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsi
   HPE_REQUIRE(at == address + bytes, HPE_ERROR_INVALID_ARGUMENT,
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
-  const bool is_unmapped = unmap_neighbours(cu_, std::ranges::subrange(first, last), [](const auto& each) {
-    return std::pair(each.first, each.second.end - each.first);
-  });
+  const bool is_unmapped = unmap_neighbours(
+      cu_, first, last, [](const auto& each) { return std::pair(each.first, each.second.end - each.first); });
   std::size_t of_device = 0;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
     const std::size_t size = it->second.end - it->first;
