@@ -42,9 +42,12 @@ std::optional<layout::elements_of_type> layout::scattered() const {
   return elements_of_type{all.displacement, {all.map, size_ / static_cast<std::size_t>(all.count), all.extent}};
 }
 
-void layout::cover(MPI_Aint begin, MPI_Aint end) {
+void layout::cover(MPI_Aint begin, MPI_Aint end, std::size_t bytes) {
   begin_ = size_ == 0 ? begin : std::min(begin_, begin);
   end_ = size_ == 0 ? end : std::max(end_, end);
+  MPI_Aint between = 0;
+  if (__builtin_sub_overflow(end_, begin_, &between)) throw_beyond_addresses();
+  size_ = static_cast<std::size_t>(checked_sum(static_cast<MPI_Aint>(size_), static_cast<MPI_Aint>(bytes)));
 }
 
 void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
@@ -54,12 +57,11 @@ void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
   const type_measures measures = measures_of(type);
   const MPI_Count size = measures.size, extent = measures.extent;
   // If the extent is negative, the last element is at a lower address than the first one.
-  const MPI_Aint last = (count - 1) * extent;
-  cover(displacement + map->lowest() + std::min<MPI_Aint>(last, 0),
-        displacement + map->highest() + std::max<MPI_Aint>(last, 0));
-  size_ += static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
+  const MPI_Aint last = checked_product(count - 1, extent);
+  const auto all = static_cast<std::size_t>(checked_product(size, count));
+  cover(checked_sum(checked_sum(displacement, map->lowest()), std::min<MPI_Aint>(last, 0)),
+        checked_sum(checked_sum(displacement, map->highest()), std::max<MPI_Aint>(last, 0)), all);
   if (map->size() == 1 && static_cast<std::size_t>(extent) == map->front().bytes) {
-    const auto all = static_cast<std::size_t>(size) * static_cast<std::size_t>(count);
     parts_.push_back({displacement + map->front().offset, 1, 0, nullptr, all});
   } else {
     parts_.push_back({displacement, count, static_cast<MPI_Aint>(extent), map, 0});
@@ -68,8 +70,7 @@ void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
 
 void layout::add_bytes(MPI_Aint displacement, std::size_t bytes) {
   if (bytes == 0) return;
-  cover(displacement, displacement + static_cast<MPI_Aint>(bytes));
-  size_ += bytes;
+  cover(displacement, checked_sum(displacement, static_cast<MPI_Aint>(bytes)), bytes);
   parts_.push_back({displacement, 1, 0, nullptr, bytes});
 }
 
@@ -105,7 +106,7 @@ layout elements(MPI_Count count, MPI_Datatype type) {
 
 layout each(int n, MPI_Count count, MPI_Datatype type) {
   if (count < 0) throw left_to_mpi{};
-  return elements(n * count, type);
+  return elements(checked_product(n, count), type);
 }
 
 template <class Count, class Displacement>
@@ -116,7 +117,7 @@ layout pieces(int n, const Count* counts, const Displacement* displacements, MPI
   MPI_Count extent = 0;
   HPE_REAL(Type_get_extent_x)(type, &lower, &extent);
   layout result;
-  for (int i = 0; i < n; ++i) result.add(displacements[i] * extent, counts[i], type);
+  for (int i = 0; i < n; ++i) result.add(checked_product(displacements[i], extent), counts[i], type);
   return result;
 }
 
@@ -135,7 +136,7 @@ MPI_Count total(int n, const Count* counts) {
   MPI_Count sum = 0;
   for (int i = 0; i < n; ++i) {
     if (counts[i] < 0) throw left_to_mpi{};
-    sum += counts[i];
+    sum = checked_sum(sum, counts[i]);
   }
   return sum;
 }
@@ -166,7 +167,7 @@ int as_int(MPI_Count count) { return static_cast<int>(std::min<MPI_Count>(count,
 MPI_Aint at_least_data(MPI_Aint packed, MPI_Count count, MPI_Datatype type) {
   MPI_Count of_one = 0;
   HPE_REAL(Type_size_x)(type, &of_one);
-  return std::max<MPI_Aint>(packed, static_cast<MPI_Aint>(of_one * count));
+  return std::max<MPI_Aint>(packed, checked_product(of_one, count));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace hpe::interpose::mpi {
 class layout {
  public:
   /// Adds `count` elements of a type at a displacement in bytes, as one part. Throws left_to_mpi for a negative count,
-  /// and the same as map_of.
+  /// hpe::error for bytes beyond the address space, and the same as map_of.
   void add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type);
   void add_bytes(MPI_Aint displacement, std::size_t bytes);
 
@@ -56,7 +56,7 @@ class layout {
     std::size_t bytes = 0;
   };
 
-  void cover(MPI_Aint begin, MPI_Aint end);
+  void cover(MPI_Aint begin, MPI_Aint end, std::size_t bytes);
 
   std::vector<layout_part> parts_;
   MPI_Aint begin_ = 0;

@@ -19,14 +19,15 @@ enum class transfer_direction : std::uint8_t { send, receive };
 // different partitions at the same time.
 class partitioned_message final : public pending {
  public:
-  // Throws left_to_mpi for a datatype or for numbers that MPI refuses, and std::bad_alloc.
+  // Throws left_to_mpi for a datatype or for numbers that MPI refuses, hpe::error for bytes beyond the address space,
+  // and std::bad_alloc.
   partitioned_message(void* buffer, int partitions, MPI_Count count, MPI_Datatype type, MPI_Comm comm,
                       transfer_direction direction)
       : pending(true),
         buffer_(buffer),
         partition_(elements(count, type)),
         whole_(each(partitions, count, type)),
-        distance_(static_cast<MPI_Aint>(count * measures_of(type).extent)),
+        distance_(checked_product(count, measures_of(type).extent)),
         copy_(std::make_unique<std::byte[]>(whole_.extent())),
         direction_(direction),
         object_(on_comm{comm}),

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "interpose/mpi/libraries/library.h"
+#include "runtime/base/error.h"
 
 namespace hpe::interpose::mpi {
 
@@ -54,6 +55,11 @@ type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(al
   }
 }
 
+void throw_beyond_addresses() {
+  HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,
+            "the counts, displacements and datatypes of an MPI call reach beyond the address space");
+}
+
 type_measures measures_of(MPI_Datatype type) {
   type_measures result;
   MPI_Count lower = 0;
@@ -77,9 +83,10 @@ class builder {
   }
   void add(MPI_Aint offset, const type_map& element, MPI_Aint extent, MPI_Aint count) {
     if (count > 0 && element.size() == 1 && extent == static_cast<MPI_Aint>(element.front().bytes))
-      return add(offset + element.front().offset, element.front().bytes * static_cast<std::size_t>(count));
+      return add(checked_sum(offset, element.front().offset), static_cast<std::size_t>(checked_product(extent, count)));
     for (MPI_Aint i = 0; i < count; ++i)
-      for (const stretch& s : element) add(offset + i * extent + s.offset, s.bytes);
+      for (const stretch& s : element)
+        add(checked_sum(checked_sum(offset, checked_product(i, extent)), s.offset), s.bytes);
   }
   [[nodiscard]] type_map take() { return type_map(std::move(map_)); }
 
@@ -140,9 +147,9 @@ void add_part(builder& result, std::span<const dimension> slowest_first, MPI_Ain
               MPI_Aint extent) {
   const auto& [length, mine] = slowest_first.front();
   for (const auto& [first, count] : mine) {
-    const MPI_Aint begin = index * length + first;
+    const MPI_Aint begin = checked_sum(checked_product(index, length), first);
     if (slowest_first.size() == 1) {
-      result.add(begin * extent, element, extent, count);
+      result.add(checked_product(begin, extent), element, extent, count);
     } else {
       for (MPI_Aint i = 0; i < count; ++i) add_part(result, slowest_first.subspan(1), begin + i, element, extent);
     }
@@ -211,19 +218,21 @@ type_map take_apart(MPI_Datatype type) {
     case MPI_COMBINER_CONTIGUOUS: result.add(0, *element, extent, n[0]); break;
     case MPI_COMBINER_VECTOR:
       for (std::size_t i = 0; i < blocks; ++i)
-        result.add(static_cast<MPI_Aint>(i) * n[2] * extent, *element, extent, n[1]);
+        result.add(checked_product(checked_product(static_cast<MPI_Aint>(i), n[2]), extent), *element, extent, n[1]);
       break;
     case MPI_COMBINER_HVECTOR:
-      for (std::size_t i = 0; i < blocks; ++i) result.add(static_cast<MPI_Aint>(i) * a[0], *element, extent, n[1]);
+      for (std::size_t i = 0; i < blocks; ++i)
+        result.add(checked_product(static_cast<MPI_Aint>(i), a[0]), *element, extent, n[1]);
       break;
     case MPI_COMBINER_INDEXED:
-      for (std::size_t i = 0; i < blocks; ++i) result.add(n[1 + blocks + i] * extent, *element, extent, n[1 + i]);
+      for (std::size_t i = 0; i < blocks; ++i)
+        result.add(checked_product(n[1 + blocks + i], extent), *element, extent, n[1 + i]);
       break;
     case MPI_COMBINER_HINDEXED:
       for (std::size_t i = 0; i < blocks; ++i) result.add(a[i], *element, extent, n[1 + i]);
       break;
     case MPI_COMBINER_INDEXED_BLOCK:
-      for (std::size_t i = 0; i < blocks; ++i) result.add(n[2 + i] * extent, *element, extent, n[1]);
+      for (std::size_t i = 0; i < blocks; ++i) result.add(checked_product(n[2 + i], extent), *element, extent, n[1]);
       break;
     case MPI_COMBINER_HINDEXED_BLOCK:
       for (std::size_t i = 0; i < blocks; ++i) result.add(a[i], *element, extent, n[1]);

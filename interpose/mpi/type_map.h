@@ -22,6 +22,20 @@ struct left_to_mpi {};
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));
 }
 
+/// a + b and a * b of counts, displacements, sizes and extents that the program gives. Throw hpe::error if the result
+/// exceeds the range of MPI_Aint.
+[[noreturn]] void throw_beyond_addresses();
+[[nodiscard]] inline MPI_Aint checked_sum(MPI_Aint a, MPI_Aint b) {
+  MPI_Aint result = 0;
+  if (__builtin_add_overflow(a, b, &result)) throw_beyond_addresses();
+  return result;
+}
+[[nodiscard]] inline MPI_Aint checked_product(MPI_Aint a, MPI_Aint b) {
+  MPI_Aint result = 0;
+  if (__builtin_mul_overflow(a, b, &result)) throw_beyond_addresses();
+  return result;
+}
+
 /// The size, the extent, the true lower bound and the true extent of a datatype, in bytes. `measures_of` requires a
 /// valid datatype.
 struct type_measures {
@@ -52,7 +66,8 @@ class type_map : public std::vector<stretch> {
 };
 
 /// Returns the type map of a datatype. The first call for a datatype stores the map in an attribute of the datatype.
-/// Throws left_to_mpi for a null handle and for an unknown type constructor.
+/// Throws left_to_mpi for a null handle and for an unknown type constructor, and hpe::error for displacements that
+/// exceed the range of MPI_Aint.
 [[nodiscard]] std::shared_ptr<const type_map> map_of(MPI_Datatype type);
 
 }  // namespace hpe::interpose::mpi

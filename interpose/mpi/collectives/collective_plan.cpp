@@ -6,7 +6,7 @@ namespace hpe::interpose::mpi {
 
 bool is_smaller(std::size_t least, int count, MPI_Datatype type) {
   if (count <= 0 || is_null(type, handles::get().datatype_null)) return true;
-  return static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) < least;
+  return saturated_product(static_cast<std::size_t>(measures_of(type).size), static_cast<std::size_t>(count)) < least;
 }
 
 blocks blocks::equal(const void* buffer, int count, MPI_Datatype type) {

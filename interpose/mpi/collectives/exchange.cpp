@@ -9,7 +9,9 @@ namespace hpe::interpose::mpi {
 namespace {
 
 std::size_t bytes_of(int count, MPI_Datatype type) {
-  return count > 0 ? static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) : 0;
+  return count > 0
+             ? saturated_product(static_cast<std::size_t>(measures_of(type).size), static_cast<std::size_t>(count))
+             : 0;
 }
 
 }  // namespace

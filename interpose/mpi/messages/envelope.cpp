@@ -1,6 +1,7 @@
 #include "interpose/mpi/messages/envelope.h"
 
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace hpe::interpose::mpi {
@@ -11,7 +12,8 @@ MPI_Count bytes_of(int count, MPI_Datatype type) {
   if (count <= 0 || is_null(type, handles::get().datatype_null)) return 0;
   MPI_Count size = 0;
   HPE_REAL(Type_size_x)(type, &size);
-  return size * count;
+  MPI_Count bytes = 0;
+  return __builtin_mul_overflow(size, count, &bytes) ? std::numeric_limits<MPI_Count>::max() : bytes;
 }
 
 // Each thread keeps the memory of its last envelope for the next call, because an allocation takes a large part of the

@@ -70,7 +70,8 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   if (count <= 0 || is_null(type, handles::get().datatype_null)) return std::nullopt;
   const auto [size, extent, true_lower, true_extent] = measures_of(type);
   const bool whole = size == extent && size == true_extent && true_lower == 0;
-  return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
+  return whole ? std::optional(saturated_product(static_cast<std::size_t>(size), static_cast<std::size_t>(count)))
+               : std::nullopt;
 }
 
 // Calls MPI's own blocking receive and returns its result. Returns nullopt, without effect, if hpe may have taken the

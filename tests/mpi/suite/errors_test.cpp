@@ -119,8 +119,24 @@ TEST_F(errors, ABufferThatLeavesItsAllocation) {
   EXPECT_NE(text_of(code).find("4 bytes past the end"), std::string::npos) << text_of(code);
 }
 
-// If the packed data ends before all elements have been unpacked, MPI itself must report this, not hpe
-// (MPI_ERR_BUFFER).
+// The distance of the first from the last element wraps around to 0.
+TEST_F(errors, ABufferBeyondTheAddressSpace) {
+  const hpe::array<word> a(n);
+  MPI_Datatype made = MPI_DATATYPE_NULL;
+  MPI_Type_create_resized(MPI_UINT32_T, 0, MPI_Aint{1} << 40, &made);
+  const datatype sparse(made);
+  const auto expect = [](int code) {
+    EXPECT_EQ(class_of(code), MPI_ERR_BUFFER);
+    EXPECT_NE(text_of(code).find("beyond the address space"), std::string::npos) << text_of(code);
+  };
+  constexpr int many = (1 << 24) + 1;
+  expect(MPI_Send(a.data(), many, sparse, next_rank(), 0, comm_));
+  expect(MPI_Recv(a.data(), many, sparse, previous_rank(), 0, comm_, MPI_STATUS_IGNORE));
+  MPI_Request request = MPI_REQUEST_NULL;
+  expect(MPI_Isend(a.data(), many, sparse, next_rank(), 0, comm_, &request));
+  expect(MPI_Bcast(a.data(), many, sparse, 0, comm_));
+}
+
 // Open MPI prints the words of an error when it ends the program. MPICH only prints the code, so hpe logs the words.
 TEST_F(errors, WordsAreInTheLogWhereMpiDoesNotShowThem) {
   const hpe::array<word> a(n);
@@ -132,6 +148,8 @@ TEST_F(errors, WordsAreInTheLogWhereMpiDoesNotShowThem) {
   EXPECT_EQ(text_of(code).find("hpe: "), 0U) << text_of(code);
 }
 
+// If the packed data ends before all elements have been unpacked, MPI itself must report this, not hpe
+// (MPI_ERR_BUFFER).
 TEST_F(errors, PackedDataThatEndsTooEarly) {
   if (is_mpich) GTEST_SKIP() << "MPICH 4.0 reads on";
   const hpe::array<word> a(2);
