@@ -40,8 +40,8 @@ class fake_memory final : public memory_kind {
     (void)queue;  // not called, because the driver would refuse the addresses
     return CUDA_SUCCESS;
   }
-  std::optional<allocation_range> range_at(CUdeviceptr address) override {
-    return has(address) ? std::optional(allocation_range{base_, size}) : std::nullopt;
+  std::optional<device_range> range_at(CUdeviceptr address) override {
+    return has(address) ? std::optional(device_range{base_, size}) : std::nullopt;
   }
   std::optional<CUresult> attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) override {
     if (!has(address) || attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) return std::nullopt;
