@@ -25,6 +25,7 @@ class partitioned_message final : public pending {
                       transfer_direction direction)
       : pending(true),
         buffer_(buffer),
+        partitions_(partitions),
         partition_(elements(count, type)),
         whole_(each(partitions, count, type)),
         distance_(checked_product(count, measures_of(type).extent)),
@@ -40,7 +41,7 @@ class partitioned_message final : public pending {
 
   // Returns the address that the wrapper passes to MPI in place of the program's buffer.
   [[nodiscard]] void* memory() const { return moved(copy_.get(), -whole_.begin()); }
-  [[nodiscard]] int partitions() const { return static_cast<int>(delivered_.size()); }
+  [[nodiscard]] int partitions() const noexcept { return partitions_; }
 
   // Copies partition `number` from the program's buffer. Returns MPI_SUCCESS. After an error of hpe, calls the error
   // handler and returns the error code; MPI may then send any bytes as this partition.
@@ -121,6 +122,7 @@ class partitioned_message final : public pending {
   }
 
   void* const buffer_;
+  const int partitions_;
   const layout partition_;   // of one partition, relative to its first element
   const layout whole_;       // of all partitions
   const MPI_Aint distance_;  // from one partition to the next, in bytes

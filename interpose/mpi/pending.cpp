@@ -170,8 +170,8 @@ void pending_table::look_at_abandoned() {
     return false;
   });
   const lock_guard lock(mutex_);
-  for (const auto& [request, finished] : all)
-    std::erase_if(abandoned_, [&](const auto& each) { return each.second == finished; });
+  for (const auto& finished : all)
+    std::erase_if(abandoned_, [&](const auto& each) { return each.second == finished.second; });
   abandoned_count_.store(abandoned_.size(), std::memory_order_relaxed);
   looks_ = false;
 }
