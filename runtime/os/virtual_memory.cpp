@@ -100,9 +100,10 @@ reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alig
 
 reservation reservation::at(std::uintptr_t address, std::size_t size) noexcept {
   reservation result;
-  // Linux before 4.17 and ThreadSanitizer take the address as a hint.
+  // Linux follows the hint if the space is free. ThreadSanitizer replaces an address that it does not allow by 0, where
+  // MAP_FIXED_NOREPLACE would map the space.
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller requests an address
-  std::byte* const space = reserve(reinterpret_cast<void*>(address), size, MAP_FIXED_NOREPLACE);
+  std::byte* const space = reserve(reinterpret_cast<void*>(address), size, 0);
   if (reinterpret_cast<std::uintptr_t>(space) == address) {
     result.data_ = space;
     result.size_ = size;

@@ -156,15 +156,15 @@ TEST(host_budget, is_given_in_the_order_of_the_requests) {
 
 TEST(host_budget, without_data_that_can_make_room_is_refused_or_exceeded) {
   std::atomic<std::uint64_t> stuck{limit - 300};
-  std::string why = "a device is lost";
-  with_thread all([&](std::uint64_t) -> host_budget::room_made { return {0, stuck, why}; });
+  std::atomic<const char*> why{"a device is lost"};
+  with_thread all([&](std::uint64_t) -> host_budget::room_made { return {0, stuck, why.load()}; });
   all.budget.take(300);
   all.budget.exceed(limit - 300);
   EXPECT_TRUE(
       contains(refusal([&] { all.budget.reserve(50, false); }),
                "50 more bytes of host memory are needed, 800 of 800 (HPE_HOST_MEMORY) are taken, and no data can "
                "make room: a device is lost"));
-  why.clear();
+  why = "";
   EXPECT_TRUE(contains(refusal([&] { all.budget.reserve(50, false); }),
                        "no data can make room: all of it is host memory (hpeMallocHost)"));
   EXPECT_FALSE(all.budget.has_free(1)) << "the refused bytes are not taken";
