@@ -34,7 +34,7 @@ bool all_use_hpe(MPI_Comm comm, int ranks) {
 
 }  // namespace
 
-std::atomic<std::size_t> attached_ranges::count_{0};
+std::atomic<std::size_t> attached_ranges::open_count{0};
 
 void attached_ranges::open(MPI_Comm comm, MPI_Win win) {
   const int rank = rank_in(comm);
@@ -67,7 +67,7 @@ attached_ranges::~attached_ranges() {
 }
 
 std::shared_ptr<attached_ranges> attached_ranges::find(MPI_Win win) {
-  if (count_.load(std::memory_order_relaxed) == 0) return nullptr;
+  if (open_count.load(std::memory_order_relaxed) == 0) return nullptr;
   open_windows& all = open_windows::all();
   const lock_guard lock(all.mutex_);
   const auto found = all.by_window_.find(win);
@@ -78,7 +78,7 @@ std::shared_ptr<attached_ranges> attached_ranges::take(MPI_Win win) {
   open_windows& all = open_windows::all();
   const lock_guard lock(all.mutex_);
   auto found = all.by_window_.extract(win);
-  count_.store(all.by_window_.size(), std::memory_order_relaxed);
+  open_count.store(all.by_window_.size(), std::memory_order_relaxed);
   return found ? std::move(found.mapped()) : nullptr;
 }
 
@@ -87,7 +87,7 @@ void attached_ranges::put_back(MPI_Win win, std::shared_ptr<attached_ranges> dir
   open_windows& all = open_windows::all();
   const lock_guard lock(all.mutex_);
   all.by_window_[win] = std::move(directories);
-  count_.store(all.by_window_.size(), std::memory_order_relaxed);
+  open_count.store(all.by_window_.size(), std::memory_order_relaxed);
 }
 
 void attached_ranges::add(const window& memory) {

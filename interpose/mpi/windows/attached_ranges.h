@@ -35,7 +35,7 @@ class attached_ranges {
 
   /// Returns the displacement that a one-sided call must pass to MPI in place of the program's displacement.
   [[nodiscard]] static MPI_Aint place_of(MPI_Win win, int target, MPI_Aint displacement) {
-    if (count_.load(std::memory_order_relaxed) == 0) [[likely]]
+    if (open_count.load(std::memory_order_relaxed) == 0) [[likely]]
       return displacement;
     return find_place(win, target, displacement);
   }
@@ -66,7 +66,7 @@ class attached_ranges {
   // none.
   bool replace(const range& before, const range& now);
 
-  static std::atomic<std::size_t> count_;  // of the process's dynamic windows with directories
+  static std::atomic<std::size_t> open_count;  // of the process's dynamic windows with directories
 
   mutex mutex_;  // a process may lock a window of MPI only once at a time
   MPI_Win directories_ HPE_GUARDED_BY(mutex_);
