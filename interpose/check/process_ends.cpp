@@ -33,7 +33,7 @@ constinit next_function<int(const char*, arguments, arguments)> next_execvpe("ex
 constinit next_function<int(int, arguments, arguments)> next_fexecve("fexecve");
 constinit next_function<int(int, const char*, arguments, arguments, int)> next_execveat("execveat");
 
-// Whether a frame of the calling thread is the one of a signal handler.
+// Whether the calling thread executes a signal handler.
 bool is_in_signal_handler() noexcept {
   struct search {
     bool found = false;
@@ -89,15 +89,20 @@ void end_before_exec_of_descriptor() {
   if (hpe::check::has_report()) static_cast<void>(hpe::check::end_report(0));
 }
 
-// The arguments of execl and similar functions end with a null pointer, which count_of() counts too.
-std::size_t count_of(std::va_list& rest) noexcept {
-  std::size_t count = 1;
-  while (va_arg(rest, char*) != nullptr) ++count;
-  return count;
-}
-
-void collect(char** to, std::size_t count, std::va_list& rest) noexcept {
-  for (std::size_t i = 0; i < count; ++i) to[i] = va_arg(rest, char*);
+// Makes an array of the arguments of execl and similar functions, which end with a null pointer, and calls
+// execute(array). Afterwards `rest` begins behind the null pointer. The array is on the stack, as in libc, because the
+// child of vfork may call these functions.
+template <class Execute>
+int with_array(const char* first, std::va_list& rest, const Execute& execute) noexcept {
+  std::va_list again;
+  va_copy(again, rest);
+  std::size_t count = 1;  // with the null pointer
+  while (va_arg(again, char*) != nullptr) ++count;
+  va_end(again);
+  auto** const all = static_cast<char**>(alloca((count + 1) * sizeof(char*)));
+  all[0] = const_cast<char*>(first);
+  for (std::size_t i = 1; i <= count; ++i) all[i] = va_arg(rest, char*);
+  return execute(all);
 }
 
 }  // namespace
@@ -136,45 +141,29 @@ HPE_INTERPOSE int execv(const char* file, arguments given) noexcept { return ::e
 
 HPE_INTERPOSE int execvp(const char* file, arguments given) noexcept { return ::execvpe(file, given, environ); }
 
-// The array of the arguments is on the stack, as in libc, because the child of vfork may call these functions.
 // NOLINTBEGIN(cert-dcl50-cpp): libc declares them
 HPE_INTERPOSE int execl(const char* file, const char* first, ...) noexcept {
   std::va_list rest;
   va_start(rest, first);
-  const std::size_t count = count_of(rest);
+  const int result = with_array(first, rest, [&](arguments all) { return ::execv(file, all); });
   va_end(rest);
-  auto** const all = static_cast<char**>(alloca((count + 1) * sizeof(char*)));
-  all[0] = const_cast<char*>(first);
-  va_start(rest, first);
-  collect(all + 1, count, rest);
-  va_end(rest);
-  return ::execv(file, all);
+  return result;
 }
 
 HPE_INTERPOSE int execlp(const char* file, const char* first, ...) noexcept {
   std::va_list rest;
   va_start(rest, first);
-  const std::size_t count = count_of(rest);
+  const int result = with_array(first, rest, [&](arguments all) { return ::execvp(file, all); });
   va_end(rest);
-  auto** const all = static_cast<char**>(alloca((count + 1) * sizeof(char*)));
-  all[0] = const_cast<char*>(first);
-  va_start(rest, first);
-  collect(all + 1, count, rest);
-  va_end(rest);
-  return ::execvp(file, all);
+  return result;
 }
 
 HPE_INTERPOSE int execle(const char* file, const char* first, ...) noexcept {
   std::va_list rest;
   va_start(rest, first);
-  const std::size_t count = count_of(rest);
+  const int result =
+      with_array(first, rest, [&](arguments all) { return ::execve(file, all, va_arg(rest, arguments)); });
   va_end(rest);
-  auto** const all = static_cast<char**>(alloca((count + 1) * sizeof(char*)));
-  all[0] = const_cast<char*>(first);
-  va_start(rest, first);
-  collect(all + 1, count, rest);
-  auto* const environment = va_arg(rest, arguments);
-  va_end(rest);
-  return ::execve(file, all, environment);
+  return result;
 }
 // NOLINTEND(cert-dcl50-cpp)

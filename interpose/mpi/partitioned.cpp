@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 
 #include "interpose/mpi/reduction_operation.h"
 #include "runtime/base/thread_safety.h"
@@ -46,15 +45,10 @@ class partitioned_message final : public pending {
   // Copies partition `number` from the program's buffer. Returns MPI_SUCCESS. After an error of hpe, calls the error
   // handler and returns the error code; MPI may then send any bytes as this partition.
   int fill(int number) {
-    try {
+    return copy_partition(object(), [&] {
       const staged_buffer from(place(buffer_, number), partition_, host_use::read, false);
       copy_data(place(memory(), number), from.pointer());
-      return MPI_SUCCESS;
-    } catch (const error& e) {
-      return raise(object(), e);
-    } catch (const std::bad_alloc&) {
-      return raise(object(), error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left to copy a partition"));
-    }
+    });
   }
 
   // Copies partition `number`, which has arrived, to the program's buffer, if this was not yet done since the last
@@ -100,6 +94,18 @@ class partitioned_message final : public pending {
                      [&](stretch s) { std::memcpy(moved(to, s.offset), moved(from, s.offset), s.bytes); });
   }
 
+  template <class Copy>
+  static int copy_partition(const mpi_object& told, const Copy& copy) {
+    try {
+      copy();
+      return MPI_SUCCESS;
+    } catch (const error& e) {
+      return raise(told, e);
+    } catch (const std::bad_alloc&) {
+      return raise(told, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left to copy a partition"));
+    }
+  }
+
   mpi_object object() {
     const lock_guard lock(mutex_);
     return object_;
@@ -109,16 +115,11 @@ class partitioned_message final : public pending {
     const auto at = static_cast<std::size_t>(number);
     if (direction_ == transfer_direction::send || delivered_[at]) return MPI_SUCCESS;
     delivered_[at] = true;
-    try {
+    return copy_partition(object_, [&] {
       staged_buffer to(place(buffer_, number), partition_, host_use::write, false);
       copy_data(to.pointer(), place(memory(), number));
       to.written();
-      return MPI_SUCCESS;
-    } catch (const error& e) {
-      return raise(object_, e);
-    } catch (const std::bad_alloc&) {
-      return raise(object_, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left to copy a partition"));
-    }
+    });
   }
 
   void* const buffer_;
@@ -152,25 +153,13 @@ int initialize(Buffer* buffer, int partitions, MPI_Count count, MPI_Datatype typ
       [&] { return next(buffer); }));
 }
 
-// MPI_Pready or one of its variants, for partitions `first` to `last` or for a list of partitions. Calls MPI even if a
+// MPI_Pready or one of its variants, for the partitions number_of(0), ..., number_of(count - 1). Calls MPI even if a
 // partition could not be copied, because the receiver waits for it. MPI reports invalid numbers.
-template <class Next>
-int mark_ready(MPI_Request request, int first, int last, Next&& next) {
-  const auto message = partitioned_message::of(request);
-  if (message == nullptr) return leave(next());
+template <class NumberOf, class Next>
+int mark_ready(const std::shared_ptr<partitioned_message>& message, int count, const NumberOf& number_of, Next&& next) {
   int failed = MPI_SUCCESS;
-  for (int p = std::max(first, 0); p <= std::min(last, message->partitions() - 1); ++p)
-    if (const int its = message->fill(p); failed == MPI_SUCCESS) failed = its;
-  const int result = next();
-  return leave(result == MPI_SUCCESS ? failed : result);
-}
-
-template <class Next>
-int mark_ready(MPI_Request request, std::span<const int> list, Next&& next) {
-  const auto message = partitioned_message::of(request);
-  if (message == nullptr) return leave(next());
-  int failed = MPI_SUCCESS;
-  for (const int p : list) {
+  for (int i = 0; message != nullptr && i < count; ++i) {
+    const int p = number_of(i);
     if (p < 0 || p >= message->partitions()) continue;
     if (const int its = message->fill(p); failed == MPI_SUCCESS) failed = its;
   }
@@ -202,12 +191,19 @@ int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype data
 }
 
 int MPI_Pready(int partition, MPI_Request request) {
-  return mark_ready(request, partition, partition, [&] { return HPE_REAL(Pready)(partition, request); });
+  return mark_ready(
+      partitioned_message::of(request), 1, [&](int) { return partition; },
+      [&] { return HPE_REAL(Pready)(partition, request); });
 }
 
 int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {
-  return mark_ready(request, partition_low, partition_high,
-                    [&] { return HPE_REAL(Pready_range)(partition_low, partition_high, request); });
+  const auto message = partitioned_message::of(request);
+  const int begin = std::max(partition_low, 0);
+  const int end =
+      message != nullptr && partition_high >= 0 ? std::min(partition_high, message->partitions() - 1) + 1 : 0;
+  return mark_ready(
+      message, end - begin, [&](int i) { return begin + i; },
+      [&] { return HPE_REAL(Pready_range)(partition_low, partition_high, request); });
 }
 
 // The mpi.h of MPICH 4.0 declares the list without const, against the standard, and that of Open MPI 4 does not declare
@@ -215,8 +211,9 @@ int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request)
 int pready_list(int length, const int* partitions, MPI_Request request) __asm__("MPI_Pready_list");
 int pready_list(int length, const int* partitions, MPI_Request request) {
   static constinit real_function<decltype(pready_list)> next("PMPI_Pready_list");
-  const auto count = static_cast<std::size_t>(partitions == nullptr ? 0 : std::max(length, 0));
-  return mark_ready(request, {partitions, count}, [&] { return next(length, partitions, request); });
+  return mark_ready(
+      partitioned_message::of(request), partitions != nullptr ? length : 0, [&](int i) { return partitions[i]; },
+      [&] { return next(length, partitions, request); });
 }
 
 int MPI_Parrived(MPI_Request request, int partition, int* flag) {

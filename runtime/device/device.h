@@ -201,9 +201,6 @@ class device {
 
   [[nodiscard]] virtual const properties& info() const noexcept = 0;
   [[nodiscard]] virtual memory_usage memory() const = 0;
-  /// Whether the device has been used, or needs nothing for its first use. memory() starts a device that has not been
-  /// used: a GPU's driver needs a context to say how much memory is free, and takes about 0.1 s to make one.
-  [[nodiscard]] virtual bool is_started() const noexcept { return true; }
   /// Returns the object that counts how much of the device's memory this process and other processes have taken
   /// (HPE_SHARE); nullptr if this process does not share the device.
   [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }

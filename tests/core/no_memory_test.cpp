@@ -88,7 +88,7 @@ class LaunchesWithoutMemory : public testing::Test {
     EXPECT_GT(failed, 0U);
   }
 
-  // Loads the module again, so that its next launch is its first one.
+  // Loads the module again: hpe then treats the next launch of its kernel as the first one.
   void renew() {
     unload();
     load();

@@ -166,7 +166,6 @@ class failing_device final : public device::device {
 
   [[nodiscard]] const hpe::device::properties& info() const noexcept override { return real_.info(); }
   [[nodiscard]] hpe::device::memory_usage memory() const override { return real_.memory(); }
-  [[nodiscard]] bool is_started() const noexcept override { return real_.is_started(); }
   [[nodiscard]] bool lost() const noexcept override { return real_.lost(); }
   void map(void* address, std::size_t bytes, hpe::device::contents first, hpe::device::backing_kind where) override {
     perform_on(real_, index_, "map", HPE_ERROR_OUT_OF_MEMORY, [&] { real_.map(address, bytes, first, where); });

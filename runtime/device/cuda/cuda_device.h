@@ -30,7 +30,6 @@ class cuda_device final : public device {
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
-  [[nodiscard]] bool is_started() const noexcept override { return context_if_started() != nullptr; }
   void start() override { static_cast<void>(context()); }
   [[nodiscard]] node::device_share* share() const noexcept override { return memory_->share(); }
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
