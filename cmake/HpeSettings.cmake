@@ -20,20 +20,6 @@ add_compile_options(-Wall -Wextra)
 # (runtime/ptx/compiler/objects/link_names).
 add_link_options(-Wl,--build-id=sha1)
 
-set(HPE_SANITIZE "" CACHE STRING "Sanitizers to build with, as in -fsanitize=: address,undefined or thread")
-if(HPE_SANITIZE)
-  # Warnings are no errors here: with a sanitizer, g++ 12 reports faults in the standard library's own code.
-  add_compile_options(-fsanitize=${HPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  if(HPE_SANITIZE MATCHES "address,undefined")
-    # AddressSanitizer finds accesses through null pointers and outside of objects. Files compile an eighth faster without
-    # UndefinedBehaviorSanitizer's own checks for them.
-    add_compile_options(-fno-sanitize=null,object-size)
-  endif()
-  add_link_options(-fsanitize=${HPE_SANITIZE})
-else()
-  add_compile_options(-Werror)
-endif()
-
 find_program(HPE_CCACHE ccache)
 if(HPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # ccache finds files that use a precompiled header only with this CCACHE_SLOPPINESS and with -fpch-preprocess. ccache
