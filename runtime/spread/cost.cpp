@@ -77,12 +77,6 @@ class sum_of_traffic {
 
 }  // namespace
 
-std::size_t part_of(const cut& c, const dimension& block) {
-  for (std::size_t d = 0; d < c.parts.size(); ++d)
-    if (c.parts[d].contains(block)) return d;
-  return 0;
-}
-
 std::vector<double> weights_of(const traffic& t, const cut& c) {
   std::vector<double> even(c.parts.size()), extra(c.parts.size());
   std::vector<std::size_t> parts;

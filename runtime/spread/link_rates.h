@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/spread/launch.h"
+#include "runtime/spread/model/launch.h"
 
 namespace hpe::spread {
 

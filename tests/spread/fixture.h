@@ -36,7 +36,7 @@ class program_on {
     a.bytes = bytes;
     a.granule = granule;
     a.version = 1;
-    array_placement first = planner_.first_place(bytes, granule);
+    array_placement first = planner_.first_placement(bytes, granule);
     if (is_on_one) first = {array_placement::kind::one, 0, {}, 0};
     a.homes = homes_under(first, a, planner_.rates().devices);
     next_ += (bytes / granule + 2) * granule;

@@ -150,7 +150,7 @@ class certain_accesses::launch_solver {
         numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
         counters_(kernel.analysis().walk->flow().loops().size() + 1),
         most_(counters_.size()) {
-    place_ = first_place(l, counters_);
+    place_ = first_thread(l, counters_);
     numbers_.go_to(place_);
     ptx::dimensions last = place_.grid;
     --last.x, --last.y, --last.z;

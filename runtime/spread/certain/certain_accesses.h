@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/spread/kernel_model.h"
+#include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
 

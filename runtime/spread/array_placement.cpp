@@ -1,4 +1,4 @@
-#include "runtime/spread/placing.h"
+#include "runtime/spread/array_placement.h"
 
 #include <fmt/core.h>
 
@@ -10,6 +10,21 @@
 namespace hpe::spread {
 
 namespace {
+
+void append_run(std::vector<home_run>& runs, home_run next) {
+  if (next.first >= next.last) return;
+  if (!runs.empty() && runs.back().home == next.home) {
+    runs.back().last = next.last;
+  } else {
+    runs.push_back(next);
+  }
+}
+
+std::string words_of_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = 1U << 20U;
+  if (bytes % mib == 0 || bytes >= 16 * mib) return fmt::format("{} MiB", (bytes + mib / 2) / mib);
+  return fmt::format("{} KiB", (bytes + 512) / 1024);
+}
 
 struct placed_use {
   std::uint64_t offset = 0;
@@ -99,7 +114,36 @@ array_placement parts_for(const uses& u, const kernel_array& a, std::uint32_t de
 
 }  // namespace
 
-array_placement best_place(const placed_allocation& a, const traffic& t, const cut& c, const machine& m) {
+std::vector<home_run> homes_under(const array_placement& p, const kernel_array& a, std::uint32_t devices) {
+  std::vector<home_run> runs;
+  switch (p.how) {
+    case array_placement::kind::stay:
+    case array_placement::kind::replicated: return a.homes;
+    case array_placement::kind::one: append_run(runs, {0, a.bytes, p.home}); break;
+    case array_placement::kind::parts:
+      for (std::uint32_t d = 0; d < devices; ++d)
+        append_run(runs, {std::min(p.bounds[d], a.bytes), std::min(p.bounds[d + 1], a.bytes), static_cast<int>(d)});
+      break;
+    case array_placement::kind::cyclic:
+      for (std::uint64_t at = 0, n = 0; at < a.bytes; at += p.run, ++n)
+        append_run(runs, {at, std::min(at + p.run, a.bytes), static_cast<device_number>(n % devices)});
+      break;
+  }
+  return runs;
+}
+
+std::string words_of(const array_placement& p) {
+  switch (p.how) {
+    case array_placement::kind::stay: return "as it is";
+    case array_placement::kind::one: return fmt::format("on device {}", p.home);
+    case array_placement::kind::parts: return fmt::format("in {} parts", p.bounds.size() - 1);
+    case array_placement::kind::cyclic: return fmt::format("dealt out in runs of {}", words_of_bytes(p.run));
+    case array_placement::kind::replicated: break;
+  }
+  return "a copy on each device";
+}
+
+array_placement best_placement(const placed_allocation& a, const traffic& t, const cut& c, const machine& m) {
   const kernel_array& what = *a.what;
   array_placement best;
   if (what.granule == 0) return best;
@@ -197,7 +241,7 @@ std::optional<move_price> move_price::from_text(const std::string& text) {
   return found;
 }
 
-array_placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m) {
+array_placement first_placement(std::uint64_t bytes, std::uint64_t granule, const machine& m) {
   constexpr std::uint64_t granules_of_each = 4;
   array_placement p;
   p.how = array_placement::kind::one;
