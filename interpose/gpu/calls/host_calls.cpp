@@ -6,7 +6,7 @@
 #include <cstring>
 #include <functional>
 
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/check/host_watch.h"
@@ -162,7 +162,7 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const place
   const CUcontext context = memory.context;
   const auto queue = queue_of(context);
   waits_.for_users_of(memory);
-  device_work work(queue->stream(), {range_of(device, boxes, to_device)});
+  enqueue_guard work(queue->stream(), {range_of(device, boxes, to_device)});
   work.needs_no_wait();
   cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
@@ -231,7 +231,7 @@ device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::siz
   const CUcontext context = memory.context;
   const auto queue = queue_of(context);
   waits_.for_users_of(memory);
-  device_work work(queue->stream(), {{device, bytes, to_device}});
+  enqueue_guard work(queue->stream(), {{device, bytes, to_device}});
   work.needs_no_wait();
   cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
@@ -282,7 +282,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
     // The other process overwrites the memory later. If CPU code of this process touched the memory before that, it
     // would fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
-    device_work release({{address, bytes, use == peer_use::overwrite}});
+    enqueue_guard release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
     cu_.check(release.result(), "uploading the data that CPU code has written");
   }
@@ -298,7 +298,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
 // because they are out of date.
 void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
-  device_work release({{address, bytes, true}});
+  enqueue_guard release({{address, bytes, true}});
   release.needs_no_wait();
   cu_.check(release.result(), "discarding the host's copy of memory that another process has written");
 }
@@ -335,7 +335,7 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
       }
     return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source->address, shape, source->mapped)};
   }
-  device_work work(queue->stream(), {{target, shape.written().span(), true}});
+  enqueue_guard work(queue->stream(), {{target, shape.written().span(), true}});
   work.needs_no_wait();
   cu_.check(work.result(), "uploading the data that CPU code has written");
   return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
@@ -393,7 +393,7 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
       table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
                              written};
-  device_work work(queue->stream(), {scattered, {contiguous.value_or(0), contiguous ? bytes : 0, !written}});
+  enqueue_guard work(queue->stream(), {scattered, {contiguous.value_or(0), contiguous ? bytes : 0, !written}});
   work.needs_no_wait();
   cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
@@ -454,7 +454,7 @@ device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::si
   const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const std::size_t bytes = count * how.number_bytes();
-  device_work work(queue->stream(), {{to, bytes, true}});
+  enqueue_guard work(queue->stream(), {{to, bytes, true}});
   work.needs_no_wait();
   cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);

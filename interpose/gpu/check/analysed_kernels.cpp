@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"

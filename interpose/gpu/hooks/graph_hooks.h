@@ -8,6 +8,7 @@
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/hooks/work_hooks.h"
 #include "interpose/gpu/interposer.h"
+#include "interpose/gpu/work/default_stream.h"
 #include "interpose/gpu/work/graph_memory.h"
 
 namespace hpe::cuda_hooks {

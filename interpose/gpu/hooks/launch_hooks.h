@@ -8,7 +8,8 @@
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/interposer.h"
 #include "interpose/gpu/spread/spreading.h"
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/default_stream.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/status_page.h"
 
@@ -26,7 +27,7 @@ template <auto Entry, class... Arguments>
   const auto by_driver = [=] { return (real.*Entry)(arguments...); };
   const function_ref<CUresult()> alone(by_driver);
   const auto queue = [&](const box_part&) {
-    const device_work work(what.stream, {what.function, what.parameters, what.extra});
+    const enqueue_guard work(what.stream, {what.function, what.parameters, what.extra});
     if (work.failed()) return work.result();
     return alone();
   };

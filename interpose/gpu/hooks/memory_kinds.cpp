@@ -8,8 +8,8 @@
 #include "interpose/gpu/spread/part_launches.h"
 #include "interpose/gpu/spread/program_code.h"
 #include "interpose/gpu/spread/spreading.h"
-#include "interpose/gpu/work/device_work.h"
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/enqueue_guard.h"
+#include "interpose/gpu/work/launch_parameters.h"
 
 namespace hpe::cuda_hooks {
 
@@ -36,7 +36,7 @@ class spread_launches final : public memory_kind {
       if (interposer* const hpe = interposer::instance()) spreading::stays_on_one_gpu(hpe->driver());
     return with<spreading>([&](spreading& all) -> std::optional<CUresult> {
       const spread_launch& what = *call.launch;
-      const device_work work(what.stream, {what.function, what.parameters, what.extra});
+      const enqueue_guard work(what.stream, {what.function, what.parameters, what.extra});
       return work.failed() ? work.result() : all.launch(what, *call.alone);
     });
   }

@@ -11,7 +11,8 @@
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/hooks/wait_hooks.h"
 #include "interpose/gpu/interposer.h"
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/default_stream.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 
 namespace hpe::cuda_hooks {
 
@@ -28,7 +29,7 @@ CUstream stream_among(First first, Others... others) {
 
 template <auto Entry, class... Arguments>
 CUresult any_work_in_memory(Arguments... arguments) {
-  const device_work work(stream_among(arguments...));
+  const enqueue_guard work(stream_among(arguments...));
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
 }
@@ -159,7 +160,7 @@ CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, 
   if (adopted_memory::any()) [[unlikely]]
     warn_of_wait(address);
   const auto wait = [&] {
-    const device_work work{{address, sizeof value, false}};
+    const enqueue_guard work{{address, sizeof value, false}};
     if (work.failed()) return work.result();
     return (real.*Entry)(stream, address, value, flags);
   };

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
-#include "interpose/gpu/work/device_work.h"
 #include "interpose/gpu/work/driver_writes.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/core/operations/parts_in_time.h"
@@ -274,7 +274,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       return memory.try_run(*where, what.stream, use, whole);
     } catch (const error& e) {
       if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-      const device_work work(what.stream, {what.function, what.parameters, what.extra});
+      const enqueue_guard work(what.stream, {what.function, what.parameters, what.extra});
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
       driver_writes::count();  // hpe does not record which launches write memory of the driver

@@ -130,8 +130,8 @@ class part_launches {
 /// Thread-safe.
 class launches_of_devices {
  public:
-  /// Queues a launch by whole(), or in parts if the launch's memory does not fit on the device. whole() also reports
-  /// the launch as device_work; alone() only lets the driver queue it. `assumed` returns the memory of the launch
+  /// Queues a launch by whole(), or in parts if the launch's memory does not fit on the device. whole() has an
+  /// enqueue_guard; alone() only lets the driver queue the launch. `assumed` returns the memory of the launch
   /// without an analysis of the kernel.
   CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
                   function_ref<program_use()> assumed, function_ref<CUresult()> whole, function_ref<CUresult()> alone);

@@ -13,7 +13,7 @@
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
 #include "interpose/gpu/work/driver_writes.h"
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 

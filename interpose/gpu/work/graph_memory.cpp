@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "interpose/shape/described_copy.h"
 
 namespace hpe::cuda_hooks {

@@ -1,4 +1,4 @@
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 
 #include <cstring>
 #include <utility>
