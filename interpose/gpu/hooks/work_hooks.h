@@ -35,8 +35,7 @@ CUresult any_work_in_memory(Arguments... arguments) {
 }
 
 // Runs work other than copies, fills and launches. queue() queues the work on the stream `in`, which is nullptr if the
-// stream is not known.
-// `instance`: the graph that is launched.
+// stream is not known. `instance`: the graph that is launched.
 template <class Uses, class Queue>
 CUresult run_other(CUstream in, const Uses& uses, const Queue& queue, CUgraphExec instance = nullptr) {
   const auto describe = [&]() -> device_call { return {.stream = in, .uses = uses(), .instance = instance}; };
@@ -70,7 +69,8 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
 
 // ---- functions of the program that the driver calls -----------------------------------------------------------------
 
-/// A function and its argument, with the watch of a kind of memory. Deletes itself when the function has returned.
+/// A function of the program, its argument, and the watch by which a kind of memory observes the function. The object
+/// deletes itself when the function has returned.
 template <class... Arguments>
 struct watched_function {
   using function = void(CUDAAPI*)(Arguments..., void*);
