@@ -51,10 +51,7 @@ inline auto use_of_node(const CUDA_MEMSET_NODE_PARAMS* fill) {
 }
 template <class Kernel>
 memory_uses use_of_kernel(const Kernel& k) {
-  CUfunction function = k.func;
-  if constexpr (requires { k.kern; })
-    if (function == nullptr) function = reinterpret_cast<CUfunction>(k.kern);
-  return of_graphs().of_kernel(function, k.kernelParams, k.extra);
+  return of_graphs().of_kernel({function_of(k), k.kernelParams, k.extra});
 }
 inline auto use_of_node(const CUgraphNodeParams* node) {
   return [=]() -> memory_uses {

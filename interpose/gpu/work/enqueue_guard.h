@@ -37,7 +37,7 @@ class enqueue_guard {
   /// For a kernel launch, which may use any memory or, with HPE_SCOPE=args, the memory to which its parameters point.
   /// driver_writes does not count the launch here, because the analysis of the kernel shows whether the launch may
   /// write memory of the driver.
-  enqueue_guard(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
+  explicit enqueue_guard(const program_launch& launch) : here_(queuing_threads::mine()), stream_(launch.stream) {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
       begin([&] { tell(launch); });
