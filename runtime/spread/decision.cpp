@@ -14,10 +14,4 @@ bool decision::uses_copies() const {
   return std::any_of(arrays.begin(), arrays.end(), [](const array_decision& a) { return a.use_replica; });
 }
 
-decision decision::without_moves() const {
-  decision same = *this;
-  for (array_decision& a : same.arrays) a.move_to = {};
-  return same;
-}
-
 }  // namespace hpe::spread

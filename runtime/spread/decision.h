@@ -39,7 +39,6 @@ struct decision {
   /// Returns whether the decision moves arrays to other homes. Replicas do not count.
   [[nodiscard]] bool gives_homes() const;
   [[nodiscard]] bool uses_copies() const;
-  [[nodiscard]] decision without_moves() const;
 };
 
 }  // namespace hpe::spread
