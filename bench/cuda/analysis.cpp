@@ -70,7 +70,7 @@ class decided_stencil {
     arrays_[0].address = parameters_.out;
     arrays_[1].address = parameters_.in;
     for (hpe::spread::kernel_array& a : arrays_)
-      a.homes = hpe::spread::homes_under(planner_.first_place(bytes, a.granule), a, two().devices);
+      a.homes = hpe::spread::homes_under(planner_.first_placement(bytes, a.granule), a, two().devices);
   }
 
   void decide() {

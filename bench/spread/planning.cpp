@@ -29,7 +29,7 @@ class launches {
       arrays_[n].bytes = std::uint64_t{4} * 16384 * 16384;
       arrays_[n].granule = std::uint64_t{2} << 20U;
       arrays_[n].version = 1;
-      arrays_[n].homes = homes_under(planner_.first_place(arrays_[n].bytes, arrays_[n].granule), arrays_[n], 4);
+      arrays_[n].homes = homes_under(planner_.first_placement(arrays_[n].bytes, arrays_[n].granule), arrays_[n], 4);
     }
   }
 

@@ -15,16 +15,8 @@
 
 #include "bench/waves/rtm_step.h"
 #include "hpe/kernel.h"
+#include "kernels/host/declared_variants.h"
 #include "kernels/wave_parameters.h"
-
-extern "C" {
-#define HPE_KERNEL(name, ...)                                          \
-  void name(const void* parameters, const hpeTiles* tiles);            \
-  void name##_baseline(const void* parameters, const hpeTiles* tiles); \
-  void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
-  void name##_avx512(const void* parameters, const hpeTiles* tiles);
-#include "kernels/kernels.def"
-}
 
 namespace {
 

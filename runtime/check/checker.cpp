@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/base/find_containing.h"
 #include "runtime/trace/python_lines.h"
 
 namespace hpe::check {
@@ -234,10 +235,7 @@ void checker::set_written(std::uint64_t base) {
 }
 
 checker::allocations::iterator checker::find(std::uint64_t address) {
-  auto found = allocations_.upper_bound(address);
-  if (found == allocations_.begin()) return allocations_.end();
-  --found;
-  return address - found->first < found->second.bytes ? found : allocations_.end();
+  return find_containing(allocations_, address, &allocation::bytes);
 }
 
 bool checker::is_ordered(const actor& earlier, const actor& later) const {

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/find_containing.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
@@ -281,8 +282,7 @@ bool shared_memories::is_empty() const {
 
 bool shared_memories::contains(std::uint64_t address) const {
   const lock_guard lock(mutex_);
-  const auto after = all_.upper_bound(address);
-  return after != all_.begin() && address - std::prev(after)->first < std::prev(after)->second.bytes;
+  return find_containing(all_, address, &memory::bytes) != all_.end();
 }
 
 void shared_memories::access(std::uint64_t base, std::span<const touched> what, use how, const work_order& order,

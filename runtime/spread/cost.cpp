@@ -77,12 +77,6 @@ class sum_of_traffic {
 
 }  // namespace
 
-std::size_t part_of(const cut& c, const dimension& block) {
-  for (std::size_t d = 0; d < c.parts.size(); ++d)
-    if (c.parts[d].contains(block)) return d;
-  return 0;
-}
-
 std::vector<double> weights_of(const traffic& t, const cut& c) {
   std::vector<double> even(c.parts.size()), extra(c.parts.size());
   std::vector<std::size_t> parts;
@@ -151,10 +145,10 @@ cost predict(const traffic& t, const cut& c, std::span<const array_place> places
 }
 
 // On two H200, the driver makes the context of a second GPU in 0.12 s, ends it in 0.06 s, and compiles patched code in
-// 20 ms for one short kernel (about 2 us for a byte of text). Another thread waits for the driver, and launches go on
-// at the same time as fast as before. So the program pays only at its end: for the end of the context, and for the rest
-// of the work of that thread. For the code of a kernel, hpe counts a part of the time as the price, because programs
-// that have gained once mostly gain more.
+// 20 ms for one short kernel (about 2 us for a byte of text). A thread of hpe waits for the driver, and launches are
+// meanwhile as fast as before. So these steps delay the program only at its end: the driver then ends the context, and
+// hpe's thread finishes its last step. The price of a kernel's code is only a part of the measured time, because most
+// programs that have gained once gain more later.
 start_cost start_cost_of_gpus(std::size_t bytes, unsigned others) {
   constexpr double of_gpu = 0.06, of_kernel = 5e-4, of_byte = 2e-7;
   return {of_kernel + of_byte * static_cast<double>(bytes), of_gpu * others};

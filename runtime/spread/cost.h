@@ -30,9 +30,6 @@ struct cost {
 /// Returns, for each sampled block, the number of blocks of its part that it represents.
 [[nodiscard]] std::vector<double> weights_of(const traffic& t, const cut& c);
 
-/// Returns the number of the part that contains a block.
-[[nodiscard]] std::size_t part_of(const cut& c, const dimension& block);
-
 /// Predicts the cost of a launch. `places` has one element for each pointer of the kernel (kernel_model::pointers).
 /// Assumes that touches of an unknown allocation are distributed evenly over the devices.
 [[nodiscard]] cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m);

@@ -20,7 +20,7 @@ footprint::footprint(const kernel_model& kernel, const launch& l, std::span<cons
       limits_known_(counters_.size()),
       found_(kernel.pointers().size()),
       obstacle_(find_obstacle()) {
-  place_ = first_place(l, counters_);
+  place_ = first_thread(l, counters_);
   numbers_.go_to(place_);
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/base/function_ref.h"
-#include "runtime/spread/decision.h"
-#include "runtime/spread/kernel_model.h"
+#include "runtime/spread/grid_cut.h"
+#include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
 

@@ -9,9 +9,9 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::uint64_t recent = 1024;  // kernels that were not among so many last launches do not count
+constexpr std::uint64_t recent = 1024;  // a kernel counts only if it is among so many latest launches
 
-/// The arrays that a move places, after the move, by address. They can then move no more.
+/// Returns the arrays that a move places, by address, as they are after the move. None of them can move again.
 std::map<std::uint64_t, kernel_array> placed_by(const asked_launch& q, const decision& move, std::uint32_t devices) {
   std::map<std::uint64_t, kernel_array> placed;
   for (std::size_t n = 0; n < q.arrays.size(); ++n) {

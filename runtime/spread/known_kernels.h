@@ -17,8 +17,8 @@
 
 #include "runtime/base/function_ref.h"
 #include "runtime/spread/decision.h"
-#include "runtime/spread/kernel_model.h"
 #include "runtime/spread/link_rates.h"
+#include "runtime/spread/model/kernel_model.h"
 #include "runtime/spread/plans.h"
 #include "runtime/spread/traffic.h"
 #include "runtime/spread/way_record.h"

@@ -1,5 +1,5 @@
 // A plan depends on the kernel, on the shape of the launch, on the parameters other than pointers, and on the layouts
-// of the arrays: their sizes, homes and flags, but not their addresses. layout_table gives each layout a number. The
+// of the arrays: their sizes, homes and flags, but not their addresses. layout_ids gives each layout a number. The
 // planner stores the plans (outlook) by kernel, shape and layouts. The planner stores the traffic of sampled
 // blocks (sampled_traffic) by kernel, shape and sizes of the arrays, because the traffic does not depend on the homes.
 //

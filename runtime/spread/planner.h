@@ -24,11 +24,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/spread/array_placement.h"
 #include "runtime/spread/cost.h"
 #include "runtime/spread/decision.h"
-#include "runtime/spread/kernel_model.h"
-#include "runtime/spread/layout_table.h"
-#include "runtime/spread/placing.h"
+#include "runtime/spread/layout_ids.h"
+#include "runtime/spread/model/kernel_model.h"
 #include "runtime/spread/plans.h"
 #include "runtime/spread/traffic.h"
 #include "runtime/spread/way_record.h"
@@ -120,9 +120,9 @@ class planner {
   /// Removes all data about a kernel. Call this when the program unloads the kernel's module.
   void forget(const kernel_model& kernel);
 
-  /// See placing.h.
-  [[nodiscard]] array_placement first_place(std::uint64_t bytes, std::uint64_t granule) const {
-    return spread::first_place(bytes, granule, machine_);
+  /// See array_placement.h.
+  [[nodiscard]] array_placement first_placement(std::uint64_t bytes, std::uint64_t granule) const {
+    return spread::first_placement(bytes, granule, machine_);
   }
 
   [[nodiscard]] const machine& rates() const { return machine_; }
@@ -185,7 +185,7 @@ class planner {
   std::unordered_map<std::uint64_t, std::vector<account*>>
       unhappy_;           // by address of an allocation: the accounts with a loss
   array_placement home_;  // the placement of arrays of launches that no plan can spread
-  layout_table layouts_;
+  layout_ids layouts_;
   decision unplanned_;
   measurement measurement_;   // for the latest launch that the caller must measure
   bool is_measured_ = false;  // whether the caller must measure the last decision's launch

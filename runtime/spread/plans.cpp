@@ -112,7 +112,7 @@ void comparison_of_plans::add(const cut& c, const std::string& name) {
   bool moves = false;
   for (std::size_t n = 0; n < allocations_.size(); ++n) {
     const kernel_array& a = *allocations_[n].what;
-    const array_placement best = best_place(allocations_[n], traffic_, c, machine_);
+    const array_placement best = best_placement(allocations_[n], traffic_, c, machine_);
     if (best.how == array_placement::kind::stay) continue;
     moves = true;
     moved.moves[n] = best;
@@ -163,7 +163,7 @@ double comparison_of_plans::seconds_elsewhere(const plan& best) const {
       dealt.how = array_placement::kind::cyclic;
       dealt.run = a.what->granule;
     } else {
-      dealt = first_place(a.what->bytes, a.what->granule, machine_);
+      dealt = first_placement(a.what->bytes, a.what->granule, machine_);
     }
     p.homes.push_back(homes_under(dealt, *a.what, machine_.devices));
     p.replicated.push_back(false);

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/spread/array_placement.h"
 #include "runtime/spread/cost.h"
 #include "runtime/spread/decision.h"
-#include "runtime/spread/kernel_model.h"
-#include "runtime/spread/placing.h"
+#include "runtime/spread/model/kernel_model.h"
 #include "runtime/spread/traffic.h"
 #include "runtime/spread/way_record.h"
 

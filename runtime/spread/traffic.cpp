@@ -4,7 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "runtime/spread/loop_counts.h"
+#include "runtime/spread/model/loop_counts.h"
 
 namespace hpe::spread {
 
@@ -80,7 +80,7 @@ class sampler {
         counters_(flow_.loops().size() + 1),
         last_(flow_.loops().size()),
         uniform_last_(flow_.loops().size()) {
-    place_ = first_place(l, counters_);
+    place_ = first_thread(l, counters_);
     numbers_.guess_choices();
   }
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/spread/decision.h"
-#include "runtime/spread/kernel_model.h"
+#include "runtime/spread/grid_cut.h"
+#include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
 

@@ -78,10 +78,10 @@ TEST(corruption, of_the_shared_state_is_survived) {
   EXPECT_FALSE(m.device(1).lost());
 }
 
-TEST(corruption, of_doorbells_leaves_no_thread_asleep) {
+TEST(corruption, of_wait_queues_leaves_no_thread_asleep) {
   machine m("soft:2");
   const auto gate = m.set().create_gate();
-  m.finish(m.launch(m.stream(0), "overwrite_doorbells", load_parameters{}));
+  m.finish(m.launch(m.stream(0), "overwrite_wait_queues", load_parameters{}));
   const std::vector<timepoint> points{m.launch(m.stream(1), "rest", rest_parameters{300'000, nullptr, 0})};
   const auto begin = clock::now();
   while (!m.set().reached(points[0])) gate->sleep(points, in(30s));

@@ -107,9 +107,9 @@ HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
   std::fclose(maps);
 }
 
-// Overwrites only the doorbells: the words on which all processes sleep, in the first writable section of the shared
+// Overwrites only the wait queues: the words on which all processes sleep, in the first writable section of the shared
 // file.
-HPE_HOST_KERNEL(overwrite_doorbells, load_parameters) {
+HPE_HOST_KERNEL(overwrite_wait_queues, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;
   std::FILE* const maps = std::fopen("/proc/self/maps", "r");

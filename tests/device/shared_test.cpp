@@ -353,10 +353,10 @@ TEST(timelines, have_numbers_that_name_their_streams) {
   const std::uint32_t number = fabric::timeline_number(1, 3);
   timeline& line = *shared.find_timeline(number);
   line.gates = 0b1001;
-  const auto rings = [&](unsigned gate) { return shared.common().gates[gate].rings(); };
-  const std::array before{rings(0), rings(1), rings(3)};
+  const auto wakes = [&](unsigned gate) { return shared.common().gates[gate].wakes(); };
+  const std::array before{wakes(0), wakes(1), wakes(3)};
   shared.complete(number, 5);
-  EXPECT_EQ((std::array{rings(0) - before[0], rings(1) - before[1], rings(3) - before[2]}), (std::array{1U, 0U, 1U}));
+  EXPECT_EQ((std::array{wakes(0) - before[0], wakes(1) - before[1], wakes(3) - before[2]}), (std::array{1U, 0U, 1U}));
   EXPECT_TRUE(line.reached(5));
   EXPECT_FALSE(line.reached(6));
   EXPECT_TRUE(shared.wait(number, 5, std::chrono::steady_clock::now()));

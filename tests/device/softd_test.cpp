@@ -29,6 +29,7 @@
 #include "runtime/device/soft/softd/meter.h"
 #include "runtime/device/soft/softd/softd_kernels.h"
 #include "runtime/device/soft/softd/tile_pool.h"
+#include "runtime/os/futex.h"
 #include "runtime/os/virtual_memory.h"
 #include "tests/device/layout.h"
 
@@ -135,7 +136,7 @@ TEST(guard, stops_what_asks_for_it_and_nothing_else) {
   std::thread spinning([&] {
     auto body = [&] {
       there = true;
-      for (;;) relax();
+      for (;;) os::hardware::relax();
     };
     found = run_guarded(body, &stop);
   });
@@ -160,7 +161,7 @@ TEST(guard, lets_threads_that_crash_at_the_same_time_go_on) {
     threads.emplace_back([&] {
       auto body = [&] {
         --waiting;
-        while (waiting != 0) relax();
+        while (waiting != 0) os::hardware::relax();
         *nowhere = std::byte{1};
       };
       if (run_guarded(body)) ++recovered;
@@ -172,7 +173,7 @@ TEST(guard, lets_threads_that_crash_at_the_same_time_go_on) {
 void spin(const void* running, const hpeTiles* /*tiles*/) {
   auto* const count = *static_cast<std::atomic<int>* const*>(running);
   ++*count;
-  for (;;) relax();
+  for (;;) os::hardware::relax();
 }
 
 TEST(tile_pool, stops_launches_of_teams_that_lost_a_device) {

@@ -31,7 +31,7 @@ class Pages(unittest.TestCase):
     def test_a_page_fits_on_a_screen_and_has_its_picture(self):
         self.assertGreater(len(QUESTIONS), 5)
         for page in QUESTIONS:
-            text = (measurements.KEPT / f"{page['name']}.md").read_text()
+            text = (measurements.PAGES / f"{page['name']}.md").read_text()
             self.assertLess(len(text.splitlines()), 25)
             self.assertLessEqual(len(page["row"]), 6)
             self.assertTrue((ROOT / "docs" / "images" / "measurements" / f"{page['name']}.svg").exists())

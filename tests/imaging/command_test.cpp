@@ -9,7 +9,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <thread>
 
 #include "apps/files/element_file.h"
@@ -17,6 +16,7 @@
 #include "apps/imaging/imaging_program.h"
 #include "apps/pictures/picture.h"
 #include "kernels/rays.h"
+#include "tests/imaging/random_values.h"
 
 namespace hpe::imaging {
 namespace {
@@ -40,14 +40,6 @@ class imaging : public ::testing::Test {
  private:
   std::filesystem::path folder_;
 };
-
-std::vector<float> random_values(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> any(-1, 1);
-  std::vector<float> values(count);
-  for (float& v : values) v = any(random);
-  return values;
-}
 
 std::vector<float> read_all(const std::string& file, const std::vector<std::uint64_t>& shape) {
   const files::description d = files::describe(file);

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "apps/files/element_file.h"
 #include "apps/imaging/imaging_main.h"
 #include "apps/pictures/picture.h"
 #include "tests/command.h"
+#include "tests/imaging/random_values.h"
 
 namespace {
 
@@ -43,14 +43,6 @@ class filter : public ::testing::Test {
  private:
   std::filesystem::path folder_;
 };
-
-std::vector<float> random_values(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> any(-1, 1);
-  std::vector<float> values(count);
-  for (float& v : values) v = any(random);
-  return values;
-}
 
 TEST_F(filter, sums_of_weighted_pixels_whose_edge_goes_on) {
   constexpr int rows = 37, columns = 29;

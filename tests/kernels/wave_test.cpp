@@ -11,17 +11,9 @@
 #include <vector>
 
 #include "hpe/kernel.h"
+#include "kernels/host/declared_variants.h"
 #include "kernels/wave_parameters.h"
 #include "tests/kernels/problem.h"
-
-extern "C" {
-#define HPE_KERNEL(name, ...)                                          \
-  void name(const void* parameters, const hpeTiles* tiles);            \
-  void name##_baseline(const void* parameters, const hpeTiles* tiles); \
-  void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
-  void name##_avx512(const void* parameters, const hpeTiles* tiles);
-#include "kernels/kernels.def"
-}
 
 namespace hpe::kernels {
 namespace {

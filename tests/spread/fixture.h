@@ -17,6 +17,22 @@ namespace hpe::spread::test {
 inline constexpr std::uint64_t kib = 1U << 10U, mib = 1U << 20U, gib = 1U << 30U;
 inline constexpr std::uint64_t granule = 2 * mib;
 
+/// scale(a, n, factor): a[i] *= factor for the global index i < n.
+inline constexpr const char* scale_kernel = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 a, .param .u64 n, .param .f32 factor) {
+  .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<6>; .reg .f32 %f<3>;
+  ld.param.u64 %d0, [a]; ld.param.u64 %d1, [n]; ld.param.f32 %f0, [factor];
+  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mul.wide.u32 %d2, %r0, %r1;
+  mov.u32 %r2, %tid.x; cvt.u64.u32 %d3, %r2; add.s64 %d2, %d2, %d3;
+  setp.ge.u64 %p, %d2, %d1; @%p bra END;
+  cvta.to.global.u64 %d4, %d0; shl.b64 %d2, %d2, 2; add.s64 %d4, %d4, %d2;
+  ld.global.f32 %f1, [%d4]; mul.f32 %f1, %f1, %f0; st.global.f32 [%d4], %f1;
+END: ret;
+}
+)";
+
 /// Allocations and a planner.
 class program_on {
  public:
@@ -36,7 +52,7 @@ class program_on {
     a.bytes = bytes;
     a.granule = granule;
     a.version = 1;
-    array_placement first = planner_.first_place(bytes, granule);
+    array_placement first = planner_.first_placement(bytes, granule);
     if (is_on_one) first = {array_placement::kind::one, 0, {}, 0};
     a.homes = homes_under(first, a, planner_.rates().devices);
     next_ += (bytes / granule + 2) * granule;

@@ -144,22 +144,34 @@ struct expected {
   std::uint64_t first, last;
 };
 
-void expect_bytes(const std::string& body, std::uint32_t n, const subgrid& part, const expected& bytes,
-                  std::uint64_t array_bytes = mib) {
-  const std::string text = kernel_of(body);
-  SCOPED_TRACE(text);
-  const kernel_model model(ptx::parse({text}), "k");
+// A launch of 16 blocks of 32 threads, whose kernel has the parameters `array`, a pointer to `bytes` bytes, and `n`.
+struct launch_over_one_array {
+  launch_over_one_array(const std::string& body, std::uint64_t bytes, std::uint32_t n)
+      : model(ptx::parse({kernel_of(body)}), "k"), array(array_of(bytes)), values{gib, n} {}
+  static kernel_array array_of(std::uint64_t bytes) {
+    kernel_array made;
+    made.address = gib;
+    made.bytes = bytes;
+    return made;
+  }
+
+  kernel_model model;
   kernel_array array;
-  array.address = gib;
-  array.bytes = array_bytes;
   struct {
     std::uint64_t array;
     std::uint32_t n;
-  } values{array.address, n};
-  const std::vector<const kernel_array*> arrays{&array};
-  footprint touched(model, {{16, 1, 1}, {32, 1, 1}, &values, sizeof values}, arrays);
-  ASSERT_EQ(touched.obstacle(), "");
-  const std::vector<used_bytes> used = touched.of(part);
+  } values;
+  std::vector<const kernel_array*> arrays{&array};
+  launch l{{16, 1, 1}, {32, 1, 1}, &values, sizeof values};
+  footprint touched{model, l, arrays};
+};
+
+void expect_bytes(const std::string& body, std::uint32_t n, const subgrid& part, const expected& bytes,
+                  std::uint64_t array_bytes = mib) {
+  SCOPED_TRACE(kernel_of(body));
+  launch_over_one_array its(body, array_bytes, n);
+  ASSERT_EQ(its.touched.obstacle(), "");
+  const std::vector<used_bytes> used = its.touched.of(part);
   ASSERT_EQ(used.size(), 1U);
   EXPECT_EQ(used[0].first, bytes.first);
   EXPECT_EQ(used[0].last, bytes.last);
@@ -204,21 +216,11 @@ TEST(Footprints, AreTheWholeArrayWhereTheAnalysisTellsNoBounds) {
 
 // A program may pass a pointer to the end of an array, which is the beginning of the next array.
 TEST(Footprints, TellThatAnAccessIsOutsideOfTheArrayOfItsPointer) {
-  const kernel_model model(ptx::parse({kernel_of(std::string("not.b32 %i, %x;\n") + load_at_i)}), "k");
-  kernel_array array;
-  array.address = gib;
-  array.bytes = mib;
-  struct {
-    std::uint64_t array;
-    std::uint32_t n;
-  } values{array.address, 0};
-  const std::vector<const kernel_array*> arrays{&array};
-  const launch l{{16, 1, 1}, {32, 1, 1}, &values, sizeof values};
-  footprint touched(model, l, arrays);
-  EXPECT_TRUE(touched.of(two_blocks).empty());
-  EXPECT_TRUE(touched.leaves_arrays());
-  const cut_in_time none =
-      cut_for_room(touched, model, cut_evenly(l.grid, 1).parts, "", [](const std::vector<used_bytes>&) { return 2.0; });
+  launch_over_one_array its(std::string("not.b32 %i, %x;\n") + load_at_i, mib, 0);
+  EXPECT_TRUE(its.touched.of(two_blocks).empty());
+  EXPECT_TRUE(its.touched.leaves_arrays());
+  const cut_in_time none = cut_for_room(its.touched, its.model, cut_evenly(its.l.grid, 1).parts, "",
+                                        [](const std::vector<used_bytes>&) { return 2.0; });
   EXPECT_EQ(none.obstacle, "it accesses memory outside of the array to which the pointer of the access points");
 }
 
@@ -234,18 +236,8 @@ double sum_of(const std::vector<used_bytes>& used) {
 }
 
 cut_in_time cut_of(const std::string& body, double room, const std::string& obstacle = "", std::uint32_t devices = 1) {
-  const kernel_model model(ptx::parse({kernel_of(body)}), "k");
-  kernel_array array;
-  array.address = gib;
-  array.bytes = 2048;
-  struct {
-    std::uint64_t array;
-    std::uint32_t n;
-  } values{array.address, 512};
-  const std::vector<const kernel_array*> arrays{&array};
-  const launch l{{16, 1, 1}, {32, 1, 1}, &values, sizeof values};
-  footprint touched(model, l, arrays);
-  return cut_for_room(touched, model, cut_evenly(l.grid, devices).parts, obstacle,
+  launch_over_one_array its(body, 2048, 512);
+  return cut_for_room(its.touched, its.model, cut_evenly(its.l.grid, devices).parts, obstacle,
                       [&](const std::vector<used_bytes>& used) { return sum_of(used) / room; });
 }
 
@@ -277,18 +269,7 @@ TEST(CutInTime, EachDeviceRunsPartsOfItsShare) {
 // The first half of the array is on one device and the second half on another. Cutting the grid into two parts does not
 // reduce the memory that a part needs on one device.
 TEST(CutInTime, HalvesAgainWhereHalvingDoesNotHelp) {
-  const std::string text = kernel_of(std::string("mov.u32 %i, %x;\n") + load_at_i);
-  const kernel_model model(ptx::parse({text}), "k");
-  kernel_array array;
-  array.address = gib;
-  array.bytes = 2048;
-  struct {
-    std::uint64_t array;
-    std::uint32_t n;
-  } values{array.address, 512};
-  const std::vector<const kernel_array*> arrays{&array};
-  const launch l{{16, 1, 1}, {32, 1, 1}, &values, sizeof values};
-  footprint touched(model, l, arrays);
+  launch_over_one_array its(std::string("mov.u32 %i, %x;\n") + load_at_i, 2048, 512);
   const auto load = [](const std::vector<used_bytes>& used) {
     double of_first = 0, of_second = 0;
     for (const used_bytes& b : used) {
@@ -297,7 +278,7 @@ TEST(CutInTime, HalvesAgainWhereHalvingDoesNotHelp) {
     }
     return std::max(of_first, of_second) / 512;
   };
-  EXPECT_EQ(cut_for_room(touched, model, {{{}, {16, 1, 1}}}, "", load).parts.size(), 16U);
+  EXPECT_EQ(cut_for_room(its.touched, its.model, {{{}, {16, 1, 1}}}, "", load).parts.size(), 16U);
 }
 
 TEST(CutInTime, TellsWhyALaunchCannotBeCut) {

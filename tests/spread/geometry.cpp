@@ -40,7 +40,7 @@ TEST(Placements, EachByteHasOneHome) {
   for (const std::uint64_t bytes : {std::uint64_t{1}, granule, 7 * granule + 5, 64 * granule, 101 * granule - 1}) {
     const kernel_array& a = p.allocate(bytes);
     for (const array_placement& how :
-         {p.planner().first_place(bytes, granule), array_placement{array_placement::kind::one, 3, {}, 0},
+         {p.planner().first_placement(bytes, granule), array_placement{array_placement::kind::one, 3, {}, 0},
           array_placement{array_placement::kind::cyclic, 0, {}, granule},
           array_placement{array_placement::kind::cyclic, 0, {}, 3 * granule},
           array_placement{
@@ -71,8 +71,8 @@ TEST(Placements, AHomeIsFoundByItsOffset) {
 
 TEST(Placements, SmallAllocationsBeginOnOneDevice) {
   const spread::planner p(program_on::machine_of(2));
-  EXPECT_EQ(p.first_place(granule, granule).how, array_placement::kind::one);
-  const array_placement large = p.first_place(gib, granule);
+  EXPECT_EQ(p.first_placement(granule, granule).how, array_placement::kind::one);
+  const array_placement large = p.first_placement(gib, granule);
   EXPECT_EQ(large.how, array_placement::kind::parts);
   EXPECT_EQ(large.bounds, (std::vector<std::uint64_t>{0, gib / 2, gib}));
 }

@@ -12,26 +12,10 @@ namespace {
 
 constexpr std::uint32_t devices = 2;
 
-/// scale(a, n, factor): a[i] *= factor for the global index i < n.
-constexpr const char* text = R"(.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry scale(.param .u64 a, .param .u64 n, .param .f32 factor) {
-  .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<6>; .reg .f32 %f<3>;
-  ld.param.u64 %d0, [a]; ld.param.u64 %d1, [n]; ld.param.f32 %f0, [factor];
-  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mul.wide.u32 %d2, %r0, %r1;
-  mov.u32 %r2, %tid.x; cvt.u64.u32 %d3, %r2; add.s64 %d2, %d2, %d3;
-  setp.ge.u64 %p, %d2, %d1; @%p bra END;
-  cvta.to.global.u64 %d4, %d0; shl.b64 %d2, %d2, 2; add.s64 %d4, %d4, %d2;
-  ld.global.f32 %f1, [%d4]; mul.f32 %f1, %f1, %f0; st.global.f32 [%d4], %f1;
-END: ret;
-}
-)";
-
 class Homes : public testing::Test {
  protected:
   static constexpr std::uint64_t count = gib / 4;
-  std::shared_ptr<const ptx::program> program_ = ptx::parse({text});
+  std::shared_ptr<const ptx::program> program_ = ptx::parse({scale_kernel});
   const kernel_model scale_{program_, "scale"};
   program_on on_{devices};
   kernel_array& a_ = on_.allocate(count * 4, true);

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "runtime/ptx/program/ptx_program.h"
-#include "runtime/spread/decision.h"
+#include "runtime/spread/array_placement.h"
 
 namespace hpe::spread {
 namespace {

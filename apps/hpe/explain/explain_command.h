@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/spread/module_model.h"
+#include "runtime/spread/model/module_model.h"
 
 namespace hpe::cli {
 

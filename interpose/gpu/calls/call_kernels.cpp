@@ -88,17 +88,13 @@ CUresult call_kernels::copy(CUdeviceptr to, CUdeviceptr from, const box_copy& sh
   return launch(rows_at(to, shape.written()), rows_at(from, shape.read()), shape.bytes(), 0, stream);
 }
 
-std::uint64_t call_kernels::gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
-                                   const shared_table& how, std::size_t bytes) {
+std::uint64_t call_kernels::copy_scattered(call_queue& queue, CUdeviceptr contiguous, CUdeviceptr scattered,
+                                           const scattered_bytes& which, const shared_table& how, std::size_t bytes,
+                                           bool scatters) {
   return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
-    return launch(contiguous_at(to, bytes), elements_at(from, which, *how), bytes, how->bits, stream);
-  });
-}
-
-std::uint64_t call_kernels::scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
-                                    const shared_table& how, std::size_t bytes) {
-  return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
-    return launch(elements_at(to, which, *how), contiguous_at(from, bytes), bytes, how->bits, stream);
+    const byte_places together = contiguous_at(contiguous, bytes), apart = elements_at(scattered, which, *how);
+    return scatters ? launch(apart, together, bytes, how->bits, stream)
+                    : launch(together, apart, bytes, how->bits, stream);
   });
 }
 

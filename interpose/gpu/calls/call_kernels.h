@@ -43,13 +43,12 @@ class call_kernels {
   /// Like make_table(), but keeps the tables of the most recently used elements and returns the same table for the same
   /// element.
   [[nodiscard]] shared_table table_of(const interpose::scattered_bytes& which);
-  /// Queue a copy of the first `bytes` bytes of scattered data to contiguous memory (gather), or from contiguous memory
-  /// to scattered data (scatter), and return the number of the copy. `bytes` is at most scratch_memory::most. The
-  /// context must be current.
-  std::uint64_t gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
-                       const shared_table& how, std::size_t bytes);
-  std::uint64_t scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
-                        const shared_table& how, std::size_t bytes);
+  /// Queues a copy of the first `bytes` bytes of scattered data to contiguous memory, or, if `scatters` is true, from
+  /// contiguous memory to the scattered data. Returns the number of the copy. `bytes` is at most scratch_memory::most.
+  /// The context must be current.
+  std::uint64_t copy_scattered(call_queue& queue, CUdeviceptr contiguous, CUdeviceptr scattered,
+                               const interpose::scattered_bytes& which, const shared_table& how, std::size_t bytes,
+                               bool scatters);
 
   /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i].
   /// Returns the driver's result. The context must be current.

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/check/host_watch.h"
@@ -40,6 +41,21 @@ void for_each_row(std::span<const placed_box> boxes, Visit visit) {
     each.shape.for_each_row(
         [&](std::size_t at) { visit(static_cast<std::size_t>(each.offset) + at, each.shape.extent.width); });
 }
+
+// Exists while hpe queues a copy of its own, for which the program need not wait. The constructor uploads the bytes of
+// the used memory that CPU code has written. Throws hpe::error if the upload fails.
+class own_copy {
+ public:
+  own_copy(const device::cuda::driver& cu, CUstream stream, std::initializer_list<used_range> ranges,
+           const char* what = "uploading the data that CPU code has written")
+      : guard_(stream, ranges) {
+    guard_.needs_no_wait();
+    cu.check(guard_.result(), what);
+  }
+
+ private:
+  enqueue_guard guard_;
+};
 
 std::array<std::uint64_t, 2> random_name() {
   std::array<std::uint64_t, 2> name{};
@@ -162,9 +178,7 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const place
   const CUcontext context = memory.context;
   const auto queue = queue_of(context);
   waits_.for_users_of(memory);
-  device_work work(queue->stream(), {range_of(device, boxes, to_device)});
-  work.needs_no_wait();
-  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const own_copy work(cu_, queue->stream(), {range_of(device, boxes, to_device)});
   const entered here(cu_, context);
   if (copy_together(device, host, boxes, to_device, *queue)) return;
   constexpr const char* what = "copying the data of an I/O or MPI call";
@@ -211,10 +225,10 @@ bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<co
   if (to_device) {
     for (const auto& [offset, width] : *all) at = std::copy_n(host + offset, width, at);
     queue.copy(number_of(row.get()), number_of(packed.get()), bytes);
-    kernels->scatter(queue, device, number_of(row.get()), which, table, bytes);
+    kernels->copy_scattered(queue, number_of(row.get()), device, which, table, bytes, true);
     queue.wait();
   } else {
-    kernels->gather(queue, number_of(row.get()), device, which, table, bytes);
+    kernels->copy_scattered(queue, number_of(row.get()), device, which, table, bytes, false);
     queue.copy(number_of(packed.get()), number_of(row.get()), bytes);
     queue.wait();
     for (const auto& [offset, width] : *all) {
@@ -231,9 +245,7 @@ device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::siz
   const CUcontext context = memory.context;
   const auto queue = queue_of(context);
   waits_.for_users_of(memory);
-  device_work work(queue->stream(), {{device, bytes, to_device}});
-  work.needs_no_wait();
-  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const own_copy work(cu_, queue->stream(), {{device, bytes, to_device}});
   const entered here(cu_, context);
   return {queue, to_device ? queue->copy(device, number_of(host), bytes) : queue->copy(number_of(host), device, bytes)};
 }
@@ -282,9 +294,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
     // The other process overwrites the memory later. If CPU code of this process touched the memory before that, it
     // would fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
-    device_work release({{address, bytes, use == peer_use::overwrite}});
-    release.needs_no_wait();
-    cu_.check(release.result(), "uploading the data that CPU code has written");
+    const own_copy release(cu_, unknown_stream(), {{address, bytes, use == peer_use::overwrite}});
   }
   peer_bytes result{process_, found->number, found->what.base, address - found->what.base, {}, {}};
   static_assert(sizeof result.handle == sizeof found->handle);
@@ -298,9 +308,8 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
 // because they are out of date.
 void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
-  device_work release({{address, bytes, true}});
-  release.needs_no_wait();
-  cu_.check(release.result(), "discarding the host's copy of memory that another process has written");
+  const own_copy release(cu_, unknown_stream(), {{address, bytes, true}},
+                         "discarding the host's copy of memory that another process has written");
 }
 
 std::optional<host_calls::reached> host_calls::reach(const peer_bytes& which, const call_queue& queue) {
@@ -335,9 +344,7 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
       }
     return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source->address, shape, source->mapped)};
   }
-  device_work work(queue->stream(), {{target, shape.written().span(), true}});
-  work.needs_no_wait();
-  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const own_copy work(cu_, queue->stream(), {{target, shape.written().span(), true}});
   return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
 }
 
@@ -370,54 +377,42 @@ std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std
   }
 }
 
-// Queues a copy between memory that borrow_beside() returned and bytes of an allocation of the program. copy() calls
-// the driver.
-template <class Copy>
-device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
-                                       std::uint64_t queued, bool written, Copy copy,
-                                       std::optional<std::uintptr_t> contiguous) {
+device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, CUdeviceptr contiguous,
+                                       bool is_of_program, std::size_t bytes, std::uint64_t queued, bool scatters) {
   const std::ptrdiff_t first = which.element->front().offset;
   // The address itself may be outside of the allocation that contains the bytes.
-  const auto memory = require(address + static_cast<std::uintptr_t>(first));
+  const CUdeviceptr at = address + static_cast<std::uintptr_t>(first);
+  const auto memory = require(at);
   const CUcontext context = memory.context;
   const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const auto table = which.is_one_run() ? nullptr : kernels->table_of(which);
   if (!waits_.is_over(queued)) {
     waits_.for_users_of(memory);
-    if (contiguous) waits_.for_users_of(require(*contiguous));
+    if (is_of_program) waits_.for_users_of(require(contiguous));
   }
   const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
   const auto begin = table == nullptr ? first : table->begin + std::min<std::ptrdiff_t>(last, 0);
   const auto end =
       table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
-                             written};
-  device_work work(queue->stream(), {scattered, {contiguous.value_or(0), contiguous ? bytes : 0, !written}});
-  work.needs_no_wait();
-  cu_.check(work.result(), "uploading the data that CPU code has written");
+                             scatters};
+  const own_copy work(cu_, queue->stream(),
+                      {scattered, {is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters}});
   const entered here(cu_, context);
-  return {queue, copy(*queue, *kernels, table)};
+  if (table != nullptr)
+    return {queue, kernels->copy_scattered(*queue, contiguous, address, which, table, bytes, scatters)};
+  return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
 }
 
 device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
                                std::uint64_t queued) {
-  return copy_scattered(from, which, bytes, queued, false,
-                        [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
-                          return table == nullptr
-                                     ? queue.copy(number_of(to), from + which.element->front().offset, bytes)
-                                     : kernels.gather(queue, number_of(to), from, which, table, bytes);
-                        });
+  return copy_scattered(from, which, number_of(to), false, bytes, queued, false);
 }
 
 device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from,
                                 std::size_t bytes, std::uint64_t queued) {
-  return copy_scattered(to, which, bytes, queued, true,
-                        [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
-                          return table == nullptr
-                                     ? queue.copy(to + which.element->front().offset, number_of(from), bytes)
-                                     : kernels.scatter(queue, to, number_of(from), which, table, bytes);
-                        });
+  return copy_scattered(to, which, number_of(from), false, bytes, queued, true);
 }
 
 bool host_calls::are_together(std::uintptr_t one, std::uintptr_t other, std::size_t bytes) {
@@ -427,25 +422,13 @@ bool host_calls::are_together(std::uintptr_t one, std::uintptr_t other, std::siz
 std::optional<device_copy> host_calls::pack(std::uintptr_t to, std::uintptr_t from, const scattered_bytes& which,
                                             std::size_t bytes) {
   if (!are_together(to, from, bytes)) return std::nullopt;
-  return copy_scattered(
-      from, which, bytes, queued_now(), false,
-      [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
-        return table == nullptr ? queue.copy(to, from + which.element->front().offset, bytes)
-                                : kernels.gather(queue, to, from, which, table, bytes);
-      },
-      to);
+  return copy_scattered(from, which, to, true, bytes, queued_now(), false);
 }
 
 std::optional<device_copy> host_calls::unpack(std::uintptr_t to, const scattered_bytes& which, std::uintptr_t from,
                                               std::size_t bytes) {
   if (!are_together(to, from, bytes)) return std::nullopt;
-  return copy_scattered(
-      to, which, bytes, queued_now(), true,
-      [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
-        return table == nullptr ? queue.copy(to + which.element->front().offset, from, bytes)
-                                : kernels.scatter(queue, to, from, which, table, bytes);
-      },
-      from);
+  return copy_scattered(to, which, from, true, bytes, queued_now(), true);
 }
 
 device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
@@ -454,9 +437,7 @@ device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::si
   const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const std::size_t bytes = count * how.number_bytes();
-  device_work work(queue->stream(), {{to, bytes, true}});
-  work.needs_no_wait();
-  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const own_copy work(cu_, queue->stream(), {{to, bytes, true}});
   const entered here(cu_, context);
   return {queue, queue->add(bytes, kernels,
                             [&](CUstream stream) { return kernels->reduce(to, number_of(with), count, how, stream); })};

@@ -101,13 +101,13 @@ class host_calls final : public interpose::adopted_pointers {
   /// Queues a copy between two addresses that kernels in the queue's context can access. That context must be current.
   std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const box_copy& shape,
                           std::shared_ptr<void> kept);
-  /// Queues copy(queue, kernels, table), a copy of the first `bytes` bytes of scattered data. `written`: whether the
-  /// copy writes this data. `contiguous`: the address of the contiguous bytes if they are in an allocation of the
-  /// program.
-  template <class Copy>
+  /// Queues a copy of the first `bytes` bytes of scattered data, whose first element is at `address`, to contiguous
+  /// memory, or, if `scatters` is true, from contiguous memory. is_of_program: whether the contiguous memory is in an
+  /// allocation of the program, and not memory that borrow_beside() has returned. The copy runs after the work that
+  /// `queued` identifies.
   interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
-                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy,
-                                        std::optional<std::uintptr_t> contiguous = std::nullopt);
+                                        CUdeviceptr contiguous, bool is_of_program, std::size_t bytes,
+                                        std::uint64_t queued, bool scatters);
   /// Whether one kernel can copy `bytes` bytes between the allocations that contain two addresses.
   [[nodiscard]] bool are_together(std::uintptr_t one, std::uintptr_t other, std::size_t bytes);
   void copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device);

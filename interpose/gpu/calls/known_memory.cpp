@@ -1,12 +1,12 @@
 #include "interpose/gpu/calls/known_memory.h"
 
+#include "runtime/base/find_containing.h"
+
 namespace hpe::cuda_hooks {
 
 std::optional<known_memory::cached_allocation> known_memory::find(CUdeviceptr address) const {
-  auto found = known_.upper_bound(address);
-  if (found == known_.begin()) return std::nullopt;
-  --found;
-  return address - found->first < found->second.what.bytes ? std::optional(found->second) : std::nullopt;
+  const auto found = find_containing(known_, address, [](const cached_allocation& c) { return c.what.bytes; });
+  return found != known_.end() ? std::optional(found->second) : std::nullopt;
 }
 
 // If another thread calls forget() while this function queries the driver, the allocation may already be freed, so this

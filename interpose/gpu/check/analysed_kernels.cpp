@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -77,7 +77,7 @@ void analysed_kernels::forget() {
   kernels_.clear();
 }
 
-launch_accesses analysed_kernels::describe(const spread_launch& launch,
+launch_accesses analysed_kernels::describe(const program_launch& launch,
                                            const std::shared_ptr<const check::call_place>& place) {
   const std::shared_ptr<kernel> its = find(launch.function);
   launch_accesses result;
@@ -91,8 +91,7 @@ launch_accesses analysed_kernels::describe(const spread_launch& launch,
   if (its->model == nullptr || parameters.size() != its->model->analysis().kernel->formals_size) {
     // Such a kernel may follow pointers in memory.
     result.writes_anywhere = result.tells_host = true;
-    for (const CUdeviceptr word :
-         words_of(cu_, {launch.function, launch.parameters, launch.extra}).value_or(std::vector<CUdeviceptr>()))
+    for (const CUdeviceptr word : words_of(cu_, launch).value_or(std::vector<CUdeviceptr>()))
       what.pointers.emplace_back(0, word);
     return finish();
   }
@@ -111,7 +110,7 @@ launch_accesses analysed_kernels::describe(const spread_launch& launch,
   return finish();
 }
 
-launch_accesses analysed_kernels::accesses_of(const kernel& its, const spread_launch& launch,
+launch_accesses analysed_kernels::accesses_of(const kernel& its, const program_launch& launch,
                                               const std::vector<std::byte>& parameters) {
   const spread::kernel_model& model = *its.model;
   const ptx::analysis::kernel_analysis& analysis = model.analysis();

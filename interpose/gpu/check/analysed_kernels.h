@@ -24,12 +24,12 @@ struct launch_accesses {
   std::vector<check::access_range> certain;
   /// The values of the pointers through which the launch makes these accesses.
   std::vector<CUdeviceptr> pointers;
-  /// Addresses in allocations of which the launch may write bytes before its certain reads.
+  /// Addresses in allocations: the launch may write bytes of the allocation before its certain reads.
   std::vector<CUdeviceptr> written_before;
-  /// Addresses in allocations of which the launch may write more bytes than `certain` contains.
+  /// Addresses in allocations: the launch may write bytes of the allocation that `certain` does not contain.
   std::vector<CUdeviceptr> written;
   bool writes_anywhere = false;  ///< the launch may write any memory
-  bool tells_host = false;       ///< the launch may tell CPU code, by a value in memory, that it has come this far
+  bool tells_host = false;       ///< CPU code may see by a value in memory how far the launch has come
 };
 
 /// The kernels of a program that is checked. Analyses a kernel at its first launch. Thread-safe.
@@ -37,7 +37,7 @@ class analysed_kernels {
  public:
   explicit analysed_kernels(const device::cuda::driver& cu) : cu_(cu) {}
 
-  [[nodiscard]] launch_accesses describe(const spread_launch& launch,
+  [[nodiscard]] launch_accesses describe(const program_launch& launch,
                                          const std::shared_ptr<const check::call_place>& place);
   /// To be called when the program has unloaded code, because new kernels may get the handles of unloaded kernels.
   void forget();
@@ -54,8 +54,8 @@ class analysed_kernels {
     /// The accesses of earlier launches, by shape and parameters.
     std::unordered_map<std::string, launch_accesses> known;
   };
-  static constexpr std::size_t most_known = 64;  // launches of a kernel
-  [[nodiscard]] static launch_accesses accesses_of(const kernel& its, const spread_launch& launch,
+  static constexpr std::size_t most_known = 64;  // the largest number of launches of a kernel in `known`
+  [[nodiscard]] static launch_accesses accesses_of(const kernel& its, const program_launch& launch,
                                                    const std::vector<std::byte>& parameters);
   /// The kernel of a handle, which the first launch analyses.
   struct analysis {

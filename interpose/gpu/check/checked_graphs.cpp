@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "interpose/gpu/check/program_allocations.h"
+#include "interpose/gpu/work/graph_nodes.h"
 #include "interpose/shape/described_copy.h"
 
 namespace hpe::cuda_hooks {
@@ -13,20 +14,6 @@ namespace hpe::cuda_hooks {
 namespace {
 
 using place_ptr = std::shared_ptr<const check::call_place>;
-
-template <class Entry, class... Arguments>
-bool asked(Entry entry, Arguments... arguments) {
-  return entry != nullptr && entry(arguments...) == CUDA_SUCCESS;
-}
-
-// Returns the nodes of a graph; nullopt if the driver does not report them.
-std::optional<std::vector<CUgraphNode>> nodes_of(const device::cuda::driver& cu, CUgraph graph) {
-  std::size_t count = 0;
-  if (!asked(cu.cuGraphGetNodes, graph, nullptr, &count)) return std::nullopt;
-  std::vector<CUgraphNode> nodes(count);
-  if (count != 0 && !asked(cu.cuGraphGetNodes, graph, nodes.data(), &count)) return std::nullopt;
-  return nodes;
-}
 
 // Returns the graph of a node that is a child graph; otherwise null.
 CUgraph child_of(const device::cuda::driver& cu, CUgraphNode node) {
@@ -135,22 +122,19 @@ class checked_graphs::reader {
       CUDA_MEMSET_NODE_PARAMS fill{};
       if (asked(cu_.cuGraphMemsetNodeGetParams, node, &fill)) {
         launch_accesses what = operation_of("cuMemset", place);
-        const box shape{{saturated_product(fill.width, fill.elementSize), fill.height, 1}, {fill.pitch, 0}};
-        add(what, accesses_of(fill.dst, shape, check::use::write));
+        add(what, accesses_of(fill.dst, box_of(fill), check::use::write));
         return add_step(std::move(what));
       }
     }
     if (is_known && type == CU_GRAPH_NODE_TYPE_KERNEL) {
       CUDA_KERNEL_NODE_PARAMS k{};
       if (asked(cu_.cuGraphKernelNodeGetParams, node, &k)) {
-        const spread_launch launch{k.func != nullptr ? k.func : reinterpret_cast<CUfunction>(k.kern),
-                                   {k.gridDimX, k.gridDimY, k.gridDimZ},
-                                   {k.blockDimX, k.blockDimY, k.blockDimZ},
-                                   k.sharedMemBytes,
-                                   CU_STREAM_LEGACY,
-                                   k.kernelParams,
-                                   k.extra,
-                                   nullptr};
+        const program_launch launch{{function_of(k), k.kernelParams, k.extra},
+                                    {k.gridDimX, k.gridDimY, k.gridDimZ},
+                                    {k.blockDimX, k.blockDimY, k.blockDimZ},
+                                    k.sharedMemBytes,
+                                    CU_STREAM_LEGACY,
+                                    nullptr};
         return add_step(kernels_.describe(launch, place));
       }
     }
@@ -203,7 +187,7 @@ void checked_graphs::added(CUgraphNode node, place_ptr place, CUgraph child) {
   places_[node] = std::move(place);
 }
 
-// The driver does not tell which original a copied node has. hpe pairs the nodes of both graphs in their order, and
+// The driver does not report of which node a node is a copy. So hpe pairs the nodes of both graphs in their order, and
 // copies no places if the two nodes of a pair differ.
 void checked_graphs::copy_places(CUgraph to, CUgraph from) {
   const auto made = nodes_of(cu_, to), of = nodes_of(cu_, from);

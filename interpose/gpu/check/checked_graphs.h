@@ -16,26 +16,28 @@ namespace hpe::cuda_hooks {
 
 /// The work that a launch of an instance of a graph queues. Not changed after construction.
 struct checked_graph {
-  std::vector<launch_accesses> steps;  // each after the steps for which it waits
+  std::vector<launch_accesses> steps;  // a step comes after the steps for which it waits
   std::shared_ptr<const check::step_order> order;
-  bool is_whole = true;  ///< whether `steps` has all accesses
-  /// Whether the graph has nodes that show the program how far the graph has come, or that wait for the program: host
-  /// functions, events, values in memory.
+  bool is_whole = true;  ///< whether `steps` contains all accesses
+  /// Whether the graph has nodes by which the program can see the progress of the graph, or nodes that wait for the
+  /// program: host functions, events, values in memory.
   bool meets_others = false;
 };
 
-/// The graphs of a program that is checked. hpe reads the nodes and edges when the program makes an instance, with the
-/// driver's own functions. Thread-safe.
+/// The graphs of a program that is checked. When the program makes an instance, hpe queries the driver for the nodes
+/// and edges. Thread-safe.
 class checked_graphs {
  public:
   /// All arguments must outlive the object.
   checked_graphs(const device::cuda::driver& cu, analysed_kernels& kernels) : cu_(cu), kernels_(kernels) {}
 
-  /// The program has added a node at this place. `child`: the graph of which the node has a copy; null: none.
+  /// To be called when the program has added a node by a call at `place`. `child`: the graph of which the node contains
+  /// a copy; null if the node is no child graph.
   void added(CUgraphNode node, std::shared_ptr<const check::call_place> place, CUgraph child = nullptr);
-  /// The program has queued work on a captured stream at this place: the node is the last one of the capture.
+  /// To be called when the program has queued work on a captured stream by a call at `place`. The work is the last node
+  /// of the capture.
   void captured(CUstream stream, const std::shared_ptr<const check::call_place>& place);
-  /// The program is about to destroy a node, or a graph with its nodes and child graphs.
+  /// To be called before the program destroys a node, or a graph with its nodes and child graphs.
   void ends(CUgraphNode node);
   void ends(CUgraph graph);
   void step(const instance_step& step, const std::shared_ptr<const check::call_place>& place);
@@ -45,9 +47,9 @@ class checked_graphs {
  private:
   class reader;
 
-  /// Returns null for a node of which hpe has not seen where the program has added it.
+  /// Returns the place of the call that added a node; null if hpe has not seen this call.
   [[nodiscard]] std::shared_ptr<const check::call_place> place_of(CUgraphNode node) const;
-  /// The nodes of a copy of a graph get the places of the graph's nodes.
+  /// Gives the nodes of `to`, which is a copy of `from`, the places of the nodes of `from`.
   void copy_places(CUgraph to, CUgraph from);
 
   const device::cuda::driver& cu_;

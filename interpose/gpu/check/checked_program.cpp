@@ -1,5 +1,5 @@
-// The hooks tell of a call when it has returned, but before the program's code goes on. So work that one thread has
-// queued before another one waits for it is known to the checker before this wait.
+// A hook reports a call after the driver has returned, and before the program's code continues. So if a thread waits
+// for work that another thread has queued, the checker knows the work before the wait.
 #include "interpose/gpu/check/checked_program.h"
 
 #include <atomic>
@@ -34,8 +34,8 @@ check::operation_ptr operation_at(const place_ptr& place) {
   return std::make_shared<const check::checked_operation>(check::checked_operation{place->call, place});
 }
 
-/// While a driver's thread runs a function of the program in the order of a stream, CPU code has waited for the earlier
-/// work of this stream.
+/// A function of the program that a thread of the driver runs in the order of a stream. While it runs, CPU code has
+/// waited for the earlier work of the stream.
 class ordered_function final : public host_function_watch {
  public:
   ordered_function(check::checker& to, check::operation_run run) : checker_(to), run_(std::move(run)) {}
@@ -115,7 +115,7 @@ class checked_program final : public memory_kind, public check::report_source {
     parts* const its = start();
     if (its == nullptr || base == 0 || its->streams.is_captured(stream)) return;
     const place_ptr place = place_of(stream != nullptr ? "cuMemFreeAsync" : "cuMemFree");
-    // A free at once waits for all work that may use the memory.
+    // A free outside the order of a stream waits for all work that may use the memory.
     if (stream == nullptr) {
       its->streams.waited_for_all();
       waited();
@@ -134,7 +134,8 @@ class checked_program final : public memory_kind, public check::report_source {
   void instance(const instance_step& step) override {
     if (parts* const its = start()) its->graphs.step(step, place_of("cuGraphInstantiate"));
   }
-  /// Code that asks for attributes may let other devices use the memory, such as network cards, which hpe does not see.
+  /// Code that asks for attributes may let other devices, such as network cards, write the memory without hpe's
+  /// knowledge.
   std::optional<CUresult> attribute(void* /*value*/, CUpointer_attribute /*attribute*/, CUdeviceptr address) override {
     if (parts* const its = started_.load()) its->memory.set_written(address);
     return std::nullopt;
@@ -174,7 +175,7 @@ class checked_program final : public memory_kind, public check::report_source {
   }
 
  private:
-  /// Whether CPU code, libc and MPI have not written device memory by hpe.
+  /// Whether CPU code, libc and MPI have written no device memory at an address through hpe.
   static bool is_unchanged(std::uint64_t begin, std::uint64_t /*end*/) {
     const interposer* const hpe = interposer::started();
     return hpe == nullptr || !hpe->may_know(begin);
@@ -246,7 +247,7 @@ class checked_program final : public memory_kind, public check::report_source {
 
   void waited() { check::host_watch::of_process()->end_waited(checker_); }
 
-  /// Watches the memory of the host that work accesses until CPU code has waited for the work.
+  /// Watches the host memory that work accesses, until CPU code has waited for the work.
   void watch(parts& its, const check::past_ptr& work, std::span<const check::access_range> accesses) {
     if (checker_.has_waited(work)) return;
     for (const auto& each : its.memory.host_memory_of(accesses)) check::host_watch::of_process()->watch(each, work);
@@ -310,7 +311,7 @@ class checked_program final : public memory_kind, public check::report_source {
     checker_.add(run, what.certain);
     for (const CUdeviceptr each : what.written) its.memory.set_written(each);
     if (what.writes_anywhere) its.memory.set_all_written();
-    // CPU code can wait for the value that the kernel writes, and hpe does not see it.
+    // CPU code can wait for the value that the kernel writes, and hpe does not see this wait.
     if (what.tells_host && reaches_host(its, what)) checker_.wait(run.work->when);
     watch(its, run.work->when, what.certain);
   }

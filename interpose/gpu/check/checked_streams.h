@@ -16,20 +16,20 @@
 
 namespace hpe::cuda_hooks {
 
-/// The program's streams and events, as lines of the checker (runtime/check/order.h): the order of work that the
-/// program asks for. Work in a captured stream does not run, so the checker does not learn of it. Thread-safe.
+/// Describes the program's streams and events to the checker as lines (runtime/check/order.h), which contain the order
+/// of work that the program demands. Work in a captured stream does not run, so hpe does not report it. Thread-safe.
 class checked_streams {
  public:
   /// Both arguments must outlive the object.
   checked_streams(check::checker& to, const device::cuda::driver& cu) : checker_(to), cu_(cu) {}
 
-  /// Tells the checker of work that the program has queued on a stream, named as in device_call; null: an unknown
-  /// stream, whose work counts as work of the legacy default stream. The stream must not be captured.
+  /// Reports work that the program has queued on a stream, which must not be captured. The stream is named as in
+  /// device_call. Null is an unknown stream, whose work counts as work of the legacy default stream.
   std::shared_ptr<const check::checked_work> queue(CUstream on, const check::queued_kind& kind,
                                                    const std::shared_ptr<const check::call_place>& place);
   void order(const order_step& step, const std::shared_ptr<const check::call_place>& place);
   void ends(CUstream stream);
-  /// CPU code has waited for all work of the program.
+  /// To be called when CPU code has waited for all work of the program.
   void waited_for_all();
   [[nodiscard]] bool is_captured(CUstream stream) const;
 
@@ -40,10 +40,10 @@ class checked_streams {
     std::uint64_t id = 0;
     CUcontext of = nullptr;
     kind how = kind::blocking;
-    std::vector<check::past_ptr> after{};  // for which the next work of the stream waits
+    std::vector<check::past_ptr> after{};  // the work for which the next work of the stream waits
     bool after_unknown = false;
   };
-  /// A context's lines whose work waits for work of the legacy stream, and the other way round.
+  /// A context's legacy stream, and the streams whose work waits for work of the legacy stream, and the reverse.
   struct context {
     int number = 0;
     std::vector<std::uint32_t> legacy, blocking;
@@ -65,7 +65,7 @@ class checked_streams {
   check::checker& checker_;
   const device::cuda::driver& cu_;
   mutex mutex_;
-  /// The key of a default stream has its context, and the thread if it is the thread's own.
+  /// For a default stream, the key contains the context, and for a per-thread default stream also the thread.
   struct key {
     CUstream handle = nullptr;
     CUcontext of = nullptr;

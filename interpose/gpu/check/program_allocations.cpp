@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "runtime/base/find_containing.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
@@ -22,8 +23,8 @@ void program_allocations::add(const program_memory& made, const check::operation
     checker_.allocate(made.base, made.bytes, is_fresh, made.what != registered, by.what->place);
 }
 
-// Pages of pinned memory can contain data of the driver too, whose touches do not count. Other pages can contain data
-// of hpe.
+// Pages of pinned memory may also contain data of the driver, and touches by the driver do not count. Pages of
+// registered memory may also contain data of hpe, so only whole pages of the program are watched.
 program_allocations::addresses program_allocations::watched_part(const program_memory& made) {
   using enum program_memory::kind;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's integer address
@@ -66,17 +67,15 @@ bool program_allocations::remove(CUdeviceptr base, const check::operation_run& b
 
 std::optional<program_allocations::allocation> program_allocations::find(CUdeviceptr address) const {
   const lock_guard lock(mutex_);
-  auto found = all_.upper_bound(address);
-  if (found == all_.begin()) return std::nullopt;
-  --found;
-  return address - found->first < found->second.bytes ? std::optional(found->second) : std::nullopt;
+  const auto found = find_containing(all_, address, &allocation::bytes);
+  return found != all_.end() ? std::optional(found->second) : std::nullopt;
 }
 
 std::vector<std::pair<check::access_range, CUdeviceptr>> program_allocations::take_outside(
     std::vector<check::access_range>& accesses, const std::vector<CUdeviceptr>& pointers) const {
   std::vector<std::pair<check::access_range, CUdeviceptr>> outside;
   if (pointers.empty()) return outside;
-  // Of each pointer's accesses, some must be inside.
+  // The allocations to which pointers point: at least one access of the pointer is inside.
   std::map<CUdeviceptr, allocation> known;
   for (std::size_t n = 0; n < accesses.size(); ++n) {
     const auto found = find(pointers[n]);

@@ -9,7 +9,8 @@
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/interposer.h"
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/default_stream.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 #include "interpose/shape/described_copy.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/status_page.h"
@@ -94,7 +95,7 @@ inline void count_copy(way by_driver, std::size_t bytes) {
 inline CUresult copy_part(const copied_range& c, CUstream in, const box_part& part) {
   const CUdeviceptr to = c.to + part.x, from = c.from + part.x;
   const std::size_t bytes = part.extent.width;
-  const device_work work(in, {{to, bytes, true}, {from, bytes, false}});
+  const enqueue_guard work(in, {{to, bytes, true}, {from, bytes, false}});
   if (work.failed()) return work.result();
   interposer* const hpe = interposer::instance();
   if (for_large(bytes) != nullptr)
@@ -107,8 +108,8 @@ CUresult copy_whole(const copied_range& c, CUstream in, bool waits, Arguments...
   constexpr ways told = ways_of(Way);
   measured measure(told.by_driver, c.bytes);
   count_copy(told.by_driver, c.bytes);
-  device_work work(waits && Way == direction::peer ? unknown_stream() : in,
-                   {{c.to, c.bytes, true}, {c.from, c.bytes, false}});
+  enqueue_guard work(waits && Way == direction::peer ? unknown_stream() : in,
+                     {{c.to, c.bytes, true}, {c.from, c.bytes, false}});
   if (waits && Way == direction::down) work.needs_no_wait();  // the driver's call returns only after the copy
   if (work.failed()) return work.result();
   if (interposer* const hpe = for_large(c.bytes))
@@ -148,9 +149,9 @@ CUresult copy_described(const Description* description, const std::optional<cuda
   const box_copy shape = is_plain ? decoded->shape() : box_copy{};
   measured measure(way::any_driver, shape.bytes());
   CUstream const in = stream_of<Flavour>(stream...);
-  const device_work work = is_plain ? device_work(in, {{decoded->to.first(), shape.written().span(), true},
-                                                       {decoded->from.first(), shape.read().span(), false}})
-                                    : device_work(unknown_stream());
+  const enqueue_guard work = is_plain ? enqueue_guard(in, {{decoded->to.first(), shape.written().span(), true},
+                                                           {decoded->from.first(), shape.read().span(), false}})
+                                      : enqueue_guard(unknown_stream());
   if (work.failed()) return work.result();
   if (interposer* const hpe = for_large(shape.bytes())) {
     constexpr bool after_all = waits && std::is_same_v<Description, CUDA_MEMCPY3D_PEER>;
@@ -190,7 +191,7 @@ template <class Fill>
 CUresult fill_box(CUdeviceptr to, const box& whole, std::size_t element, CUstream in, const Fill& fill) {
   const auto queue = [&](const box_part& part) {
     const CUdeviceptr at = to + whole.strides.offset_of(part.x, part.y, part.z);
-    const device_work work(in, {{at, box{part.extent, whole.strides}.span(), true}});
+    const enqueue_guard work(in, {{at, box{part.extent, whole.strides}.span(), true}});
     if (work.failed()) return work.result();
     return fill(at, part.extent);
   };

@@ -8,6 +8,7 @@
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/hooks/work_hooks.h"
 #include "interpose/gpu/interposer.h"
+#include "interpose/gpu/work/default_stream.h"
 #include "interpose/gpu/work/graph_memory.h"
 
 namespace hpe::cuda_hooks {
@@ -50,10 +51,7 @@ inline auto use_of_node(const CUDA_MEMSET_NODE_PARAMS* fill) {
 }
 template <class Kernel>
 memory_uses use_of_kernel(const Kernel& k) {
-  CUfunction function = k.func;
-  if constexpr (requires { k.kern; })
-    if (function == nullptr) function = reinterpret_cast<CUfunction>(k.kern);
-  return of_graphs().of_kernel(function, k.kernelParams, k.extra);
+  return of_graphs().of_kernel({function_of(k), k.kernelParams, k.extra});
 }
 inline auto use_of_node(const CUgraphNodeParams* node) {
   return [=]() -> memory_uses {

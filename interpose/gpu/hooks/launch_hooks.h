@@ -8,7 +8,8 @@
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/interposer.h"
 #include "interpose/gpu/spread/spreading.h"
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/default_stream.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/status_page.h"
 
@@ -21,12 +22,12 @@ inline constexpr const char* launch_overlaps_others =
     "its launch has programmatic dependencies: it may begin before the previous launch has ended";
 
 template <auto Entry, class... Arguments>
-[[gnu::noinline, gnu::cold]] CUresult launch_watched(const spread_launch& what, Arguments... arguments) {
+[[gnu::noinline, gnu::cold]] CUresult launch_watched(const program_launch& what, Arguments... arguments) {
   const trace::recorded here(trace::category::call, "launch of a kernel");
   const auto by_driver = [=] { return (real.*Entry)(arguments...); };
   const function_ref<CUresult()> alone(by_driver);
   const auto queue = [&](const box_part&) {
-    const device_work work(what.stream, {what.function, what.parameters, what.extra});
+    const enqueue_guard work(what);
     if (work.failed()) return work.result();
     return alone();
   };
@@ -80,14 +81,12 @@ inline const char* obstacle_of(const CUlaunchConfig& how) {
 template <auto Entry, flavour Flavour, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
-  const auto describe = [&]() -> spread_launch {
-    return {function,
+  const auto describe = [&]() -> program_launch {
+    return {{function, parameters, extra...},
             {gx, gy, gz},
             {bx, by, bz},
             shared,
             named(stream, Flavour),
-            parameters,
-            kernel_launch{function, parameters, extra...}.extra,
             sizeof...(extra) == 0 ? launch_is_cooperative : nullptr};
   };
   return launch_of<Entry>(named(stream, Flavour), describe, function, gx, gy, gz, bx, by, bz, shared, stream,
@@ -100,14 +99,12 @@ CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction
   // Without a configuration, hpe describes an empty launch; the driver refuses the call.
   static constexpr CUlaunchConfig none{};
   const CUlaunchConfig& c = configuration != nullptr ? *configuration : none;
-  const auto describe = [&]() -> spread_launch {
-    return {function,
+  const auto describe = [&]() -> program_launch {
+    return {{function, parameters, extra},
             {c.gridDimX, c.gridDimY, c.gridDimZ},
             {c.blockDimX, c.blockDimY, c.blockDimZ},
             c.sharedMemBytes,
             named(c.hStream, Flavour),
-            parameters,
-            extra,
             configuration != nullptr ? obstacle_of(c) : "its launch has no configuration"};
   };
   return launch_of<Entry>(named(c.hStream, Flavour), describe, configuration, function, parameters, extra);

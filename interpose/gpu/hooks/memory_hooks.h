@@ -10,8 +10,8 @@
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/interposer.h"
-#include "interpose/gpu/work/device_work.h"
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/default_stream.h"
+#include "interpose/gpu/work/launch_parameters.h"
 
 namespace hpe::cuda_hooks {
 

@@ -21,7 +21,7 @@
 
 namespace hpe::cuda_hooks {
 
-struct spread_launch;
+struct program_launch;
 
 /// The memory that a piece of device work uses, if the work is not a copy or fill of a box.
 struct memory_uses {
@@ -47,7 +47,7 @@ struct device_call {
   std::size_t unit = 1;
 
   // For launches.
-  const spread_launch* launch = nullptr;
+  const program_launch* launch = nullptr;
   const function_ref<CUresult()>* alone = nullptr;  ///< a function by which the driver queues the whole launch
 
   // For other work, including graphs.
@@ -218,7 +218,8 @@ class memory_kinds {
   inline static constinit std::atomic<memory_kind*> first_{nullptr};
 };
 
-/// Lets all kinds observe a call: observe(kind). If they cannot, the call goes on.
+/// Lets each kind observe a call: calls observe(kind). If this fails, hpe logs a warning, and the program's call goes
+/// on.
 template <class Observe>
 void let_observe(const Observe& observe) noexcept {
   if (!memory_kinds::observe()) [[likely]]

@@ -8,8 +8,8 @@
 #include "interpose/gpu/spread/part_launches.h"
 #include "interpose/gpu/spread/program_code.h"
 #include "interpose/gpu/spread/spreading.h"
-#include "interpose/gpu/work/device_work.h"
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/enqueue_guard.h"
+#include "interpose/gpu/work/launch_parameters.h"
 
 namespace hpe::cuda_hooks {
 
@@ -35,8 +35,8 @@ class spread_launches final : public memory_kind {
     if (spreading::active() == nullptr)
       if (interposer* const hpe = interposer::instance()) spreading::stays_on_one_gpu(hpe->driver());
     return with<spreading>([&](spreading& all) -> std::optional<CUresult> {
-      const spread_launch& what = *call.launch;
-      const device_work work(what.stream, {what.function, what.parameters, what.extra});
+      const program_launch& what = *call.launch;
+      const enqueue_guard work(what);
       return work.failed() ? work.result() : all.launch(what, *call.alone);
     });
   }
@@ -210,10 +210,8 @@ class memory_of_hpe final : public memory_kind {
     result.accesses.insert(result.accesses.end(), more.accesses.begin(), more.accesses.end());
     return result;
   }
-  static program_use use_of(const oversubscribed& all, const spread_launch& launch) {
-    return all.use_of_unknown([&] {
-      return words_of(interposer::instance()->driver(), {launch.function, launch.parameters, launch.extra});
-    });
+  static program_use use_of(const oversubscribed& all, const program_launch& launch) {
+    return all.use_of_unknown([&] { return words_of(interposer::instance()->driver(), launch); });
   }
 
   launches_of_devices launches_;

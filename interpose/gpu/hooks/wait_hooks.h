@@ -8,7 +8,9 @@
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/interposer.h"
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/default_stream.h"
+#include "interpose/gpu/work/queued_uses.h"
+#include "interpose/gpu/work/queuing_threads.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/stalls.h"
 #include "runtime/trace/status_page.h"
@@ -48,17 +50,20 @@ inline CUresult ordered(CUresult result, const order_step& step) {
 }
 using order_kind = order_step::kind;
 
-template <auto Entry, class... Context>
-CUresult wait_for_work_of(Context... context) {
-  const waiting_driver_call here("cuCtxSynchronize", context...);
-  if (!queuing_threads::watched()) return with_failures((real.*Entry)(context...));
-  queued_uses& uses = interposer::started()->queued();
-  const std::uint64_t noted = uses.so_far();
-  const queuing_threads::queued_so_far queued;
-  const CUresult result = with_failures((real.*Entry)(context...));
-  if (result != CUDA_SUCCESS || !interposer::started()->program().are_one()) return result;
+// Calls wait(), in which the driver waits for the work on a stream, or, without a stream, for all work of the current
+// context. If the wait succeeds, records that this work is done. is_of_one_context: whether the wait covers only one
+// context, although the records do not distinguish contexts. Then the program must have only one context. Each context
+// has its own default streams.
+template <class Wait, class... Stream>
+CUresult wait_and_record(bool is_of_one_context, const Wait& wait, Stream... stream) {
+  if (!queuing_threads::watched()) return wait();
+  interposer& hpe = *interposer::started();
+  const std::uint64_t noted = hpe.queued().so_far();
+  const queuing_threads::queued_so_far queued(stream...);
+  const CUresult result = wait();
+  if (result != CUDA_SUCCESS || (is_of_one_context && !hpe.program().are_one())) return result;
   queued.done();
-  uses.done(noted);
+  hpe.queued().done(stream..., noted);
   return result;
 }
 
@@ -66,31 +71,22 @@ template <auto Entry, class... Context>
 CUresult CUDAAPI wait_for_context(Context... context) {
   CUcontext waited = nullptr;
   ((waited = context), ...);
-  return ordered(wait_for_work_of<Entry>(context...), {.what = order_kind::waited_for_context, .context = waited});
-}
-
-// Each context has its own default streams, so a wait for a default stream covers all work on default streams only if
-// the program has one context.
-template <auto Entry, flavour Flavour>
-CUresult wait_for_work_on(CUstream stream) {
-  const waiting_driver_call here("cuStreamSynchronize", stream);
-  if (!queuing_threads::watched()) return with_failures((real.*Entry)(stream));
-  const CUstream waited = named(stream, Flavour);
-  queued_uses& uses = interposer::started()->queued();
-  const std::uint64_t noted = uses.so_far();
-  const queuing_threads::queued_so_far queued(waited);
-  const CUresult result = with_failures((real.*Entry)(stream));
-  const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
-  if (result != CUDA_SUCCESS || (of_each && !interposer::started()->program().are_one())) return result;
-  queued.done();
-  uses.done(waited, noted);
-  return result;
+  const auto wait = [&] {
+    const waiting_driver_call here("cuCtxSynchronize", context...);
+    return with_failures((real.*Entry)(context...));
+  };
+  return ordered(wait_and_record(true, wait), {.what = order_kind::waited_for_context, .context = waited});
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
-  return ordered(wait_for_work_on<Entry, Flavour>(stream),
-                 {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
+  const CUstream waited = named(stream, Flavour);
+  const bool is_default = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
+  const auto wait = [&] {
+    const waiting_driver_call here("cuStreamSynchronize", stream);
+    return with_failures((real.*Entry)(stream));
+  };
+  return ordered(wait_and_record(is_default, wait, waited), {.what = order_kind::waited_for_stream, .stream = waited});
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI query_stream(CUstream stream) {

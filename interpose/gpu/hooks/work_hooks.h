@@ -11,7 +11,8 @@
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/hooks/wait_hooks.h"
 #include "interpose/gpu/interposer.h"
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/default_stream.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 
 namespace hpe::cuda_hooks {
 
@@ -28,14 +29,13 @@ CUstream stream_among(First first, Others... others) {
 
 template <auto Entry, class... Arguments>
 CUresult any_work_in_memory(Arguments... arguments) {
-  const device_work work(stream_among(arguments...));
+  const enqueue_guard work(stream_among(arguments...));
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
 }
 
 // Runs work other than copies, fills and launches. queue() queues the work on the stream `in`, which is nullptr if the
-// stream is not known.
-// `instance`: the graph that is launched.
+// stream is not known. `instance`: the graph that is launched.
 template <class Uses, class Queue>
 CUresult run_other(CUstream in, const Uses& uses, const Queue& queue, CUgraphExec instance = nullptr) {
   const auto describe = [&]() -> device_call { return {.stream = in, .uses = uses(), .instance = instance}; };
@@ -69,7 +69,8 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
 
 // ---- functions of the program that the driver calls -----------------------------------------------------------------
 
-/// A function and its argument, with the watch of a kind of memory. Deletes itself when the function has returned.
+/// A function of the program, its argument, and the watch by which a kind of memory observes the function. The object
+/// deletes itself when the function has returned.
 template <class... Arguments>
 struct watched_function {
   using function = void(CUDAAPI*)(Arguments..., void*);
@@ -159,7 +160,7 @@ CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, 
   if (adopted_memory::any()) [[unlikely]]
     warn_of_wait(address);
   const auto wait = [&] {
-    const device_work work{{address, sizeof value, false}};
+    const enqueue_guard work{{address, sizeof value, false}};
     if (work.failed()) return work.result();
     return (real.*Entry)(stream, address, value, flags);
   };

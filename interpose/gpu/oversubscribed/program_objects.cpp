@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/find_containing.h"
+
 namespace hpe::cuda_hooks {
 
 void program_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) {
@@ -19,16 +21,9 @@ void program_objects::put_back(removed&& object) noexcept {
   objects_.insert(std::move(object));
 }
 
-program_objects::map::const_iterator program_objects::at(const map& objects, CUdeviceptr address) {
-  auto found = objects.upper_bound(address);
-  if (found == objects.begin()) return objects.end();
-  --found;
-  return address - found->first < found->second.bytes ? found : objects.end();
-}
-
 std::optional<program_object> program_objects::find(CUdeviceptr address) const {
   const shared_lock_guard lock(mutex_);
-  const auto found = at(objects_, address);
+  const auto found = find_containing(objects_, address, &program_object::bytes);
   return found == objects_.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -46,7 +41,8 @@ std::vector<program_object> program_objects::find_all(const std::vector<CUdevice
   for (const CUdeviceptr address : addresses) {
     if (address < begin || address >= end) continue;
     if (latest != nullptr && address - latest->base < latest->bytes) continue;
-    if (const auto found = at(objects_, address); found != objects_.end()) add(*(latest = &found->second));
+    if (const auto found = find_containing(objects_, address, &program_object::bytes); found != objects_.end())
+      add(*(latest = &found->second));
   }
   if (!any_for_every_launch()) return result;
   for (const auto& [base, object] : objects_)
@@ -75,9 +71,9 @@ std::size_t program_objects::bytes_on(unsigned device) const {
 
 void program_objects::use_in_every_launch(CUdeviceptr address) {
   const lock_guard lock(mutex_);
-  const auto found = at(objects_, address);
+  const auto found = find_containing(objects_, address, &program_object::bytes);
   if (found == objects_.end()) return;
-  objects_[found->first].for_every_launch = true;
+  found->second.for_every_launch = true;
   for_every_launch_.store(true, std::memory_order_release);
 }
 

@@ -63,7 +63,6 @@ class program_objects {
  private:
   /// Whether there may be an object that every launch may use. Costs one load.
   [[nodiscard]] bool any_for_every_launch() const noexcept { return for_every_launch_.load(std::memory_order_acquire); }
-  [[nodiscard]] static map::const_iterator at(const map& objects, CUdeviceptr address);
 
   mutable shared_mutex mutex_;
   map objects_ HPE_GUARDED_BY(mutex_);

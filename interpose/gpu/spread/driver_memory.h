@@ -7,7 +7,7 @@
 
 #include "interpose/gpu/spread/joined_gpus.h"
 #include "runtime/base/thread_safety.h"
-#include "runtime/spread/launch.h"
+#include "runtime/spread/model/launch.h"
 
 namespace hpe::cuda_hooks {
 

@@ -11,8 +11,8 @@
 namespace hpe::cuda_hooks {
 
 /// Lets a program queue only few launches ahead of the GPU while threads of hpe analyse the program's kernels, plan
-/// their launches and load code for several GPUs. Otherwise, a program that queues all its launches at once would have
-/// queued them on one GPU before any of this is done. The GPU always has queued work, so it does not become slower.
+/// their launches and load code for several GPUs. Otherwise, a program that queues all its launches at once would queue
+/// them on one GPU before these threads are ready. The GPU always has queued work, so it does not become slower.
 /// Thread-safe; the context of the stream must be current.
 class launch_pace {
  public:

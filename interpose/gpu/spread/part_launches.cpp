@@ -3,41 +3,14 @@
 #include <cstring>
 #include <utility>
 
-#include "interpose/gpu/work/device_work.h"
 #include "interpose/gpu/work/driver_writes.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/core/operations/parts_in_time.h"
 #include "runtime/trace/refusals.h"
 
 namespace hpe::cuda_hooks {
-
-std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what) {
-  std::vector<std::byte> all(kernel.formals_size);
-  if (what.extra != nullptr) {
-    const void* block = nullptr;
-    std::size_t bytes = 0;
-    for (void** each = what.extra; *each != CU_LAUNCH_PARAM_END; each += 2) {
-      if (each[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) block = each[1];
-      if (each[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<const std::size_t*>(each[1]);
-    }
-    if (block == nullptr || bytes < all.size()) return {};
-    std::memcpy(all.data(), block, all.size());
-    return all;
-  }
-  if (what.parameters == nullptr) return {};
-  for (std::size_t n = 0; n < kernel.formals.size(); ++n) {
-    if (what.parameters[n] == nullptr) return {};
-    std::memcpy(all.data() + kernel.formals[n].offset, what.parameters[n], kernel.formals[n].size);
-  }
-  return all;
-}
-
-CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
-  CUdeviceptr pointer = 0;
-  if (offset + sizeof pointer <= parameters.size()) std::memcpy(&pointer, parameters.data() + offset, sizeof pointer);
-  return pointer;
-}
 
 namespace {
 
@@ -53,7 +26,7 @@ CUresult incomplete(const part_kernel& kernel, std::size_t queued, std::size_t p
 
 // A pointer into the gap between two allocations may lead to any hpe memory. For example, programs that count from 1
 // pass the address before an array.
-std::optional<program_use> part_launches::find_use(const spread_launch& what) {
+std::optional<program_use> part_launches::find_use(const program_launch& what) {
   const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
   if (kernel->code == nullptr) return std::nullopt;
   const spread::kernel_model& model = *kernel->code->model;
@@ -71,7 +44,7 @@ std::optional<program_use> part_launches::find_use(const spread_launch& what) {
   return result;
 }
 
-bool part_launches::queue(const spread_launch& what, const cut_launch& how, program_use use, CUresult& result,
+bool part_launches::queue(const program_launch& what, const cut_launch& how, program_use use, CUresult& result,
                           run_parts run) {
   const std::uint64_t written = driver_writes::counted();
   std::vector<std::vector<std::byte>> bytes;
@@ -113,7 +86,7 @@ bool part_launches::queue(const spread_launch& what, const cut_launch& how, prog
   return queued > 0 || result == CUDA_SUCCESS;
 }
 
-bool part_launches::queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
+bool part_launches::queue(const program_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
                           program_use use, CUresult& result) {
   const auto run = [&](std::span<const unsigned> others, const program_use& memory,
                        function_ref<CUresult(unsigned, CUstream)> part) {
@@ -171,13 +144,13 @@ void part_launches::finish_starts() noexcept {
 }
 
 std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_kernel>& kernel,
-                                            const spread_launch& what) {
+                                            const program_launch& what) {
   share_memory();
   HPE_REQUIRE(obstacle().empty(), HPE_ERROR_NOT_SUPPORTED, "{}", obstacle());
   return kernels_.load(kernel, what.function, what.shared_bytes);
 }
 
-CUresult part_launches::queue_beyond_memory(const spread_launch& what, const oversubscribed::stream_place& where,
+CUresult part_launches::queue_beyond_memory(const program_launch& what, const oversubscribed::stream_place& where,
                                             const program_use& use, const std::string& refusal,
                                             const std::string& unreachable, function_ref<CUresult()> whole,
                                             function_ref<CUresult()> alone) {
@@ -199,7 +172,7 @@ CUresult part_launches::queue_beyond_memory(const spread_launch& what, const ove
   }
 }
 
-CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
+CUresult part_launches::queue_in_time(const program_launch& what, const oversubscribed::stream_place& where,
                                       const std::string& refusal, const std::string& unreachable,
                                       function_ref<CUresult()> alone, std::size_t& count) {
   const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
@@ -259,7 +232,7 @@ part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubsc
   return all_.try_emplace(device, cu, memory, memory.ordinal_of(device)).first->second.launches;
 }
 
-CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
+CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const program_launch& what,
                                      function_ref<program_use()> assumed, function_ref<CUresult()> whole,
                                      function_ref<CUresult()> alone) {
   std::optional<oversubscribed::stream_place> where;
@@ -274,7 +247,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       return memory.try_run(*where, what.stream, use, whole);
     } catch (const error& e) {
       if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-      const device_work work(what.stream, {what.function, what.parameters, what.extra});
+      const enqueue_guard work(what);
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
       driver_writes::count();  // hpe does not record which launches write memory of the driver

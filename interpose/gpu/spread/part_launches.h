@@ -13,29 +13,13 @@
 
 #include "interpose/gpu/oversubscribed/oversubscribed.h"
 #include "interpose/gpu/spread/part_kernels.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/core/operations/launch_planner.h"
 #include "runtime/core/operations/zero_copy_trial.h"
 #include "runtime/os/worker.h"
 
 namespace hpe::cuda_hooks {
-
-/// A launch of a kernel by the program.
-struct spread_launch {
-  CUfunction function = nullptr;  // may also be a CUkernel
-  spread::dimension grid{1, 1, 1}, block{1, 1, 1};
-  unsigned shared_bytes = 0;
-  CUstream stream = nullptr;  // never null; for a default stream, its special handle (CU_STREAM_LEGACY, for example)
-  void** parameters = nullptr;
-  void** extra = nullptr;
-  const char* obstacle = nullptr;  // why this kind of launch stays on one GPU; null: it may be spread
-};
-
-/// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not pass all
-/// parameters.
-[[nodiscard]] std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what);
-/// Returns the pointer at an offset in these parameters; 0 if they are too short.
-[[nodiscard]] CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset);
 
 /// Queues launches in parts. The grid is divided among the GPUs that the program sees as one device, or into parts that
 /// run one after the other, or both. Thread-safe.
@@ -53,7 +37,7 @@ class part_launches {
   /// Loads the code for a launch in parts on all GPUs, and returns one function for each GPU. The first call lets the
   /// GPUs access each other's memory. Throws hpe::error if the driver refuses.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
-                                             const spread_launch& what);
+                                             const program_launch& what);
   /// Returns the price of making a kernel ready for launches in parts; nullopt if start() has no use, because the code
   /// is loaded or refused, or no thread can be started.
   [[nodiscard]] std::optional<spread::start_cost> start_of(const part_kernel& kernel);
@@ -71,7 +55,7 @@ class part_launches {
 
   /// Returns the hpe memory that a launch uses, and which of it the launch only reads, if the analysis of the kernel
   /// finds all of this memory; otherwise nullopt.
-  [[nodiscard]] std::optional<program_use> find_use(const spread_launch& what);
+  [[nodiscard]] std::optional<program_use> find_use(const program_launch& what);
 
   /// Describes a launch whose blocks are divided among GPUs.
   struct cut_launch {
@@ -86,7 +70,7 @@ class part_launches {
   /// memory that the parts use, without the copies of arrays in how.replacing. If no part can be queued, throws
   /// hpe::error or std::bad_alloc, or returns false; then the caller may queue the launch in another way. If only some
   /// of the parts can be queued, logs an error and sets `result` to CUDA_ERROR_LAUNCH_FAILED.
-  bool queue(const spread_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
+  bool queue(const program_launch& what, const oversubscribed::stream_place& where, const cut_launch& how,
              program_use use, CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
@@ -96,7 +80,7 @@ class part_launches {
   /// is the reason why other GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY,
   /// with a message that names the obstacles, if none of the three ways is possible. If only some of the parts can be
   /// queued, logs an error and returns CUDA_ERROR_LAUNCH_FAILED.
-  CUresult queue_beyond_memory(const spread_launch& what, const oversubscribed::stream_place& where,
+  CUresult queue_beyond_memory(const program_launch& what, const oversubscribed::stream_place& where,
                                const program_use& use, const std::string& refusal, const std::string& unreachable,
                                function_ref<CUresult()> whole, function_ref<CUresult()> alone);
 
@@ -105,12 +89,12 @@ class part_launches {
   void start_gpus() noexcept;
   void share_memory();
   /// Sets `count` to the number of parts.
-  CUresult queue_in_time(const spread_launch& what, const oversubscribed::stream_place& where,
+  CUresult queue_in_time(const program_launch& what, const oversubscribed::stream_place& where,
                          const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone,
                          std::size_t& count);
   using run_parts =
       function_ref<CUresult(std::span<const unsigned>, const program_use&, function_ref<CUresult(unsigned, CUstream)>)>;
-  bool queue(const spread_launch& what, const cut_launch& how, program_use use, CUresult& result, run_parts run);
+  bool queue(const program_launch& what, const cut_launch& how, program_use use, CUresult& result, run_parts run);
 
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;  // number 0 is the program's device
@@ -130,10 +114,10 @@ class part_launches {
 /// Thread-safe.
 class launches_of_devices {
  public:
-  /// Queues a launch by whole(), or in parts if the launch's memory does not fit on the device. whole() also reports
-  /// the launch as device_work; alone() only lets the driver queue it. `assumed` returns the memory of the launch
+  /// Queues a launch by whole(), or in parts if the launch's memory does not fit on the device. whole() has an
+  /// enqueue_guard; alone() only lets the driver queue the launch. `assumed` returns the memory of the launch
   /// without an analysis of the kernel.
-  CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
+  CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const program_launch& what,
                   function_ref<program_use()> assumed, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
   /// To be called when the program has unloaded a module or library.
   void forget_handles();

@@ -20,8 +20,8 @@ struct end_of_main {
   ~end_of_main() { spreading::before_exit_handlers(); }
 };
 
-// hpe run lets the main thread load this library before main(). So the object of this thread is destroyed last of the
-// main thread's thread_local objects.
+// hpe run lets the main thread load this library before main(). So this object is destroyed after all other
+// thread_local objects of the main thread.
 [[gnu::constructor]] void watch_main_thread() {
   next_exit.find();
   if (::gettid() != ::getpid()) return;

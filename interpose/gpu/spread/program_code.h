@@ -9,7 +9,7 @@
 
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
-#include "runtime/spread/module_model.h"
+#include "runtime/spread/model/module_model.h"
 
 namespace hpe::cuda_hooks {
 

@@ -13,7 +13,7 @@
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
 #include "interpose/gpu/work/driver_writes.h"
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 
@@ -23,7 +23,9 @@ using device::cuda::entered;
 
 namespace {
 
-std::uint64_t blocks_of(const spread_launch& what) { return what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2]; }
+std::uint64_t blocks_of(const program_launch& what) {
+  return what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2];
+}
 
 // Whether launches that stay on one GPU are reported to the planner, so that it can move their arrays to this GPU. With
 // --oversubscribe, the planner does not move arrays, because one GPU may have too little memory for them.
@@ -135,10 +137,10 @@ void spreading::forget_handles() {
 
 // The analysis of a kernel finds the arrays that the kernel uses, unless the kernel reads pointers from memory. Without
 // this analysis, HPE_SCOPE decides.
-void spreading::describe_uses(const spread_launch& what, decided& how) const {
+void spreading::describe_uses(const program_launch& what, decided& how) const {
   if (how.leads_nowhere || !how.kernel->finds_memory(how.parameters)) {
     how.writes_anything = true;
-    how.use = memory_.use_of_unknown([&] { return words_of(cu_, {what.function, what.parameters, what.extra}); });
+    how.use = memory_.use_of_unknown([&] { return words_of(cu_, what); });
     return;
   }
   memory_.objects().add_textures(how.use);
@@ -165,11 +167,11 @@ std::string spreading::find_arrays(decided& how, driver_arrays* others) {
   return unreachable;
 }
 
-std::vector<const void*> spreading::arrays_of(const spread_launch& what, const decided& how) const {
+std::vector<const void*> spreading::arrays_of(const program_launch& what, const decided& how) const {
   const part_kernel& kernel = *how.kernel;
   std::vector<CUdeviceptr> words;
   if (kernel.code == nullptr || how.parameters.empty()) {
-    words = words_of(cu_, {what.function, what.parameters, what.extra}).value_or(words);
+    words = words_of(cu_, what).value_or(words);
   } else {
     for (const spread::kernel_model::pointer& p : kernel.code->model->pointers())
       words.push_back(pointer_in(how.parameters, p.offset));
@@ -186,7 +188,7 @@ std::vector<const void*> spreading::arrays_at(const std::vector<CUdeviceptr>& wo
 
 // Does not report launches of one block: they use only a small part of their arrays, so moving the arrays would not
 // pay.
-void spreading::stays(const spread_launch& what, decided& how, std::string_view reason) {
+void spreading::stays(const program_launch& what, decided& how, std::string_view reason) {
   if (clock_.explains()) how.plan.reason = reason;
   if (counts_stays(memory_) && blocks_of(what) > 1) memory_.planner()->stays(arrays_of(what, how));
 }
@@ -195,12 +197,12 @@ void spreading::uses(const std::vector<CUdeviceptr>& words) {
   if (counts_stays(memory_)) memory_.planner()->stays(arrays_at(words));
 }
 
-std::shared_ptr<const part_kernel> spreading::kernel_of(const spread_launch& what) {
+std::shared_ptr<const part_kernel> spreading::kernel_of(const program_launch& what) {
   return options_.calibration == calibration_use::on ? launches_.kernel_if_analysed(what.function)
                                                      : launches_.kernels().of(what.function);
 }
 
-spreading::decided spreading::decide(const spread_launch& what) {
+spreading::decided spreading::decide(const program_launch& what) {
   decided how;
   how.kernel = kernel_of(what);
   const part_kernel& kernel = *how.kernel;
@@ -268,7 +270,7 @@ void spreading::stays_alone(decided& how, const std::string& reason) {
 }
 
 // To be called before the measurement of the launch begins, because loading code and sharing a pool take a long time.
-void spreading::load(const spread_launch& what, decided& how) {
+void spreading::load(const program_launch& what, decided& how) {
   if (how.plan.parts.empty()) return;
   try {
     how.functions = launches_.load(how.kernel, what);
@@ -279,7 +281,7 @@ void spreading::load(const spread_launch& what, decided& how) {
   }
 }
 
-CUresult spreading::launch_decided(const spread_launch& what, const oversubscribed::stream_place& where, decided& how,
+CUresult spreading::launch_decided(const program_launch& what, const oversubscribed::stream_place& where, decided& how,
                                    function_ref<CUresult()> alone) {
   CUresult result = CUDA_SUCCESS;
   if (!how.plan.parts.empty()) {
@@ -303,7 +305,7 @@ CUresult spreading::launch_decided(const spread_launch& what, const oversubscrib
   }
 }
 
-CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept {
+CUresult spreading::launch(const program_launch& what, function_ref<CUresult()> alone) noexcept {
   try {
     std::optional<oversubscribed::stream_place> where;
     if (const CUresult result = memory_.find_place(what.stream, where); result != CUDA_SUCCESS) return result;

@@ -46,7 +46,7 @@ class spreading {
 
   /// Queues a launch in parts, or calls alone(), which queues the launch unchanged. Returns the result for the
   /// program's call.
-  CUresult launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept;
+  CUresult launch(const program_launch& what, function_ref<CUresult()> alone) noexcept;
   /// To be called for work other than launches that the program queues on the first GPU, for example a graph. The work
   /// uses the memory at the addresses in `words`; words that are not addresses of allocations have no effect. Moves
   /// arrays to the first GPU if moving them saves more time than it costs; with --oversubscribe, moves none.
@@ -74,29 +74,29 @@ class spreading {
     std::vector<CUfunction> functions;  // the functions of the parts
     program_use use;                    // does not include the memory of textures until describe_uses() adds it
     bool leads_nowhere = false;         // whether a pointer leads to the gap between two allocations of hpe memory
-    bool may_use_pool = false;          // whether it may use memory of the driver's default pool
+    bool may_use_pool = false;          // whether the launch may use memory of the driver's default pool
     std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
   };
-  [[nodiscard]] decided decide(const spread_launch& what);
+  [[nodiscard]] decided decide(const program_launch& what);
   /// Returns the kernel of a launch. If measurements must not depend on the speed of other threads (HPE_CALIBRATION),
   /// analyses it first.
-  [[nodiscard]] std::shared_ptr<const part_kernel> kernel_of(const spread_launch& what);
+  [[nodiscard]] std::shared_ptr<const part_kernel> kernel_of(const program_launch& what);
   /// The driver's allocations that a launch uses, with the kernel's pointers into these allocations.
   using driver_arrays = std::vector<std::pair<CUdeviceptr, std::shared_ptr<const driver_memory::found>>>;
   /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others`, unless it is null,
   /// descriptions of the driver's memory to which they point. Returns the reason why other GPUs may be unable to access
   /// the launch's memory; empty if they can.
   [[nodiscard]] std::string find_arrays(decided& how, driver_arrays* others);
-  void describe_uses(const spread_launch& what, decided& how) const;
+  void describe_uses(const program_launch& what, decided& how) const;
   /// Returns the hpe memory that a launch uses, as far as the analysis of the kernel or the words of its parameters
   /// show it.
-  [[nodiscard]] std::vector<const void*> arrays_of(const spread_launch& what, const decided& how) const;
+  [[nodiscard]] std::vector<const void*> arrays_of(const program_launch& what, const decided& how) const;
   /// Returns the hpe allocations that contain one of these addresses.
   [[nodiscard]] std::vector<const void*> arrays_at(const std::vector<CUdeviceptr>& words) const;
   /// To be called for a launch that stays on the first GPU without a decision of the planner. Reports the launch's
   /// arrays to the planner, which may move them to the first GPU.
-  void stays(const spread_launch& what, decided& how, std::string_view reason);
+  void stays(const program_launch& what, decided& how, std::string_view reason);
   /// Logs a warning once if the program has loaded machine code only.
   void note_machine_code() noexcept;
   /// Logs how much time spreading has saved or cost, if this is more than 2 % of the time since the first launch.
@@ -104,8 +104,8 @@ class spreading {
   static void stays_alone(decided& how, const std::string& reason);
   /// Loads the code for a launch in parts, and lets the other GPUs use the pool whose memory the launch uses. If the
   /// driver refuses, the launch stays on one GPU.
-  void load(const spread_launch& what, decided& how);
-  [[nodiscard]] CUresult launch_decided(const spread_launch& what, const oversubscribed::stream_place& where,
+  void load(const program_launch& what, decided& how);
+  [[nodiscard]] CUresult launch_decided(const program_launch& what, const oversubscribed::stream_place& where,
                                         decided& how, function_ref<CUresult()> alone);
 
   inline static constinit std::atomic<spreading*> the_one{nullptr};

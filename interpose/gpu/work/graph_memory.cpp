@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "interpose/gpu/work/launch_scope.h"
 #include "interpose/shape/described_copy.h"
 
 namespace hpe::cuda_hooks {
@@ -17,17 +16,14 @@ memory_uses graph_memory::of_copy(const CUDA_MEMCPY3D& copy) {
   return result;
 }
 
-memory_uses graph_memory::of_kernel(CUfunction function, void** parameters, void** extra) const {
-  const auto words = words_of(cu_, {function, parameters, extra});
+memory_uses graph_memory::of_kernel(const kernel_launch& launch) const {
+  const auto words = words_of(cu_, launch);
   return {.anything = scope_ == kernel_scope::all || !words,
           .words = words.value_or(std::vector<CUdeviceptr>()),
           .follows_pointers = scope_ == kernel_scope::automatic};
 }
 
 memory_uses graph_memory::of_node(CUgraphNode node) const {
-  constexpr auto asked = [](auto entry, auto... arguments) {
-    return entry != nullptr && entry(arguments...) == CUDA_SUCCESS;
-  };
   memory_uses unknown;
   unknown.anything = true;
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -44,7 +40,7 @@ memory_uses graph_memory::of_node(CUgraphNode node) const {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       CUDA_KERNEL_NODE_PARAMS k{};
       if (!asked(cu_.cuGraphKernelNodeGetParams, node, &k)) return unknown;
-      return of_kernel(k.func != nullptr ? k.func : reinterpret_cast<CUfunction>(k.kern), k.kernelParams, k.extra);
+      return of_kernel({function_of(k), k.kernelParams, k.extra});
     }
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       CUgraph child = nullptr;
@@ -63,13 +59,10 @@ memory_uses graph_memory::of_node(CUgraphNode node) const {
 }
 
 std::map<CUgraphNode, memory_uses> graph_memory::of_nodes(CUgraph graph) const {
-  std::size_t count = 0;
-  const auto list = cu_.cuGraphGetNodes;
-  if (list == nullptr || list(graph, nullptr, &count) != CUDA_SUCCESS) return {{nullptr, {.anything = true}}};
-  std::vector<CUgraphNode> nodes(count);
-  if (count != 0 && list(graph, nodes.data(), &count) != CUDA_SUCCESS) return {{nullptr, {.anything = true}}};
+  const auto nodes = nodes_of(cu_, graph);
+  if (!nodes) return {{nullptr, {.anything = true}}};
   std::map<CUgraphNode, memory_uses> result;
-  for (const CUgraphNode node : nodes) result[node] = of_node(node);
+  for (const CUgraphNode node : *nodes) result[node] = of_node(node);
   return result;
 }
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "interpose/gpu/hooks/memory_kind.h"
+#include "interpose/gpu/work/graph_nodes.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "runtime/base/options.h"
 #include "runtime/device/cuda/driver.h"
 
@@ -20,16 +22,14 @@ class graph_memory {
   // The next functions return the memory that a node uses, as addresses and ranges. hpe looks up the allocations at
   // these addresses at each launch of the graph, because the program may allocate and free memory between launches.
   [[nodiscard]] static memory_uses of_copy(const CUDA_MEMCPY3D& copy);
-  /// `Fill` is CUDA_MEMSET_NODE_PARAMS or the newer version of this structure, whose members have the same names.
   template <class Fill>
   [[nodiscard]] static memory_uses of_fill(const Fill& fill) {
-    const box whole{{saturated_product(fill.width, fill.elementSize), fill.height, 1}, {fill.pitch, 0}};
+    const box whole = box_of(fill);
     memory_uses result;
     if (!whole.extent.is_empty()) result.ranges.push_back({fill.dst, whole.span(), true});
     return result;
   }
-  /// `function` may also be a CUkernel.
-  [[nodiscard]] memory_uses of_kernel(CUfunction function, void** parameters, void** extra) const;
+  [[nodiscard]] memory_uses of_kernel(const kernel_launch& launch) const;
   /// Returns the memory that all nodes of a graph use, including the nodes of its child graphs.
   [[nodiscard]] memory_uses of_graph(CUgraph graph) const;
 

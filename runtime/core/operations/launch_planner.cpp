@@ -98,9 +98,9 @@ launch_planner::launch_planner(device::device_set& devices, allocator& memory, r
                           prices_),
                {}, when_for(devices.at(list_.front()).info(), alone)) {}
 
-// No lock is needed, because first_place only uses the rates of the machine, which never change.
-spread::array_placement launch_planner::first_place(std::size_t bytes) const HPE_NO_THREAD_SAFETY_ANALYSIS {
-  return planner_.first_place(bytes, granule_size);
+// No lock is needed, because first_placement only uses the rates of the machine, which never change.
+spread::array_placement launch_planner::first_placement(std::size_t bytes) const HPE_NO_THREAD_SAFETY_ANALYSIS {
+  return planner_.first_placement(bytes, granule_size);
 }
 
 std::vector<std::uint16_t> launch_planner::granules_of(const std::vector<spread::home_run>& homes,
@@ -140,7 +140,7 @@ std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
 
 template <class IfThereIsRoom>
 std::byte* launch_planner::allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room) {
-  const spread::array_placement first = first_place(bytes);
+  const spread::array_placement first = first_placement(bytes);
   if (first.how == spread::array_placement::kind::parts) {
     spread::kernel_array whole;
     whole.bytes = bytes;

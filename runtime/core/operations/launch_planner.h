@@ -93,7 +93,7 @@ class launch_planner {
   };
   [[nodiscard]] std::vector<std::uint16_t> granules_of(const std::vector<spread::home_run>& homes,
                                                        std::uint64_t bytes) const;
-  [[nodiscard]] spread::array_placement first_place(std::size_t bytes) const;
+  [[nodiscard]] spread::array_placement first_placement(std::size_t bytes) const;
   [[nodiscard]] const spread::kernel_array* describe(const void* pointer) HPE_REQUIRES(mutex_);
   void describe_homes(const coherence::region& r, spread::kernel_array& to) const HPE_REQUIRES(r.mutex);
   template <class IfThereIsRoom>

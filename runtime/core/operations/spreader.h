@@ -15,7 +15,7 @@
 #include "runtime/core/operations/launch_planner.h"
 #include "runtime/core/operations/ptx_modules.h"
 #include "runtime/core/operations/zero_copy_trial.h"
-#include "runtime/spread/module_model.h"
+#include "runtime/spread/model/module_model.h"
 
 namespace hpe::core {
 

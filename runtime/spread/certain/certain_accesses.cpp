@@ -1,12 +1,13 @@
-// Which branches decide: an access in nested loops happens in the iteration (k1, k2, ...) if a thread comes from the
-// kernel's begin to the header of the outermost loop, repeats it k1 times, comes in this iteration to the header of the
-// next loop, and so on. On each of these ways, every branch that can leave the way must not do so (add_ways,
-// add_repetition). These needs are sufficient, not necessary: of `if (a || b)`, only one of the two ways counts.
+// Conditions. An access in nested loops happens in iteration (k1, k2, ...) if a thread reaches the header of the
+// outermost loop, repeats this loop k1 times, then reaches the header of the next loop, and so on. At each branch at
+// which the thread could leave this way, a comparison must be true or false: a need (add_ways, add_repetition). If all
+// needs are met, the access happens. The access may also happen otherwise: of `if (a || b)`, hpe follows only one of
+// the two ways.
 //
-// Which bytes: the needs and the address become sums over variables with a range each: block and thread indices, and
-// loop counters. Variables that all sums contain in the same proportion, like blockIdx.x * blockDim.x + threadIdx.x,
-// become one variable. Then each need limits a single variable, or is true for all values; otherwise the access is not
-// certain.
+// Bytes. hpe writes the needs and the address as sums over variables, each of which has a range: block and thread
+// indices, and loop counters. If all sums contain two variables in the same proportion, like
+// blockIdx.x * blockDim.x + threadIdx.x, hpe replaces the two by one variable. Then each need must limit a single
+// variable, or be true for all values; otherwise the access is not certain.
 #include "runtime/spread/certain/certain_accesses.h"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ void certain_accesses::add(const access& a, std::uint32_t number) {
   const auto pointer = kernel_.pointer_of(a.forms.front());
   if (!pointer) return;
   kernel_walk& walk = *kernel_.analysis().walk;
-  // If the address is a choice between several, some of which are not in global memory, the form is one of them.
+  // If the address is chosen among several, and only one of them is in global memory, the form describes only this one.
   if (walk.address_of(a.position, a.operand).of != a.forms.front().whole) return;
   const flow_graph& flow = walk.flow();
   const std::uint32_t block = flow.block_at(a.position);
@@ -61,8 +62,8 @@ void certain_accesses::add(const access& a, std::uint32_t number) {
   known_.push_back(std::move(made));
 }
 
-// Adds the needs for which a thread at the begin of block `from` comes to the begin of block `target`, without another
-// iteration of the loop `inside`.
+// Adds the needs under which a thread that begins block `from` reaches block `target` without another iteration of the
+// loop `inside`.
 bool certain_accesses::add_ways(known_access& to, std::uint32_t from, std::uint32_t target,
                                 std::optional<std::uint32_t> inside) const {
   if (from == target) return true;
@@ -88,7 +89,7 @@ bool certain_accesses::add_ways(known_access& to, std::uint32_t from, std::uint3
   return true;
 }
 
-// Adds the needs for which a thread repeats the loop in all iterations before that of the access.
+// Adds the needs under which a thread repeats the loop after each iteration before the iteration of the access.
 bool certain_accesses::add_repetition(known_access& to, std::uint32_t loop) const {
   const flow_graph& flow = kernel_.analysis().walk->flow();
   std::vector<bool> good(flow.blocks().size());
@@ -96,7 +97,7 @@ bool certain_accesses::add_repetition(known_access& to, std::uint32_t loop) cons
   return std::ranges::all_of(flow.loops()[loop].blocks, [&](std::uint32_t b) { return add_stay(to, b, good, loop); });
 }
 
-// Adds the needs for which a thread does not leave the good blocks at the end of this block.
+// Adds the needs under which a thread goes from the end of this block to a good block.
 bool certain_accesses::add_stay(known_access& to, std::uint32_t block, const std::vector<bool>& good,
                                 std::optional<std::uint32_t> earlier_in) const {
   kernel_walk& walk = *kernel_.analysis().walk;
@@ -150,7 +151,7 @@ class certain_accesses::launch_solver {
         numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
         counters_(kernel.analysis().walk->flow().loops().size() + 1),
         most_(counters_.size()) {
-    place_ = first_place(l, counters_);
+    place_ = first_thread(l, counters_);
     numbers_.go_to(place_);
     ptx::dimensions last = place_.grid;
     --last.x, --last.y, --last.z;
@@ -162,7 +163,7 @@ class certain_accesses::launch_solver {
     }
   }
 
-  /// Whether the latest result lacks ranges because there are too many.
+  /// Whether the latest result omits ranges because the access has too many.
   [[nodiscard]] bool is_partial() const { return is_partial_; }
   /// Returns the ranges of an access; nothing if they are not certain.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> solve(const known_access& a) {
@@ -201,12 +202,12 @@ class certain_accesses::launch_solver {
     __int128 count = 1;
     __int128 first = 0, last = count - 1;
   };
-  /// constant + sum of factors[v] * variable v; a need is: at least 0.
+  /// The number constant + sum of factors[v] * variable v. For a need, this number must be at least 0.
   struct sum {
     __int128 constant = 0;
     std::vector<__int128> factors;
   };
-  // Numbers beyond are not certain, so that no computation overflows.
+  // Larger numbers are not certain, so that no computation overflows.
   static constexpr __int128 too_large = __int128{1} << 100;
 
   static bool is_small(__int128 n) { return n < too_large && n > -too_large; }
@@ -268,7 +269,7 @@ class certain_accesses::launch_solver {
     return result;
   }
 
-  // Adds sums that must not be negative, so that the comparison is true.
+  // Adds the sums that must be at least 0 for the comparison to be true.
   bool add(const need& n) {
     const comparison& c = n.what;
     auto left = linear(c.left), right = linear(c.right);
@@ -304,7 +305,7 @@ class certain_accesses::launch_solver {
     return true;
   }
 
-  // Whether a side of a comparison is the number that the register contains. Adds what must hold for this.
+  // Returns whether a side of a comparison equals the number in its register. Adds the needs for this.
   bool fits(sum& side, const comparison& c, std::vector<sum>& needs) {
     const integer_range limits = range_of_bits(c.bits, c.is_signed);
     integer_range all = range_of(side);
@@ -319,8 +320,8 @@ class certain_accesses::launch_solver {
     return all.lies_in(limits);
   }
 
-  // The need is for all earlier iterations of the loop. Makes it one for the iteration in which it is the hardest: the
-  // first one or the last one.
+  // The need must be met in all earlier iterations of the loop. Replaces it by a need for one of these iterations, the
+  // first or the last, in which the sum is smallest.
   void shift_to_earlier(sum& need, std::uint32_t loop) {
     const auto found = std::ranges::find_if(
         variables_, [&](const variable& v) { return v.what == quantity::kind::counter && v.number == loop; });
@@ -332,7 +333,7 @@ class certain_accesses::launch_solver {
     }
   }
 
-  // Drops needs that follow from another one, like the test before a loop over the grid from that in the loop.
+  // Removes each need that follows from another one: the test before a loop over the grid follows from the loop's test.
   void drop_implied() {
     for (std::size_t n = 1; n < forms_.size();) {
       bool follows = range_of(forms_[n]).low >= 0;
@@ -345,7 +346,7 @@ class certain_accesses::launch_solver {
     }
   }
 
-  // Makes one variable of two that all sums contain in the proportion of the first one's count.
+  // Replaces two variables x and y by one, if in all sums the factor of y is the factor of x times the count of x.
   bool merge_some() {
     for (std::size_t x = 0; x < variables_.size(); ++x) {
       for (std::size_t y = 0; y < variables_.size(); ++y) {
@@ -365,7 +366,7 @@ class certain_accesses::launch_solver {
     return false;
   }
 
-  // Limits the variable of a need that has only one.
+  // If a need contains only one variable, limits the range of this variable.
   void limit_single(const sum& need) {
     std::optional<std::size_t> only;
     for (std::size_t v = 0; v < variables_.size(); ++v) {

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/spread/kernel_model.h"
+#include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
 
 struct certain_access {
   const ptx::instruction* by = nullptr;
-  std::uint32_t number = 0;  // of the access, from 1
+  std::uint32_t number = 0;  // the number of the access, from 1
   ptx::analysis::access_kind what = ptx::analysis::access_kind::read;
   std::uint32_t pointer = 0;  // index into kernel_model::pointers
   /// Bytes begin <= address < end, in ascending order of `begin`.
@@ -32,8 +32,8 @@ class certain_accesses {
   /// The model must outlive the object.
   explicit certain_accesses(const kernel_model& kernel);
 
-  /// Returns the accesses of a launch, which must have all parameters of the kernel. Of an access to more than
-  /// most_ranges ranges, returns some of the first and of the last ones: the borders of a field, which programs
+  /// Returns the accesses of a launch, which must have all parameters of the kernel. If an access has more than
+  /// most_ranges ranges, returns some of its first and of its last ranges: at the borders of a field, which programs
   /// exchange.
   [[nodiscard]] std::vector<certain_access> of(const launch& l) const;
   static constexpr std::size_t most_ranges = 128;
@@ -45,13 +45,14 @@ class certain_accesses {
   /// A comparison that must be true.
   struct need {
     ptx::analysis::comparison what;
-    /// The loop in whose earlier iterations it must be true; empty: in the iteration of the access.
+    /// The loop in all whose iterations before the access the comparison must be true; empty: the comparison must be
+    /// true in the iteration of the access.
     std::optional<std::uint32_t> earlier_in{};
   };
   struct known_access {
     const ptx::analysis::access* of = nullptr;
     std::uint32_t number = 0, pointer = 0;
-    std::vector<std::uint32_t> loops;  // that contain it, outermost first
+    std::vector<std::uint32_t> loops;  // the loops that contain the access, outermost first
     std::vector<need> needs;
   };
   class launch_solver;

@@ -10,6 +10,9 @@
 // must find nothing. The words `(not found)` behind the kernel mark a defect that the check does not find, the words
 // `(not on GPUs)` one that it finds only on soft devices, and `(only on GPUs)` one that it finds only on GPUs.
 // check_cases.py reads these comments. A case that cannot run on a machine says so by skip().
+//
+// The function of CASE_WITH(frame, name) is a member of a class that is derived from `frame`, and uses the members of
+// this structure: memory and streams that several cases need.
 
 #include <cstdio>
 #include <cstring>
@@ -43,6 +46,13 @@ struct registered_case {
 
 #define CASE(name) REGISTERED_CASE(name, false)
 #define CASE_ALONE(name) REGISTERED_CASE(name, true)  // needs a process of its own
+
+#define CASE_WITH(frame, name)                               \
+  struct name##_case : frame {                               \
+    void run(bool wrong);                                    \
+  };                                                         \
+  REGISTERED_CASE(name, false) { name##_case().run(wrong); } \
+  void name##_case::run([[maybe_unused]] bool wrong)
 
 // Runs the cases that the command line names. `after` runs after each of them.
 inline int run_cases(int argc, char** argv, void (*after)()) {

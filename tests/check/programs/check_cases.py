@@ -54,7 +54,7 @@ def cases_of(source, on_gpu):
     """A case's marks are in its function and in what stands between this function and the case before. A missing mark
     stands for a place that nothing can name."""
     is_python = source.suffix == ".py"
-    begins = re.compile((r"@case  #" if is_python else r"CASE(?P<alone>_ALONE)?\((?P<name>\w+)\) \{  //") +
+    begins = re.compile((r"@case  #" if is_python else r"CASE(?P<alone>_ALONE)?(?:_WITH)?\((?:\w+, )?(?P<name>\w+)\) \{  //") +
                         r" (?P<kind>\S+) (?P<kernel>\S+)(?P<unseen> \(not found\))?(?P<soft> \(not on GPUs\))?(?P<gpu> \(only on GPUs\))?")
     cases, case, first, second, begin = [], None, set(), set(), 1
     lines = source.read_text().splitlines()

@@ -43,53 +43,50 @@ inline void wait_for_all() {
   }
 }
 
+// `count` numbers, which the destructors of derived classes free.
+struct int_memory {
+  int* p = nullptr;
+  int_memory() = default;
+  int_memory(const int_memory&) = delete;
+  int_memory& operator=(const int_memory&) = delete;
+  operator int*() const { return p; }
+};
+
 // `count` zeros in the current device's memory.
-struct ints {
-  int* p;
+struct ints : int_memory {
   ints() {
     CHECK(cudaMalloc(&p, bytes));
     CHECK(cudaMemset(p, 0, bytes));
     CHECK(cudaDeviceSynchronize());
   }
-  ints(const ints&) = delete;
-  ints& operator=(const ints&) = delete;
   ~ints() {
     wait_for_all();
     CHECK(cudaFree(p));
   }
-  operator int*() const { return p; }
 };
 
 // `count` zeros in pinned memory.
-struct pinned_ints {
-  int* p;
+struct pinned_ints : int_memory {
   explicit pinned_ints(unsigned flags = cudaHostAllocDefault) {
     CHECK(cudaHostAlloc(&p, bytes, flags));
     for (int i = 0; i < count; ++i) p[i] = 0;
   }
-  pinned_ints(const pinned_ints&) = delete;
-  pinned_ints& operator=(const pinned_ints&) = delete;
   ~pinned_ints() {
     wait_for_all();
     CHECK(cudaFreeHost(p));
   }
-  operator int*() const { return p; }
 };
 
 // `count` zeros in managed memory.
-struct managed_ints {
-  int* p;
+struct managed_ints : int_memory {
   managed_ints() {
     CHECK(cudaMallocManaged(&p, bytes));
     for (int i = 0; i < count; ++i) p[i] = 0;
   }
-  managed_ints(const managed_ints&) = delete;
-  managed_ints& operator=(const managed_ints&) = delete;
   ~managed_ints() {
     wait_for_all();
     CHECK(cudaFree(p));
   }
-  operator int*() const { return p; }
 };
 
 struct stream {
@@ -111,4 +108,17 @@ struct event {
   event& operator=(const event&) = delete;
   ~event() { CHECK(cudaEventDestroy(e)); }
   operator cudaEvent_t() const { return e; }
+};
+
+// Frames of cases.
+
+struct pinned_copy {
+  ints p;
+  pinned_ints x;
+  stream a;
+};
+
+struct two_streams {
+  ints p, q;
+  stream a, b;
 };

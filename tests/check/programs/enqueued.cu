@@ -6,21 +6,17 @@
 #include "tests/check/programs/cuda_cases.h"
 
 // `count` zeros in hpe memory.
-struct hpe_ints {
-  int* p;
+struct hpe_ints : int_memory {
   hpe_ints() {
     void* got = nullptr;
     hpe::check(hpeMalloc(&got, bytes));
     p = static_cast<int*>(got);
     std::memset(p, 0, bytes);
   }
-  hpe_ints(const hpe_ints&) = delete;
-  hpe_ints& operator=(const hpe_ints&) = delete;
   ~hpe_ints() {
     hpe::check(hpeSynchronize());
     hpe::check(hpeFree(p));
   }
-  operator int*() const { return p; }
 };
 
 static void finish() {

@@ -94,9 +94,7 @@ CASE(host_node_without_edge) {  // host-touch fill (not on GPUs)
   run_and_destroy(graph);
 }
 
-CASE(captured_fork_too_early) {  // graph-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, captured_fork_too_early) {  // graph-race fill
   event fork, join;
   cudaGraph_t graph;
   CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeThreadLocal));
@@ -111,9 +109,7 @@ CASE(captured_fork_too_early) {  // graph-race fill
   run_and_destroy(graph);
 }
 
-CASE(captured_join_too_early) {  // graph-race twice
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, captured_join_too_early) {  // graph-race twice
   event fork, join;
   cudaGraph_t graph;
   CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeThreadLocal));

@@ -17,31 +17,22 @@
 
 static volatile int seen;
 
-CASE(result_read_too_early) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+CASE_WITH(pinned_copy, result_read_too_early) {  // host-touch -
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  seen = to[100];  // SECOND
+  seen = x[100];  // SECOND
 }
 
-CASE(source_changed_too_early) {  // source-changed -
-  ints p;
-  pinned_ints from;
-  stream a;
-  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+CASE_WITH(pinned_copy, source_changed_too_early) {  // source-changed -
+  CHECK(cudaMemcpyAsync(p, x, bytes, cudaMemcpyHostToDevice, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  from[100] = 1;  // SECOND
+  x[100] = 1;  // SECOND
 }
 
-CASE(source_only_read) {  // source-changed -
-  ints p;
-  pinned_ints from;
-  stream a;
-  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
-  seen = from[100];
-  if (wrong) from[101] = 1;  // SECOND
+CASE_WITH(pinned_copy, source_only_read) {  // source-changed -
+  CHECK(cudaMemcpyAsync(p, x, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  seen = x[100];
+  if (wrong) x[101] = 1;  // SECOND
 }
 
 CASE(registered_source_changed_too_early) {  // source-changed -
@@ -67,16 +58,13 @@ CASE(synchronised_with_the_wrong_stream) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(event_recorded_too_early) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
+CASE_WITH(pinned_copy, event_recorded_too_early) {  // host-touch -
   event e;
   if (wrong) CHECK(cudaEventRecord(e, a));
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaEventRecord(e, a));
   CHECK(cudaEventSynchronize(e));
-  seen = to[100];  // SECOND
+  seen = x[100];  // SECOND
 }
 
 CASE(synchronised_with_the_wrong_device) {  // host-touch -
@@ -90,13 +78,10 @@ CASE(synchronised_with_the_wrong_device) {  // host-touch -
   seen = to[100];  // SECOND
 }
 
-CASE(beside_on_the_same_page) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
-  CHECK(cudaMemcpyAsync(to, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
-  to[count / 2] = 1;                                                    // beside the copied bytes
-  seen = to[count / 2 - (wrong ? 1 : 0)];                               // SECOND
+CASE_WITH(pinned_copy, beside_on_the_same_page) {  // host-touch -
+  CHECK(cudaMemcpyAsync(x, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
+  x[count / 2] = 1;                                                    // beside the copied bytes
+  seen = x[count / 2 - (wrong ? 1 : 0)];                               // SECOND
 }
 
 CASE(managed_read_too_early) {  // host-touch fill (not on GPUs)
@@ -174,66 +159,48 @@ CASE(memcpy_into_a_source) {  // source-changed -
   std::memcpy(from, next.data(), bytes);  // SECOND
 }
 
-CASE(fwrite_too_early) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
+CASE_WITH(pinned_copy, fwrite_too_early) {  // host-touch -
   FILE* const file = std::fopen("/dev/null", "w");
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  std::fwrite(to, sizeof(int), count, file);  // SECOND
+  std::fwrite(x, sizeof(int), count, file);  // SECOND
   std::fclose(file);
 }
 
-CASE(write_too_early) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
+CASE_WITH(pinned_copy, write_too_early) {  // host-touch -
   const int file = open("/tmp", O_TMPFILE | O_RDWR, 0600);
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  if (write(file, to, bytes) != bytes) std::abort();  // SECOND
+  if (write(file, x, bytes) != bytes) std::abort();  // SECOND
   close(file);
 }
 
-CASE(read_into_a_source) {  // source-changed -
-  ints p;
-  pinned_ints from;
-  stream a;
+CASE_WITH(pinned_copy, read_into_a_source) {  // source-changed -
   const int file = open("/dev/zero", O_RDONLY);
-  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  CHECK(cudaMemcpyAsync(p, x, bytes, cudaMemcpyHostToDevice, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  if (read(file, from, bytes) != bytes) std::abort();  // SECOND
+  if (read(file, x, bytes) != bytes) std::abort();  // SECOND
   close(file);
 }
 
-CASE(fread_into_a_source) {  // source-changed -
-  ints p;
-  pinned_ints from;
-  stream a;
+CASE_WITH(pinned_copy, fread_into_a_source) {  // source-changed -
   FILE* const file = std::fopen("/dev/zero", "r");
-  CHECK(cudaMemcpyAsync(p, from, bytes, cudaMemcpyHostToDevice, a));  // FIRST
+  CHECK(cudaMemcpyAsync(p, x, bytes, cudaMemcpyHostToDevice, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  if (std::fread(from, sizeof(int), count, file) != count) std::abort();  // SECOND
+  if (std::fread(x, sizeof(int), count, file) != count) std::abort();  // SECOND
   std::fclose(file);
 }
 
-CASE(string_read_too_early) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+CASE_WITH(pinned_copy, string_read_too_early) {  // host-touch -
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  seen = std::strlen(reinterpret_cast<const char*>(to.p));  // SECOND
+  seen = std::strlen(reinterpret_cast<const char*>(x.p));  // SECOND
 }
 
-CASE(other_thread_reads_too_early) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+CASE_WITH(pinned_copy, other_thread_reads_too_early) {  // host-touch -
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  std::thread([&] { seen = to[100]; }).join();  // SECOND
+  std::thread([&] { seen = x[100]; }).join();  // SECOND
 }
 
 CASE(host_function_of_another_stream) {  // host-touch fill
@@ -292,41 +259,38 @@ CASE(double_buffer_refilled_too_early) {  // source-changed -
   }
 }
 
-CASE(columns_of_pinned_memory) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
+CASE_WITH(pinned_copy, columns_of_pinned_memory) {  // host-touch -
   const size_t row = 32 * sizeof(int);
-  CHECK(cudaMemcpy2DAsync(to, row, p, row, row / 2, 32, cudaMemcpyDeviceToHost, a));  // FIRST
-  seen = to[3 * 32 + (wrong ? 15 : 16)];  // SECOND: the right half of a row is not copied
+  CHECK(cudaMemcpy2DAsync(x, row, p, row, row / 2, 32, cudaMemcpyDeviceToHost, a));  // FIRST
+  seen = x[3 * 32 + (wrong ? 15 : 16)];  // SECOND: the right half of a row is not copied
 }
 
 // `count` zeros in registered pages, with other bytes before and behind them.
-struct registered_ints {
-  char* all;
-  int* p;
-  registered_ints() : all(static_cast<char*>(std::aligned_alloc(4096, 8192))), p(reinterpret_cast<int*>(all + 64)) {
+struct registered_ints : int_memory {
+  char* all = static_cast<char*>(std::aligned_alloc(4096, 8192));
+  registered_ints() {
+    p = reinterpret_cast<int*>(all + 64);
     std::memset(all, 0, 8192);
     CHECK(cudaHostRegister(all, 8192, cudaHostRegisterMapped));
   }
-  registered_ints(const registered_ints&) = delete;
-  registered_ints& operator=(const registered_ints&) = delete;
   ~registered_ints() {
     wait_for_all();
     CHECK(cudaHostUnregister(all));
     std::free(all);
   }
-  operator int*() const { return p; }
 };
 
-CASE(registered_result_read_too_early) {  // host-touch -
+struct registered_copy {
   ints p;
-  registered_ints to;
+  registered_ints x;
   stream a;
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
-  to.all[63] = 1;                                                   // beside the copied bytes
+};
+
+CASE_WITH(registered_copy, registered_result_read_too_early) {  // host-touch -
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  x.all[63] = 1;                                                   // beside the copied bytes
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  seen = to[0];  // SECOND
+  seen = x[0];  // SECOND
 }
 
 CASE(registered_memory_in_a_kernel) {  // host-touch fill
@@ -357,25 +321,19 @@ CASE(registered_memory_of_malloc) {  // source-changed -
   std::free(from);
 }
 
-CASE(write_of_registered_memory) {  // host-touch -
-  ints p;
-  registered_ints to;
-  stream a;
+CASE_WITH(registered_copy, write_of_registered_memory) {  // host-touch -
   const int file = open("/tmp", O_TMPFILE | O_RDWR, 0600);
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  if (write(file, to, bytes) != bytes) std::abort();  // SECOND
+  if (write(file, x, bytes) != bytes) std::abort();  // SECOND
   close(file);
 }
 
-CASE(rows_refilled_too_early) {  // source-changed -
-  ints p;
-  registered_ints from;
-  stream a;
+CASE_WITH(registered_copy, rows_refilled_too_early) {  // source-changed -
   const size_t row = 32 * sizeof(int);
-  CHECK(cudaMemcpy2DAsync(p, row, from, row, row / 2, 32, cudaMemcpyHostToDevice, a));  // FIRST
-  seen = from[0];
-  from[3 * 32 + (wrong ? 0 : 16)] = 1;  // SECOND: the right half of a row is not copied
+  CHECK(cudaMemcpy2DAsync(p, row, x, row, row / 2, 32, cudaMemcpyHostToDevice, a));  // FIRST
+  seen = x[0];
+  x[3 * 32 + (wrong ? 0 : 16)] = 1;  // SECOND: the right half of a row is not copied
 }
 
 CASE(managed_rows_copied) {  // host-touch - (not on GPUs)
@@ -412,74 +370,59 @@ CASE(process_vm_readv_into_a_source) {  // source-changed -
   if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != bytes) std::abort();  // SECOND
 }
 
-CASE(half_of_the_bytes_read_from_a_file) {  // source-changed -
-  ints p;
-  pinned_ints from;
-  stream a;
+CASE_WITH(pinned_copy, half_of_the_bytes_read_from_a_file) {  // source-changed -
   int ends[2];
   if (pipe(ends) != 0 || write(ends[1], "1234", 4) != 4) std::abort();
   // The read ends before the copied bytes.
-  CHECK(cudaMemcpyAsync(p, from + (wrong ? 0 : 1), bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
-  if (read(ends[0], from, bytes) != 4) std::abort();                                        // SECOND
+  CHECK(cudaMemcpyAsync(p, x + (wrong ? 0 : 1), bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
+  if (read(ends[0], x, bytes) != 4) std::abort();                                        // SECOND
   close(ends[0]);
   close(ends[1]);
 }
 
-CASE(system_call_without_a_function) {  // source-changed -
-  ints p;
-  registered_ints from;
-  stream a;
-  CHECK(cudaMemcpyAsync(p, from, bytes / 2, cudaMemcpyHostToDevice, a));
+CASE_WITH(registered_copy, system_call_without_a_function) {  // source-changed -
+  CHECK(cudaMemcpyAsync(p, x, bytes / 2, cudaMemcpyHostToDevice, a));
   // hpe does not know this system call, which writes beside the copied bytes.
-  if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, from + count * 3 / 4) != 0) std::abort();
-  CHECK(cudaMemcpyAsync(p, from, bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
+  if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, x + count * 3 / 4) != 0) std::abort();
+  CHECK(cudaMemcpyAsync(p, x, bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  from[8] = 1;  // SECOND
+  x[8] = 1;  // SECOND
 }
 
-CASE(with_all_signals_blocked) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
+CASE_WITH(pinned_copy, with_all_signals_blocked) {  // host-touch -
   sigset_t all, before, after;
   sigfillset(&all);
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   pthread_sigmask(SIG_SETMASK, &all, &before);
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  seen = to[100];  // SECOND
+  seen = x[100];  // SECOND
   pthread_sigmask(SIG_SETMASK, &before, &after);
   if (sigismember(&after, SIGTRAP) != 1 || sigismember(&after, SIGUSR1) != 1) std::abort();
 }
 
 static volatile sig_atomic_t traps;
 
-CASE(with_a_handler_of_traps) {  // source-changed -
-  ints p;
-  pinned_ints from;
-  stream a;
+CASE_WITH(pinned_copy, with_a_handler_of_traps) {  // source-changed -
   struct sigaction count_traps {
   }, before{}, after{};
   count_traps.sa_handler = [](int) { traps = traps + 1; };
   traps = 0;
-  CHECK(cudaMemcpyAsync(p, from, bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
+  CHECK(cudaMemcpyAsync(p, x, bytes / 2, cudaMemcpyHostToDevice, a));  // FIRST
   sigaction(SIGTRAP, &count_traps, &before);
   if (before.sa_handler != SIG_DFL) std::abort();
-  from[count / 2] = 1;  // beside the copied bytes
+  x[count / 2] = 1;  // beside the copied bytes
   raise(SIGTRAP);
-  from[count / 2 + 1] = 1;
+  x[count / 2 + 1] = 1;
   sigaction(SIGTRAP, &before, &after);
   if (traps != 1 || after.sa_handler != count_traps.sa_handler) std::abort();
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  from[8] = 1;  // SECOND
+  x[8] = 1;  // SECOND
 }
 
-CASE(atomic_operation_too_early) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
-  CHECK(cudaMemcpyAsync(to, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
+CASE_WITH(pinned_copy, atomic_operation_too_early) {  // host-touch -
+  CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  reinterpret_cast<std::atomic<int>*>(to.p)->fetch_add(1);  // SECOND
+  reinterpret_cast<std::atomic<int>*>(x.p)->fetch_add(1);  // SECOND
 }
 
 CASE(every_second_number_beside) {  // host-touch fill (not on GPUs)
@@ -542,20 +485,17 @@ CASE(end_of_a_large_result_read_too_early) {  // host-touch -
   CHECK(cudaFree(p));
 }
 
-CASE(two_threads_on_one_page) {  // host-touch -
-  ints p;
-  pinned_ints to;
-  stream a;
-  CHECK(cudaMemcpyAsync(to, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
+CASE_WITH(pinned_copy, two_threads_on_one_page) {  // host-touch -
+  CHECK(cudaMemcpyAsync(x, p, bytes / 2, cudaMemcpyDeviceToHost, a));  // FIRST
   const auto count_beside = [&](int at) {
-    for (int i = 0; i < 1000; ++i) ++*static_cast<volatile int*>(to + at);
+    for (int i = 0; i < 1000; ++i) ++*static_cast<volatile int*>(x + at);
   };
   std::thread other(count_beside, count / 2);
   count_beside(count - 1);
   other.join();
-  if (to[count / 2] != 1000 || to[count - 1] != 1000) std::abort();
+  if (x[count / 2] != 1000 || x[count - 1] != 1000) std::abort();
   if (!wrong) CHECK(cudaStreamSynchronize(a));
-  seen = to[0];  // SECOND
+  seen = x[0];  // SECOND
 }
 
 int main(int argc, char** argv) { return run_cases(argc, argv, wait_for_all); }

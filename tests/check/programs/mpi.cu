@@ -9,6 +9,12 @@ static volatile int seen;
 // Buffers in ordinary memory are watched in whole pages.
 constexpr int many = 16 * count;
 
+struct message_of_ints {
+  ints p;
+  stream a;
+  MPI_Request request;
+};
+
 static void after_each() {
   wait_for_all();
   MPI_Barrier(MPI_COMM_WORLD);
@@ -92,10 +98,7 @@ CASE(received_buffer_copied) {  // mpi-race -
   }
 }
 
-CASE(kernel_on_a_received_buffer) {  // mpi-race add
-  ints p;
-  stream a;
-  MPI_Request request;
+CASE_WITH(message_of_ints, kernel_on_a_received_buffer) {  // mpi-race add
   if (rank == 0) {
     MPI_Send(p, count, MPI_INT, 1, 0, MPI_COMM_WORLD);
   } else {
@@ -106,10 +109,7 @@ CASE(kernel_on_a_received_buffer) {  // mpi-race add
   }
 }
 
-CASE(kernel_writes_a_sent_buffer) {  // mpi-race add
-  ints p;
-  stream a;
-  MPI_Request request;
+CASE_WITH(message_of_ints, kernel_writes_a_sent_buffer) {  // mpi-race add
   if (rank == 0) {
     MPI_Isend(p, count, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);  // FIRST
     if (!wrong) MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -132,10 +132,7 @@ CASE(sent_before_the_kernel_has_run) {  // mpi-race fill
   }
 }
 
-CASE(sent_before_the_copy_has_run) {  // mpi-race -
-  ints p;
-  pinned_ints x;
-  stream a;
+CASE_WITH(pinned_copy, sent_before_the_copy_has_run) {  // mpi-race -
   if (rank == 0) {
     CHECK(cudaMemcpyAsync(x, p, bytes, cudaMemcpyDeviceToHost, a));  // FIRST
     if (!wrong) CHECK(cudaStreamSynchronize(a));
@@ -145,10 +142,7 @@ CASE(sent_before_the_copy_has_run) {  // mpi-race -
   }
 }
 
-CASE(received_into_the_source_of_a_copy) {  // mpi-race -
-  ints p;
-  pinned_ints x;
-  stream a;
+CASE_WITH(pinned_copy, received_into_the_source_of_a_copy) {  // mpi-race -
   if (rank == 0) {
     MPI_Send(x, count, MPI_INT, 1, 0, MPI_COMM_WORLD);
   } else {
@@ -158,10 +152,7 @@ CASE(received_into_the_source_of_a_copy) {  // mpi-race -
   }
 }
 
-CASE(kernel_between_start_and_wait) {  // mpi-race add
-  ints p;
-  stream a;
-  MPI_Request request;
+CASE_WITH(message_of_ints, kernel_between_start_and_wait) {  // mpi-race add
   if (rank == 0) MPI_Send_init(p, count, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);
   for (int n = 0; n < 2; ++n) {
     if (rank == 0) {
@@ -196,10 +187,7 @@ CASE(exchange_before_the_kernel_has_run) {  // mpi-race fill
   MPI_Sendrecv(p, count, MPI_INT, 1 - rank, 0, q, count, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);  // SECOND
 }
 
-CASE(kernel_before_the_test) {  // mpi-race add
-  ints p;
-  stream a;
-  MPI_Request request;
+CASE_WITH(message_of_ints, kernel_before_the_test) {  // mpi-race add
   if (rank == 0) {
     MPI_Send(p, count, MPI_INT, 1, 0, MPI_COMM_WORLD);
   } else {

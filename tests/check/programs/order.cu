@@ -6,9 +6,7 @@
 
 #include "tests/check/programs/cuda_cases.h"
 
-CASE(no_event) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, no_event) {  // stream-race fill
   event e;
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
   if (!wrong) CHECK(cudaEventRecord(e, a));
@@ -16,9 +14,7 @@ CASE(no_event) {  // stream-race fill
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(event_recorded_too_early) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, event_recorded_too_early) {  // stream-race fill
   event e;
   if (wrong) CHECK(cudaEventRecord(e, a));
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
@@ -27,9 +23,7 @@ CASE(event_recorded_too_early) {  // stream-race fill
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(event_on_the_wrong_stream) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, event_on_the_wrong_stream) {  // stream-race fill
   event e;
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
   CHECK(cudaEventRecord(e, wrong ? b : a));
@@ -37,9 +31,7 @@ CASE(event_on_the_wrong_stream) {  // stream-race fill
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(wait_for_the_wrong_event) {  // stream-race add
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, wait_for_the_wrong_event) {  // stream-race add
   event before, after;
   fill<<<4, 256, 0, a>>>(p, count, 1);
   CHECK(cudaEventRecord(before, a));
@@ -49,9 +41,7 @@ CASE(wait_for_the_wrong_event) {  // stream-race add
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(wait_after_the_use) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, wait_after_the_use) {  // stream-race fill
   event e;
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
   CHECK(cudaEventRecord(e, a));
@@ -60,9 +50,7 @@ CASE(wait_after_the_use) {  // stream-race fill
   if (wrong) CHECK(cudaStreamWaitEvent(b, e, 0));
 }
 
-CASE(event_never_recorded) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, event_never_recorded) {  // stream-race fill
   event e;
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
   if (!wrong) CHECK(cudaEventRecord(e, a));
@@ -70,9 +58,7 @@ CASE(event_never_recorded) {  // stream-race fill
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(event_recorded_again_after_the_wait) {  // stream-race add
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, event_recorded_again_after_the_wait) {  // stream-race add
   event e;
   fill<<<4, 256, 0, a>>>(p, count, 1);
   CHECK(cudaEventRecord(e, a));
@@ -95,9 +81,7 @@ CASE(wait_in_a_third_stream) {  // stream-race fill
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(overwritten_while_read) {  // stream-race twice
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, overwritten_while_read) {  // stream-race twice
   event e;
   twice<<<4, 256, 0, a>>>(q, p, count);  // FIRST
   CHECK(cudaEventRecord(e, a));
@@ -154,9 +138,7 @@ CASE(per_thread_streams_of_two_threads) {  // stream-race fill
   twice<<<4, 256, 0, cudaStreamPerThread>>>(q, p, count);  // SECOND
 }
 
-CASE(thread_that_waits_for_nothing) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, thread_that_waits_for_nothing) {  // stream-race fill
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
   std::thread([&] { CHECK(cudaStreamSynchronize(wrong ? b : a)); }).join();
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
@@ -217,18 +199,14 @@ CASE(copy_does_not_wait_for_nonblocking_streams) {  // stream-race fill
   CHECK(cudaMemcpy(to.data(), p, bytes, cudaMemcpyDeviceToHost));  // SECOND
 }
 
-CASE(copies_that_overlap) {  // stream-race -
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, copies_that_overlap) {  // stream-race -
   const int half = count / 2;
   const int first = wrong ? half - 1 : half;
   CHECK(cudaMemcpyAsync(p, q, half * sizeof(int), cudaMemcpyDeviceToDevice, a));          // FIRST
   CHECK(cudaMemcpyAsync(p + first, q, half * sizeof(int), cudaMemcpyDeviceToDevice, b));  // SECOND
 }
 
-CASE(columns_that_overlap) {  // stream-race -
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, columns_that_overlap) {  // stream-race -
   const size_t row = 32 * sizeof(int), half = row / 2;
   CHECK(cudaMemcpy2DAsync(p, row, q, row, half, 32, cudaMemcpyDeviceToDevice, a));      // FIRST
   int* const right = p + (wrong ? 15 : 16);                                             // the other half of each row
@@ -265,17 +243,13 @@ CASE(variable_of_a_module) {  // stream-race scale (not on GPUs)
   scale<<<4, 256, 0, b>>>(p, count);  // SECOND
 }
 
-CASE(synchronised_with_the_wrong_stream) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, synchronised_with_the_wrong_stream) {  // stream-race fill
   fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
   CHECK(cudaStreamSynchronize(wrong ? b : a));
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(synchronised_with_the_wrong_event) {  // stream-race add
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, synchronised_with_the_wrong_event) {  // stream-race add
   event before, after;
   fill<<<4, 256, 0, a>>>(p, count, 1);
   CHECK(cudaEventRecord(before, a));
@@ -285,9 +259,7 @@ CASE(synchronised_with_the_wrong_event) {  // stream-race add
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(query_whose_result_is_ignored) {  // stream-race fill
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, query_whose_result_is_ignored) {  // stream-race fill
   std::atomic<bool> go{false};
   const auto wait = [](void* go) {
     while (!*static_cast<std::atomic<bool>*>(go)) usleep(100);
@@ -313,9 +285,7 @@ CASE(stream_destroyed) {  // stream-race fill
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(host_function_too_early) {  // stream-race add
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, host_function_too_early) {  // stream-race add
   std::atomic<bool> done{false};
   const auto tell = [](void* done) { *static_cast<std::atomic<bool>*>(done) = true; };
   fill<<<4, 256, 0, a>>>(p, count, 1);
@@ -326,9 +296,7 @@ CASE(host_function_too_early) {  // stream-race add
   twice<<<4, 256, 0, b>>>(q, p, count);  // SECOND
 }
 
-CASE(callback_too_early) {  // stream-race add
-  ints p, q;
-  stream a, b;
+CASE_WITH(two_streams, callback_too_early) {  // stream-race add
   std::atomic<bool> done{false};
   const auto tell = [](cudaStream_t, cudaError_t, void* done) { *static_cast<std::atomic<bool>*>(done) = true; };
   fill<<<4, 256, 0, a>>>(p, count, 1);

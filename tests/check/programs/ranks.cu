@@ -29,8 +29,7 @@ static void close_and_free(int* p) {
 }
 
 // `count` zeros of rank 0, which rank 1 has opened.
-struct shared_ints {
-  int* p = nullptr;
+struct shared_ints : int_memory {
   shared_ints() {
     if (rank == 0) {
       CHECK(cudaMalloc(&p, bytes));
@@ -39,16 +38,16 @@ struct shared_ints {
     }
     p = opened(p);
   }
-  shared_ints(const shared_ints&) = delete;
-  shared_ints& operator=(const shared_ints&) = delete;
   ~shared_ints() { close_and_free(p); }
-  operator int*() const { return p; }
 };
 
-CASE(copy_after_the_barrier) {  // rank-race fill
+struct shared_work {
   shared_ints p;
   ints q;
   stream a;
+};
+
+CASE_WITH(shared_work, copy_after_the_barrier) {  // rank-race fill
   if (rank == 0) {
     fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
     if (!wrong) CHECK(cudaStreamSynchronize(a));
@@ -61,10 +60,7 @@ CASE(copy_after_the_barrier) {  // rank-race fill
   barrier();
 }
 
-CASE(kernel_after_the_message) {  // rank-race twice
-  shared_ints p;
-  ints q;
-  stream a;
+CASE_WITH(shared_work, kernel_after_the_message) {  // rank-race twice
   int message = 0;
   if (rank == 0) {
     fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
@@ -94,10 +90,7 @@ CASE(written_while_the_owner_reads) {  // rank-race fill
   barrier();
 }
 
-CASE(read_before_the_other_rank_has_written) {  // rank-race fill
-  shared_ints p;
-  ints q;
-  stream a;
+CASE_WITH(shared_work, read_before_the_other_rank_has_written) {  // rank-race fill
   if (rank == 1) {
     fill<<<4, 256, 0, a>>>(p, count, 1);  // FIRST
     if (!wrong) CHECK(cudaStreamSynchronize(a));
@@ -166,10 +159,7 @@ CASE(freed_while_the_other_rank_uses_it) {  // rank-race fill
 }
 
 // A message that hpe itself copies from device to device ends with the receive.
-CASE(kernel_after_a_message_of_the_memory) {  // rank-race fill
-  shared_ints p;
-  ints q;
-  stream a;
+CASE_WITH(shared_work, kernel_after_a_message_of_the_memory) {  // rank-race fill
   if (rank == 0) {
     MPI_Send(p, count, MPI_INT, 1, 0, MPI_COMM_WORLD);
   } else {

@@ -27,29 +27,42 @@ using hpe::cuda_hooks::part_kernel;
 using hpe::cuda_hooks::part_kernels;
 using hpe::cuda_hooks::program_code;
 
-std::string text_of_kernels() {
-  std::ifstream file(HPE_TEST_SPREAD_KERNELS);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+class SpreadCode : public testing::Test {
+ protected:
+  static hpe::device::cuda::driver driver_of_device_0() {
+    stand_in::enter_device_0();
+    return hpe::device::cuda::driver();
+  }
+  static std::string text_of_kernels() {
+    std::ifstream file(HPE_TEST_SPREAD_KERNELS);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  SpreadCode() { gpus_.enter(); }
 
-TEST(SpreadCode, HandlesAreThoseOfTheLastCodeThatHadThem) {
-  program_code code;
+  const hpe::device::cuda::driver cu_ = driver_of_device_0();
+  joined_gpus gpus_{cu_};
+  part_kernels kernels{cu_, gpus_};
+  program_code& code = program_code::of_process();
   const std::string text = text_of_kernels();
+};
+
+TEST_F(SpreadCode, HandlesAreThoseOfTheLastCodeThatHadThem) {
+  program_code all;
   const int library = 0, module = 0, kernel = 0, function = 0;  // the addresses of these variables serve as handles
-  code.loaded(&library, text.c_str());
-  code.is_kernel_of(&kernel, &library, "add");
-  code.is_same(&function, &kernel);
-  EXPECT_EQ(code.origin_of(&function).name, "add");
-  code.unloaded(&library);
-  EXPECT_EQ(code.origin_of(&function).name, "");
-  code.loaded(&library, text.c_str());
-  code.is_kernel_of(&kernel, &library, "mark");
-  EXPECT_EQ(code.origin_of(&function).name, "");
-  code.loaded(&module, text.c_str());
-  code.is_same(&function, &kernel);
-  code.is_kernel_of(&function, &module, "count");
-  EXPECT_EQ(code.origin_of(&function).name, "count");
-  EXPECT_EQ(code.origin_of(&function).from, &module);
+  all.loaded(&library, text.c_str());
+  all.is_kernel_of(&kernel, &library, "add");
+  all.is_same(&function, &kernel);
+  EXPECT_EQ(all.origin_of(&function).name, "add");
+  all.unloaded(&library);
+  EXPECT_EQ(all.origin_of(&function).name, "");
+  all.loaded(&library, text.c_str());
+  all.is_kernel_of(&kernel, &library, "mark");
+  EXPECT_EQ(all.origin_of(&function).name, "");
+  all.loaded(&module, text.c_str());
+  all.is_same(&function, &kernel);
+  all.is_kernel_of(&function, &module, "count");
+  EXPECT_EQ(all.origin_of(&function).name, "count");
+  EXPECT_EQ(all.origin_of(&function).from, &module);
 }
 
 class LaunchPace : public testing::Test {
@@ -106,18 +119,11 @@ TEST_F(LaunchPace, EndsIfAKernelWaitsForTheProgram) {
   EXPECT_EQ(stand_in::calls("cuEventQuery"), queries);
 }
 
-TEST(SpreadCode, EndsWithItsModule) {
-  stand_in::enter_device_0();
-  const hpe::device::cuda::driver cu;
-  joined_gpus gpus(cu);
-  gpus.enter();
-  part_kernels kernels(cu, gpus);
-  const std::string text = text_of_kernels();
+TEST_F(SpreadCode, EndsWithItsModule) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   ASSERT_EQ(cuModuleLoadData(&module, text.c_str()), CUDA_SUCCESS);
   ASSERT_EQ(cuModuleGetFunction(&function, module, "add"), CUDA_SUCCESS);
-  program_code& code = program_code::of_process();
   code.loaded(module, text.c_str());
   code.is_kernel_of(function, module, "add");
   std::shared_ptr<const part_kernel> add = kernels.of(function);
@@ -154,16 +160,9 @@ TEST(SpreadCode, EndsWithItsModule) {
 }
 
 // Each allocation of host memory fails once while hpe looks for a kernel. Then the program unloads the kernel's module.
-TEST(SpreadCode, EndsWithItsModuleAlsoIfThereWasNoMemoryForIt) {
-  stand_in::enter_device_0();
-  const hpe::device::cuda::driver cu;
-  joined_gpus gpus(cu);
-  gpus.enter();
-  part_kernels kernels(cu, gpus);
-  const std::string text = text_of_kernels();
+TEST_F(SpreadCode, EndsWithItsModuleAlsoIfThereWasNoMemoryForIt) {
   const int module = 0, handle = 0;  // the addresses of these variables serve as handles
   auto* const function = reinterpret_cast<CUfunction>(const_cast<int*>(&handle));
-  program_code& code = program_code::of_process();
   bool fails = true;
   for (unsigned k = 1; fails && k < 40; ++k) {
     code.loaded(&module, text.c_str());
@@ -180,16 +179,9 @@ TEST(SpreadCode, EndsWithItsModuleAlsoIfThereWasNoMemoryForIt) {
   EXPECT_TRUE(fails) << "the test must reach the allocations of the analysis";
 }
 
-TEST(SpreadCode, IsAnalysedAgainIfTheAnalysisHadNoMemory) {
-  stand_in::enter_device_0();
-  const hpe::device::cuda::driver cu;
-  joined_gpus gpus(cu);
-  gpus.enter();
-  part_kernels kernels(cu, gpus);
-  const std::string text = text_of_kernels();
+TEST_F(SpreadCode, IsAnalysedAgainIfTheAnalysisHadNoMemory) {
   const int module = 0, handle = 0;  // the addresses of these variables serve as handles
   auto* const function = reinterpret_cast<CUfunction>(const_cast<int*>(&handle));
-  program_code& code = program_code::of_process();
   code.loaded(&module, text.c_str());
   code.is_kernel_of(function, &module, "add");
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "interpose/soft/cudart/check/checked_memory.h"
+#include "runtime/base/find_containing.h"
 
 namespace hpe::cudart {
 
@@ -50,11 +51,8 @@ std::optional<cudart_allocation> memory_table::remove(const void* base) {
 
 std::optional<cudart_allocation> memory_table::find(const void* address) const {
   const shared_lock_guard lock(mutex_);
-  auto found = allocations_.upper_bound(number(address));
-  if (found == allocations_.begin()) return std::nullopt;
-  --found;
-  if (number(address) - found->first >= found->second.size) return std::nullopt;
-  return found->second;
+  const auto found = find_containing(allocations_, number(address), &cudart_allocation::size);
+  return found != allocations_.end() ? std::optional(found->second) : std::nullopt;
 }
 
 std::optional<cudart_allocation> memory_table::find_also_of_hpe(const void* address) const {

@@ -234,7 +234,7 @@ void soft_device::lose(std::string_view how) {
   // find out first that the commands did not succeed.
   shared.configuration().lost.fetch_or(1U << index_);
   for (const auto& stream : streams_) stream->lose();
-  shared.common().trouble.ring();
+  shared.common().trouble.wake_all();
   log(log_level::warn, "{}", how_lost_);
 }
 

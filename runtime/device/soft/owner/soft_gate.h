@@ -7,24 +7,25 @@
 
 #include "runtime/device/device.h"
 #include "runtime/device/soft/shared/fabric.h"
+#include "runtime/device/soft/shared/spin_until.h"
 
 namespace hpe::device::soft {
 
-/// A gate whose thread sleeps on a doorbell in the memory that owner and devices share. A timeline for which the thread
-/// waits rings this doorbell when the timeline advances.
+/// A gate whose thread sleeps on a wait queue in the memory that owner and devices share. A timeline for which the
+/// thread waits wakes it when the timeline advances.
 class soft_gate final : public gate {
  public:
-  /// Uses doorbell number `index`. `free` is the bit mask of unused doorbells, from which the caller has removed this
-  /// index; the destructor adds it again.
+  /// Uses wait queue number `index`. `free` is the bit mask of unused wait queues, from which the caller has removed
+  /// this index; the destructor adds it again.
   soft_gate(fabric& shared, std::atomic<std::uint64_t>& free, unsigned index)
       : fabric_(shared),
         free_(free),
         bit_(std::uint64_t{1} << index),
-        bell_(shared.common().gates[index]),
-        seen_(bell_.rings()) {}
+        sleepers_(shared.common().gates[index]),
+        seen_(sleepers_.wakes()) {}
   ~soft_gate() override { free_.fetch_or(bit_); }
 
-  void ring() noexcept override { bell_.ring(); }
+  void ring() noexcept override { sleepers_.wake_all(); }
 
   void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) override {
     const auto any_reached = [&] {
@@ -34,12 +35,13 @@ class soft_gate final : public gate {
       });
     };
     // Set the gate's bit in each timeline before checking the timelines, so that a timeline that advances after the
-    // check rings the doorbell.
+    // check wakes the thread.
     for (const timepoint point : points)
       if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_or(bit_);
     if (!any_reached()) {
-      if (!spin_until([&] { return bell_.rings() != seen_; })) bell_.sleep(seen_, doorbell::trusted(deadline));
-      seen_ = bell_.rings();
+      if (!spin_until([&] { return sleepers_.wakes() != seen_; }))
+        sleepers_.sleep(seen_, wait_queue::trusted(deadline));
+      seen_ = sleepers_.wakes();
     }
     for (const timepoint point : points)
       if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_and(~bit_);
@@ -49,7 +51,7 @@ class soft_gate final : public gate {
   fabric& fabric_;
   std::atomic<std::uint64_t>& free_;
   std::uint64_t bit_;
-  doorbell& bell_;
+  wait_queue& sleepers_;
   std::uint32_t seen_;
 };
 

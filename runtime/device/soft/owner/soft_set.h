@@ -120,7 +120,7 @@ class soft_set final : public device_set, public ptx_capability {
   mutable mutex asking_;          // held while requests are sent and replies are received
   std::vector<std::uint32_t> requests_ HPE_GUARDED_BY(asking_);  // by device: the number of the last request
   mutex failures_;                         // held while take_failure() and take_failure_of() search and remove failures
-  std::atomic<std::uint64_t> free_gates_;  // a bit mask of unused doorbells; soft_gate changes it, too
+  std::atomic<std::uint64_t> free_gates_;  // a bit mask of unused wait queues; soft_gate changes it, too
   std::atomic<std::uint64_t> launches_{0};
   std::uint32_t modules_ HPE_GUARDED_BY(asking_) = 0;
   mutable mutex names_mutex_;

@@ -63,7 +63,7 @@ void soft_stream::put(const command& what, std::span<const std::byte> parameters
   ring_.slot(value) = what;
   if (!parameters.empty()) std::memcpy(ring_.parameters_of(value), parameters.data(), parameters.size());
   line_.submitted.store(value);
-  line_.work.ring();
+  line_.work.wake_all();
 }
 
 bool soft_stream::feed_locked() {

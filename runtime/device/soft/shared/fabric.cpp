@@ -7,6 +7,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/device/soft/shared/spin_until.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::soft {
@@ -111,24 +112,24 @@ timeline* fabric::find_timeline(std::uint32_t number) const noexcept {
   return exists ? &status(device).timelines[stream_of(number)] : nullptr;
 }
 
-bool fabric::wait(std::uint32_t number, std::uint64_t value, doorbell::deadline until) const noexcept {
+bool fabric::wait(std::uint32_t number, std::uint64_t value, wait_queue::deadline until) const noexcept {
   const timeline& line = *find_timeline(number);
-  doorbell& done = common_->done[device_of(number)][stream_of(number)];
+  wait_queue& done = common_->done[device_of(number)][stream_of(number)];
   if (spin_until([&] { return line.reached(value); })) return true;
   for (;;) {
-    const std::uint32_t seen = done.rings();
+    const std::uint32_t seen = done.wakes();
     if (line.reached(value)) return true;
     if (std::chrono::steady_clock::now() >= until) return false;
-    done.sleep(seen, doorbell::trusted(until));
+    done.sleep(seen, wait_queue::trusted(until));
   }
 }
 
 void fabric::complete(std::uint32_t number, std::uint64_t value) const noexcept {
   timeline& line = *find_timeline(number);
   line.completed.store(value);
-  common_->done[device_of(number)][stream_of(number)].ring();
+  common_->done[device_of(number)][stream_of(number)].wake_all();
   for (std::uint64_t rest = line.gates.load(); rest != 0; rest &= rest - 1)
-    common_->gates[std::countr_zero(rest)].ring();
+    common_->gates[std::countr_zero(rest)].wake_all();
 }
 
 }  // namespace hpe::device::soft

@@ -7,7 +7,7 @@
 /// The file has a section for the configuration, the common section, and for each device a section for the device's
 /// status and one for the device's rings. Each process maps the sections that it needs; the addresses may differ
 /// between processes. The owner maps all sections. A device reads the configuration, its own rings and the status of
-/// other devices, and writes its own status and the common section. The common section contains the doorbells with
+/// other devices, and writes its own status and the common section. The common section contains the wait queues with
 /// which processes sleep and wake each other, and the clocks of links. Before the owner uses a value that a device has
 /// written as a size, position or pointer, it compares this value with data that no device can write.
 
@@ -104,9 +104,9 @@ struct fabric_configuration {
 /// Written by all processes.
 struct fabric_common {
   std::atomic<std::uint64_t> failure_order{0};
-  gate_bells gates{};
-  std::array<std::array<doorbell, max_streams>, max_devices> done{};  // rung when a stream has completed a command
-  doorbell trouble;                                                   // rung when a device is lost or a kernel crashed
+  gate_queues gates{};
+  std::array<std::array<wait_queue, max_streams>, max_devices> done{};  // woken when a stream has completed a command
+  wait_queue trouble;  // woken when a device is lost or a kernel crashed
 
   // For each link, [0] is the direction towards the host or the switch, and [1] is the opposite direction.
   std::array<std::array<link_clock, 2>, max_devices> host_links{};  // by switch
@@ -149,7 +149,7 @@ class fabric {
   [[nodiscard]] timeline* find_timeline(std::uint32_t number) const noexcept;
 
   /// Waits until the point of an existing timeline is reached. Returns false at the deadline.
-  bool wait(std::uint32_t timeline, std::uint64_t value, doorbell::deadline until) const noexcept;
+  bool wait(std::uint32_t timeline, std::uint64_t value, wait_queue::deadline until) const noexcept;
   /// Sets the completed value of a timeline to `value`, and wakes the threads that wait for the timeline.
   void complete(std::uint32_t timeline, std::uint64_t value) const noexcept;
 

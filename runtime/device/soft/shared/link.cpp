@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "runtime/device/soft/shared/doorbell.h"
+#include "runtime/os/futex.h"
 
 namespace hpe::device::soft {
 
@@ -71,7 +71,7 @@ void approach(std::uint64_t time) noexcept {
 
 void wait_until(std::uint64_t time) noexcept {
   approach(time);
-  while (link_time() < time) relax();
+  while (link_time() < time) os::hardware::relax();
 }
 
 }  // namespace hpe::device::soft

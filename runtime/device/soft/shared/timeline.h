@@ -14,7 +14,7 @@
 
 #include "hpe/hpe.h"
 #include "hpe/ptx.h"
-#include "runtime/device/soft/shared/doorbell.h"
+#include "runtime/device/soft/shared/wait_queue.h"
 
 namespace hpe::device::soft {
 
@@ -55,18 +55,18 @@ class failure_log {
   std::array<record, kept> records_{};
 };
 
-/// The doorbells of gates. Each timeline has one bit for each gate. When the timeline advances, it rings the gates
-/// whose bits are set.
+/// The wait queues of gates. Each timeline has one bit for each gate. When the timeline advances, it wakes the threads
+/// of the gates whose bits are set.
 inline constexpr unsigned max_gates = 64;
-using gate_bells = std::array<doorbell, max_gates>;
+using gate_queues = std::array<wait_queue, max_gates>;
 
 struct timeline {
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 
   alignas(64) std::atomic<std::uint64_t> submitted{0};
-  doorbell work;                                        // rung when `submitted` grows
+  wait_queue work;                                      // woken when `submitted` grows
   alignas(64) std::atomic<std::uint64_t> completed{0};  // changed by fabric::complete
-  std::atomic<std::uint64_t> gates{0};         // the gates to ring when `completed` grows, one bit for each gate
+  std::atomic<std::uint64_t> gates{0};         // the gates to wake when `completed` grows, one bit for each gate
   std::atomic<std::uint64_t> lost_after{all};  // set when the device is lost: the last completed command
   failure_log failures;
 

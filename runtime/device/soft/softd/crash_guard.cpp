@@ -25,12 +25,12 @@ thread_local landing* current = nullptr;
 constexpr int stop_signal = SIGUSR2;
 
 std::atomic<std::uint64_t> begun{0}, ended{0};
-doorbell* recovery_bell = nullptr;
+wait_queue* recovery_queue = nullptr;
 
 [[noreturn]] void leave(landing& guard, const crash& what) {
   guard.what = what;
   begun.fetch_add(1);
-  if (recovery_bell != nullptr) recovery_bell->ring();
+  if (recovery_queue != nullptr) recovery_queue->wake_all();
   siglongjmp(guard.place, 1);
 }
 
@@ -88,7 +88,7 @@ recoveries count_recoveries() noexcept {
   return {begun.load(), done};
 }
 
-void ring_at_recoveries(doorbell& bell) noexcept { recovery_bell = &bell; }
+void wake_at_recoveries(wait_queue& queue) noexcept { recovery_queue = &queue; }
 
 void install_crash_handlers() {
   // This call initialises glibc's allocator before other threads start, because two threads must not initialise it at

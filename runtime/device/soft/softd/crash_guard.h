@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime/device/soft/shared/doorbell.h"
+#include "runtime/device/soft/shared/wait_queue.h"
 
 namespace hpe::device::soft {
 
@@ -59,7 +59,8 @@ struct recoveries {
   std::uint64_t ended = 0;
 };
 [[nodiscard]] recoveries count_recoveries() noexcept;
-/// Sets the doorbell that run_guarded rings when it abandons a body. Call this before the first call of run_guarded.
-void ring_at_recoveries(doorbell& bell) noexcept;
+/// Sets the wait queue whose threads run_guarded wakes when it abandons a body. Call this before the first call of
+/// run_guarded.
+void wake_at_recoveries(wait_queue& queue) noexcept;
 
 }  // namespace hpe::device::soft

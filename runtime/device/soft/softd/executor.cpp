@@ -8,6 +8,7 @@
 
 #include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
+#include "runtime/device/soft/shared/spin_until.h"
 #include "runtime/device/soft/softd/process.h"
 #include "runtime/os/thread.h"
 
@@ -62,9 +63,9 @@ class executor {
     const auto there = [&] { return line.submitted.load() >= value; };
     if (spin_until(there)) return;
     for (;;) {
-      const std::uint32_t seen = line.work.rings();
+      const std::uint32_t seen = line.work.wakes();
       if (there()) return;
-      line.work.sleep(seen, doorbell::deadline::max());
+      line.work.sleep(seen, wait_queue::deadline::max());
     }
   }
 
@@ -120,7 +121,7 @@ class executor {
   // timelines.
   void wait(const command& what) {
     HPE_INVARIANT(engines_.shared.find_timeline(what.timeline) != nullptr);
-    engines_.shared.wait(what.timeline, what.point, doorbell::deadline::max());
+    engines_.shared.wait(what.timeline, what.point, wait_queue::deadline::max());
   }
 
   void fail(std::uint64_t value, hpeStatus status, const char* sentence, hpeFault fault = HPE_FAULT_NONE) {

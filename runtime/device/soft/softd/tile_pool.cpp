@@ -11,7 +11,7 @@
 #include <atomic>
 #include <exception>
 
-#include "runtime/device/soft/shared/doorbell.h"
+#include "runtime/device/soft/shared/spin_until.h"
 #include "runtime/os/thread.h"
 
 namespace hpe::device::soft {

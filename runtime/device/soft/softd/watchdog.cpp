@@ -22,13 +22,13 @@ class watchdog {
   watchdog(unsigned device, fabric& shared, tile_pool& pool) : device_(device), shared_(shared), pool_(pool) {}
 
   [[noreturn]] void run() {
-    doorbell& trouble = shared_.common().trouble;
+    wait_queue& trouble = shared_.common().trouble;
     for (;;) {
       constexpr std::chrono::milliseconds between_attempts{20};
-      const std::uint32_t seen = trouble.rings();
+      const std::uint32_t seen = trouble.wakes();
       const bool teams_calm = check_teams();
       const bool calm = check_recoveries() && teams_calm;
-      trouble.sleep(seen, calm ? doorbell::trusted(doorbell::deadline::max()) : clock::now() + between_attempts);
+      trouble.sleep(seen, calm ? wait_queue::trusted(wait_queue::deadline::max()) : clock::now() + between_attempts);
     }
   }
 
@@ -83,7 +83,7 @@ class watchdog {
 }  // namespace
 
 void start_watchdog(unsigned device, fabric& shared, tile_pool& pool) {
-  ring_at_recoveries(shared.common().trouble);
+  wake_at_recoveries(shared.common().trouble);
   os::start_thread("softd-watch", [device, &shared, &pool] { watchdog(device, shared, pool).run(); }).detach();
 }
 

@@ -44,7 +44,7 @@ class AnalysedKernels : public testing::Test {
   }
   std::string describe(CUfunction kernel) {
     const auto place = std::make_shared<const hpe::check::call_place>();
-    return kernels_->describe({.function = kernel}, place).what->what;
+    return kernels_->describe({{.function = kernel}}, place).what->what;
   }
 
   std::optional<hpe::device::cuda::driver> driver_;

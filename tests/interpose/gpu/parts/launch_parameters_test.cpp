@@ -1,6 +1,6 @@
 // The words in the parameters of launches, and the sizes of parameters that hpe keeps. The entries of the driver are
 // functions of this test.
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,28 @@
-#include "runtime/spread/placing.h"
+#include "runtime/spread/array_placement.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
-#include <sstream>
 #include <utility>
 
 namespace hpe::spread {
 
 namespace {
+
+void append_run(std::vector<home_run>& runs, home_run next) {
+  if (next.first >= next.last) return;
+  if (!runs.empty() && runs.back().home == next.home) {
+    runs.back().last = next.last;
+  } else {
+    runs.push_back(next);
+  }
+}
+
+std::string words_of_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = 1U << 20U;
+  if (bytes % mib == 0 || bytes >= 16 * mib) return fmt::format("{} MiB", (bytes + mib / 2) / mib);
+  return fmt::format("{} KiB", (bytes + 512) / 1024);
+}
 
 struct placed_use {
   std::uint64_t offset = 0;
@@ -99,7 +112,36 @@ array_placement parts_for(const uses& u, const kernel_array& a, std::uint32_t de
 
 }  // namespace
 
-array_placement best_place(const placed_allocation& a, const traffic& t, const cut& c, const machine& m) {
+std::vector<home_run> homes_under(const array_placement& p, const kernel_array& a, std::uint32_t devices) {
+  std::vector<home_run> runs;
+  switch (p.how) {
+    case array_placement::kind::stay:
+    case array_placement::kind::replicated: return a.homes;
+    case array_placement::kind::one: append_run(runs, {0, a.bytes, p.home}); break;
+    case array_placement::kind::parts:
+      for (std::uint32_t d = 0; d < devices; ++d)
+        append_run(runs, {std::min(p.bounds[d], a.bytes), std::min(p.bounds[d + 1], a.bytes), static_cast<int>(d)});
+      break;
+    case array_placement::kind::cyclic:
+      for (std::uint64_t at = 0, n = 0; at < a.bytes; at += p.run, ++n)
+        append_run(runs, {at, std::min(at + p.run, a.bytes), static_cast<device_number>(n % devices)});
+      break;
+  }
+  return runs;
+}
+
+std::string words_of(const array_placement& p) {
+  switch (p.how) {
+    case array_placement::kind::stay: return "as it is";
+    case array_placement::kind::one: return fmt::format("on device {}", p.home);
+    case array_placement::kind::parts: return fmt::format("in {} parts", p.bounds.size() - 1);
+    case array_placement::kind::cyclic: return fmt::format("dealt out in runs of {}", words_of_bytes(p.run));
+    case array_placement::kind::replicated: break;
+  }
+  return "a copy on each device";
+}
+
+array_placement best_placement(const placed_allocation& a, const traffic& t, const cut& c, const machine& m) {
   const kernel_array& what = *a.what;
   array_placement best;
   if (what.granule == 0) return best;
@@ -157,47 +199,7 @@ move_work work_of_move(const kernel_array& a, const std::vector<home_run>& homes
   return all;
 }
 
-namespace {
-
-// The limits of plausible prices: seconds to map or unmap a range, and seconds to copy a byte.
-constexpr double least_range = 1e-6, most_range = 0.1, least_byte = 1e-13, most_byte = 1e-8;
-
-}  // namespace
-
-void move_price::took(const move_work& w, double seconds) {
-  constexpr double most =
-      8;  // limits the correction, because a move that takes much longer than predicted is a stall of the machine
-  const double predicted = this->seconds(w);
-  if (predicted <= 0 || seconds <= 0) return;
-  const double ratio = std::clamp(seconds / predicted, 1 / most, most);
-  // The correction of each price is proportional to its fraction of the predicted time, so that a few moves of
-  // different sizes determine both prices.
-  const double weight = std::exchange(is_measured_, true) ? 0.5 : 1;
-  const double of_ranges = w.ranges * range_seconds_ / predicted;
-  range_seconds_ = std::clamp(range_seconds_ * std::pow(ratio, weight * of_ranges), least_range, most_range);
-  byte_seconds_ = std::clamp(byte_seconds_ * std::pow(ratio, weight * (1 - of_ranges)), least_byte, most_byte);
-}
-
-bool move_price::is_near(const move_price& other) const {
-  const auto near = [](double a, double b) { return std::abs(a - b) < 0.1 * b; };
-  return near(range_seconds_, other.range_seconds_) && near(byte_seconds_, other.byte_seconds_);
-}
-
-std::string move_price::as_text() const { return fmt::format("{:.6g} {:.6g}", range_seconds_, byte_seconds_); }
-
-std::optional<move_price> move_price::from_text(const std::string& text) {
-  std::istringstream words(text);
-  move_price found(0, 0);
-  std::string more;
-  if (!(words >> found.range_seconds_ >> found.byte_seconds_) || words >> more) return std::nullopt;
-  const auto is_in = [](double value, double least, double most) { return value >= least && value <= most; };
-  if (!is_in(found.range_seconds_, least_range, most_range) || !is_in(found.byte_seconds_, least_byte, most_byte))
-    return std::nullopt;
-  found.is_measured_ = true;
-  return found;
-}
-
-array_placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m) {
+array_placement first_placement(std::uint64_t bytes, std::uint64_t granule, const machine& m) {
   constexpr std::uint64_t granules_of_each = 4;
   array_placement p;
   p.how = array_placement::kind::one;

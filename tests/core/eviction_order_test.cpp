@@ -81,7 +81,7 @@ class moves {
 };
 
 // If the least recently used array were evicted, each launch would have to bring its array in.
-TEST(larger_cycles, OnlyArraysThatDoNotFitMove) {
+TEST(eviction_order, OnlyArraysThatDoNotFitMove) {
   for (const std::size_t count : {room + 1, room + 4, 3 * room}) {
     arrays all(count);
     constexpr int periods = 6;
@@ -106,7 +106,7 @@ TEST(larger_cycles, OnlyArraysThatDoNotFitMove) {
 }
 
 // Each launch writes its sums to array 0 and only reads the other arrays.
-TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
+TEST(eviction_order, DataThatIsOnlyReadMovesInOneDirection) {
   constexpr std::size_t count = 2 * room;
   arrays all(count);
   for (std::size_t a = 1; a < count; ++a) all.write(a);
@@ -134,7 +134,7 @@ TEST(larger_cycles, DataThatIsOnlyReadMovesInOneDirection) {
 
 // The program queues all launches of a period, and then waits for the kernels, which take longer. Meanwhile, hpe brings
 // in arrays that the next period uses first.
-TEST(larger_cycles, DataComesWhileTheProgramWaits) {
+TEST(eviction_order, DataComesWhileTheProgramWaits) {
   constexpr std::size_t count = room + 4;
   arrays all(count);
   const auto run = [&] {
@@ -168,7 +168,7 @@ std::size_t moves_of_least_recently_used(const std::vector<std::size_t>& sequenc
   return moves;
 }
 
-TEST(larger_cycles, ASequenceWithoutCycleEvictsTheLeastRecentlyUsed) {
+TEST(eviction_order, ASequenceWithoutCycleEvictsTheLeastRecentlyUsed) {
   constexpr std::size_t count = room + 6;
   arrays all(count);
   std::mt19937 random(3);
@@ -188,7 +188,7 @@ TEST(larger_cycles, ASequenceWithoutCycleEvictsTheLeastRecentlyUsed) {
   all.check();
 }
 
-TEST(larger_cycles, ContentsAreRightWhateverComes) {
+TEST(eviction_order, ContentsAreRightWhateverComes) {
   constexpr std::size_t count = room + 5;
   std::mt19937 random(7);
   arrays all(count);

@@ -1,4 +1,4 @@
-#include "runtime/spread/module_model.h"
+#include "runtime/spread/model/module_model.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "runtime/spread/loop_counts.h"
+#include "runtime/spread/model/loop_counts.h"
 
 #include <algorithm>
 #include <span>

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "runtime/ptx/analysis/analysis.h"
-#include "runtime/spread/launch.h"
-#include "runtime/spread/loop_counts.h"
+#include "runtime/spread/model/launch.h"
+#include "runtime/spread/model/loop_counts.h"
 
 namespace hpe::spread {
 
 [[nodiscard]] inline ptx::dimensions dimensions_of(const dimension& d) { return {d[0], d[1], d[2]}; }
 /// Returns the place of a launch's first thread. Loop counters are read from `counters`.
-[[nodiscard]] inline ptx::analysis::thread_place first_place(const launch& l,
-                                                             const std::vector<std::int64_t>& counters) {
+[[nodiscard]] inline ptx::analysis::thread_place first_thread(const launch& l,
+                                                              const std::vector<std::int64_t>& counters) {
   return {.grid = dimensions_of(l.grid),
           .block_size = dimensions_of(l.block),
           .block = {0, 0, 0},

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "runtime/ptx/patch/patch.h"
-#include "runtime/spread/kernel_model.h"
+#include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
 

@@ -1,4 +1,4 @@
-#include "runtime/spread/kernel_model.h"
+#include "runtime/spread/model/kernel_model.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/enqueue_guard.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ bool may_be_address(CUdeviceptr word) noexcept { return word >> 20 != 0 && word 
 }  // namespace
 
 // If steps() throws, the constructor throws and the destructor does not run, so this function calls leave().
-void device_work::begin(function_ref<void()> steps) {
+void enqueue_guard::begin(function_ref<void()> steps) {
   try {
     steps();
   } catch (...) {
@@ -23,7 +23,7 @@ void device_work::begin(function_ref<void()> steps) {
   }
 }
 
-void device_work::tell(std::initializer_list<used_range> ranges) {
+void enqueue_guard::tell(std::initializer_list<used_range> ranges) {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;
   if (queued_uses::kept() && ranges.size() != 0) {
@@ -38,7 +38,7 @@ void device_work::tell(std::initializer_list<used_range> ranges) {
   begun_ = result_ == CUDA_SUCCESS;
 }
 
-void device_work::tell(const kernel_launch& launch) {
+void enqueue_guard::tell(const kernel_launch& launch) {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr || (!queued_uses::kept() && !adopted_memory::any())) return;
   if (!hpe->scope_is_parameters()) return tell(std::initializer_list<used_range>{});
@@ -59,7 +59,7 @@ void device_work::tell(const kernel_launch& launch) {
 }
 
 // Whether the work may write memory that no kind of memory has allocated.
-bool device_work::may_write_for_driver(std::initializer_list<used_range> ranges) {
+bool enqueue_guard::may_write_for_driver(std::initializer_list<used_range> ranges) {
   const auto writes = [](const used_range& r) {
     return r.written && r.bytes != 0 &&
            !memory_kinds::first([&](memory_kind& kind) { return kind.range_at(r.address); });
@@ -67,11 +67,11 @@ bool device_work::may_write_for_driver(std::initializer_list<used_range> ranges)
   return ranges.size() == 0 || std::any_of(ranges.begin(), ranges.end(), writes);
 }
 
-void device_work::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }
+void enqueue_guard::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }
 
 // Records the work in queued_uses. If keep() was called after this object was constructed, used_ is null, so the work
 // counts as work that may use any memory.
-void device_work::note() noexcept {
+void enqueue_guard::note() noexcept {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;
   if (used_ != nullptr) {

@@ -7,40 +7,26 @@
 #include "interpose/gpu/interposer.h"
 #include "interpose/gpu/work/call_watch.h"
 #include "interpose/gpu/work/driver_writes.h"
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 #include "interpose/gpu/work/queued_uses.h"
 #include "interpose/gpu/work/queuing_threads.h"
 #include "runtime/base/function_ref.h"
 
 namespace hpe::cuda_hooks {
 
-/// Which default stream a null stream means; this depends on how the program was compiled.
-enum class flavour : std::uint8_t { legacy, per_thread };
-using enum flavour;
-
-inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
-inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
-/// Returns the stream on which an entry queues work: the entry's stream argument, or the default stream if the entry
-/// has no stream argument.
-template <flavour Flavour, class... Stream>
-CUstream stream_of(Stream... stream) {
-  CUstream in = default_stream(Flavour);
-  ((in = named(stream, Flavour)), ...);
-  return in;
-}
-
-/// Represents device work that uses the program's memory, while a hook or hpe's own code queues this work. Reports the
-/// work to adopted_memory, to queued_uses (for the waits of libc and MPI calls), and to driver_writes. If none of these
-/// is in use, the object costs a few stores and loads.
-class device_work {
+/// Exists while a hook, or hpe's own code, queues device work that uses the program's memory. The constructor prepares
+/// adopted memory for the work; the constructor and the destructor record the work in adopted_memory, in queued_uses
+/// (for the waits of libc and MPI calls), and in driver_writes. If none of these is in use, the object costs a few
+/// stores and loads.
+class enqueue_guard {
  public:
   /// For work that may use any memory.
-  device_work() : device_work(std::initializer_list<used_range>{}) {}
-  explicit device_work(CUstream stream) : device_work(stream, std::initializer_list<used_range>{}) {}
+  enqueue_guard() : enqueue_guard(std::initializer_list<used_range>{}) {}
+  explicit enqueue_guard(CUstream stream) : enqueue_guard(stream, std::initializer_list<used_range>{}) {}
   /// For work that uses these ranges of device memory; ranges of host memory are ignored. If the list is empty, the
   /// work may use any memory.
-  device_work(std::initializer_list<used_range> ranges) : device_work(unknown_stream(), ranges) {}
-  device_work(CUstream stream, std::initializer_list<used_range> ranges)
+  enqueue_guard(std::initializer_list<used_range> ranges) : enqueue_guard(unknown_stream(), ranges) {}
+  enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges)
       : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
@@ -51,12 +37,12 @@ class device_work {
   /// For a kernel launch, which may use any memory or, with HPE_SCOPE=args, the memory to which its parameters point.
   /// driver_writes does not count the launch here, because the analysis of the kernel shows whether the launch may
   /// write memory of the driver.
-  device_work(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
+  explicit enqueue_guard(const program_launch& launch) : here_(queuing_threads::mine()), stream_(launch.stream) {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
       begin([&] { tell(launch); });
   }
-  ~device_work() {
+  ~enqueue_guard() {
     if (begun_) [[unlikely]]
       end();
     if (writes_for_driver_) [[unlikely]]
@@ -76,8 +62,8 @@ class device_work {
   /// To be called if hpe need not wait for this work later, for example because the caller itself waits for it.
   void needs_no_wait() noexcept { needs_wait_ = false; }
 
-  device_work(const device_work&) = delete;
-  device_work& operator=(const device_work&) = delete;
+  enqueue_guard(const enqueue_guard&) = delete;
+  enqueue_guard& operator=(const enqueue_guard&) = delete;
 
   /// If true, the work must not be queued, and the program's call must return result().
   [[nodiscard]] bool failed() const noexcept { return result_ != CUDA_SUCCESS; }

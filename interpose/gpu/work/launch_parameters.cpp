@@ -1,7 +1,10 @@
-#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/launch_parameters.h"
 
 #include <cstring>
+#include <span>
 #include <utility>
+
+#include "runtime/ptx/program/ptx_program.h"
 
 namespace hpe::cuda_hooks {
 
@@ -19,18 +22,17 @@ void add_words(std::vector<CUdeviceptr>& to, const void* begin, std::size_t byte
   }
 }
 
-// Adds the words of parameters that the launch passes as one block of bytes (`extra`) and not by a pointer to each
-// parameter.
-bool add_block(std::vector<CUdeviceptr>& to, void** extra) {
+// Returns the block of bytes in which a launch passes its parameters, if it does not pass a pointer to each parameter.
+// The result has no address if `extra` contains no block.
+std::span<const std::byte> block_in(void** extra) {
   const void* block = nullptr;
   const std::size_t* bytes = nullptr;
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
     if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) block = extra[1];
     if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = static_cast<const std::size_t*>(extra[1]);
   }
-  if (block == nullptr || bytes == nullptr) return false;
-  add_words(to, block, *bytes);
-  return true;
+  if (block == nullptr || bytes == nullptr) return {};
+  return {static_cast<const std::byte*>(block), *bytes};
 }
 
 }  // namespace
@@ -71,9 +73,36 @@ void parameter_sizes::forget() noexcept {
   sizes_.clear();
 }
 
+std::vector<std::byte> parameters_of(const ptx::function& kernel, const kernel_launch& launch) {
+  std::vector<std::byte> all(kernel.formals_size);
+  if (launch.extra != nullptr) {
+    const std::span<const std::byte> block = block_in(launch.extra);
+    if (block.data() == nullptr || block.size() < all.size()) return {};
+    std::memcpy(all.data(), block.data(), all.size());
+    return all;
+  }
+  if (launch.parameters == nullptr) return {};
+  for (std::size_t n = 0; n < kernel.formals.size(); ++n) {
+    if (launch.parameters[n] == nullptr) return {};
+    std::memcpy(all.data() + kernel.formals[n].offset, launch.parameters[n], kernel.formals[n].size);
+  }
+  return all;
+}
+
+CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
+  CUdeviceptr pointer = 0;
+  if (offset + sizeof pointer <= parameters.size()) std::memcpy(&pointer, parameters.data() + offset, sizeof pointer);
+  return pointer;
+}
+
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch) {
   std::vector<CUdeviceptr> result;
-  if (launch.extra != nullptr) return add_block(result, launch.extra) ? std::optional(result) : std::nullopt;
+  if (launch.extra != nullptr) {
+    const std::span<const std::byte> block = block_in(launch.extra);
+    if (block.data() == nullptr) return std::nullopt;
+    add_words(result, block.data(), block.size());
+    return result;
+  }
   if (launch.parameters == nullptr) return result;
   const parameter_sizes::list sizes = parameter_sizes::of_process().of(cu, launch.function);
   if (sizes == nullptr) return std::nullopt;
