@@ -35,7 +35,7 @@ struct account {
   std::uint64_t launches = 0;            // the number of launches since the last move of the arrays
   std::uint64_t all_launches = 0;        // the number of all planned launches
   std::uint64_t last_launch = 0;         // the number of the last of them among the launches of all kernels
-  unsigned refusals = 0;                 // how often other kernels have prevented the move of the arrays
+  unsigned refusals = 0;                 // how often other kernels have prevented a move since the arrays' last move
   bool is_try = false;                   // whether the arrays have moved for a trial whose launch is not measured yet
   bool is_resident = false;              // whether the launches are those for which planner::stays() was called
   // For such launches: the version of the array when stays() last returned a move.

@@ -535,6 +535,7 @@ void planner::forget(account& a) {
   }
   a.lost = 0;
   a.launches = 0;
+  a.refusals = 0;
 }
 
 void planner::forget(std::uint64_t address) {

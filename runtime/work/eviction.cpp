@@ -280,8 +280,13 @@ void eviction::supply::add_leaving(std::vector<zero_copy_memory::piece>& group, 
 
 std::uint64_t eviction::supply::move(std::span<zero_copy_memory::piece> group) {
   std::uint64_t freed = of_.zero_copy_.move(group, home_);
-  for (const zero_copy_memory::piece& p : group)
-    if (p.to == backing_kind::zero_copy && !p.is_movable) freed += of_.evict_to_shadow(*p.region, p.range.begin, home_);
+  for (const zero_copy_memory::piece& p : group) {
+    if (p.to != backing_kind::zero_copy || p.has_moved) continue;
+    if (!p.is_movable)
+      freed += of_.evict_to_shadow(*p.region, p.range.begin, home_);
+    else if (p.lacks_host_memory)  // pieces that have come in may have given host memory back
+      freed += of_.evict(*p.region, p.range, home_);
+  }
   wanted_ -= std::min(wanted_, freed);
   return freed;
 }
@@ -363,8 +368,20 @@ std::uint64_t eviction::free_zero_copy(unsigned home, std::uint64_t now, std::ui
   std::ranges::stable_sort(all, std::greater(), &candidate::age);
   std::uint64_t freed = 0;
   for (const candidate& c : all)
-    if (freed < bytes) freed += evict(*c.region, c.range, home);
+    if (freed < bytes) freed += evict_to_shadow(*c.region, c.range.begin, home);
   return freed;
+}
+
+std::uint64_t eviction::zero_copy_bytes() const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
+    const region& r = regions_.at(number);
+    const lock_guard lock(r.mutex);
+    if (!r.alive || !r.resident.has_zero_copy(r.whole())) continue;
+    for (const auto& [begin, piece] : r.resident.all())
+      if (piece.value.zero_copy) sum += piece.end - begin;
+  }
+  return sum;
 }
 
 namespace {

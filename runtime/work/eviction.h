@@ -89,8 +89,8 @@ class eviction {
     void add_upcoming(std::vector<zero_copy_memory::piece>& pieces);
     /// Adds the next pieces that can be evicted to a group of pieces that move: about `bytes` bytes.
     void add_leaving(std::vector<zero_copy_memory::piece>& group, std::uint64_t bytes) override;
-    /// Moves a group. A piece that cannot move to zero-copy memory is evicted to the shadow instead. Returns the number
-    /// of freed bytes.
+    /// Moves a group. A piece that cannot move to zero-copy memory, or for which HPE_HOST_MEMORY leaves too little
+    /// memory, is evicted to the shadow instead. Returns the number of freed bytes.
     std::uint64_t move(std::span<zero_copy_memory::piece> group) override;
     /// How many bytes more than wanted_ are copied to the host before their memory is needed.
     [[nodiscard]] std::uint64_t spare() const;
@@ -119,11 +119,13 @@ class eviction {
 
   /// Waits for the users of a piece and frees the piece's memory: moves the piece to zero-copy memory after
   /// keep_mapped() if possible, and otherwise waits for the piece's copy to the host. Returns the number of freed
-  /// bytes.
+  /// bytes. With HPE_HOST_MEMORY, too little memory for zero-copy memory is no failure.
   std::uint64_t evict(coherence::region& r, coherence::byte_range piece, unsigned home);
   /// Evicts at least `bytes` bytes from zero-copy memory of a device, or fewer; nothing that the work with the time
   /// `now` uses. Returns how many bytes it evicted.
   std::uint64_t free_zero_copy(unsigned home, std::uint64_t now, std::uint64_t bytes);
+  /// Returns the size of all zero-copy memory.
+  [[nodiscard]] std::uint64_t zero_copy_bytes() const;
 
   /// Whether any block of the bytes is in a state for which `is` returns true.
   [[nodiscard]] static bool any_block(const coherence::region& r, coherence::byte_range bytes,

@@ -131,13 +131,12 @@ void host_budget::release(std::uint64_t bytes) noexcept {
 
 void host_budget::take(std::uint64_t bytes) {
   if (bytes == 0) return;
-  const std::uint64_t most = limit_ / 4 * 3;
   const auto require_allowed = [&]() HPE_REQUIRES(mutex_) {
     HPE_REQUIRE(
-        kept_ + bytes <= most, HPE_ERROR_OUT_OF_MEMORY,
+        kept_ + bytes <= most_kept(), HPE_ERROR_OUT_OF_MEMORY,
         "{} bytes of host memory were asked for, and {} are allocated; their sum may be at most {}, three quarters "
         "of {} (HPE_HOST_MEMORY), because other data passes through the rest",
-        bytes, kept_, most, limit_);
+        bytes, kept_, most_kept(), limit_);
   };
   {
     const lock_guard lock(mutex_);
@@ -152,6 +151,11 @@ void host_budget::take(std::uint64_t bytes) {
     release(bytes);
     throw;
   }
+}
+
+std::uint64_t host_budget::most_to_take() {
+  const lock_guard lock(mutex_);
+  return most_kept() - kept_;
 }
 
 void host_budget::give_back(std::uint64_t bytes) noexcept {

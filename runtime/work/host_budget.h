@@ -25,10 +25,13 @@ class host_budget {
   void exceed(std::uint64_t bytes);
   void release(std::uint64_t bytes) noexcept;
 
-  /// Reserves memory for host memory (hpeMallocHost), which never makes room, and returns it. At most three quarters of
-  /// the limit can be reserved, so that launches and copies always find some memory. Throws HPE_ERROR_OUT_OF_MEMORY.
+  /// Reserves memory that never makes room (host memory of hpeMallocHost, zero-copy memory), and returns it. At most
+  /// three quarters of the limit can be reserved, so that launches and copies always find some memory. Throws
+  /// HPE_ERROR_OUT_OF_MEMORY.
   void take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) noexcept;
+  /// Returns how many bytes take() could reserve if all data that can make room made room.
+  [[nodiscard]] std::uint64_t most_to_take();
 
   /// Whether bytes are free and no thread waits for memory.
   [[nodiscard]] bool has_free(std::uint64_t bytes);
@@ -55,6 +58,8 @@ class host_budget {
     all_stuck  ///< the search found that no memory can be given up, and nothing has changed since
   };
   [[nodiscard]] std::uint64_t shortage() const HPE_REQUIRES(mutex_);
+  /// The largest value of kept_.
+  [[nodiscard]] std::uint64_t most_kept() const noexcept { return limit_ / 4 * 3; }
 
   const std::uint64_t limit_;
   mutex mutex_;  // taken after mutexes of regions

@@ -74,13 +74,16 @@ class host_memory {
   /// region's pages to the system.
   void forget(coherence::region& r) noexcept;
 
-  /// Reserves memory for host memory (hpeMallocHost), which is never in the file; see host_budget::take.
+  /// Reserves memory for host memory (hpeMallocHost) and zero-copy memory, which are never in the file; see
+  /// host_budget::take.
   void take(std::uint64_t bytes) {
     if (limited()) budget_.take(bytes);
   }
   void give_back(std::uint64_t bytes) noexcept {
     if (limited()) budget_.give_back(bytes);
   }
+  /// Returns how many bytes take() could reserve if all data that may be in the file were there.
+  [[nodiscard]] std::uint64_t most_to_take() { return limited() ? budget_.most_to_take() : ~std::uint64_t{0}; }
 
   enum class shadow_use : std::uint8_t { read, write };
   /// Reserves memory for granules that have no bytes on the host, and records the use. Returns whether the shadow of

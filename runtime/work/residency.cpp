@@ -26,10 +26,6 @@ using coherence::resident_piece;
 
 namespace {
 
-constexpr std::uint64_t least_piece = granule_size;
-// Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, regardless of the piece's size.
-constexpr std::uint64_t largest_piece = std::uint64_t{64} << 20;
-constexpr std::uint64_t pieces_of_a_device = 64;
 // On one H200, mapping 32 MiB took 40 us, and 550 us while a copy to the device ran. Four pieces take the link longer
 // than the mapping of the next four pieces.
 constexpr std::size_t pieces_of_group = 4;
@@ -65,8 +61,12 @@ void for_each_gap(const region& r, byte_range range, const Visit& visit) HPE_REQ
   }
 }
 
-std::string in_words(std::span<const device_access> accesses, bool everything) {
-  if (everything)
+std::string in_words(std::span<const device_access> accesses) {
+  if (std::ranges::any_of(accesses, &device_access::only_mapped))
+    return "it may follow pointers in memory to all allocations; raise HPE_HOST_MEMORY, or free allocations; with "
+           "hpe run --scope args, which is for kernels that use only the allocations to which their parameters point, "
+           "only these must fit";
+  if (std::ranges::any_of(accesses, &device_access::if_alive))
     return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or a kernel of "
            "a CUDA program that hpe does not know); with a list, or hpe run --scope args, only the named data must fit";
   return fmt::format(
@@ -80,11 +80,13 @@ std::string in_words(std::span<const device_access> accesses, bool everything) {
 struct residency::plan {
   std::uint64_t now = 0;                     // the time of the use, for resident_piece::used
   std::vector<gap> gaps;                     // by region and offset
-  std::map<unsigned, std::uint64_t> needed;  // bytes by device: of data in device memory, and of gaps
+  std::map<unsigned, std::uint64_t> needed;  // bytes by device: of pieces that the work names, and of gaps
+  std::map<unsigned, std::uint64_t> others;  // like `needed`, of other pieces; only if host memory has a limit
   std::vector<gap> large;                    // large pieces, of which the work may need only a part
   std::vector<gap> on_device;                // pieces in device memory
   std::vector<gap> zero_copies;              // pieces in zero-copy memory
   bool moves = false;                        // whether these pieces need device memory
+  bool keeps_others = false;                 // whether the work may also use data that it does not name
 };
 
 void residency::turn::begin(residency& at, std::uint64_t devices, std::uint64_t contended) {
@@ -207,10 +209,12 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
     if (!r.alive || r.single_copy() || access.range.end > r.layout.extent) continue;
     const byte_range range = needed(r, access.range);
     auto& pieces = r.resident.all();
-    for (auto at = pieces.from(range.begin); !access.only_mapped && at != pieces.end() && at->first < range.end; ++at) {
+    const bool counts = !access.only_mapped || host_.limited();
+    for (auto at = pieces.from(range.begin); counts && at != pieces.end() && at->first < range.end; ++at) {
       resident_piece& piece = at->second.value;
       const std::uint64_t bytes = at->second.end - at->first;
-      if (piece.used == now) continue;  // another access uses it too
+      if (access.only_mapped) result.others[piece.home] += bytes;
+      if (access.only_mapped || piece.used == now) continue;  // or another access uses it too
       piece.used = now;
       result.needed[piece.home] += bytes;
       (piece.zero_copy ? result.zero_copies : result.on_device)
@@ -266,25 +270,11 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
     }
     HPE_REQUIRE(!what.large.empty(), HPE_ERROR_OUT_OF_MEMORY,
                 "the work needs {} bytes on device {} at once, which gives this process {}: {}", home->second,
-                home->first, room_of(home->first),
-                in_words(accesses, std::ranges::any_of(accesses, &device_access::if_alive)));
+                home->first, room_of(home->first), in_words(accesses));
     // Afterwards, the parts that the work needs are brought in again in small pieces.
     const gap& large = what.large.front();
     eviction_.evict(*large.region, large.range, large.home);
   }
-}
-
-std::uint64_t residency::most_of(unsigned home) const {
-  const device::device& it = devices_.at(home);
-  const std::uint64_t total = it.info().memory_bytes;
-  return total - std::min<std::uint64_t>(total, it.info().spare_bytes + withheld_[home].load());
-}
-
-std::uint64_t residency::room_of(unsigned home) const {
-  const device::device& it = devices_.at(home);
-  if (it.share() != nullptr) return most_of(home);
-  const std::uint64_t has = it.memory().free + count_.device_memory[home].load();
-  return std::min<std::uint64_t>(most_of(home), has - std::min<std::uint64_t>(has, it.info().spare_bytes));
 }
 
 bool residency::make_room_for_smaller(const plan& what) {
@@ -313,7 +303,9 @@ void residency::bring_in(std::span<const device_access> accesses, place allowed,
   std::erase_if(named, [&](const device_access& a) { return a.only_mapped && (others.push_back(a), true); });
   for (std::uint64_t contended = 0;;) {
     mine.begin(*this, homes, contended);
-    const plan what = make_fitting_plan(named, allowed);
+    require_addresses(accesses, allowed);
+    plan what = make_fitting_plan(named, allowed);
+    what.keeps_others = !others.empty();
     const progress made = fill_all(what, allowed, mine);
     if (made.what == outcome::done) break;
     mine.end();
@@ -330,9 +322,32 @@ void residency::bring_in(std::span<const device_access> accesses, place allowed,
   counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
 }
 
+void residency::require_addresses(std::span<const device_access> accesses, place allowed) {
+  const bool keeps_others = std::ranges::any_of(accesses, &device_access::only_mapped);
+  if (!host_.limited() || (!keeps_others && allowed == place::device_memory)) return;
+  for (;;) {
+    const std::uint64_t ended = changes_ended_.load();
+    plan what = make_plan(accesses, clock_.fetch_add(1) + 1);
+    for (const auto& [home, bytes] : what.others) what.needed[home] += bytes;
+    std::uint64_t all = 0, on_devices = 0;
+    for (const auto& [home, bytes] : what.needed) {
+      all += bytes;
+      on_devices += std::min(bytes, room_of(home));
+    }
+    const std::uint64_t on_host = host_.most_to_take() + eviction_.zero_copy_bytes();
+    if (all <= on_devices + on_host) return;
+    if (wait_for_change(ended)) continue;
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
+              "the work needs {} bytes in memory at once, but the devices hold only {} of them, and HPE_HOST_MEMORY "
+              "leaves {} bytes for the rest, {} too few: {}",
+              all, on_devices, on_host, all - on_devices - on_host, in_words(accesses));
+  }
+}
+
 void residency::map_rest(std::span<const device_access> accesses) {
   plan rest = make_plan(accesses, clock_.fetch_add(1) + 1);
-  std::erase_if(rest.gaps, [&](const gap& g) { return !map(g, rest.now) && (fill_with_zero_copy(g, rest.now), true); });
+  rest.keeps_others = true;
+  std::erase_if(rest.gaps, [&](const gap& g) { return !map(g, rest.now) && (fill_with_zero_copy(g, rest), true); });
   upload(rest.gaps);
 }
 
@@ -379,23 +394,6 @@ std::uint64_t residency::evict(unsigned home, std::uint64_t bytes) {
   return eviction::supply(eviction_, home, clock_.fetch_add(1) + 1, bytes).free(bytes);
 }
 
-void residency::withhold(unsigned home, std::uint64_t bytes) {
-  const std::uint64_t most = most_of(home);
-  HPE_REQUIRE(bytes <= most, HPE_ERROR_OUT_OF_MEMORY,
-              "device {} gives this process {} more bytes for memory that cannot move, of {} in all; {} were requested "
-              "(HPE_DEVICE_MEMORY sets the total)",
-              home, most, devices_.at(home).info().memory_bytes, bytes);
-  short_ = true;
-  for (std::uint64_t ended = changes_ended_.load(); !devices_.at(home).withhold(bytes); ended = changes_ended_.load())
-    if (evict(home, bytes) == 0 && !wait_for_change(ended)) throw_no_room(home, bytes);
-  withheld_[home] += bytes;
-}
-
-void residency::restore(unsigned home, std::uint64_t bytes) noexcept {
-  withheld_[home] -= bytes;
-  devices_.at(home).restore(bytes);
-}
-
 std::uint64_t residency::give_back(unsigned home, std::uint64_t bytes) noexcept {
   std::uint64_t given = 0;
   try {
@@ -430,7 +428,7 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
     eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
     for (std::uint64_t ended = changes_ended_.load(); !map(g, what.now); ended = changes_ended_.load()) {
       if ((full >> g.home & 1) != 0) {
-        fill_with_zero_copy(g, what.now);
+        fill_with_zero_copy(g, what);
         break;
       }
       if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
@@ -495,12 +493,10 @@ bool residency::map(const gap& g, std::uint64_t now) {
   return true;
 }
 
-void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
+void residency::fill_with_zero_copy(const gap& g, const plan& of) {
   const std::uint64_t bytes = g.range.size();
-  zero_copy_memory::host_bytes taken = eviction_.zero_copy().take(g.home, bytes, [&] {
-    // If work may use all data, other data must keep its zero-copy memory.
-    return !eviction_.keeps_mapped() && eviction_.free_zero_copy(g.home, now, bytes) > 0;
-  });
+  zero_copy_memory::host_bytes taken = eviction_.zero_copy().take(
+      g.home, bytes, [&] { return !of.keeps_others && eviction_.free_zero_copy(g.home, of.now, bytes) > 0; });
   region& r = *g.region;
   const lock_guard lock(r.mutex);
   r.mutex.assert_held();
@@ -512,7 +508,7 @@ void residency::fill_with_zero_copy(const gap& g, std::uint64_t now) {
     if (e.status() != HPE_ERROR_NOT_SUPPORTED) throw;
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} is full, and data cannot stay in host memory: {}", g.home, e.what());
   }
-  add_piece(r, g, now, device::backing_kind::zero_copy);
+  add_piece(r, g, of.now, device::backing_kind::zero_copy);
   taken.keep();
   upload_newer(with(), r, g.read, g.write);
 }
@@ -574,23 +570,6 @@ void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::ba
     throw;
   }
   counters::add(count_.bytes_brought_in, g.range.size());
-}
-
-std::uint64_t residency::piece_size(std::span<const std::uint16_t> homes) const {
-  std::uint64_t least = largest_piece * pieces_of_a_device;
-  for (const std::uint16_t home : homes)
-    if (home < devices_.size()) least = std::min<std::uint64_t>(least, devices_.at(home).info().memory_bytes);
-  least = std::min(least / pieces_of_a_device, host_.most_at_once());
-  return std::clamp(std::bit_floor(std::max<std::uint64_t>(least, 1)), least_piece, largest_piece);
-}
-
-std::uint64_t residency::most_for_a_copy(const region& r) const {
-  std::uint64_t least = ~std::uint64_t{0};
-  for (std::uint64_t homes = r.home_set(); homes != 0; homes &= homes - 1)
-    least =
-        std::min<std::uint64_t>(least, devices_.at(static_cast<unsigned>(std::countr_zero(homes))).info().memory_bytes);
-  constexpr std::uint64_t part = 8;
-  return std::max<std::uint64_t>(least / part / granule_size * granule_size, granule_size);
 }
 
 }  // namespace hpe::work

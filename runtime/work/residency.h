@@ -13,7 +13,9 @@
 /// Data that work may use without naming it (device_access::only_mapped): a kernel may follow pointers that lie in
 /// memory. hpe brings the data that such work names into device memory. All other data must have memory at its
 /// addresses, so evicted pieces move to zero-copy memory (eviction::keep_mapped, zero_copy_memory), after all queued
-/// work that may use them. Such work counts as a user of all data, so no piece moves while it runs.
+/// work that may use them. Such work counts as a user of all data, so no piece moves while it runs. If HPE_HOST_MEMORY
+/// leaves too little memory for zero-copy memory, pieces are evicted to the shadow instead, whose bytes can go to the
+/// spill file (host_memory); they get memory again before the next work of this kind, or this work is refused.
 ///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
@@ -120,6 +122,10 @@ class residency {
   /// Returns how many bytes of a device are withheld now.
   [[nodiscard]] std::uint64_t withheld(unsigned home) const noexcept { return withheld_[home].load(); }
 
+  /// Call this before host memory (hpeMallocHost) is allocated: evicts data from zero-copy memory if HPE_HOST_MEMORY
+  /// leaves too little memory otherwise. The caller must hold no mutex of a region, no turn, and no change.
+  void make_room_on_host(std::uint64_t bytes);
+
   /// How many bytes of a device's memory hpe data may use.
   [[nodiscard]] std::uint64_t most_of(unsigned home) const;
 
@@ -159,6 +165,9 @@ class residency {
     outcome what = outcome::done;
     unsigned home = 0;
   };
+  /// Throws HPE_ERROR_OUT_OF_MEMORY if the devices and the limit of host memory (HPE_HOST_MEMORY) cannot give memory to
+  /// all data of the accesses at the same time. Moves nothing, so work that is refused here costs no transfers.
+  void require_addresses(std::span<const device_access> accesses, place allowed);
   /// Makes memory that work may use without naming it accessible to the device.
   void map_rest(std::span<const device_access> accesses);
   /// Maps device memory for the gaps of a plan, and moves its pieces in zero-copy memory to device memory.
@@ -187,9 +196,9 @@ class residency {
   /// See fetcher::bring_in and fetcher::finish.
   bool fetch(unsigned home, const coherence::use_cycle::predicted_use& use, std::optional<eviction::supply>& from);
   void finish_fetch(unsigned home);
-  /// Maps zero-copy memory for a gap. If the host has too little free memory, evicts other data from zero-copy memory
-  /// first. Throws HPE_ERROR_OUT_OF_MEMORY.
-  void fill_with_zero_copy(const gap& g, std::uint64_t now);
+  /// Maps zero-copy memory for a gap of a plan. If the host has too little free memory, evicts other data from
+  /// zero-copy memory first, unless the work may use other data too. Throws HPE_ERROR_OUT_OF_MEMORY.
+  void fill_with_zero_copy(const gap& g, const plan& of);
   /// Adds the mapped piece of a gap to the region, and uploads into it. If that fails, unmaps the piece.
   void add_piece(coherence::region& r, const gap& g, std::uint64_t now, device::backing_kind where)
       HPE_REQUIRES(r.mutex);

@@ -57,13 +57,14 @@ class zero_copy_memory::closed_pieces {
   const unsigned home_;
 };
 
-zero_copy_memory::host_share zero_copy_memory::take_for(const piece& p) {
+zero_copy_memory::host_bytes zero_copy_memory::take_for(piece& p) {
   if (p.to != backing_kind::zero_copy) return {};
   try {
-    return {host_bytes(with_.host, p.range.size()), std::nullopt};
+    return {with_.host, p.range.size()};
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-    return {{}, e};
+    p.lacks_host_memory = true;
+    return {};
   }
 }
 
@@ -94,9 +95,9 @@ void zero_copy_memory::require_free(unsigned home, std::uint64_t bytes) const {
 
 std::uint64_t zero_copy_memory::move(std::span<piece> pieces, unsigned home) {
   const trace::recorded here(trace::category::call, "move data");
-  std::vector<host_share> host;  // taken before regions are locked; see take()
+  std::vector<host_bytes> host;  // taken before regions are locked; see take()
   host.reserve(pieces.size());
-  for (const piece& p : pieces) host.push_back(take_for(p));
+  for (piece& p : pieces) host.push_back(take_for(p));
   std::vector<region*> regions;
   for (const piece& p : pieces) regions.push_back(p.region);
   std::ranges::sort(regions, {}, &region::id);
@@ -135,7 +136,7 @@ std::vector<bool> zero_copy_memory::find_standby(std::span<const piece> pieces, 
   std::vector<timepoint> computed;
   for (std::size_t n = 0; n < pieces.size(); ++n) {
     const piece& p = pieces[n];
-    if (!p.is_movable || p.to != backing_kind::zero_copy) continue;
+    if (!p.is_movable || p.lacks_host_memory || p.to != backing_kind::zero_copy) continue;
     region& r = *p.region;
     auto& [before, now] = all[n];
     before = std::exchange(r.resident.all().find(p.range.begin)->second.value.on_standby, std::nullopt);
@@ -188,7 +189,7 @@ void zero_copy_memory::note_standby(const piece& p, unsigned home) {
         fingerprints_.take(home, r, {p.range.begin, std::min(p.range.end, r.layout.extent)});
 }
 
-std::uint64_t zero_copy_memory::change_memory(std::span<piece> pieces, unsigned home, std::vector<host_share>& host) {
+std::uint64_t zero_copy_memory::change_memory(std::span<piece> pieces, unsigned home, std::vector<host_bytes>& host) {
   struct begun_move {
     piece* of;
     bool on_standby;
@@ -197,6 +198,12 @@ std::uint64_t zero_copy_memory::change_memory(std::span<piece> pieces, unsigned 
   std::vector<begun_move> begun;
   begun.reserve(pieces.size());
   std::optional<error> failure;
+  const auto note_failure = [&](piece& p, const error& e) {
+    if (e.status() == HPE_ERROR_OUT_OF_MEMORY && p.to == backing_kind::zero_copy && with_.host.limited())
+      p.lacks_host_memory = true;
+    else if (!failure || failure->status() == HPE_ERROR_OUT_OF_MEMORY)
+      failure = e;
+  };
   const std::unique_ptr<device::group_of_moves> moves = with_.devices.at(home).begin_moves();
   // The pieces that come in need no comparison, so their copies begin first.
   std::vector<bool> on_standby(pieces.size());
@@ -204,14 +211,13 @@ std::uint64_t zero_copy_memory::change_memory(std::span<piece> pieces, unsigned 
     if (to == backing_kind::zero_copy) on_standby = find_standby(pieces, home);
     for (std::size_t n = 0; n < pieces.size(); ++n) {
       piece& p = pieces[n];
-      if (!p.is_movable || p.to != to) continue;
+      if (!p.is_movable || p.lacks_host_memory || p.to != to) continue;
       try {
-        if (host[n].refusal) throw error(*host[n].refusal);
         begin(*moves, p, home, on_standby[n]);
-        begun.push_back({&p, on_standby[n], host[n].bytes});
+        begun.push_back({&p, on_standby[n], host[n]});
       } catch (const error& e) {
         if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-        if (!failure) failure = e;
+        note_failure(p, e);
       }
     }
   }
@@ -226,7 +232,7 @@ std::uint64_t zero_copy_memory::change_memory(std::span<piece> pieces, unsigned 
   for (std::size_t n = 0; n < begun.size(); ++n) {
     const begun_move& m = begun[n];
     if (failures[n]) {
-      if (!failure || failure->status() == HPE_ERROR_OUT_OF_MEMORY) failure = failures[n];
+      note_failure(*m.of, *failures[n]);
       continue;
     }
     m.host.keep();

@@ -35,12 +35,15 @@ class zero_copy_memory {
     std::uint64_t due = 0;    // in how many steps work uses the piece; 0: now
     bool has_moved = false;
     bool is_movable = true;  // false: in use outside of this process, larger than new pieces, or no longer there
+    bool lacks_host_memory = false;  // with HPE_HOST_MEMORY: there is too little host memory for the piece
   };
   /// Waits for the users of the pieces, which must be different pieces of one device, and moves the pieces in both
   /// directions at the same time. The device must have free memory for all pieces that move to it, because the memory
-  /// of the other pieces becomes free later. Sets has_moved and is_movable of the pieces. If memory was too short for a
-  /// piece, the piece is unchanged; if no piece has moved for this reason, throws HPE_ERROR_OUT_OF_MEMORY. Returns the
-  /// size of the pieces that moved to `zero_copy`. The caller must not hold the mutex of a region.
+  /// of the other pieces becomes free later. Sets has_moved, is_movable and lacks_host_memory of the pieces. If memory
+  /// was too short for a piece, the piece is unchanged; if no piece has moved for this reason, throws
+  /// HPE_ERROR_OUT_OF_MEMORY, except if only pieces with lacks_host_memory are left: these pieces can leave to the
+  /// shadow, whose bytes can go to the spill file. Returns the size of the pieces that moved to `zero_copy`. The caller
+  /// must not hold the mutex of a region.
   std::uint64_t move(std::span<piece> pieces, unsigned home);
 
   /// Moves groups for bring_in(), and chooses the pieces that make room.
@@ -92,12 +95,8 @@ class zero_copy_memory {
 
  private:
   class closed_pieces;
-  /// The host memory that a piece needs, or why there is none.
-  struct host_share {
-    host_bytes bytes;
-    std::optional<error> refusal;
-  };
-  [[nodiscard]] host_share take_for(const piece& p);
+  /// Takes the host memory that a piece needs; sets lacks_host_memory if there is too little.
+  [[nodiscard]] host_bytes take_for(piece& p);
   /// Throws HPE_ERROR_OUT_OF_MEMORY if zero-copy memory of this size would leave too little of the host's memory free.
   /// The device first returns memory that it keeps.
   void require_free(unsigned home, std::uint64_t bytes) const;
@@ -107,7 +106,7 @@ class zero_copy_memory {
   /// Moves pieces that no queued work uses. The caller holds the mutexes of their regions, so their bytes do not
   /// change.
   std::uint64_t change_memory(std::span<piece> pieces, unsigned home,
-                              std::vector<host_share>& host) HPE_NO_THREAD_SAFETY_ANALYSIS;
+                              std::vector<host_bytes>& host) HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Returns, for each piece, whether the zero-copy memory that the device keeps for the piece has the piece's bytes:
   /// compares fingerprints. The caller holds the mutexes of the regions.
   [[nodiscard]] std::vector<bool> find_standby(std::span<const piece> pieces,

@@ -12,10 +12,24 @@ namespace {
 
 constexpr std::uint32_t devices = 2;
 
+/// sums(out, in, n): each thread adds the elements of `in` whose index, modulo the block size, is the thread's index in
+/// its block.
+constexpr const char* sums_kernel = R"(
+.visible .entry sums(.param .u64 out, .param .u64 in, .param .u32 n) {
+  .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<6>;
+  ld.param.u64 %d0, [out]; ld.param.u64 %d1, [in]; ld.param.u32 %r0, [n];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %d2, %r4, 4; add.s64 %d2, %d0, %d2; mov.u32 %r5, 0;
+LOOP: mul.wide.u32 %d3, %r3, 4; add.s64 %d3, %d1, %d3; ld.global.u32 %r6, [%d3]; add.u32 %r5, %r5, %r6;
+  add.u32 %r3, %r3, %r2; setp.lt.u32 %p, %r3, %r0; @%p bra LOOP;
+  st.global.u32 [%d2], %r5; ret;
+}
+)";
+
 class Homes : public testing::Test {
  protected:
   static constexpr std::uint64_t count = gib / 4;
-  std::shared_ptr<const ptx::program> program_ = ptx::parse({scale_kernel});
+  std::shared_ptr<const ptx::program> program_ = ptx::parse({std::string(scale_kernel) + sums_kernel});
   const kernel_model scale_{program_, "scale"};
   program_on on_{devices};
   kernel_array& a_ = on_.allocate(count * 4, true);
@@ -188,6 +202,33 @@ TEST_F(Homes, CheapMovesComeSoonAndDearOnesLate) {
   const int late = first_spread(one_launch);
   EXPECT_GT(late, 150) << "each launch loses 0.5 ms";
   EXPECT_LT(late, 250);
+}
+
+// After each refusal, the launches must lose twice as much before hpe compares the kernels again. A move ends this.
+TEST_F(Homes, AMoveThatAnotherKernelPreventedForLongIsCheapAgainAfterTheNextMove) {
+  const auto seconds = [](bool spread) { return spread ? 0.0005 : 0.001; };
+  const auto one_launch = [&] { return launch(1, seconds).moves == 1; };
+  const int usual = first_spread(one_launch);
+  ASSERT_GT(usual, 0);
+  come_home();
+  a_.may_replicate = false;
+  const kernel_model sums(program_, "sums");
+  kernel_array& out = on_.allocate(granule, true);
+  const auto launch_sums = [&] {
+    program_on::arguments arguments(*program_->find_kernel("sums"));
+    arguments << out << a_ << static_cast<int>(count);
+    const spread::launch l{{8, 1, 1}, {256, 1, 1}, arguments.data(), sums.analysis().kernel->formals_size};
+    EXPECT_FALSE(planner_.decide(sums, l, program_on::arrays_of(sums, arguments)).gives_homes());
+  };
+  for (int n = 0; n < 20 * usual; ++n) {
+    launch_sums();
+    ASSERT_FALSE(one_launch()) << "the other kernel loses more";
+  }
+  planner_.forget(sums);
+  const int late = first_spread(one_launch);
+  EXPECT_GT(late, 2 * usual);
+  come_home();
+  EXPECT_LT(first_spread(one_launch), 2 * usual);
 }
 
 TEST_F(Homes, OneMeasuredMoveChangesThePriceOfTheNext) {

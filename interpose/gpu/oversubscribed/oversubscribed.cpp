@@ -372,6 +372,7 @@ CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream 
     return result;
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    HPE_REQUIRE(!refusal.starts_with(e.what()), HPE_ERROR_OUT_OF_MEMORY, "{}", refusal);
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, e.what());
   }
 }

@@ -92,6 +92,7 @@ std::size_t region_maker::granules_for(std::uint64_t bytes) { return round_up(by
 
 std::byte* region_maker::make(std::size_t bytes, region_layout what) {
   require_size(bytes);
+  if (what.kind == region_kind::host) with_.room.make_room_on_host(bytes);
   memory::segment_allocator& segment = segment_for(what);
   const std::size_t granules = granules_for(bytes);
   const std::size_t with_guard = granules + guard;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -206,24 +207,77 @@ const spread::kernel_array* launch_planner::describe(const void* pointer) {
   return &a;
 }
 
-// If a move fails, the array stays at its home: the launch is then slower, but still correct.
-void launch_planner::move(const spread::kernel_array& what, const spread::array_placement& to) {
-  const bool is_home = to.how == spread::array_placement::kind::one && to.home == std::max(planner_.rates().alone, 0);
-  const std::vector<spread::home_run> runs = spread::homes_under(to, what, static_cast<std::uint32_t>(list_.size()));
-  if (std::ranges::any_of(runs, [](const spread::home_run& run) { return run.home < 0; })) return;
-  std::vector<std::uint16_t> homes = granules_of(runs, what.bytes);
-  const auto* const base = reinterpret_cast<const void*>(what.address);  // NOLINT(performance-no-int-to-ptr)
-  try {
-    const spread::move_work work = spread::work_of_move(what, runs);
-    const double seconds = memory_.place(base, std::move(homes));
-    note_place(what.address, is_home);
-    if (prices_ && !what.is_empty) planner_.moved(work, seconds);
-    saved_ -= seconds;
-    has_moved_ = true;
+void launch_planner::await_moves(unique_lock& lock, std::span<const void* const> addresses) {
+  const auto is_moving = [&](const void* p) HPE_REQUIRES(mutex_) {
+    const auto address = reinterpret_cast<std::uint64_t>(p);
+    const auto after = moving_.upper_bound(address);
+    return after != moving_.begin() && address < std::prev(after)->second;
+  };
+  moved_.wait(lock, [&]() HPE_REQUIRES(mutex_) {
+    return moving_.empty() ||
+           std::ranges::none_of(addresses, [&](const void* p) HPE_NO_THREAD_SAFETY_ANALYSIS { return is_moving(p); });
+  });
+}
+
+/// The moves of arrays that one call has decided. A move waits for the work that uses its array, so run() moves the
+/// arrays without the planner's mutex. From add() to the end of the object, other calls that concern an array wait.
+class launch_planner::moves {
+ public:
+  explicit moves(launch_planner& of) : of_(of) {}
+  moves(const moves&) = delete;
+  moves& operator=(const moves&) = delete;
+  ~moves() {
+    if (all_.empty()) return;
+    {
+      const lock_guard lock(of_.mutex_);
+      for (const array_move& each : all_) of_.moving_.erase(each.address);
+    }
+    of_.moved_.notify_all();
+  }
+
+  /// The caller holds the planner's mutex.
+  void add(const spread::kernel_array& what, const spread::array_placement& to) {
+    of_.mutex_.assert_held();  // the same mutex, by the name that Clang compares
+    const spread::machine& rates = of_.planner_.rates();
+    const bool is_home = to.how == spread::array_placement::kind::one && to.home == std::max(rates.alone, 0);
+    const std::vector<spread::home_run> runs = spread::homes_under(to, what, rates.devices);
+    if (std::ranges::any_of(runs, [](const spread::home_run& run) { return run.home < 0; })) return;
+    all_.push_back(
+        {what.address, of_.granules_of(runs, what.bytes), spread::work_of_move(what, runs), is_home, what.is_empty});
+    of_.moving_[what.address] = what.address + what.bytes;
+  }
+  /// The caller does not hold the planner's mutex.
+  void run() {
+    for (array_move& each : all_) run(each);
+    if (all_.empty()) return;
+    const lock_guard lock(of_.mutex_);
+    of_.keep_price();
+    of_.note_accounts();
+  }
+
+ private:
+  struct array_move {
+    std::uint64_t address;
+    std::vector<std::uint16_t> homes;
+    spread::move_work work;
+    bool is_home, is_empty;
+  };
+  // If a move fails, the array stays at its home: the launch is then slower, but still correct.
+  void run(array_move& what) try {
+    const auto* const base = reinterpret_cast<const void*>(what.address);  // NOLINT(performance-no-int-to-ptr)
+    const double seconds = of_.memory_.place(base, std::move(what.homes));
+    const lock_guard lock(of_.mutex_);
+    of_.note_place(what.address, what.is_home);
+    if (of_.prices_ && !what.is_empty) of_.planner_.moved(what.work, seconds);
+    of_.saved_ -= seconds;
+    of_.has_moved_ = true;
   } catch (const error& e) {
     log(log_level::info, "an array of a launch over several devices stays where it is: {}", e.what());
   }
-}
+
+  launch_planner& of_;
+  std::vector<array_move> all_;
+};
 
 // If a device has no replica, the launch uses the array at its home: it is then slower, but still correct.
 void launch_planner::replicate(const spread::kernel_model::pointer& of, const spread::launch& launch, plan& to) {
@@ -244,12 +298,15 @@ void launch_planner::replicate(const spread::kernel_model::pointer& of, const sp
 launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, const spread::launch& launch,
                                             const foreign_memory& others, const spread::start_cost* start) {
   constexpr std::size_t most_described = 4096;
-  const lock_guard lock(mutex_);
+  std::vector<const void*> pointers;
+  for (const spread::kernel_model::pointer& p : kernel.pointers()) pointers.push_back(pointer_in(launch, p.offset));
+  moves begun(*this);
+  unique_lock lock(mutex_);
+  await_moves(lock, pointers);
   if (described_.size() > most_described) described_.clear();
   std::vector<const spread::kernel_array*> arrays;
-  arrays.reserve(kernel.pointers().size());
-  for (const spread::kernel_model::pointer& p : kernel.pointers()) {
-    const void* const pointer = pointer_in(launch, p.offset);
+  arrays.reserve(pointers.size());
+  for (const void* const pointer : pointers) {
     arrays.push_back(describe(pointer));
     if (arrays.back() == nullptr && others) arrays.back() = others(pointer);
   }
@@ -271,11 +328,12 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
     if (each.use_replica) {
       replicate(kernel.pointers()[n], launch, result);
     } else if (each.move_to.how != kind::stay && moved.insert(arrays[n]).second) {
-      move(*arrays[n], each.move_to);
+      begun.add(*arrays[n], each.move_to);
     }
   }
-  keep_price();
   note_accounts();
+  lock.unlock();
+  begun.run();
   return result;
 }
 
@@ -303,19 +361,23 @@ void launch_planner::note_accounts() {
 }
 
 void launch_planner::stays(std::span<const void* const> pointers) {
-  const lock_guard lock(mutex_);
+  moves begun(*this);
+  unique_lock lock(mutex_);
+  await_moves(lock, pointers);
   for (const void* const pointer : pointers) {
     const spread::kernel_array* const array = describe(pointer);
     if (array == nullptr) continue;
     const spread::array_placement* const home = planner_.stays(*array);
-    if (home != nullptr) move(*array, *home);
+    if (home != nullptr) begun.add(*array, *home);
   }
-  keep_price();
   note_accounts();
+  lock.unlock();
+  begun.run();
 }
 
 void launch_planner::forget(const void* freed) {
-  const lock_guard lock(mutex_);
+  unique_lock lock(mutex_);
+  await_moves(lock, std::span(&freed, 1));
   away_.erase(reinterpret_cast<std::uint64_t>(freed));
   note_accounts();
 }

@@ -20,7 +20,7 @@
 namespace hpe::core {
 
 /// For a list of devices, decides where new arrays are placed and how launches are cut (from the homes of their
-/// arrays), and moves arrays. Thread-safe.
+/// arrays), and moves arrays. Thread-safe. While a thread moves arrays, only calls that concern these arrays wait.
 class launch_planner {
  public:
   /// alone: the index in `list` of the device that runs every launch that is not spread. If `alone` is negative, the
@@ -98,7 +98,9 @@ class launch_planner {
   void describe_homes(const coherence::region& r, spread::kernel_array& to) const HPE_REQUIRES(r.mutex);
   template <class IfThereIsRoom>
   [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room);
-  void move(const spread::kernel_array& what, const spread::array_placement& to) HPE_REQUIRES(mutex_);
+  class moves;
+  /// Waits until no other thread moves an array that contains one of the addresses.
+  void await_moves(unique_lock& lock, std::span<const void* const> addresses) HPE_REQUIRES(mutex_);
   /// Stores the measured price of moves in a file for later processes, if arrays have moved since the last call and the
   /// price has changed.
   void keep_price() noexcept HPE_REQUIRES(mutex_);
@@ -116,6 +118,8 @@ class launch_planner {
   spread::planner planner_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<const coherence::region*, described> described_ HPE_GUARDED_BY(mutex_);
   std::unordered_set<std::uint64_t> away_ HPE_GUARDED_BY(mutex_);  // allocations that are partly on other devices
+  std::map<std::uint64_t, std::uint64_t> moving_ HPE_GUARDED_BY(mutex_);  // first and end addresses of moving arrays
+  condition_variable moved_;                                              // signals that moving_ has become smaller
   std::chrono::steady_clock::time_point begun_ HPE_GUARDED_BY(mutex_){};
   double saved_ HPE_GUARDED_BY(mutex_) = 0;
   bool has_moved_ HPE_GUARDED_BY(mutex_) = false;                            // arrays have moved since keep_price()

@@ -219,7 +219,20 @@ class LittleHostMemory : public OversubscribedMoves {
   }
 };
 
-class OversubscribedHostLimit : public LittleHostMemory {};
+class OversubscribedHostLimit : public LittleHostMemory {
+ protected:
+  void launch_each() {
+    for (std::size_t n = 0; n < arrays_.size(); ++n) {
+      ASSERT_EQ(launch(add_kernel, {arrays_[n]}), CUDA_SUCCESS) << n;
+      ++expected_[n];
+    }
+  }
+  static hpeStatistics statistics() {
+    hpeStatistics now{};
+    EXPECT_EQ(hpeGetStatistics(&now), HPE_SUCCESS);
+    return now;
+  }
+};
 class OversubscribedLockedLimit : public LittleHostMemory {
  protected:
   void SetUp() override {
@@ -232,6 +245,48 @@ class OversubscribedLockedLimit : public LittleHostMemory {
 };
 
 TEST_F(OversubscribedHostLimit, IsNamedAndNothingIsLost) { expect_refused("HPE_HOST_MEMORY"); }
+
+// Fills and copies need only their own data, so hpe moves the other data to the spill file. Kernels may use all data,
+// which devices and host memory together do not hold.
+TEST_F(OversubscribedHostLimit, FillsAndCopiesGoOnAndLaunchesAreRefusedBeforeDataMoves) {
+  ASSERT_NO_FATAL_FAILURE(allocate(8));
+  ASSERT_NO_FATAL_FAILURE(launch_each());
+  ASSERT_NO_FATAL_FAILURE(allocate(24));
+  ASSERT_NO_FATAL_FAILURE(check());
+  const hpeStatistics before = statistics();
+  EXPECT_GT(before.bytes_spilled, 0U);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(launch(add_kernel, {arrays_[0]}), CUDA_ERROR_OUT_OF_MEMORY);
+  const std::string told = testing::internal::GetCapturedStderr();
+  for (const char* const part : {"HPE_HOST_MEMORY leaves", "--scope args"})
+    EXPECT_NE(told.find(part), std::string::npos) << part << " is not in\n" << told;
+  EXPECT_EQ(told.find("HPE_HOST_MEMORY leaves"), told.rfind("HPE_HOST_MEMORY leaves")) << "twice: " << told;
+  const hpeStatistics after = statistics();
+  EXPECT_EQ(after.bytes_evicted, before.bytes_evicted);
+  EXPECT_EQ(after.bytes_brought_in, before.bytes_brought_in);
+  for (std::size_t n = 0; n < arrays_.size(); ++n) {
+    ASSERT_EQ(cuMemcpyDtoD(arrays_[n], arrays_[(n * 5 + 3) % arrays_.size()], bytes), CUDA_SUCCESS) << n;
+    expected_[n] = expected_[(n * 5 + 3) % arrays_.size()];
+  }
+  ASSERT_NO_FATAL_FAILURE(check());
+  for (; arrays_.size() > 12; expected_.pop_back(), arrays_.pop_back())
+    ASSERT_EQ(cuMemFree(arrays_.back()), CUDA_SUCCESS);
+  for (int round = 0; round < 3; ++round) ASSERT_NO_FATAL_FAILURE(launch_each());
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
+// Of twelve arrays, at least four are in zero-copy memory, which leaves 4 MiB for host memory.
+TEST_F(OversubscribedHostLimit, HostMemoryTakesThePlaceOfZeroCopyMemory) {
+  ASSERT_NO_FATAL_FAILURE(allocate(12));
+  ASSERT_NO_FATAL_FAILURE(launch_each());
+  void* host = nullptr;
+  ASSERT_EQ(hpeMallocHost(&host, 8 * mebibyte), HPE_SUCCESS) << hpeGetLastErrorMessage();
+  ASSERT_NO_FATAL_FAILURE(check());
+  EXPECT_EQ(launch(add_kernel, {arrays_[0]}), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(hpeFree(host), HPE_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(launch_each());
+  ASSERT_NO_FATAL_FAILURE(check());
+}
 TEST_F(OversubscribedLockedLimit, IsNamedAndNothingIsLost) { expect_refused("RLIMIT_MEMLOCK"); }
 
 class OversubscribedCost : public OversubscribedMoves {
