@@ -96,14 +96,11 @@ class partitioned_message final : public pending {
 
   template <class Copy>
   static int copy_partition(const mpi_object& told, const Copy& copy) {
-    try {
+    const auto copied = [&]() -> int {
       copy();
       return MPI_SUCCESS;
-    } catch (const error& e) {
-      return raise(told, e);
-    } catch (const std::bad_alloc&) {
-      return raise(told, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left to copy a partition"));
-    }
+    };
+    return raise_errors(told, copied, "to copy a partition");
   }
 
   mpi_object object() {
