@@ -30,6 +30,7 @@
 #include "apps/hpe/report/report_command.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/options.h"
+#include "runtime/base/own_process.h"
 
 namespace hpe::cli {
 
@@ -86,17 +87,11 @@ void set_variable(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// Replaces %p in the name of a file by the process number.
-std::string trace_file(std::string name) {
-  if (const std::size_t at = name.find("%p"); at != std::string::npos) name.replace(at, 2, std::to_string(::getpid()));
-  return name;
-}
-
 /// Throws bad_input if a file cannot be written, because the user would otherwise learn of the error only after the
 /// program has run.
 void check_file(const std::string& option, const std::string& file) {
   try {
-    command_line::check_outputs({trace_file(file)});
+    command_line::check_outputs({name_of_output(file)});
   } catch (const command_line::bad_input& e) {
     throw command_line::bad_input(fmt::format("{}: {}", option, e.what()));
   }
@@ -282,6 +277,8 @@ options options_of_checked_program(const options& chosen) {
   // On soft devices, the record needs 15 times the address space, which therefore must be small.
   const bool on_gpus = variable("HPE_CUDA") != "soft" && has_driver();
   if (!on_gpus && variable("HPE_SEGMENT_SIZE").empty()) set_variable("HPE_SEGMENT_SIZE", "128G");
+  // The processes of the run add their findings to the same files. A run within a run belongs to the outer one.
+  if (variable("HPE_CHECK_SINCE").empty()) set_variable("HPE_CHECK_SINCE", std::to_string(start_of_own_process()));
   if (!chosen.check_json.empty()) check_file("--check-json", chosen.check_json);
   if (!chosen.check_sarif.empty()) check_file("--check-sarif", chosen.check_sarif);
   if (!chosen.check_ignore.empty() && ::access(chosen.check_ignore.c_str(), R_OK) != 0)

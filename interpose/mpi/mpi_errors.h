@@ -3,6 +3,9 @@
 /// Reports errors of hpe (for example a lost device) to MPI programs as MPI errors, through the error handler of the
 /// communicator, window or file in the call.
 
+#include <new>
+#include <string>
+#include <type_traits>
 #include <variant>
 
 #include "hpe/error.hpp"
@@ -37,5 +40,19 @@ using mpi_object = std::variant<no_object, on_comm, on_win, on_file>;
 int raise(const mpi_object& object, const error& what);
 /// Calls the error handler of `object` with an MPI error code, and returns this code.
 int raise(const mpi_object& object, int code);
+
+/// Runs action() and returns its result, which an MPI result can be converted to. If action() throws hpe::error or
+/// std::bad_alloc, calls raise(). `lacked`: the use of the memory that the host does not have, for the message.
+template <class Action>
+std::invoke_result_t<Action> raise_errors(const mpi_object& object, Action&& action,
+                                          const char* lacked = "for the records of a call") {
+  try {
+    return action();
+  } catch (const error& e) {
+    return raise(object, e);
+  } catch (const std::bad_alloc&) {
+    return raise(object, error(HPE_ERROR_OUT_OF_MEMORY, std::string("the host has no memory left ") + lacked));
+  }
+}
 
 }  // namespace hpe::interpose::mpi

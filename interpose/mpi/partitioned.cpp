@@ -22,7 +22,7 @@ class partitioned_message final : public pending {
   // and std::bad_alloc.
   partitioned_message(void* buffer, int partitions, MPI_Count count, MPI_Datatype type, MPI_Comm comm,
                       transfer_direction direction)
-      : pending(true),
+      : pending(on_comm{comm}, true),
         buffer_(buffer),
         partitions_(partitions),
         partition_(elements(count, type)),
@@ -30,7 +30,6 @@ class partitioned_message final : public pending {
         distance_(checked_product(count, measures_of(type).extent)),
         copy_(std::make_unique<std::byte[]>(whole_.extent())),
         direction_(direction),
-        object_(on_comm{comm}),
         delivered_(static_cast<std::size_t>(partitions), false) {}
 
   // Returns nullptr if the request belongs to another kind of operation, or to a message of ordinary memory.
@@ -80,10 +79,6 @@ class partitioned_message final : public pending {
     const lock_guard lock(mutex_);
     return active_;
   }
-  void forget(MPI_Comm comm) override {
-    const lock_guard lock(mutex_);
-    if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
-  }
 
  private:
   [[nodiscard]] std::byte* place(const void* buffer, int number) const { return moved(buffer, number * distance_); }
@@ -96,26 +91,18 @@ class partitioned_message final : public pending {
 
   template <class Copy>
   static int copy_partition(const mpi_object& told, const Copy& copy) {
-    try {
+    const auto copied = [&]() -> int {
       copy();
       return MPI_SUCCESS;
-    } catch (const error& e) {
-      return raise(told, e);
-    } catch (const std::bad_alloc&) {
-      return raise(told, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left to copy a partition"));
-    }
-  }
-
-  mpi_object object() {
-    const lock_guard lock(mutex_);
-    return object_;
+    };
+    return raise_errors(told, copied, "to copy a partition");
   }
 
   int deliver_locked(int number) HPE_REQUIRES(mutex_) {
     const auto at = static_cast<std::size_t>(number);
     if (direction_ == transfer_direction::send || delivered_[at]) return MPI_SUCCESS;
     delivered_[at] = true;
-    return copy_partition(object_, [&] {
+    return copy_partition(object(), [&] {
       staged_buffer to(place(buffer_, number), partition_, host_use::write, false);
       copy_data(to.pointer(), place(memory(), number));
       to.written();
@@ -130,7 +117,6 @@ class partitioned_message final : public pending {
   const std::unique_ptr<std::byte[]> copy_;
   const transfer_direction direction_;
   mutex mutex_;
-  mpi_object object_ HPE_GUARDED_BY(mutex_);
   std::vector<bool> delivered_ HPE_GUARDED_BY(mutex_);  // by partition; of receives
   bool active_ HPE_GUARDED_BY(mutex_) = false;
 };

@@ -26,26 +26,36 @@ bool is_complete(MPI_Request request, MPI_Status& status) {
   return HPE_REAL(Request_get_status)(request, &flag, &status) == MPI_SUCCESS && flag != 0;
 }
 
+bool pending::uses(MPI_Comm comm) const { return object() == mpi_object(on_comm{comm}); }
+
+void pending::forget(MPI_Comm comm) {
+  const lock_guard lock(object_mutex_);
+  if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
+}
+
+mpi_object pending::object() const {
+  const lock_guard lock(object_mutex_);
+  return object_;
+}
+
 int staged_pending::begin() {
   const lock_guard lock(mutex_);
   try {
     for (staged_buffer& b : buffers_) b.refresh();
   } catch (const error& e) {
-    return raise(object_, e);
+    return raise(object(), e);
   }
   active_ = true;
   return MPI_SUCCESS;
 }
 
 int staged_pending::finish(const MPI_Status* status) {
-  mpi_object object;
   try {
     const lock_guard lock(mutex_);
     if (!std::exchange(active_, false)) return MPI_SUCCESS;
-    object = object_;
     copy_back(status);
   } catch (const error& e) {
-    return raise(object, e);  // without the mutex, because an error handler of the program may free the communicator
+    return raise(object(), e);  // without the mutex, because an error handler of the program may free the communicator
   }
   return MPI_SUCCESS;
 }
@@ -77,11 +87,6 @@ bool staged_pending::known_when_complete() const {
 bool staged_pending::active() {
   const lock_guard lock(mutex_);
   return active_;
-}
-
-void staged_pending::forget(MPI_Comm comm) {
-  const lock_guard lock(mutex_);
-  if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
 }
 
 pending_table& pending_table::all() {
@@ -148,7 +153,49 @@ void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operat
   remove(request, operation);
   const lock_guard lock(mutex_);
   abandoned_.emplace_back(request, std::move(operation));
-  abandoned_count_.store(abandoned_.size(), std::memory_order_relaxed);
+  count_freed();
+}
+
+void pending_table::count_freed() { freed_count_.store(abandoned_.size() + kept_.size(), std::memory_order_relaxed); }
+
+// MPI may free the communicator although an operation uses it: the operation starts messages on the communicator that
+// MPI does not know of, or is in a list of hpe with the communicator's handle.
+bool pending_table::keep(MPI_Comm comm) {
+  if (empty() && !any_freed()) return false;
+  kept_communicator kept{comm, {}};
+  for (const auto& operation : users_of(comm)) kept.users.emplace_back(operation);
+  if (kept.users.empty()) return false;
+  const lock_guard lock(mutex_);
+  kept_.push_back(std::move(kept));
+  count_freed();
+  return true;
+}
+
+void pending_table::look_at_freed() {
+  look_at_abandoned();
+  free_communicators([](const kept_communicator& each) {
+    return std::all_of(each.users.begin(), each.users.end(), [](const auto& user) { return user.expired(); });
+  });
+}
+
+void pending_table::free_communicators() {
+  free_communicators([](const kept_communicator&) { return true; });
+}
+
+// Calls MPI without the mutex, because MPI calls the program's functions that delete attributes.
+template <class Condition>
+void pending_table::free_communicators(Condition&& may_free) {
+  std::vector<MPI_Comm> free;
+  {
+    const lock_guard lock(mutex_);
+    std::erase_if(kept_, [&](const kept_communicator& each) {
+      if (!may_free(each)) return false;
+      free.push_back(each.comm);
+      return true;
+    });
+    count_freed();
+  }
+  for (MPI_Comm& comm : free) HPE_REAL(Comm_free)(&comm);
 }
 
 void pending_table::look_at_abandoned() {
@@ -172,7 +219,7 @@ void pending_table::look_at_abandoned() {
   const lock_guard lock(mutex_);
   for (const auto& finished : all)
     std::erase_if(abandoned_, [&](const auto& each) { return each.second == finished.second; });
-  abandoned_count_.store(abandoned_.size(), std::memory_order_relaxed);
+  count_freed();
   looks_ = false;
 }
 
@@ -204,16 +251,31 @@ void pending_table::drop(MPI_Win win) {
   std::erase_if(one_sided_, [&](const one_sided& o) { return o.win == win; });
 }
 
-void pending_table::forget(MPI_Comm comm) {
-  // Operations are called without the mutex, because they take mutexes that other threads hold while they use the
-  // table.
+std::vector<std::shared_ptr<pending>> pending_table::users_of(MPI_Comm comm) {
   std::vector<std::shared_ptr<pending>> all;
-  {
+  const lock_guard lock(mutex_);
+  for (const auto& [request, its] : by_request_)
+    if (its.operation->uses(comm)) all.push_back(its.operation);
+  for (const auto& [request, operation] : abandoned_)
+    if (operation->uses(comm)) all.push_back(operation);
+  return all;
+}
+
+// Operations are called without the mutex, because they take mutexes that other threads hold while they use the table.
+bool pending_table::any_active(MPI_Comm comm) {
+  const auto users = users_of(comm);
+  const auto is_freed = [this](const auto& operation) {
     const lock_guard lock(mutex_);
-    for (const auto& [request, its] : by_request_) all.push_back(its.operation);
-    for (const auto& [request, operation] : abandoned_) all.push_back(operation);
-  }
-  for (const auto& operation : all) operation->forget(comm);
+    return std::any_of(abandoned_.begin(), abandoned_.end(),
+                       [&](const auto& each) { return each.second == operation; });
+  };
+  return std::any_of(users.begin(), users.end(), [&](const auto& operation) {
+    return (operation->starts_itself() || is_freed(operation)) && operation->active();
+  });
+}
+
+void pending_table::forget(MPI_Comm comm) {
+  for (const auto& operation : users_of(comm)) operation->forget(comm);
 }
 
 }  // namespace hpe::interpose::mpi

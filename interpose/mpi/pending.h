@@ -1,7 +1,8 @@
 #pragma once
 
 /// A table of the operations whose buffers MPI uses, or will use when the program starts a persistent request again.
-/// The key of an operation is its request; the keys of a one-sided operation are its window and its target.
+/// The key of an operation is its request; the keys of a one-sided operation are its window and its target. If the
+/// program frees a communicator that operations use, the table frees it when these operations have ended.
 
 #include <atomic>
 #include <memory>
@@ -20,7 +21,8 @@ namespace hpe::interpose::mpi {
 /// effect until begin() starts it again.
 class pending {
  public:
-  explicit pending(bool persistent) : persistent(persistent) {}
+  /// `object`: the communicator, window or file whose error handler hpe calls for errors of the operation.
+  pending(mpi_object object, bool persistent) : persistent(persistent), object_(object) {}
   pending(const pending&) = delete;
   pending& operator=(const pending&) = delete;
   virtual ~pending() = default;
@@ -52,9 +54,18 @@ class pending {
   virtual void drop() noexcept = 0;
   /// Whether MPI is using the operation's buffers.
   [[nodiscard]] virtual bool active() = 0;
-  /// Called when the program frees communicator `comm`. If the operation uses this communicator, hpe calls the error
-  /// handler of MPI_COMM_WORLD for later errors of the operation.
-  virtual void forget(MPI_Comm comm) = 0;
+
+  [[nodiscard]] bool uses(MPI_Comm comm) const;
+  /// Called when the program disconnects communicator `comm`. If the operation uses this communicator, hpe calls the
+  /// error handler of MPI_COMM_WORLD for later errors of the operation.
+  void forget(MPI_Comm comm);
+
+ protected:
+  [[nodiscard]] mpi_object object() const;
+
+ private:
+  mutable mutex object_mutex_;
+  mpi_object object_ HPE_GUARDED_BY(object_mutex_);
 };
 
 /// An operation that MPI itself carries out, with its staged buffers.
@@ -64,11 +75,7 @@ class staged_pending final : public pending {
   /// finish() then reports this error and copies no bytes.
   staged_pending(mpi_object object, std::vector<staged_buffer> buffers, bool received, bool persistent,
                  std::optional<error> failure)
-      : pending(persistent),
-        object_(object),
-        buffers_(std::move(buffers)),
-        received_(received),
-        failure_(std::move(failure)) {}
+      : pending(object, persistent), buffers_(std::move(buffers)), received_(received), failure_(std::move(failure)) {}
 
   int begin() override;
   /// To the program's buffers, copies the bytes that MPI has written. If a message is longer than the buffer, copies no
@@ -76,7 +83,6 @@ class staged_pending final : public pending {
   int finish(const MPI_Status* status) override;
   void drop() noexcept override;
   [[nodiscard]] bool active() override;
-  void forget(MPI_Comm comm) override;
   /// Whether finish() may be called as soon as is_complete() returns true. This holds for receives, and for operations
   /// in which MPI writes no buffer, if all buffers could be staged. For any other operation, only a wait or a test
   /// returns whether the operation has failed.
@@ -86,7 +92,6 @@ class staged_pending final : public pending {
   void copy_back(const MPI_Status* status) HPE_REQUIRES(mutex_);
 
   mutable mutex mutex_;
-  mpi_object object_ HPE_GUARDED_BY(mutex_);
   std::vector<staged_buffer> buffers_ HPE_GUARDED_BY(mutex_);
   const bool received_;
   const std::optional<error> failure_;
@@ -114,11 +119,18 @@ class pending_table {
   /// Removes the operation of a request from the table, if the table contains it.
   void remove(MPI_Request request, const std::shared_ptr<pending>& operation);
 
-  /// Call this when the program has freed the request of an active operation. `look_at_abandoned` finishes these
-  /// operations when they are complete.
+  /// Call this when the program has freed the request of an active operation. `look_at_freed` finishes these operations
+  /// when they are complete.
   void abandon(MPI_Request request, std::shared_ptr<pending> operation);
-  [[nodiscard]] bool any_abandoned() const noexcept { return abandoned_count_.load(std::memory_order_relaxed) != 0; }
-  void look_at_abandoned();
+  /// Call this when the program frees communicator `comm`. If operations of the table use it, returns true, and
+  /// `look_at_freed` frees the communicator when these operations have ended and the program has freed the persistent
+  /// ones. Otherwise returns false, and the caller must free the communicator.
+  [[nodiscard]] bool keep(MPI_Comm comm);
+  /// Whether there are requests or communicators that the program has freed, and that hpe has to look at.
+  [[nodiscard]] bool any_freed() const noexcept { return freed_count_.load(std::memory_order_relaxed) != 0; }
+  void look_at_freed();
+  /// Frees the communicators that `keep` has kept, even if operations use them. The operations must not start again.
+  void free_communicators();
 
   /// Adds a one-sided operation, which completes when the program next synchronises the window with the target.
   void add(MPI_Win win, int target, std::shared_ptr<pending> operation);
@@ -128,6 +140,9 @@ class pending_table {
   /// Call this when the program frees the window. Ends the window's operations without copying bytes.
   void drop(MPI_Win win);
 
+  /// Whether operations of hpe's own, or operations whose requests the program has freed, are active on communicator
+  /// `comm`.
+  [[nodiscard]] bool any_active(MPI_Comm comm);
   /// Calls forget(comm) of all operations, also of those that threads have taken or are looking at.
   void forget(MPI_Comm comm);
 
@@ -148,6 +163,17 @@ class pending_table {
     int target;
     std::shared_ptr<pending> operation;
   };
+  struct kept_communicator {
+    MPI_Comm comm;
+    std::vector<std::weak_ptr<pending>> users;
+  };
+
+  // Returns the operations that use communicator `comm`, also those that threads have taken or are looking at.
+  [[nodiscard]] std::vector<std::shared_ptr<pending>> users_of(MPI_Comm comm);
+  void look_at_abandoned();
+  template <class Condition>
+  void free_communicators(Condition&& may_free);
+  void count_freed() HPE_REQUIRES(mutex_);
 
   // Held while a thread looks at abandoned operations, so that no other thread misses them.
   std::recursive_mutex looking_;
@@ -155,16 +181,16 @@ class pending_table {
   mutex mutex_;
   entries by_request_ HPE_GUARDED_BY(mutex_);
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> abandoned_ HPE_GUARDED_BY(mutex_);
+  std::vector<kept_communicator> kept_ HPE_GUARDED_BY(mutex_);
   std::vector<one_sided> one_sided_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};
-  std::atomic<std::size_t> abandoned_count_{0};
+  std::atomic<std::size_t> freed_count_{0};  // of abandoned_ and kept_ together
 };
 
-/// Returns `result`, after finishing abandoned operations that are complete. Most wrappers return their results through
-/// this function.
+/// Returns `result`, after look_at_freed(). Most wrappers return their results through this function.
 inline int leave(int result) {
-  if (pending_table::all().any_abandoned()) [[unlikely]]
-    pending_table::all().look_at_abandoned();
+  if (pending_table::all().any_freed()) [[unlikely]]
+    pending_table::all().look_at_freed();
   return result;
 }
 

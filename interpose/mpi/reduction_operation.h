@@ -141,13 +141,9 @@ int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is,
   const trace::recorded here(trace::category::mpi, function);
   operation op(object, which);
   try {
-    return with_staging(op);
+    return raise_errors(object, [&]() -> int { return with_staging(op); });
   } catch (const left_to_mpi&) {
     return as_it_is();
-  } catch (const error& e) {
-    return raise(object, e);
-  } catch (const std::bad_alloc&) {
-    return raise(object, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for the records of a call"));
   }
 }
 

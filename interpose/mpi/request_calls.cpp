@@ -129,6 +129,11 @@ int all_over(watched& w, status_array& statuses, int result, int count, const in
 
 bool nothing_pending() { return pending_table::all().empty(); }
 
+// Whether the program may free a communicator.
+bool may_be_freed(const MPI_Comm* comm) {
+  return comm != nullptr && *comm != handles::get().comm_world && *comm != handles::get().comm_self;
+}
+
 }  // namespace
 
 }  // namespace hpe::interpose::mpi
@@ -348,12 +353,25 @@ int MPI_Startall(int count, MPI_Request* requests) {
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {
-  if (comm != nullptr) pending_table::all().forget(*comm);
-  return leave(HPE_REAL(Comm_free)(comm));
+  if (!may_be_freed(comm) || !pending_table::all().keep(*comm)) return leave(HPE_REAL(Comm_free)(comm));
+  *comm = handles::get().comm_null;
+  return leave(MPI_SUCCESS);
 }
 
+// Waits for the operations that MPI does not know of, and for those whose requests the program has freed: MPICH waits
+// until hpe has freed their requests, too.
 int MPI_Comm_disconnect(MPI_Comm* comm) {
-  if (comm != nullptr) pending_table::all().forget(*comm);
+  const checked_thread checked;
+  static constexpr named_call about{"MPI_Comm_disconnect"};
+  const waiting_call here(about);
+  if (may_be_freed(comm)) {
+    pending_table& all = pending_table::all();
+    progress::of_process().until([&] {
+      all.look_at_freed();
+      return !all.any_active(*comm);
+    });
+    all.forget(*comm);
+  }
   return leave(HPE_REAL(Comm_disconnect)(comm));
 }
 }

@@ -1,9 +1,14 @@
 #include "runtime/base/own_process.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "runtime/base/error.h"
 
@@ -56,6 +61,42 @@ const char* rank_by_environment() noexcept {
   for (const char* const variable : rank_variables)
     if (const char* const rank = std::getenv(variable)) return rank;  // NOLINT(concurrency-mt-unsafe): read only
   return nullptr;
+}
+
+std::string name_of_output(const std::string& wanted) {
+  return name_of_output(wanted, ::getpid(), rank_by_environment());
+}
+
+std::string name_of_output(const std::string& wanted, int process, const char* rank) {
+  if (const auto at = wanted.find("%p"); at != std::string::npos)
+    return wanted.substr(0, at) + std::to_string(process) + wanted.substr(at + 2);
+  if (rank == nullptr || *rank == '\0') return wanted;
+  const auto name = wanted.rfind('/') == std::string::npos ? 0 : wanted.rfind('/') + 1;
+  const auto ending = wanted.rfind('.');
+  const bool has_ending = ending != std::string::npos && ending > name;
+  return has_ending ? fmt::format("{}.{}{}", wanted.substr(0, ending), rank, wanted.substr(ending))
+                    : fmt::format("{}.{}", wanted, rank);
+}
+
+std::uint64_t start_of_own_process() {
+  constexpr int first_after_name = 3, start = 22;  // numbers of fields, in proc(5)
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // the name may contain any character
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = first_after_name; field < start; ++field) fields >> skipped;
+  std::uint64_t ticks = 0;
+  if (!(fields >> ticks)) return 0;
+  const auto now = [](clockid_t clock) {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+  };
+  const std::uint64_t since_boot = ticks * (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
+  return now(CLOCK_REALTIME) - now(CLOCK_BOOTTIME) + since_boot;
 }
 
 }  // namespace hpe

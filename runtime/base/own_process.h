@@ -3,6 +3,7 @@
 /// Facts about this process: the files that are installed with its code, and its rank in an MPI job.
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <string>
@@ -37,5 +38,15 @@ inline constexpr std::array rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", 
 /// The rank of this process in its MPI job, from the environment that mpirun or Slurm sets; nullptr if neither started
 /// the process.
 [[nodiscard]] const char* rank_by_environment() noexcept;
+
+/// The name of an output file of this process for which the user has asked by the name `wanted`: %p stands for the
+/// process ID. If the name does not contain %p, a rank of an MPI job inserts its rank before the name's ending.
+[[nodiscard]] std::string name_of_output(const std::string& wanted);
+/// The same, for any process. `rank`: nullptr if the process is in no MPI job.
+[[nodiscard]] std::string name_of_output(const std::string& wanted, int process, const char* rank);
+
+/// The time at which this process was created, in nanoseconds since 1970. exec does not change this time. Up to 10 ms
+/// too early; 0 if the time is not known.
+[[nodiscard]] std::uint64_t start_of_own_process();
 
 }  // namespace hpe

@@ -14,6 +14,19 @@ namespace hpe::check {
 /// An array of JSON texts, each on a line of its own if `in_lines`.
 [[nodiscard]] std::string json_array(const std::vector<std::string>& elements, bool in_lines = false);
 
+/// A JSON text whose last array is a list of elements, each on a line of its own (json_array).
+struct listed_text {
+  std::string around;  ///< the text with an empty list
+  std::vector<std::string> elements;
+
+  [[nodiscard]] std::string text() const { return added_to({}); }
+  /// Returns `earlier`, a text of this form, with the elements added to its list. Returns text() if `earlier` does not
+  /// end as a text of this form does.
+  [[nodiscard]] std::string added_to(const std::string& earlier) const;
+  /// Whether `earlier` is equal to this text up to the list, or is empty.
+  [[nodiscard]] bool begins(const std::string& earlier) const;
+};
+
 /// An object, member by member.
 class json_object {
  public:

@@ -2,10 +2,14 @@
 
 #include "runtime/check/reports.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +23,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/own_process.h"
 #include "runtime/check/json_object.h"
+#include "runtime/os/file_descriptor.h"
 
 namespace hpe::check {
 
@@ -87,7 +92,7 @@ json_object location_of(const told_place& at, const std::string& root) {
   if (is_line) {
     const std::string file = at.place.substr(0, colon);
     json_object artifact;
-    if (file.starts_with(root + "/"))
+    if (!root.empty() && file.starts_with(root + "/"))
       artifact.add("uri", uri_of(file.substr(root.size() + 1))).add("uriBaseId", root_name);
     else
       artifact.add("uri", (file.starts_with("/") ? "file://" : "") + uri_of(file));
@@ -161,40 +166,28 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-std::string with_process_number(std::string path) {
-  if (const auto at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(::getpid()));
-  return path;
-}
-
-template <class Text>
-void write_file(const char* option, const std::string& chosen, Text text) {
-  if (chosen.empty()) return;
-  const std::string path = with_process_number(chosen);
-  std::ofstream file(path);
-  file << text();
-  file.close();
-  if (!file) log(log_level::error, "HPE_CHECK: the file {} of {} cannot be written", path, option);
-}
-
-}  // namespace
-
-std::string json_of(const std::vector<finding>& all, const char* rank) {
+listed_text json_list(const std::vector<finding>& all, const char* rank) {
   std::vector<std::string> objects;
   for (const finding& each : all) objects.push_back(object_of(each).text());
   json_object made;
   if (rank != nullptr) made.add("rank", std::strtoul(rank, nullptr, 10));
-  return made.add_json("findings", json_array(objects, true)).text() + "\n";
+  return {made.add_json("findings", json_array({}, true)).text() + "\n", std::move(objects)};
 }
 
-std::string sarif_of(const std::vector<finding>& all, const std::string& root) {
-  std::vector<std::string> rules, results;
-  for (const finding_kind& each : kinds_of_findings()) rules.push_back(rule_of(each));
+std::vector<std::string> results_of(const std::vector<finding>& all, const std::string& root) {
+  std::vector<std::string> results;
   std::map<std::string, int> repeats;  // findings with equal fingerprints get numbers
   for (const finding& each : all) {
     const std::string print = fingerprint_of(each);
     const int number = ++repeats[print];
     results.push_back(result_of(each, root, number == 1 ? print : fmt::format("{}:{}", print, number)));
   }
+  return results;
+}
+
+listed_text sarif_list(const std::vector<finding>& all, const std::string& root) {
+  std::vector<std::string> rules;
+  for (const finding_kind& each : kinds_of_findings()) rules.push_back(rule_of(each));
   const json_object driver = json_object().add("name", "hpe check").add_json("rules", json_array(rules, true));
   const json_object bases =
       json_object().add(root_name, json_object().add("uri", fmt::format("file://{}/", uri_of(root))));
@@ -202,18 +195,98 @@ std::string sarif_of(const std::vector<finding>& all, const std::string& root) {
   run.add("tool", json_object().add("driver", driver))
       .add("originalUriBaseIds", bases)
       .add("columnKind", "utf16CodeUnits");
-  run.add_json("results", json_array(results, true));
-  return json_object()
-             .add("$schema", "https://json.schemastore.org/sarif-2.1.0.json")
-             .add("version", "2.1.0")
-             .add_json("runs", json_array({run.text()}))
-             .text() +
-         "\n";
+  run.add_json("results", json_array({}, true));
+  json_object made;
+  made.add("$schema", "https://json.schemastore.org/sarif-2.1.0.json")
+      .add("version", "2.1.0")
+      .add_json("runs", json_array({run.text()}));
+  return {made.text() + "\n", results_of(all, root)};
 }
+
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ::ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+std::string read_all(int file, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ::ssize_t got = ::pread(file, text.data() + done, bytes - done, static_cast<::off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return {};
+    done += static_cast<std::size_t>(got);
+  }
+  return text;
+}
+
+/// A file to which the processes of one run add their findings: a process that executes another program, and the
+/// processes that it starts. Only this process writes the file while the object exists.
+class report_file {
+ public:
+  /// `since`: when the run began, in nanoseconds since 1970.
+  report_file(const std::string& path, std::uint64_t since);
+
+  /// Returns the text that other processes have written to the file since the run began; empty if there is none.
+  [[nodiscard]] const std::string& earlier() const noexcept { return earlier_; }
+  /// Replaces the text. Returns false if the file cannot be written.
+  [[nodiscard]] bool write(const std::string& text) const;
+
+ private:
+  os::file_descriptor file_;
+  bool is_regular_ = false;
+  std::string earlier_;
+};
+
+report_file::report_file(const std::string& path, std::uint64_t since) {
+  constexpr ::mode_t permissions = 0666;  // without those of umask
+  int opened = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, permissions);
+  if (opened < 0) opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, permissions);
+  file_ = os::file_descriptor(opened);
+  struct ::stat found {};
+  if (!file_ || ::fstat(file_.get(), &found) != 0) return;
+  is_regular_ = S_ISREG(found.st_mode);
+  if (!is_regular_) return;
+  while (::flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  if (::fstat(file_.get(), &found) != 0) return;
+  const auto seconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec);
+  const std::uint64_t written = seconds * 1'000'000'000 + static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
+  if (written >= since) earlier_ = read_all(file_.get(), static_cast<std::size_t>(found.st_size));
+}
+
+bool report_file::write(const std::string& text) const {
+  if (!file_) return false;
+  if (is_regular_ && (::ftruncate(file_.get(), 0) != 0 || ::lseek(file_.get(), 0, SEEK_SET) != 0)) return false;
+  return write_all(file_.get(), text);
+}
+
+// Writes the elements of add_to(earlier): their text if the file contains nothing of this run, otherwise the elements
+// that are added to the earlier text.
+template <class AddTo>
+void write_file(const char* option, const std::string& chosen, std::uint64_t since, const AddTo& add_to) {
+  if (chosen.empty()) return;
+  const std::string path = name_of_output(chosen);
+  report_file file(path, since);
+  if (!file.write(add_to(file.earlier())))
+    log(log_level::error, "HPE_CHECK: the file {} of {} cannot be written", path, option);
+}
+
+}  // namespace
+
+std::string json_of(const std::vector<finding>& all, const char* rank) { return json_list(all, rank).text(); }
+
+std::string sarif_of(const std::vector<finding>& all, const std::string& root) { return sarif_list(all, root).text(); }
 
 findings_report::findings_report(const options& chosen)
     : json_(chosen.check_json),
       sarif_(chosen.check_sarif),
+      since_(chosen.check_since != 0 ? chosen.check_since : start_of_own_process()),
       status_(static_cast<int>(chosen.check_status)),
       process_(::getpid()) {
   constexpr std::uint64_t most_status = 255;
@@ -240,8 +313,14 @@ void findings_report::write(const std::vector<finding>& all, std::span<const std
   for (const std::string_view note : notes) text += fmt::format("{}{}\n", own_head, note);
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
-  write_file("HPE_CHECK_JSON", json_, [&] { return json_of(all, rank); });
-  write_file("HPE_CHECK_SARIF", sarif_, [&] { return sarif_of(all, std::filesystem::current_path().string()); });
+  write_file("HPE_CHECK_JSON", json_, since_,
+             [&](const std::string& earlier) { return json_list(all, rank).added_to(earlier); });
+  write_file("HPE_CHECK_SARIF", sarif_, since_, [&](const std::string& earlier) {
+    listed_text own = sarif_list(all, std::filesystem::current_path().string());
+    // The file names of an earlier process in another folder are relative to that folder.
+    if (!own.begins(earlier)) own.elements = results_of(all, "");
+    return own.added_to(earlier);
+  });
 }
 
 }  // namespace hpe::check

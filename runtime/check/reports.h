@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ class findings_report {
 
   ignored_findings ignored_;
   std::string json_, sarif_;
+  std::uint64_t since_;  // when the run began, in nanoseconds since 1970
   int status_;
   ::pid_t process_;
 };

@@ -85,22 +85,11 @@ std::string json_text(std::string_view s) {
   return result + '"';
 }
 
-std::string name_of_trace(const std::string& wanted, int process, const char* rank) {
-  if (const auto at = wanted.find("%p"); at != std::string::npos)
-    return wanted.substr(0, at) + std::to_string(process) + wanted.substr(at + 2);
-  if (rank == nullptr || *rank == '\0') return wanted;
-  const auto name = wanted.rfind('/') == std::string::npos ? 0 : wanted.rfind('/') + 1;
-  const auto ending = wanted.rfind('.');
-  const bool has_ending = ending != std::string::npos && ending > name;
-  return has_ending ? fmt::format("{}.{}{}", wanted.substr(0, ending), rank, wanted.substr(ending))
-                    : fmt::format("{}.{}", wanted, rank);
-}
-
 void recorder::start(const std::string& file) {
   const lock_guard lock(starting);
   if (file.empty() || active() != nullptr) return;
   writer = ::getpid();
-  the_active.store(new recorder(name_of_trace(file, writer, rank_by_environment())), std::memory_order_release);
+  the_active.store(new recorder(name_of_output(file)), std::memory_order_release);
 }
 
 void recorder::start_without_file(std::size_t capacity) {

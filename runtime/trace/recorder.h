@@ -39,8 +39,7 @@ class HPE_API recorder {
   static constexpr std::size_t most_events = std::size_t{1} << 20;
 
   /// Creates the recorder of this process if `file` is not empty and the process has no recorder yet. The recorder is
-  /// never destroyed; it writes the file when the process exits. In the file's name, %p stands for the process ID. If
-  /// the name does not contain %p, an MPI rank inserts the number of its rank before the name's ending.
+  /// never destroyed; it writes the file when the process exits. Its name is that of name_of_output().
   static void start(const std::string& file);
   /// Returns the recorder of this process; nullptr if nothing is recorded.
   [[nodiscard]] static recorder* active() noexcept { return the_active.load(std::memory_order_acquire); }
@@ -134,8 +133,5 @@ class recorded {
   std::uint64_t bytes_ = 0;
   clock::time_point begin_;
 };
-
-/// Returns the name of the trace file for this process; see recorder::start.
-[[nodiscard]] std::string name_of_trace(const std::string& wanted, int process, const char* rank);
 
 }  // namespace hpe::trace

@@ -1,13 +1,17 @@
 // The folders and files of a process: the cache folder, files in hpe's folders, and small results in files.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/base/cache_file.h"
@@ -166,6 +170,37 @@ TEST(cache_file, the_machine_is_always_the_same) {
   std::string line;
   std::getline(id, line);
   EXPECT_TRUE(cache_file::machine().starts_with(line + "; ")) << cache_file::machine();
+}
+
+TEST(output_files, are_named_by_process_or_rank) {
+  using hpe::name_of_output;
+  EXPECT_EQ(name_of_output("t.json", 42, nullptr), "t.json");
+  EXPECT_EQ(name_of_output("t-%p.json", 42, "3"), "t-42.json");
+  EXPECT_EQ(name_of_output("t.json", 42, "3"), "t.3.json");
+  EXPECT_EQ(name_of_output("a.b/t", 42, "3"), "a.b/t.3");
+  EXPECT_EQ(name_of_output(".hidden", 42, "3"), ".hidden.3");
+  for (const char* const variable : hpe::rank_variables) ::unsetenv(variable);
+  EXPECT_EQ(name_of_output("%p"), std::to_string(::getpid()));
+  ::setenv(hpe::rank_variables.back(), "7", 1);
+  EXPECT_EQ(name_of_output("t.json"), "t.7.json");
+}
+
+TEST(start_of_own_process, is_when_the_process_was_created) {
+  using namespace std::chrono_literals;
+  const auto now = [] { return std::chrono::system_clock::now().time_since_epoch(); };
+  const std::chrono::nanoseconds start(hpe::start_of_own_process());
+  EXPECT_LT(start, now());
+  EXPECT_GT(start, now() - 10min);
+  std::this_thread::sleep_for(300ms);
+  const auto created = now();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::chrono::nanoseconds its(hpe::start_of_own_process());
+    std::_Exit(its > created - 50ms && its < now() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 
 #include "runtime/base/error.h"
@@ -225,6 +227,51 @@ TEST(Reports, AreWrittenWhereTheOptionsSayAndEndTheProcess) {
   EXPECT_TRUE(with_rules.ignored().contains(plain()));
   EXPECT_TRUE(with_rules.is_of_this_process());
   EXPECT_EXIT(std::_Exit(with_rules.is_of_this_process() ? 1 : 0), testing::ExitedWithCode(0), "") << "a fork";
+}
+
+TEST(Reports, ProcessesOfOneRunAddTheirFindingsToTheFiles) {
+  const temporary_folder place;
+  options chosen;
+  chosen.check_json = place / "all.json";
+  chosen.check_sarif = place / "all.sarif";
+  chosen.check_since = 1;  // files of any time are of this run
+  const auto end = [&](const std::vector<finding>& all, const char* folder, const char* rank = nullptr) {
+    const auto ending = [&] {
+      if (rank != nullptr) ::setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+      std::filesystem::current_path(folder);
+      std::_Exit(findings_report(chosen).end_process(0, all, {}));
+    };
+    EXPECT_EXIT(ending(), testing::ExitedWithCode(all.empty() ? 0 : 9), "");
+  };
+  end({}, "/usr");
+  end({plain()}, "/usr");
+  end({full(), full()}, "/usr");
+  EXPECT_EQ(content_of(place / "all.json"), json_of({plain(), full(), full()}));
+  EXPECT_EQ(content_of(place / "all.sarif"), sarif_of({plain(), full(), full()}, "/usr"));
+
+  // A process in another folder: its files are not relative to the folder of the first process.
+  finding of_usr = plain();
+  of_usr.now = finding_side{"read", "x", 0, "", "/usr/m.cu:12", 0};
+  finding of_home = plain();
+  of_home.now = finding_side{"read", "x", 0, "", "/home/m.cu:12", 0};
+  std::filesystem::remove(place / "all.sarif");
+  end({of_usr}, "/usr");
+  end({of_usr, of_home}, "/home");
+  const std::string text = content_of(place / "all.sarif");
+  EXPECT_NE(text.find(R"("uri":"m.cu","uriBaseId":"%SRCROOT%")"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("uri":"file:///usr/m.cu"})"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("uri":"file:///home/m.cu"})"), std::string::npos) << text;
+
+  std::ofstream(place / "all.json") << "the text of another program";
+  end({plain()}, "/usr");
+  EXPECT_EQ(content_of(place / "all.json"), json_of({plain()}));
+  end({full()}, "/usr", "3");
+  EXPECT_EQ(content_of(place / "all.3.json"), json_of({full()}, "3"));
+  EXPECT_EQ(content_of(place / "all.json"), json_of({plain()}));
+  chosen.check_since = std::numeric_limits<std::int64_t>::max();  // files of any time are of earlier runs
+  end({full()}, "/usr");
+  EXPECT_EQ(content_of(place / "all.json"), json_of({full()}));
+  EXPECT_EQ(content_of(place / "all.sarif"), sarif_of({full()}, "/usr"));
 }
 
 }  // namespace

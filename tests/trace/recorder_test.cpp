@@ -125,13 +125,5 @@ TEST(recorder, says_where_it_cannot_write) {
   }
 }
 
-TEST(recorder, names_the_file_by_process_or_rank) {
-  EXPECT_EQ(name_of_trace("t.json", 42, nullptr), "t.json");
-  EXPECT_EQ(name_of_trace("t-%p.json", 42, "3"), "t-42.json");
-  EXPECT_EQ(name_of_trace("t.json", 42, "3"), "t.3.json");
-  EXPECT_EQ(name_of_trace("a.b/t", 42, "3"), "a.b/t.3");
-  EXPECT_EQ(name_of_trace(".hidden", 42, "3"), ".hidden.3");
-}
-
 }  // namespace
 }  // namespace hpe::trace

@@ -65,7 +65,8 @@ int MPI_Finalize() {
   // theirs.
   if (hpe::interpose::message_checks::of_process() != nullptr) std::signal(SIGTERM, SIG_IGN);
   job::end();
-  pending_table::all().look_at_abandoned();  // the last chance to finish receives whose requests the program has freed
+  pending_table::all().look_at_freed();  // the last chance to finish receives whose requests the program has freed
+  pending_table::all().free_communicators();
   return HPE_REAL(Finalize)();
 }
 

@@ -35,7 +35,7 @@ void record_part(const char* name, trace::clock::time_point begin, std::size_t b
 }
 
 message::message(MPI_Comm comm, bool persistent)
-    : pending(persistent), object_(on_comm{comm}), current_(handles::get().request_null) {}
+    : pending(on_comm{comm}, persistent), current_(handles::get().request_null) {}
 
 int message::open(MPI_Request* request) {
   if (persistent) {
@@ -98,6 +98,7 @@ int message::wait(MPI_Status* status) {
 }
 
 int message::begin() {
+  if (object() == mpi_object(no_object{})) return raise(no_object{}, MPI_ERR_COMM);  // the program has disconnected it
   try {
     return start_with_request();
   } catch (const error& e) {
@@ -115,17 +116,7 @@ int message::finish(const MPI_Status*) {
   return code_;
 }
 
-mpi_object message::object() const {
-  const progress::guard held;
-  return object_;
-}
-
 bool message::active() { return !over(); }
-
-void message::forget(MPI_Comm comm) {
-  const progress::guard held;
-  if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
-}
 
 void message::cancel() {
   const progress::guard held;

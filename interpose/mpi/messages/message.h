@@ -40,7 +40,6 @@ class message : public pending, public std::enable_shared_from_this<message> {
   int finish(const MPI_Status* status) override;
   void drop() noexcept override {}
   [[nodiscard]] bool active() override;
-  void forget(MPI_Comm comm) override;
   [[nodiscard]] bool starts_itself() const noexcept override { return true; }
   [[nodiscard]] MPI_Request stand_in() override;
   void stand_in_gone() override;
@@ -69,11 +68,9 @@ class message : public pending, public std::enable_shared_from_this<message> {
  private:
   friend struct message_callbacks;
 
-  [[nodiscard]] mpi_object object() const;
   int start_with_request();
   void end(const MPI_Status& status);
 
-  mpi_object object_;
   MPI_Request current_;  // the generalised request of the current start
   bool has_request_ = false;
   std::atomic<bool> over_{true};

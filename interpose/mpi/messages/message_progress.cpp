@@ -17,8 +17,9 @@ progress& progress::of_process() {
 }
 
 bool progress::attach() {
-  wait_a_little_ = call_in_progress(called_by_mpi);
-  if (wait_a_little_ == nullptr) {
+  if (const progress_function its = call_in_progress(called_by_mpi); its != nullptr) {
+    wait_a_little_ = its;
+  } else {
     int level = MPI_THREAD_SINGLE;
     HPE_REAL(Query_thread)(&level);
     if (level != MPI_THREAD_MULTIPLE) return false;

@@ -99,7 +99,8 @@ class progress {
 
   [[nodiscard]] bool idle() const noexcept { return going_on_.load(std::memory_order_relaxed) == 0; }
 
-  /// Calls MPI's progress function until holds() is true. The caller must not hold a guard.
+  /// Calls MPI's progress function until holds() is true. If the ranks do not use the protocol, holds() itself must
+  /// make progress. The caller must not hold a guard.
   template <class Condition>
   void until(Condition&& holds) {
     while (!holds()) wait_a_little_();
@@ -114,7 +115,7 @@ class progress {
   int look_at_requests();
   int call_polls();
 
-  void (*wait_a_little_)() = nullptr;
+  void (*wait_a_little_)() = [] { std::this_thread::yield(); };
   bool unaided_ = false;  // whether the MPI library does not call hpe; set before the first transfer
   std::thread assistant_;
   std::recursive_mutex mutex_;

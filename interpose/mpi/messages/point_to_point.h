@@ -13,7 +13,6 @@
 ///
 /// `function`: the name of the call in traces.
 
-#include <new>
 #include <optional>
 
 #include "interpose/mpi/layout.h"
@@ -28,14 +27,9 @@ using taken = std::optional<int>;
 template <class Action>
 taken guarded(MPI_Comm comm, Action&& action) {
   try {
-    return action();
+    return raise_errors(on_comm{comm}, action);
   } catch (const left_to_mpi&) {
     return std::nullopt;
-  } catch (const error& e) {
-    return raise(on_comm{comm}, e);
-  } catch (const std::bad_alloc&) {
-    return raise(on_comm{comm},
-                 error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for the records of a call"));
   }
 }
 

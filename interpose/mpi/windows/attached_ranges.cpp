@@ -53,8 +53,8 @@ void attached_ranges::open(MPI_Comm comm, MPI_Win win) {
   HPE_REAL(Allreduce)(&made, &made_everywhere, 1, handles::get().integer, handles::get().min, own);
   if (made_everywhere != 0) {
     HPE_REAL(Win_set_errhandler)(directories, handles::get().errors_return);
-    put_back(win,
-             std::shared_ptr<attached_ranges>(new attached_ranges(directories, new (memory) directory{}, rank, ranks)));
+    store(win,
+          std::shared_ptr<attached_ranges>(new attached_ranges(directories, new (memory) directory{}, rank, ranks)));
   }
   // No rank may read a directory before its owner has initialised it.
   HPE_REAL(Barrier)(own);
@@ -82,7 +82,7 @@ std::shared_ptr<attached_ranges> attached_ranges::take(MPI_Win win) {
   return found ? std::move(found.mapped()) : nullptr;
 }
 
-void attached_ranges::put_back(MPI_Win win, std::shared_ptr<attached_ranges> directories) {
+void attached_ranges::store(MPI_Win win, std::shared_ptr<attached_ranges> directories) {
   if (directories == nullptr) return;
   open_windows& all = open_windows::all();
   const lock_guard lock(all.mutex_);

@@ -31,7 +31,8 @@ class attached_ranges {
   /// Removes the directories of a window from the table of the process. Their destructor is collective over the ranks
   /// of the window.
   [[nodiscard]] static std::shared_ptr<attached_ranges> take(MPI_Win win);
-  static void put_back(MPI_Win win, std::shared_ptr<attached_ranges> directories);
+  /// Stores the directories of a window in the table of the process. Without an effect for nullptr.
+  static void store(MPI_Win win, std::shared_ptr<attached_ranges> directories);
 
   /// Returns the displacement that a one-sided call must pass to MPI in place of the program's displacement.
   [[nodiscard]] static MPI_Aint place_of(MPI_Win win, int target, MPI_Aint displacement) {

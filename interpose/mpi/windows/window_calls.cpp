@@ -13,6 +13,7 @@ namespace {
 
 constexpr int all_targets = -1;
 constexpr int no_target = -2;
+constexpr auto for_copy = "for a window's copy";  // the use of memory in a message
 
 // Runs a step for each element, also after an error. Returns the first error.
 int attempt(const mpi_object& told, const window_table::elements& all, void (window::*step)()) {
@@ -41,28 +42,17 @@ int synchronise(MPI_Win win, int target, Call&& call) {
   return leave(result);
 }
 
-// Calls make(), which returns an MPI result. Errors of hpe are raised on `told`.
-template <class Make>
-int make_window(const mpi_object& told, Make&& make) {
-  try {
-    return leave(make());
-  } catch (const error& e) {
-    return leave(raise(told, e));
-  } catch (const std::bad_alloc&) {
-    return leave(raise(told, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a window's copy")));
-  }
-}
-
 template <class Unit, class Next>
 int create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win, Next& next) {
   if (size <= 0 || base == nullptr || !concerns_operation(base))
     return leave(next(base, size, disp_unit, info, comm, win));
-  return make_window(on_comm{comm}, [&] {
+  const auto make = [&] {
     auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
     const int result = next(made->exposed(), size, disp_unit, info, comm, win);
     if (result == MPI_SUCCESS) window_table::all().add(*win, std::move(made));
     return result;
-  });
+  };
+  return leave(raise_errors(on_comm{comm}, make, for_copy));
 }
 
 }  // namespace
@@ -91,7 +81,7 @@ int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
 int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
   auto& next = HPE_REAL(Win_attach);
   if (size <= 0 || base == nullptr || !concerns_operation(base)) return leave(next(win, base, size));
-  return make_window(on_win{win}, [&] {
+  const auto attach = [&] {
     const auto ranges = attached_ranges::find(win);
     HPE_REQUIRE(ranges != nullptr, HPE_ERROR_NOT_SUPPORTED,
                 "device memory cannot be attached to this window: it is not a dynamic window, or some of its ranks do "
@@ -104,7 +94,8 @@ int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
     else
       ranges->remove(*made);
     return result;
-  });
+  };
+  return leave(raise_errors(on_win{win}, attach, for_copy));
 }
 
 int MPI_Win_detach(MPI_Win win, const void* base) {
@@ -140,7 +131,7 @@ int MPI_Win_free(MPI_Win* win) {
   int result = attempt(on_win{freed}, all, &window::publish);
   if (const int failed = next(win); failed != MPI_SUCCESS) {
     for (const auto& each : all) window_table::all().add(freed, each);
-    attached_ranges::put_back(freed, ranges);
+    attached_ranges::store(freed, ranges);
     return leave(failed);
   }
   if (result == MPI_SUCCESS) result = attempt(no_object{}, all, &window::take_in);

@@ -35,6 +35,13 @@ int main(int argc, char** argv) {
   if (end == "execvp") ::execvp("echo", given);
   if (end == "execvpe") ::execvpe("echo", given, environ);
   if (end == "failed_exec") ::execlp("no-program-has-this-name", "echo", nullptr);
+  const auto again = [&] { ::execl("/proc/self/exe", argv[0], "main", "0", nullptr); };
+  if (end == "again") again();
+  if (end == "child") {
+    const pid_t child = ::fork();
+    if (child == 0) again();
+    ::waitpid(child, nullptr, 0);
+  }
   if (end == "handler") {
     std::signal(SIGUSR1, end_in_handler);
     ::raise(SIGUSR1);

@@ -516,12 +516,11 @@ TEST_F(CheckedCalls, OfSeveralRequestsEndOneByOne) {
 // An operation whose progress hpe knows.
 class known_operation final : public pending {
  public:
-  known_operation() : pending(true) {}
+  known_operation() : pending(no_object{}, true) {}
   int begin() override { return MPI_SUCCESS; }
   int finish(const MPI_Status* /*status*/) override { return MPI_SUCCESS; }
   void drop() noexcept override {}
   [[nodiscard]] bool active() override { return is_active; }
-  void forget(MPI_Comm /*comm*/) override {}
   bool is_active = true;
 };
 
