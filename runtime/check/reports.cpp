@@ -234,7 +234,7 @@ class report_file {
 
   /// Returns the text that other processes have written to the file since the run began; empty if there is none.
   [[nodiscard]] const std::string& earlier() const noexcept { return earlier_; }
-  /// Replaces the text. Returns false if the file cannot be written.
+  /// Replaces the text. Returns false if the file cannot be written. May be called once.
   [[nodiscard]] bool write(const std::string& text) const;
 
  private:
@@ -262,8 +262,11 @@ report_file::report_file(const std::string& path, std::uint64_t since) {
 
 bool report_file::write(const std::string& text) const {
   if (!file_) return false;
-  if (is_regular_ && (::ftruncate(file_.get(), 0) != 0 || ::lseek(file_.get(), 0, SEEK_SET) != 0)) return false;
-  return write_all(file_.get(), text);
+  if (!is_regular_) return write_all(file_.get(), text);
+  // The file keeps its earlier text if the disk has no room for the new one.
+  const auto size = static_cast<::off_t>(text.size());
+  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, 0, size) != 0 && (errno == ENOSPC || errno == EDQUOT)) return false;
+  return write_all(file_.get(), text) && ::ftruncate(file_.get(), size) == 0;
 }
 
 // Writes the elements of add_to(earlier): their text if the file contains nothing of this run, otherwise the elements

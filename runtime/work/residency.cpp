@@ -129,8 +129,8 @@ residency::residency(device::device_set& devices, transfer::engine& engine, host
       host_(host),
       sharing_(others),
       count_(count),
+      room_(devices, count),
       eviction_(with(), regions, others, count),
-      withheld_(devices.size()),
       fetched_(devices.size()),
       fetcher_(
           devices, regions, eviction_, turns_,
@@ -250,8 +250,8 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
         std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > most_of(needed.first); });
     if (home == what.needed.end() && what.zero_copies.empty()) return what;
     if (home == what.needed.end())
-      home =
-          std::ranges::find_if(what.needed, [&](const auto& needed) { return needed.second > room_of(needed.first); });
+      home = std::ranges::find_if(what.needed,
+                                  [&](const auto& needed) { return needed.second > room_.most_now(needed.first); });
     if (home == what.needed.end() && eviction_.keeps_mapped()) {
       what.moves = true;
       return what;
@@ -270,7 +270,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
     }
     HPE_REQUIRE(!what.large.empty(), HPE_ERROR_OUT_OF_MEMORY,
                 "the work needs {} bytes on device {} at once, which gives this process {}: {}", home->second,
-                home->first, room_of(home->first), in_words(accesses));
+                home->first, room_.most_now(home->first), in_words(accesses));
     // Afterwards, the parts that the work needs are brought in again in small pieces.
     const gap& large = what.large.front();
     eviction_.evict(*large.region, large.range, large.home);
@@ -332,7 +332,7 @@ void residency::require_addresses(std::span<const device_access> accesses, place
     std::uint64_t all = 0, on_devices = 0;
     for (const auto& [home, bytes] : what.needed) {
       all += bytes;
-      on_devices += std::min(bytes, room_of(home));
+      on_devices += std::min(bytes, room_.most_now(home));
     }
     const std::uint64_t on_host = host_.most_to_take() + eviction_.zero_copy_bytes();
     if (all <= on_devices + on_host) return;
@@ -570,6 +570,27 @@ void residency::add_piece(region& r, const gap& g, std::uint64_t now, device::ba
     throw;
   }
   counters::add(count_.bytes_brought_in, g.range.size());
+}
+
+void residency::withhold(unsigned home, std::uint64_t bytes) {
+  const std::uint64_t most = most_of(home);
+  HPE_REQUIRE(bytes <= most, HPE_ERROR_OUT_OF_MEMORY,
+              "device {} gives this process {} more bytes for memory that cannot move, of {} in all; {} were requested "
+              "(HPE_DEVICE_MEMORY sets the total)",
+              home, most, devices_.at(home).info().memory_bytes, bytes);
+  short_ = true;
+  for (std::uint64_t ended = changes_ended_.load(); !devices_.at(home).withhold(bytes); ended = changes_ended_.load())
+    if (evict(home, bytes) == 0 && !wait_for_change(ended)) throw_no_room(home, bytes);
+  room_.withhold(home, bytes);
+}
+
+void residency::make_room_on_host(std::uint64_t bytes) {
+  if (!host_.limited() || host_.most_to_take() + eviction_.zero_copy_bytes() < bytes) return;
+  for (unsigned home = 0; home < devices_.size(); ++home) {
+    const lock_guard lock(*turns_[home]);
+    const std::uint64_t most = host_.most_to_take();
+    if (most < bytes) eviction_.free_zero_copy(home, clock_.fetch_add(1) + 1, bytes - most);
+  }
 }
 
 }  // namespace hpe::work

@@ -39,6 +39,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
+#include "runtime/work/device_room.h"
 #include "runtime/work/eviction.h"
 #include "runtime/work/fetcher.h"
 #include "runtime/work/host_memory.h"
@@ -108,9 +109,8 @@ class residency {
   /// with a message that contains the sizes.
   void bring_in(std::span<const device_access> accesses, place allowed, turn& mine);
 
-  /// The largest number of bytes of a region that one part of a long copy should use, so that several parts fit into
-  /// device memory.
-  [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const;
+  /// See device_room.
+  [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const { return room_.most_for_a_copy(r); }
 
   /// Leaves this many bytes of a device's memory to the driver, which allocates them for the program: they stay on the
   /// device. Evicts data if too little memory is free. Throws HPE_ERROR_OUT_OF_MEMORY if the device gives this process
@@ -118,19 +118,22 @@ class residency {
   /// region, and no turn.
   void withhold(unsigned home, std::uint64_t bytes);
   /// Ends a withhold() of this many bytes.
-  void restore(unsigned home, std::uint64_t bytes) noexcept;
+  void restore(unsigned home, std::uint64_t bytes) noexcept {
+    room_.restore(home, bytes);
+    devices_.at(home).restore(bytes);
+  }
   /// Returns how many bytes of a device are withheld now.
-  [[nodiscard]] std::uint64_t withheld(unsigned home) const noexcept { return withheld_[home].load(); }
+  [[nodiscard]] std::uint64_t withheld(unsigned home) const noexcept { return room_.withheld(home); }
 
   /// Call this before host memory (hpeMallocHost) is allocated: evicts data from zero-copy memory if HPE_HOST_MEMORY
   /// leaves too little memory otherwise. The caller must hold no mutex of a region, no turn, and no change.
   void make_room_on_host(std::uint64_t bytes);
 
-  /// How many bytes of a device's memory hpe data may use.
-  [[nodiscard]] std::uint64_t most_of(unsigned home) const;
-
-  /// The size of the pieces in which data is brought in and evicted, for a region with these homes.
-  [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes) const;
+  /// See device_room.
+  [[nodiscard]] std::uint64_t most_of(unsigned home) const { return room_.most_of(home); }
+  [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes) const {
+    return room_.piece_size(homes, host_.most_at_once());
+  }
 
  private:
   /// A part of a region that needs device memory.
@@ -151,8 +154,6 @@ class residency {
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
   /// Makes the plan for accesses, and throws if they do not fit into their devices; see bring_in.
   [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses, place allowed);
-  /// Like most_of, but without the memory that the driver, the program's libraries and other programs use.
-  [[nodiscard]] std::uint64_t room_of(unsigned home) const;
   /// For work that does not fit: evicts pieces of the largest region that the work uses, if gaps of smaller regions
   /// need their memory. Returns whether it evicted anything; the plan is then outdated.
   bool make_room_for_smaller(const plan& what);
@@ -215,14 +216,14 @@ class residency {
   host_memory& host_;
   sharing& sharing_;
   counters& count_;
+  device_room room_;
   eviction eviction_;
   std::atomic<std::uint64_t> changes_begun_{0};
   std::atomic<std::uint64_t> changes_ended_{0};
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
-  std::vector<std::atomic<std::uint64_t>> withheld_;  // by device; see withhold()
-  std::vector<std::unique_ptr<mutex>> turns_;         // by device; taken in ascending order, before mutexes of regions
-  std::vector<std::vector<gap>> fetched_;             // by device; gaps for the fetcher's next uploads
+  std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
+  std::vector<std::vector<gap>> fetched_;      // by device; gaps for the fetcher's next uploads
   std::atomic<bool> ending_{false};
   std::vector<std::thread> servers_;  // serve other processes; one thread for each shared device
   fetcher fetcher_;                   // the last member, because its thread uses the others

@@ -1,0 +1,83 @@
+#pragma once
+
+/// How much memory of each device data may use, and the sizes of pieces and parts that follow. Safe to use from several
+/// threads.
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/counters.h"
+#include "runtime/base/granule.h"
+#include "runtime/coherence/region.h"
+#include "runtime/device/device.h"
+#include "runtime/node/device_share.h"
+
+namespace hpe::work {
+
+class device_room {
+ public:
+  device_room(device::device_set& devices, const counters& count)
+      : devices_(devices), count_(count), withheld_(devices.size()) {}
+
+  /// How many bytes of a device's memory data may use.
+  [[nodiscard]] std::uint64_t most_of(unsigned home) const;
+  /// Like most_of, but without the memory that the driver, the program's libraries and other programs use.
+  [[nodiscard]] std::uint64_t most_now(unsigned home) const;
+
+  /// The bytes of a device that the driver has allocated for the program, so that data cannot use them.
+  [[nodiscard]] std::uint64_t withheld(unsigned home) const noexcept { return withheld_[home].load(); }
+  void withhold(unsigned home, std::uint64_t bytes) noexcept { withheld_[home] += bytes; }
+  void restore(unsigned home, std::uint64_t bytes) noexcept { withheld_[home] -= bytes; }
+
+  /// The size of the pieces in which data is brought in and evicted, for a region with these homes; at most `most`.
+  [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes, std::uint64_t most) const;
+  /// The largest number of bytes of a region that one part of a long copy should use, so that several parts fit into
+  /// device memory.
+  [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const;
+
+ private:
+  static constexpr std::uint64_t least_piece = granule_size;
+  // Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, regardless of the piece's size.
+  static constexpr std::uint64_t largest_piece = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t pieces_of_a_device = 64;
+
+  device::device_set& devices_;
+  const counters& count_;
+  std::vector<std::atomic<std::uint64_t>> withheld_;  // by device
+};
+
+inline std::uint64_t device_room::most_of(unsigned home) const {
+  const device::device& it = devices_.at(home);
+  const std::uint64_t total = it.info().memory_bytes;
+  return total - std::min<std::uint64_t>(total, it.info().spare_bytes + withheld_[home].load());
+}
+
+inline std::uint64_t device_room::most_now(unsigned home) const {
+  const device::device& it = devices_.at(home);
+  if (it.share() != nullptr) return most_of(home);
+  const std::uint64_t has = it.memory().free + count_.device_memory[home].load();
+  return std::min<std::uint64_t>(most_of(home), has - std::min<std::uint64_t>(has, it.info().spare_bytes));
+}
+
+inline std::uint64_t device_room::piece_size(std::span<const std::uint16_t> homes, std::uint64_t most) const {
+  std::uint64_t least = largest_piece * pieces_of_a_device;
+  for (const std::uint16_t home : homes)
+    if (home < devices_.size()) least = std::min<std::uint64_t>(least, devices_.at(home).info().memory_bytes);
+  least = std::min(least / pieces_of_a_device, most);
+  return std::clamp(std::bit_floor(std::max<std::uint64_t>(least, 1)), least_piece, largest_piece);
+}
+
+inline std::uint64_t device_room::most_for_a_copy(const coherence::region& r) const {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (std::uint64_t homes = r.home_set(); homes != 0; homes &= homes - 1)
+    least =
+        std::min<std::uint64_t>(least, devices_.at(static_cast<unsigned>(std::countr_zero(homes))).info().memory_bytes);
+  constexpr std::uint64_t part = 8;
+  return std::max<std::uint64_t>(least / part / granule_size * granule_size, granule_size);
+}
+
+}  // namespace hpe::work
