@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "hpe/ptx.h"
+#include "hpe/spread.h"
 #include "tests/sweep/runner.h"
 
 namespace sweep {
@@ -254,10 +255,9 @@ DONE:
 }
 )";
 
-void ptx(world& w, const arm_function& arm) {
-  memory* m = w.allocate(middle, 1);
-  w.write(all_of(m), 1);
-  arm();
+// Loads the module, launches its kernel by launch(kernel, shape, parameters, bytes, access), and unloads the module.
+template <class Launch>
+void use_ptx(world& w, memory* m, const char* name, const Launch& launch) {
   hpeModule module = nullptr;
   hpeKernel kernel = nullptr;
   w.call("hpeModuleLoadPtx", [&] { return hpeModuleLoadPtx(&module, &ptx_text, 1); });
@@ -281,11 +281,32 @@ void ptx(world& w, const arm_function& arm) {
     const hpeAccess access{parameters.data, count, HPE_INOUT};
     std::vector<std::uint8_t> after(m->model.begin() + 20, m->model.begin() + 20 + count);
     for (std::uint8_t& b : after) ++b;
-    w.call("hpeLaunchGrid", [&] { return hpeLaunchGrid(1, kernel, &shape, &parameters, 12, &access, 1, nullptr); },
-           {{used, after}});
+    w.call(name, [&] { return launch(kernel, shape, &parameters, 12, access); }, {{used, after}});
   }
   w.call("hpeModuleUnload", [&] { return hpeModuleUnload(module); });
   *unloaded = w.succeeded();
+}
+
+void ptx(world& w, const arm_function& arm) {
+  memory* m = w.allocate(middle, 1);
+  w.write(all_of(m), 1);
+  arm();
+  use_ptx(
+      w, m, "hpeLaunchGrid",
+      [](hpeKernel kernel, const hpeGrid& shape, const void* parameters, std::size_t bytes, const hpeAccess& access) {
+        return hpeLaunchGrid(1, kernel, &shape, parameters, bytes, &access, 1, nullptr);
+      });
+}
+
+// The first launch over several devices loads a module with the kernel's patched code.
+void over(world& w, const arm_function& arm) {
+  memory* m = w.allocate(middle, 1);
+  w.write(all_of(m), 1);
+  arm();
+  use_ptx(w, m, "hpeLaunchOver",
+          [](hpeKernel kernel, const hpeGrid& shape, const void* parameters, std::size_t bytes, const hpeAccess&) {
+            return hpeLaunchOver(nullptr, 0, kernel, &shape, parameters, bytes, nullptr);
+          });
 }
 
 // There is more data than host memory may hold (HPE_HOST_MEMORY), so the operations move data from and to the spill
@@ -337,6 +358,8 @@ std::span<const scenario> scenarios() {
          {{"HPE_HOST_MEMORY", "16M"}, {"HPE_SPILL", "/dev/shm"}, {"HPE_ROLLING_WINDOW", "0"}},
          spilled},
         {"ptx", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}}, ptx},
+        {"over", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}, {"HPE_SPREAD_CUT", "even"}}, over},
+        {"over_planned", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}}, over},
     };
     for (scenario& s : sharing_scenarios()) result.push_back(std::move(s));
     return result;

@@ -409,7 +409,10 @@ void launch_planner::compute(spread::outlook_request& missing) {
   missing.compute();
   {
     const lock_guard lock(mutex_);
-    planner_.add(missing);
+    try {
+      planner_.add(missing);
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): a later launch asks again
+    }
     planned_ = nullptr;
   }
   computed_.notify_all();

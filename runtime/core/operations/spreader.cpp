@@ -39,22 +39,39 @@ std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {
       failure = fmt::format("its patched code cannot be loaded: {}", e.what());
     }
   }
-  for (const auto& [name, code] : made->code.kernels()) {
-    spread_kernel& k = made->kernels[name];
+  try {
+    find_kernels(module, failure, *made);
+  } catch (...) {
+    if (made->module != nullptr) modules_.unload(made->module);
+    throw;
+  }
+  return made;
+}
+
+void spreader::find_kernels(hpeModule module, const std::string& failure, spread_module& in) {
+  for (const auto& [name, code] : in.code.kernels()) {
+    spread_kernel& k = in.kernels[name];
     k.code = &code;
     k.obstacle = code.obstacle.empty() ? failure : code.obstacle;
     if ((code.patched.uses_variables || code.patched.uses_constants) && k.obstacle.empty() &&
         (!modules_.has_variables(module) || duplicates_.contains(module)))
       k.obstacle = "it uses variables of its program, and each GPU has its own copy of them";
-    if (k.obstacle.empty()) k.in_parts = launcher_.find(made->module, name);
+    if (k.obstacle.empty()) k.in_parts = launcher_.find(in.module, name);
   }
-  return made;
 }
 
 spreader::spread_module& spreader::module_of(hpeModule module) {
   const lock_guard lock(mutex_);
   auto found = all_.find(module);
-  if (found == all_.end()) found = all_.emplace(module, make(module)).first;
+  if (found == all_.end()) {
+    found = all_.try_emplace(module).first;
+    try {
+      found->second = make(module);
+    } catch (...) {
+      all_.erase(found);
+      throw;
+    }
+  }
   return *found->second;
 }
 
@@ -87,17 +104,22 @@ const std::string& spreader::obstacle_of(hpeKernel kernel) {
 }
 
 void spreader::unload(hpeModule module) {
-  std::unique_ptr<spread_module> ending;
+  decltype(all_)::node_type ending;
   {
     const lock_guard lock(mutex_);
-    const auto found = all_.find(module);
-    if (found == all_.end()) return;
-    ending = std::move(found->second);
-    all_.erase(found);
-    for (const auto& [name, kernel] : ending->kernels)
+    ending = all_.extract(module);
+    if (ending.empty()) return;
+    for (const auto& [name, kernel] : ending.mapped()->kernels)
       for (const auto& [devices, planner] : planners_) planner->forget(*kernel.code->model);
   }
-  if (ending->module != nullptr) modules_.unload(ending->module);
+  if (ending.mapped()->module == nullptr) return;
+  try {
+    modules_.unload(ending.mapped()->module);
+  } catch (const std::bad_alloc&) {  // the program may try again
+    const lock_guard lock(mutex_);
+    all_.insert(std::move(ending));
+    throw;
+  }
 }
 
 spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const {

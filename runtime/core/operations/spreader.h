@@ -105,6 +105,8 @@ class spreader {
   spread_module& module_of(hpeModule module);
   spread_kernel& find(hpeKernel kernel);
   [[nodiscard]] std::unique_ptr<spread_module> make(hpeModule module) HPE_REQUIRES(mutex_);
+  /// Adds the kernels of a module to `in`. `failure`: why their patched code cannot be loaded; empty: it is loaded.
+  void find_kernels(hpeModule module, const std::string& failure, spread_module& in) HPE_REQUIRES(mutex_);
   [[nodiscard]] usage usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const;
   /// Returns the reason why this launch has to run on one device; empty if it may be spread.
   [[nodiscard]] std::string obstacle_of(const spread_kernel& kernel, const device::shape& shape,
