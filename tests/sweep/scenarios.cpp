@@ -359,7 +359,6 @@ std::span<const scenario> scenarios() {
          spilled},
         {"ptx", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}}, ptx},
         {"over", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}, {"HPE_SPREAD_CUT", "even"}}, over},
-        {"over_planned", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}}, over},
     };
     for (scenario& s : sharing_scenarios()) result.push_back(std::move(s));
     return result;
