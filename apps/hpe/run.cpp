@@ -278,7 +278,7 @@ options options_of_checked_program(const options& chosen) {
   const bool on_gpus = variable("HPE_CUDA") != "soft" && has_driver();
   if (!on_gpus && variable("HPE_SEGMENT_SIZE").empty()) set_variable("HPE_SEGMENT_SIZE", "128G");
   // The processes of the run add their findings to the same files. A run within a run belongs to the outer one.
-  if (variable("HPE_CHECK_SINCE").empty()) set_variable("HPE_CHECK_SINCE", std::to_string(start_of_own_process()));
+  if (variable("HPE_CHECK_SINCE").empty()) set_variable("HPE_CHECK_SINCE", std::to_string(time_of_files()));
   if (!chosen.check_json.empty()) check_file("--check-json", chosen.check_json);
   if (!chosen.check_sarif.empty()) check_file("--check-sarif", chosen.check_sarif);
   if (!chosen.check_ignore.empty() && ::access(chosen.check_ignore.c_str(), R_OK) != 0)

@@ -41,8 +41,8 @@ int raise(const mpi_object& object, const error& what);
 /// Calls the error handler of `object` with an MPI error code, and returns this code.
 int raise(const mpi_object& object, int code);
 
-/// Runs action() and returns its result, which an MPI result can be converted to. If action() throws hpe::error or
-/// std::bad_alloc, calls raise(). `lacked`: the use of the memory that the host does not have, for the message.
+/// Runs action() and returns its result, whose type an MPI error code must convert to. If action() throws hpe::error or
+/// std::bad_alloc, calls raise(). `lacked`: for what the host has no memory left, the end of the message.
 template <class Action>
 std::invoke_result_t<Action> raise_errors(const mpi_object& object, Action&& action,
                                           const char* lacked = "for the records of a call") {

@@ -158,6 +158,7 @@ void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operat
 
 void pending_table::count_freed() { freed_count_.store(abandoned_.size() + kept_.size(), std::memory_order_relaxed); }
 
+// Open MPI and MPICH free a communicator without messages to other ranks, so ranks may free it at different times.
 // MPI may free the communicator although an operation uses it: the operation starts messages on the communicator that
 // MPI does not know of, or is in a list of hpe with the communicator's handle.
 bool pending_table::keep(MPI_Comm comm) {
@@ -205,6 +206,7 @@ void pending_table::look_at_abandoned() {
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> all;
   {
     const lock_guard lock(mutex_);
+    if (abandoned_.empty()) return;
     all = abandoned_;
   }
   looks_ = true;

@@ -64,6 +64,10 @@ const char* rank_by_environment() noexcept {
 }
 
 std::string name_of_output(const std::string& wanted) {
+  std::error_code failure;
+  if (const auto found = std::filesystem::status(wanted, failure);
+      std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
+    return wanted;
   return name_of_output(wanted, ::getpid(), rank_by_environment());
 }
 
@@ -78,23 +82,30 @@ std::string name_of_output(const std::string& wanted, int process, const char* r
                     : fmt::format("{}.{}", wanted, rank);
 }
 
+namespace {
+
+std::uint64_t now(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+}  // namespace
+
+std::uint64_t time_of_files() { return now(CLOCK_REALTIME_COARSE); }
+
 std::uint64_t start_of_own_process() {
   constexpr int first_after_name = 3, start = 22;  // numbers of fields, in proc(5)
   std::ifstream file("/proc/self/stat");
   std::string text;
   std::getline(file, text);
   const std::size_t name_end = text.rfind(')');  // the name may contain any character
-  if (name_end == std::string::npos) return 0;
+  if (name_end == std::string::npos) return time_of_files();
   std::istringstream fields(text.substr(name_end + 1));
   std::string skipped;
   for (int field = first_after_name; field < start; ++field) fields >> skipped;
   std::uint64_t ticks = 0;
-  if (!(fields >> ticks)) return 0;
-  const auto now = [](clockid_t clock) {
-    timespec time{};
-    ::clock_gettime(clock, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-  };
+  if (!(fields >> ticks)) return time_of_files();
   const std::uint64_t since_boot = ticks * (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
   return now(CLOCK_REALTIME) - now(CLOCK_BOOTTIME) + since_boot;
 }

@@ -40,13 +40,16 @@ inline constexpr std::array rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", 
 [[nodiscard]] const char* rank_by_environment() noexcept;
 
 /// The name of an output file of this process for which the user has asked by the name `wanted`: %p stands for the
-/// process ID. If the name does not contain %p, a rank of an MPI job inserts its rank before the name's ending.
+/// process ID. If the name does not contain %p, a rank of an MPI job inserts its rank before the name's ending. A
+/// device or FIFO keeps its name.
 [[nodiscard]] std::string name_of_output(const std::string& wanted);
 /// The same, for any process. `rank`: nullptr if the process is in no MPI job.
 [[nodiscard]] std::string name_of_output(const std::string& wanted, int process, const char* rank);
 
+/// The time that a file would have which is written now, in nanoseconds since 1970.
+[[nodiscard]] std::uint64_t time_of_files();
 /// The time at which this process was created, in nanoseconds since 1970. exec does not change this time. Up to 10 ms
-/// too early; 0 if the time is not known.
+/// too early; the present time if the system does not tell.
 [[nodiscard]] std::uint64_t start_of_own_process();
 
 }  // namespace hpe

@@ -245,10 +245,12 @@ class report_file {
 
 report_file::report_file(const std::string& path, std::uint64_t since) {
   constexpr ::mode_t permissions = 0666;  // without those of umask
-  int opened = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, permissions);
+  struct ::stat found {};
+  const bool is_other =
+      ::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);  // opening a FIFO awaits its reader
+  int opened = is_other ? -1 : ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, permissions);
   if (opened < 0) opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, permissions);
   file_ = os::file_descriptor(opened);
-  struct ::stat found {};
   if (!file_ || ::fstat(file_.get(), &found) != 0) return;
   is_regular_ = S_ISREG(found.st_mode);
   if (!is_regular_) return;
@@ -257,7 +259,7 @@ report_file::report_file(const std::string& path, std::uint64_t since) {
   if (::fstat(file_.get(), &found) != 0) return;
   const auto seconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec);
   const std::uint64_t written = seconds * 1'000'000'000 + static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
-  if (written >= since) earlier_ = read_all(file_.get(), static_cast<std::size_t>(found.st_size));
+  if (written > since) earlier_ = read_all(file_.get(), static_cast<std::size_t>(found.st_size));
 }
 
 bool report_file::write(const std::string& text) const {
@@ -269,8 +271,8 @@ bool report_file::write(const std::string& text) const {
   return write_all(file_.get(), text) && ::ftruncate(file_.get(), size) == 0;
 }
 
-// Writes the elements of add_to(earlier): their text if the file contains nothing of this run, otherwise the elements
-// that are added to the earlier text.
+// Replaces the file's text by add_to(earlier). `earlier` is the text that other processes of this run have written;
+// empty if there is none.
 template <class AddTo>
 void write_file(const char* option, const std::string& chosen, std::uint64_t since, const AddTo& add_to) {
   if (chosen.empty()) return;

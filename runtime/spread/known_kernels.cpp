@@ -9,7 +9,7 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::uint64_t recent = 1024;  // a kernel counts only if it is among so many latest launches
+constexpr std::uint64_t recent = 1024;  // a kernel counts only if one of so many latest launches was its own
 
 /// Returns the arrays that a move places, by address, as they are after the move. None of them can move again.
 std::map<std::uint64_t, kernel_array> placed_by(const asked_launch& q, const decision& move, std::uint32_t devices) {

@@ -110,7 +110,8 @@ class eviction {
   };
 
   /// Call this before the first work that may use memory that it does not name (device_access::only_mapped). From then
-  /// on, evicted pieces move to zero-copy memory, so that the device can access all bytes at their addresses.
+  /// on, evicted pieces move to zero-copy memory if there is enough host memory, so that the device can access all
+  /// bytes at their addresses; residency::map_rest gives other pieces memory before the next work of this kind.
   void keep_mapped() noexcept {
     if (!keeps_mapped()) keeps_mapped_ = true;
   }

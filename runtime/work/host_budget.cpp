@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t part_free = 8;
 constexpr std::uint64_t most_free = std::uint64_t{256} << 20;
 constexpr std::string_view nothing_moves =
-    "all of it is host memory (hpeMallocHost), or data of allocations that hpe moves only as a whole for lack of "
-    "mappings";
+    "all of it is host memory (hpeMallocHost), zero-copy memory, or data of allocations that hpe moves only as a whole "
+    "for lack of mappings";
 constexpr std::chrono::milliseconds until_memory_may_be_unused{1};
 constexpr std::chrono::milliseconds until_a_look_ahead{20};
 

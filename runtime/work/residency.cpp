@@ -214,7 +214,8 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
       resident_piece& piece = at->second.value;
       const std::uint64_t bytes = at->second.end - at->first;
       if (access.only_mapped) result.others[piece.home] += bytes;
-      if (access.only_mapped || piece.used == now) continue;  // or another access uses it too
+      if (access.only_mapped || piece.used == now)
+        continue;  // only counted, or another access of this plan uses it too
       piece.used = now;
       result.needed[piece.home] += bytes;
       (piece.zero_copy ? result.zero_copies : result.on_device)
@@ -585,11 +586,15 @@ void residency::withhold(unsigned home, std::uint64_t bytes) {
 }
 
 void residency::make_room_on_host(std::uint64_t bytes) {
-  if (!host_.limited() || host_.most_to_take() + eviction_.zero_copy_bytes() < bytes) return;
+  const auto missing = [&] { return bytes - std::min(bytes, host_.most_to_take()); };
+  if (!host_.limited() || missing() == 0 || missing() > eviction_.zero_copy_bytes()) return;
   for (unsigned home = 0; home < devices_.size(); ++home) {
     const lock_guard lock(*turns_[home]);
-    const std::uint64_t most = host_.most_to_take();
-    if (most < bytes) eviction_.free_zero_copy(home, clock_.fetch_add(1) + 1, bytes - most);
+    try {
+      eviction_.free_zero_copy(home, clock_.fetch_add(1) + 1, missing());
+    } catch (const error& e) {  // the allocation tells if the memory is too small
+      log(log_level::debug, "data of device {} stays in zero-copy memory: {}", home, e.what());
+    }
   }
 }
 

@@ -126,7 +126,8 @@ class residency {
   [[nodiscard]] std::uint64_t withheld(unsigned home) const noexcept { return room_.withheld(home); }
 
   /// Call this before host memory (hpeMallocHost) is allocated: evicts data from zero-copy memory if HPE_HOST_MEMORY
-  /// leaves too little memory otherwise. The caller must hold no mutex of a region, no turn, and no change.
+  /// leaves too little memory otherwise, after the work that uses this data. The caller must hold no mutex of a region,
+  /// no turn, and no change.
   void make_room_on_host(std::uint64_t bytes);
 
   /// See device_room.

@@ -103,10 +103,14 @@ TEST_F(launches_of_threads, wait_only_for_moves_of_their_own_arrays) {
       << "a move of another array holds it up";
   EXPECT_EQ(planned, 0U) << "the array's move waits for the kernel: ";
   EXPECT_FALSE(is_on_both_devices(used));
+  auto forgotten = std::async(std::launch::async, [&] { planner_->forget(used); });
+  EXPECT_EQ(forgotten.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout)
+      << "forget() waits for the move";
   let_go();
   first.join();
   second.join();
   done.get();
+  forgotten.get();
   EXPECT_TRUE(is_on_both_devices(used));
   EXPECT_TRUE(is_on_both_devices(other));
 }

@@ -42,12 +42,12 @@ void for_each_row(std::span<const placed_box> boxes, Visit visit) {
         [&](std::size_t at) { visit(static_cast<std::size_t>(each.offset) + at, each.shape.extent.width); });
 }
 
-// Exists while hpe queues a copy of its own, for which the program need not wait. The constructor uploads the bytes of
-// the used memory that CPU code has written. Throws hpe::error if the upload fails.
-class own_copy {
+// Exists while hpe itself uses memory of the program on a device; the program need not wait for this use. The
+// constructor uploads the bytes of the used memory that CPU code has written. Throws hpe::error if the upload fails.
+class own_use {
  public:
-  own_copy(const device::cuda::driver& cu, CUstream stream, std::initializer_list<used_range> ranges,
-           const char* what = "uploading the data that CPU code has written")
+  own_use(const device::cuda::driver& cu, CUstream stream, std::initializer_list<used_range> ranges,
+          const char* what = "uploading the data that CPU code has written")
       : guard_(stream, ranges) {
     guard_.needs_no_wait();
     cu.check(guard_.result(), what);
@@ -178,7 +178,7 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const place
   const CUcontext context = memory.context;
   const auto queue = queue_of(context);
   waits_.for_users_of(memory);
-  const own_copy work(cu_, queue->stream(), {range_of(device, boxes, to_device)});
+  const own_use work(cu_, queue->stream(), {range_of(device, boxes, to_device)});
   const entered here(cu_, context);
   if (copy_together(device, host, boxes, to_device, *queue)) return;
   constexpr const char* what = "copying the data of an I/O or MPI call";
@@ -245,7 +245,7 @@ device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::siz
   const CUcontext context = memory.context;
   const auto queue = queue_of(context);
   waits_.for_users_of(memory);
-  const own_copy work(cu_, queue->stream(), {{device, bytes, to_device}});
+  const own_use work(cu_, queue->stream(), {{device, bytes, to_device}});
   const entered here(cu_, context);
   return {queue, to_device ? queue->copy(device, number_of(host), bytes) : queue->copy(number_of(host), device, bytes)};
 }
@@ -294,7 +294,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
     // The other process overwrites the memory later. If CPU code of this process touched the memory before that, it
     // would fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
-    const own_copy release(cu_, unknown_stream(), {{address, bytes, use == peer_use::overwrite}});
+    const own_use release(cu_, unknown_stream(), {{address, bytes, use == peer_use::overwrite}});
   }
   peer_bytes result{process_, found->number, found->what.base, address - found->what.base, {}, {}};
   static_assert(sizeof result.handle == sizeof found->handle);
@@ -308,8 +308,8 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
 // because they are out of date.
 void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
-  const own_copy release(cu_, unknown_stream(), {{address, bytes, true}},
-                         "discarding the host's copy of memory that another process has written");
+  const own_use release(cu_, unknown_stream(), {{address, bytes, true}},
+                        "discarding the host's copy of memory that another process has written");
 }
 
 std::optional<host_calls::reached> host_calls::reach(const peer_bytes& which, const call_queue& queue) {
@@ -344,7 +344,7 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
       }
     return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source->address, shape, source->mapped)};
   }
-  const own_copy work(cu_, queue->stream(), {{target, shape.written().span(), true}});
+  const own_use work(cu_, queue->stream(), {{target, shape.written().span(), true}});
   return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
 }
 
@@ -397,8 +397,8 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
       table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
                              scatters};
-  const own_copy work(cu_, queue->stream(),
-                      {scattered, {is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters}});
+  const own_use work(cu_, queue->stream(),
+                     {scattered, {is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters}});
   const entered here(cu_, context);
   if (table != nullptr)
     return {queue, kernels->copy_scattered(*queue, contiguous, address, which, table, bytes, scatters)};
@@ -437,7 +437,7 @@ device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::si
   const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const std::size_t bytes = count * how.number_bytes();
-  const own_copy work(cu_, queue->stream(), {{to, bytes, true}});
+  const own_use work(cu_, queue->stream(), {{to, bytes, true}});
   const entered here(cu_, context);
   return {queue, queue->add(bytes, kernels,
                             [&](CUstream stream) { return kernels->reduce(to, number_of(with), count, how, stream); })};

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
+#include <functional>
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/find_containing.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
@@ -209,9 +210,7 @@ const spread::kernel_array* launch_planner::describe(const void* pointer) {
 
 void launch_planner::await_moves(unique_lock& lock, std::span<const void* const> addresses) {
   const auto is_moving = [&](const void* p) HPE_REQUIRES(mutex_) {
-    const auto address = reinterpret_cast<std::uint64_t>(p);
-    const auto after = moving_.upper_bound(address);
-    return after != moving_.begin() && address < std::prev(after)->second;
+    return find_containing(moving_, reinterpret_cast<std::uint64_t>(p), std::identity{}) != moving_.end();
   };
   moved_.wait(lock, [&]() HPE_REQUIRES(mutex_) {
     return moving_.empty() ||
@@ -220,7 +219,8 @@ void launch_planner::await_moves(unique_lock& lock, std::span<const void* const>
 }
 
 /// The moves of arrays that one call has decided. A move waits for the work that uses its array, so run() moves the
-/// arrays without the planner's mutex. From add() to the end of the object, other calls that concern an array wait.
+/// arrays without the planner's mutex. From add() to the end of the object, calls of other threads that concern one of
+/// these arrays wait.
 class launch_planner::moves {
  public:
   explicit moves(launch_planner& of) : of_(of) {}
@@ -244,7 +244,7 @@ class launch_planner::moves {
     if (std::ranges::any_of(runs, [](const spread::home_run& run) { return run.home < 0; })) return;
     all_.push_back(
         {what.address, of_.granules_of(runs, what.bytes), spread::work_of_move(what, runs), is_home, what.is_empty});
-    of_.moving_[what.address] = what.address + what.bytes;
+    of_.moving_[what.address] = what.bytes;
   }
   /// The caller does not hold the planner's mutex.
   void run() {

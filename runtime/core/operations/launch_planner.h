@@ -118,7 +118,7 @@ class launch_planner {
   spread::planner planner_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<const coherence::region*, described> described_ HPE_GUARDED_BY(mutex_);
   std::unordered_set<std::uint64_t> away_ HPE_GUARDED_BY(mutex_);  // allocations that are partly on other devices
-  std::map<std::uint64_t, std::uint64_t> moving_ HPE_GUARDED_BY(mutex_);  // first and end addresses of moving arrays
+  std::map<std::uint64_t, std::uint64_t> moving_ HPE_GUARDED_BY(mutex_);  // the sizes of moving arrays, by address
   condition_variable moved_;                                              // signals that moving_ has become smaller
   std::chrono::steady_clock::time_point begun_ HPE_GUARDED_BY(mutex_){};
   double saved_ HPE_GUARDED_BY(mutex_) = 0;

@@ -105,8 +105,9 @@ struct fabric_configuration {
 struct fabric_common {
   std::atomic<std::uint64_t> failure_order{0};
   gate_queues gates{};
-  std::array<std::array<wait_queue, max_streams>, max_devices> done{};  // woken when a stream has completed a command
-  wait_queue trouble;  // woken when a device is lost or a kernel crashed
+  std::array<std::array<wait_queue, max_streams>, max_devices>
+      done{};          // its threads wake when a stream has completed a command
+  wait_queue trouble;  // its threads wake when a device is lost or a kernel crashed
 
   // For each link, [0] is the direction towards the host or the switch, and [1] is the opposite direction.
   std::array<std::array<link_clock, 2>, max_devices> host_links{};  // by switch

@@ -64,7 +64,7 @@ struct timeline {
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 
   alignas(64) std::atomic<std::uint64_t> submitted{0};
-  wait_queue work;                                      // woken when `submitted` grows
+  wait_queue work;                                      // its threads wake when `submitted` grows
   alignas(64) std::atomic<std::uint64_t> completed{0};  // changed by fabric::complete
   std::atomic<std::uint64_t> gates{0};         // the gates to wake when `completed` grows, one bit for each gate
   std::atomic<std::uint64_t> lost_after{all};  // set when the device is lost: the last completed command
