@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/node/device_share.h"
 #include "runtime/os/thread.h"
