@@ -15,8 +15,9 @@ else()
 endif()
 
 # hpe_sanitize_less() leaves UndefinedBehaviorSanitizer out of the files of the tests, because it would not check the code that they
-# test. The files then compile in two thirds of the time. Folders whose tests call inline functions of headers keep it. The function must be called after all targets are defined, and after
-# hpe_precompile(), which uses no precompiled header for files with options of their own. This option leaves the headers valid.
+# test. The files then compile in two thirds of the time. Folders whose tests call inline functions of headers keep it. The
+# function must be called after all targets are defined, and after hpe_precompile(), which uses no precompiled header for files
+# with options of their own. This option leaves the headers valid.
 function(hpe_sanitize_less)
   if(NOT HPE_SANITIZE MATCHES "undefined")
     return()

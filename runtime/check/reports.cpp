@@ -24,6 +24,7 @@
 #include "runtime/base/own_process.h"
 #include "runtime/check/json_object.h"
 #include "runtime/os/file_descriptor.h"
+#include "runtime/os/output_file.h"
 
 namespace hpe::check {
 
@@ -203,83 +204,46 @@ listed_text sarif_list(const std::vector<finding>& all, const std::string& root)
   return {made.text() + "\n", results_of(all, root)};
 }
 
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ::ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
-std::string read_all(int file, std::size_t bytes) {
-  std::string text(bytes, '\0');
-  std::size_t done = 0;
-  while (done < bytes) {
-    const ::ssize_t got = ::pread(file, text.data() + done, bytes - done, static_cast<::off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return {};
-    done += static_cast<std::size_t>(got);
-  }
-  return text;
-}
-
-/// A file to which the processes of one run add their findings: a process that executes another program, and the
-/// processes that it starts. Only this process writes the file while the object exists.
-class report_file {
- public:
-  /// `since`: when the run began, in nanoseconds since 1970.
-  report_file(const std::string& path, std::uint64_t since);
-
-  /// Returns the text that other processes have written to the file since the run began; empty if there is none.
-  [[nodiscard]] const std::string& earlier() const noexcept { return earlier_; }
-  /// Replaces the text. Returns false if the file cannot be written. May be called once.
-  [[nodiscard]] bool write(const std::string& text) const;
-
- private:
-  os::file_descriptor file_;
-  bool is_regular_ = false;
-  std::string earlier_;
-};
-
-report_file::report_file(const std::string& path, std::uint64_t since) {
+// Opens the regular file at a path, which is created if it is missing, and locks it until the result is destroyed.
+// Returns an empty descriptor if the path leads to no regular file that can be read.
+os::file_descriptor locked_file(const std::string& path) {
   constexpr ::mode_t permissions = 0666;  // without those of umask
-  struct ::stat found {};
-  const bool is_other =
-      ::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);  // opening a FIFO awaits its reader
-  int opened = is_other ? -1 : ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, permissions);
-  if (opened < 0) opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, permissions);
-  file_ = os::file_descriptor(opened);
-  if (!file_ || ::fstat(file_.get(), &found) != 0) return;
-  is_regular_ = S_ISREG(found.st_mode);
-  if (!is_regular_) return;
-  while (::flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) {
+  struct ::stat named {
+  }, opened{};
+  if (::stat(path.c_str(), &named) == 0 && !S_ISREG(named.st_mode)) return {};  // opening a FIFO awaits its writer
+  for (;;) {
+    os::file_descriptor file(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, permissions));
+    if (!file) return {};
+    while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+    if (::fstat(file.get(), &opened) != 0 || ::stat(path.c_str(), &named) != 0) return {};
+    // The earlier owner of the lock may have replaced the file.
+    if (opened.st_ino == named.st_ino && opened.st_dev == named.st_dev) return file;
   }
-  if (::fstat(file_.get(), &found) != 0) return;
+}
+
+// Returns the text of a file if it was written after a time, in nanoseconds since 1970.
+std::string text_since(const std::string& path, std::uint64_t since) {
+  struct ::stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
   const auto seconds = static_cast<std::uint64_t>(found.st_mtim.tv_sec);
   const std::uint64_t written = seconds * 1'000'000'000 + static_cast<std::uint64_t>(found.st_mtim.tv_nsec);
-  if (written > since) earlier_ = read_all(file_.get(), static_cast<std::size_t>(found.st_size));
+  return written > since ? read_text(path) : std::string();
 }
 
-bool report_file::write(const std::string& text) const {
-  if (!file_) return false;
-  if (!is_regular_) return write_all(file_.get(), text);
-  // The file keeps its earlier text if the disk has no room for the new one.
-  const auto size = static_cast<::off_t>(text.size());
-  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, 0, size) != 0 && (errno == ENOSPC || errno == EDQUOT)) return false;
-  return write_all(file_.get(), text) && ::ftruncate(file_.get(), size) == 0;
-}
-
-// Replaces the file's text by add_to(earlier). `earlier` is the text that other processes of this run have written;
-// empty if there is none.
+// Replaces the file's text by add_to(earlier). `earlier` is the text that other processes of this run have written,
+// which may be processes that this one has started or that have executed its program; empty if there is none. `since`:
+// when the run began.
 template <class AddTo>
 void write_file(const char* option, const std::string& chosen, std::uint64_t since, const AddTo& add_to) {
   if (chosen.empty()) return;
   const std::string path = name_of_output(chosen);
-  report_file file(path, since);
-  if (!file.write(add_to(file.earlier())))
+  try {
+    const os::file_descriptor locked = locked_file(path);
+    os::write_file(path, add_to(locked ? text_since(path, since) : std::string()));
+  } catch (const error&) {
     log(log_level::error, "HPE_CHECK: the file {} of {} cannot be written", path, option);
+  }
 }
 
 }  // namespace
