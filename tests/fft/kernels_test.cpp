@@ -7,14 +7,11 @@
 
 #include "hpe/kernel.h"
 #include "kernels/fft_parameters.h"
+#include "kernels/host/declared_variants.h"
 #include "tests/fft/reference.h"
 
 extern "C" {
-#define HPE_KERNEL(name, ...)                                          \
-  void name(const void* parameters, const hpeTiles* tiles);            \
-  void name##_baseline(const void* parameters, const hpeTiles* tiles); \
-  void name##_avx2(const void* parameters, const hpeTiles* tiles);     \
-  void name##_avx512(const void* parameters, const hpeTiles* tiles);
+#define HPE_KERNEL(name, ...) HPE_DECLARE_VARIANTS(name)
 #include "kernels/fft/kernels.def"
 void fft_chirp_f32(const void* parameters, const hpeTiles* tiles);
 void fft_chirp_f64(const void* parameters, const hpeTiles* tiles);
