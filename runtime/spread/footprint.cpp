@@ -9,8 +9,28 @@ namespace hpe::spread {
 
 using namespace ptx::analysis;
 
+namespace {
+
+/// Whether the writes through the range's pointer contain each byte of the range, in the array at `address`.
+bool are_written(const used_bytes& range, std::uint64_t address, const std::vector<certain_access>& certain) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> written;
+  for (const certain_access& each : certain)
+    if (each.pointer == range.pointer && each.what == access_kind::write)
+      written.insert(written.end(), each.ranges.begin(), each.ranges.end());
+  std::ranges::sort(written);
+  std::uint64_t end = address + range.first;
+  for (const auto& [first, last] : written) {
+    if (first > end) break;
+    end = std::max(end, last);
+  }
+  return end >= address + range.last;
+}
+
+}  // namespace
+
 footprint::footprint(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays)
     : kernel_(kernel),
+      launch_(l),
       arrays_(arrays),
       bounds_(kernel.analysis(), dimensions_of(l.grid), dimensions_of(l.block),
               static_cast<const std::uint8_t*>(l.parameters)),
@@ -41,11 +61,7 @@ std::string footprint::find_obstacle() const {
 }
 
 std::vector<used_bytes> footprint::of(const subgrid& blocks) {
-  ptx::dimensions last = dimensions_of(blocks.first);
-  last.x += blocks.count[0] - 1;
-  last.y += blocks.count[1] - 1;
-  last.z += blocks.count[2] - 1;
-  bounds_.go_to(dimensions_of(blocks.first), last);
+  bounds_.go_to(dimensions_of(blocks.first), dimensions_of(blocks.last()));
   const loop_counts& counts = kernel_.counts();
   for (const std::uint32_t loop : counts.order()) {
     if (!limits_known_[loop]) {
@@ -73,6 +89,28 @@ std::vector<used_bytes> footprint::of(const part_of_devices& part) {
     all.insert(all.end(), own.begin(), own.end());
   }
   return all;
+}
+
+// A byte that the blocks certainly write, and that no pointer reads, does not keep its old value.
+std::vector<used_bytes> footprint::with_overwritten(const part_of_devices& part) {
+  if (!certain_) certain_.emplace(kernel_);
+  std::vector<used_bytes> all;
+  for (const subgrid& each : part) {
+    if (each.blocks() == 0) continue;
+    const std::vector<certain_access> certain = certain_->of(launch_, each);
+    for (used_bytes used : of(each)) {
+      const kernel_array& array = *arrays_[used.pointer];
+      used.is_overwritten = used.is_written && !is_read(array) && are_written(used, array.address, certain);
+      all.push_back(used);
+    }
+  }
+  return all;
+}
+
+bool footprint::is_read(const kernel_array& array) const {
+  for (std::size_t n = 0; n < arrays_.size(); ++n)
+    if (arrays_[n] != nullptr && arrays_[n]->address == array.address && kernel_.pointers()[n].is_read) return true;
+  return false;
 }
 
 void footprint::add(const access& a, const address_form& f) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/function_ref.h"
+#include "runtime/spread/certain/certain_accesses.h"
 #include "runtime/spread/grid_cut.h"
 #include "runtime/spread/model/kernel_model.h"
 
@@ -18,6 +19,7 @@ struct used_bytes {
   std::uint32_t pointer = 0;  // index into kernel_model::pointers
   std::uint64_t first = 0, last = 0;
   bool is_written = false;
+  bool is_overwritten = false;  // whether the blocks write each of the bytes, and read none of them
 };
 
 /// A part of a launch: by device, the blocks that the device runs. All devices run at the same time. A range may have
@@ -42,14 +44,19 @@ class footprint {
   /// Returns the bytes that `blocks` may access: at most one range for each pointer, in ascending order of pointers.
   /// The range is the whole array if the analysis finds no bounds.
   [[nodiscard]] std::vector<used_bytes> of(const subgrid& blocks);
-  /// Returns the bytes that the blocks of all devices may access.
+  /// Returns the bytes that the blocks of all devices may access. Like of(), does not find out which bytes the blocks
+  /// overwrite.
   [[nodiscard]] std::vector<used_bytes> of(const part_of_devices& part);
+  /// Like of(), but sets is_overwritten where hpe can prove it (certain_accesses).
+  [[nodiscard]] std::vector<used_bytes> with_overwritten(const part_of_devices& part);
 
  private:
   [[nodiscard]] std::string find_obstacle() const;
   void add(const ptx::analysis::access& a, const ptx::analysis::address_form& f);
+  [[nodiscard]] bool is_read(const kernel_array& array) const;
 
   const kernel_model& kernel_;
+  const launch& launch_;
   const std::span<const kernel_array* const> arrays_;
   ptx::analysis::bounds bounds_;
   ptx::analysis::evaluator numbers_;
@@ -59,6 +66,7 @@ class footprint {
   std::vector<bool> limits_known_;
   ptx::analysis::thread_place place_;
   std::vector<std::optional<used_bytes>> found_;  // by pointer
+  std::optional<certain_accesses> certain_;       // made by the first call of with_overwritten
   std::string obstacle_;
   bool leaves_arrays_ = false;
 };

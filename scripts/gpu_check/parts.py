@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import benches, interpose, messages, spread, tests
+from . import benches, interpose, larger, messages, spread, tests
 
 # Without hpe's libcuda.so, a step would compare a program with itself.
 UNDER_HPE = ("bin/hpe", "lib/hpe/cuda/libcuda.so.1")
@@ -21,7 +21,6 @@ PARTS = [
     Part("tests", "contract", "tests of devices, memory and launches on 1, 2 and 4 GPUs, with and without peer access", tests.contract),
     Part("tests", "stress", "random programs compared with an oracle, also with little pinned memory and with small blocks", tests.stress),
     Part("tests", "memcheck", "compute-sanitizer on kernels; needs the CUDA toolkit's compute-sanitizer", tests.memcheck),
-    Part("tests", "oversubscribe", "CUDA programs that allocate more memory than hpe may use on a GPU", tests.oversubscribe, UNDER_HPE),
     Part("tests", "mpi", "tests of MPI, and messages between MPI ranks", tests.mpi),
     Part("bench", "bench-transfers", "transfers: links, page faults, peer copies, and throughput by size", benches.transfers),
     Part("bench", "rtm", "wave steps and migration: the same bits on all GPUs, and speed", benches.rtm),
@@ -33,6 +32,9 @@ PARTS = [
          interpose.copies, UNDER_HPE),
     Part("interpose", "interpose-output", "13 CUDA programs, PyTorch and CuPy: the same output under hpe", interpose.output, UNDER_HPE),
     Part("interpose", "interpose-random", "random CUDA calls: the same output under hpe", interpose.random_calls, UNDER_HPE),
+    Part("larger", "larger-arrays", "CUDA programs that allocate more memory than hpe may use on a GPU", larger.arrays, UNDER_HPE),
+    Part("larger", "larger-kernels", "launches over four times the memory, and a graph whose weights are one buffer", larger.kernels,
+         UNDER_HPE),
     Part("spread", "spread-samples", "programs of CUDA courses with small grids, on all GPUs", spread.samples, UNDER_HPE),
     Part("spread", "spread-large", "programs of CUDA courses with large grids, on all GPUs", spread.large, UNDER_HPE),
     Part("spread", "spread-one-gpu", "the thesis's programs for one GPU, on all GPUs", spread.one_gpu, UNDER_HPE),

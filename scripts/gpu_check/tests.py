@@ -57,20 +57,6 @@ def memcheck(check):
         check.step(name, 200, check.on(1), *watched, check.bin(program), f"--gtest_filter={names}")
 
 
-def oversubscribe(check):
-    program, size = check.cuda_program("larger_bench"), check.choose("8192", "256")  # MiB of all arrays
-    limits = {"HPE_DEVICE_MEMORY": check.choose("4G", "128M"), "HPE_PINNED_MEMORY": "24G"}
-    check.step("one array of twice the memory", 60, limits, *check.hpe_run("--oversubscribe"), program, size, "one-array")
-    check.step("double buffering by hand, without hpe", 40, {}, program, size, "by-hand", needs_gpu=True)
-    check.step("arrays that fit, without hpe", 40, {}, program, size, needs_gpu=True)
-    check.step("arrays of twice the memory", 60, limits, *check.hpe_run("--oversubscribe", "--scope", "args"), program, size,
-               needs_gpu=True)
-    for name in ("vector_add", "streams", "textures", "graphs", "threads", "transpose", "driver_calls", "cooperative",
-                 "mappings", "loading"):
-        check.same(f"the same output: {name}", 40, check.cuda_program(name), options=["--oversubscribe"],
-                   needs_gpu=name != "vector_add")
-
-
 def mpi(check):
     if not check.bin("hpe-bench-mpi").exists() or not check.tool("mpirun"):
         check.note("messages", "not run: mpirun is not installed, or hpe was built without MPI", 0, 1)

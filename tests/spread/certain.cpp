@@ -1,7 +1,7 @@
 // Certain accesses: every byte is accessed by the instruction, in the launch. For kernels as programs have them, these
 // are all bytes. HPE_TEST_SEED repeats a random kernel.
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,6 +12,7 @@
 #include "runtime/spread/certain/certain_accesses.h"
 #include "tests/ptx/analysis/fixture.h"
 #include "tests/ptx/kernel_generator.h"
+#include "tests/spread/fixture.h"
 
 namespace hpe::spread::test {
 namespace {
@@ -42,18 +43,19 @@ struct tally {
   unsigned kernels = 0, accesses = 0, certain = 0;
 };
 
-/// Runs a launch in the interpreter, and compares. `is_exact`: all bytes of all accesses must be certain.
-void compare(const kernel_model& model, ptx::test::checked_program& program, const launch& l, bool is_exact,
-             tally& count) {
+/// Runs some blocks of a launch in the interpreter, and compares. `is_exact`: all bytes of all accesses must be
+/// certain.
+void compare(const kernel_model& model, ptx::test::checked_program& program, const launch& l, const subgrid& part,
+             bool is_exact, tally& count) {
+  SCOPED_TRACE(fmt::format("blocks from {} on, {}", fmt::join(part.first, " "), fmt::join(part.count, " x ")));
   const ptx::function& kernel = *program.program().find_kernel(model.analysis().kernel->name);
   const ptx::analysis::kernel_analysis analysis = ptx::analysis::analyse(program.program(), kernel);
   byte_recorder seen(analysis);
-  std::vector<std::uint64_t> blocks(std::size_t{l.grid[0]} * l.grid[1] * l.grid[2]);
-  for (std::size_t n = 0; n < blocks.size(); ++n) blocks[n] = n;
+  const std::vector<std::uint64_t> blocks = blocks_of(part, l.grid);
   program.run(seen, kernel, dimensions_of(l.grid), dimensions_of(l.block), l.parameters, blocks);
   const certain_accesses accesses(model);
   std::map<std::uint32_t, std::set<std::uint64_t>> found;
-  for (const certain_access& each : accesses.of(l)) {
+  for (const certain_access& each : accesses.of(l, part)) {
     const auto position = static_cast<std::uint32_t>(each.by - model.analysis().kernel->code.data());
     const std::set<std::uint64_t>& real = seen.bytes[position];
     for (const auto& [begin, end] : each.ranges) {
@@ -87,7 +89,9 @@ void test_one(unsigned seed, tally& count) {
   values.table = reinterpret_cast<std::uint64_t>(table);
   values.n = static_cast<std::uint32_t>(random() % 100);
   values.stride = static_cast<std::uint32_t>(random() % 40);
-  compare(model, program, {{3, 2, 2}, {4, 3, 2}, &values, sizeof values}, false, count);
+  const launch l{{3, 2, 2}, {4, 3, 2}, &values, sizeof values};
+  compare(model, program, l, {{0, 0, 0}, l.grid}, false, count);
+  compare(model, program, l, random_part(random, l.grid), false, count);
 }
 
 TEST(CertainAccesses, AreMadeByRandomKernels) {
@@ -136,8 +140,11 @@ tally compare(const std::string& body, bool is_exact, const launch_shape& shape 
   values.q = reinterpret_cast<std::uint64_t>(program.take(2 * most)) + most;
   values.n = shape.n;
   values.m = shape.m;
-  tally count;
-  compare(model, program, {shape.grid, shape.block, &values, sizeof values}, is_exact, count);
+  tally count, of_parts;
+  const launch l{shape.grid, shape.block, &values, sizeof values};
+  compare(model, program, l, {{0, 0, 0}, l.grid}, is_exact, count);
+  for (const subgrid& part : cut_evenly(l.grid, 3).parts)
+    if (part.blocks() > 0) compare(model, program, l, part, is_exact, of_parts);
   return count;
 }
 

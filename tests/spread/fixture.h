@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,26 @@ namespace hpe::spread::test {
 
 inline constexpr std::uint64_t kib = 1U << 10U, mib = 1U << 20U, gib = 1U << 30U;
 inline constexpr std::uint64_t granule = 2 * mib;
+
+/// Returns a part of the grid that has a block.
+inline subgrid random_part(std::mt19937& random, const dimension& grid) {
+  subgrid part;
+  for (std::size_t a = 0; a < grid.size(); ++a) {
+    part.first[a] = static_cast<std::uint32_t>(random() % grid[a]);
+    part.count[a] = static_cast<std::uint32_t>(1 + random() % (grid[a] - part.first[a]));
+  }
+  return part;
+}
+
+/// Returns the linear indices of a part's blocks.
+inline std::vector<std::uint64_t> blocks_of(const subgrid& part, const dimension& grid) {
+  std::vector<std::uint64_t> result;
+  for (std::uint32_t z = 0; z < grid[2]; ++z)
+    for (std::uint32_t y = 0; y < grid[1]; ++y)
+      for (std::uint32_t x = 0; x < grid[0]; ++x)
+        if (part.contains({x, y, z})) result.push_back(x + std::uint64_t{grid[0]} * (y + std::uint64_t{grid[1]} * z));
+  return result;
+}
 
 /// scale(a, n, factor): a[i] *= factor for the global index i < n.
 inline constexpr const char* scale_kernel = R"(.version 8.0

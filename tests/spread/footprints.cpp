@@ -48,15 +48,6 @@ class access_recorder final : public ptx::instruction_observer {
   std::vector<std::uint64_t> first, last;  // by array; if nothing was accessed, first > last
 };
 
-subgrid random_part(std::mt19937& random, const dimension& grid) {
-  subgrid part;
-  for (std::size_t a = 0; a < grid.size(); ++a) {
-    part.first[a] = static_cast<std::uint32_t>(random() % grid[a]);
-    part.count[a] = static_cast<std::uint32_t>(1 + random() % (grid[a] - part.first[a]));
-  }
-  return part;
-}
-
 struct tally {
   unsigned ranges = 0, narrow = 0, unknown = 0, accessed = 0;
 };
@@ -95,12 +86,7 @@ void test_one(unsigned seed, tally& count) {
   for (unsigned n = 0; n < 2; ++n) {
     const subgrid part = random_part(random, grid);
     access_recorder seen(analysis, memory);
-    std::vector<std::uint64_t> blocks;
-    for (std::uint64_t b = 0; b < 12; ++b)
-      if (part.contains({static_cast<std::uint32_t>(b % 3), static_cast<std::uint32_t>(b / 3 % 2),
-                         static_cast<std::uint32_t>(b / 6)}))
-        blocks.push_back(b);
-    program.run(seen, kernel, {3, 2, 2}, {4, 3, 2}, &values, blocks, true);
+    program.run(seen, kernel, {3, 2, 2}, {4, 3, 2}, &values, blocks_of(part, grid), true);
     std::vector<used_bytes> of_array(memory.size());
     for (const used_bytes& used : touched.of(part)) {
       of_array[model.pointers()[used.pointer].offset / 8] = used;
@@ -264,6 +250,37 @@ TEST(CutInTime, EachDeviceRunsPartsOfItsShare) {
         seen[b] = true;
       }
   EXPECT_EQ(std::ranges::count(seen, true), 16);
+}
+
+bool is_overwritten(const std::string& body, std::uint32_t n, std::uint64_t array_bytes = mib) {
+  launch_over_one_array its(body, array_bytes, n);
+  const std::vector<used_bytes> used = its.touched.with_overwritten({two_blocks});
+  EXPECT_EQ(used.size(), 1U);
+  return used.at(0).is_overwritten;
+}
+
+constexpr const char* store_at_i = "mul.wide.s32 %w, %i, 4;\nadd.s64 %w, %base, %w;\nst.global.u32 [%w], %x;\n";
+
+TEST(Footprints, TellWhichBytesTheBlocksOverwrite) {
+  const std::string each = "mov.u32 %i, %x;\n";
+  EXPECT_TRUE(is_overwritten(each + store_at_i, 0));
+  EXPECT_FALSE(is_overwritten(each + load_at_i, 0));
+  EXPECT_FALSE(is_overwritten(each + load_at_i + store_at_i, 0));
+  EXPECT_FALSE(
+      is_overwritten(each + "mul.wide.s32 %w, %i, 4;\nadd.s64 %w, %base, %w;\nred.global.add.u32 [%w], 1;\n", 0));
+  // Every second element, and elements that the kernel chooses by data.
+  EXPECT_FALSE(is_overwritten("shl.b32 %i, %x, 1;\n" + std::string(store_at_i), 0));
+  EXPECT_FALSE(is_overwritten(each + load_at_i + "setp.eq.u32 %p, %t3, 0;\n@%p bra END;\n" + store_at_i, 0));
+}
+
+// The blocks have threads 128 to 191. With n = 160, the array must end at element 160, or its last elements keep their
+// values.
+TEST(Footprints, TellWhichBytesTheLastBlocksOverwrite) {
+  const std::string guarded = "setp.ge.s32 %p, %x, %n;\n@%p bra END;\nmov.u32 %i, %x;\n" + std::string(store_at_i);
+  EXPECT_TRUE(is_overwritten(guarded, 192));
+  EXPECT_TRUE(is_overwritten(guarded, 160, 640));
+  EXPECT_FALSE(is_overwritten(guarded, 160, 644));
+  EXPECT_FALSE(is_overwritten(guarded, 159, 640));
 }
 
 // The first half of the array is on one device and the second half on another. Cutting the grid into two parts does not

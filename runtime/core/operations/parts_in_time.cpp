@@ -46,9 +46,10 @@ class launch_arrays {
 
   [[nodiscard]] std::vector<hpeAccess> accesses(const std::vector<spread::used_bytes>& used) const {
     std::vector<hpeAccess> result;
-    for (const spread::used_bytes& each : used)
-      result.push_back(
-          {described_[each.pointer].base + each.first, each.last - each.first, each.is_written ? HPE_INOUT : HPE_IN});
+    for (const spread::used_bytes& each : used) {
+      const hpeAccessMode mode = each.is_overwritten ? HPE_OUT : each.is_written ? HPE_INOUT : HPE_IN;
+      result.push_back({described_[each.pointer].base + each.first, each.last - each.first, mode});
+    }
     return result;
   }
 
@@ -150,7 +151,7 @@ std::vector<part_in_time> cut_in_time(allocator& memory, const spread::kernel_mo
   log(log_level::info, "a launch whose memory does not fit runs in {} parts, one after the other", cut.parts.size());
   std::vector<part_in_time> parts;
   for (const spread::part_of_devices& blocks : cut.parts)
-    parts.push_back({blocks, arrays.accesses(touched.of(blocks))});
+    parts.push_back({blocks, arrays.accesses(touched.with_overwritten(blocks))});
   return parts;
 }
 

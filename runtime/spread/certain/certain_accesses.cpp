@@ -6,8 +6,8 @@
 //
 // Bytes. hpe writes the needs and the address as sums over variables, each of which has a range: block and thread
 // indices, and loop counters. If all sums contain two variables in the same proportion, like
-// blockIdx.x * blockDim.x + threadIdx.x, hpe replaces the two by one variable. Then each need must limit a single
-// variable, or be true for all values; otherwise the access is not certain.
+// blockIdx.x * blockDim.x + threadIdx.x, and the first has all its values, hpe replaces the two by one variable. Then
+// each need must limit a single variable, or be true for all values; otherwise the access is not certain.
 #include "runtime/spread/certain/certain_accesses.h"
 
 #include <algorithm>
@@ -140,12 +140,13 @@ bool certain_accesses::may_follow_write(std::uint32_t number, std::uint32_t writ
   });
 }
 
-/// Solves the accesses of one launch.
+/// Solves the accesses of some blocks of one launch.
 class certain_accesses::launch_solver {
  public:
-  launch_solver(const kernel_model& kernel, const launch& l)
+  launch_solver(const kernel_model& kernel, const launch& l, const subgrid& blocks)
       : kernel_(kernel),
         launch_(l),
+        blocks_(blocks),
         bounds_(kernel.analysis(), dimensions_of(l.grid), dimensions_of(l.block),
                 static_cast<const std::uint8_t*>(l.parameters)),
         numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
@@ -153,9 +154,7 @@ class certain_accesses::launch_solver {
         most_(counters_.size()) {
     place_ = first_thread(l, counters_);
     numbers_.go_to(place_);
-    ptx::dimensions last = place_.grid;
-    --last.x, --last.y, --last.z;
-    bounds_.go_to({0, 0, 0}, last);
+    bounds_.go_to(dimensions_of(blocks.first), dimensions_of(blocks.last()));
     const loop_counts& counts = kernel_.counts();
     for (const std::uint32_t loop : counts.order()) {
       most_[loop] = counts.most_of(loop, bounds_, numbers_, counters_[loop]);
@@ -171,7 +170,8 @@ class certain_accesses::launch_solver {
     forms_.clear();
     for (std::uint32_t axis = 0; axis < launch_.grid.size(); ++axis) {
       variables_.push_back({quantity::kind::thread_index, axis, launch_.block[axis]});
-      variables_.push_back({quantity::kind::block_index, axis, launch_.grid[axis]});
+      variables_.push_back(
+          {quantity::kind::block_index, axis, launch_.grid[axis], blocks_.first[axis], blocks_.last()[axis]});
     }
     for (const std::uint32_t loop : a.loops) {
       if (!most_[loop]) return {};
@@ -196,11 +196,13 @@ class certain_accesses::launch_solver {
   }
 
  private:
+  /// Its values are 0 <= value < count in the whole launch, and first to last in the accesses.
   struct variable {
     quantity::kind what = quantity::kind::thread_index;
     std::uint32_t number = 0;
     __int128 count = 1;
     __int128 first = 0, last = count - 1;
+    [[nodiscard]] bool has_all_values() const { return first == 0 && last == count - 1; }
   };
   /// The number constant + sum of factors[v] * variable v. For a need, this number must be at least 0.
   struct sum {
@@ -350,14 +352,15 @@ class certain_accesses::launch_solver {
   bool merge_some() {
     for (std::size_t x = 0; x < variables_.size(); ++x) {
       for (std::size_t y = 0; y < variables_.size(); ++y) {
-        if (x == y || variables_[x].count == 1 || variables_[y].count == 1) continue;
+        if (x == y || variables_[x].count == 1 || variables_[y].count == 1 || !variables_[x].has_all_values()) continue;
         const __int128 count = variables_[x].count;
         if (!is_small(count * variables_[y].count)) continue;
         const auto fits = [&](const sum& s) { return s.factors[y] == count * s.factors[x]; };
         const auto is_used = [&](const sum& s) { return s.factors[x] != 0; };
         if (!std::ranges::all_of(forms_, fits) || std::ranges::none_of(forms_, is_used)) continue;
         variables_[x].count *= variables_[y].count;
-        variables_[x].last = variables_[x].count - 1;
+        variables_[x].first = variables_[y].first * count;
+        variables_[x].last = variables_[y].last * count + count - 1;
         variables_[y] = {variables_[y].what, variables_[y].number, 1};
         for (sum& s : forms_) s.factors[y] = 0;
         return true;
@@ -366,22 +369,26 @@ class certain_accesses::launch_solver {
     return false;
   }
 
-  // If a need contains only one variable, limits the range of this variable.
+  // If a need contains only one variable that has several values, limits the range of this variable.
   void limit_single(const sum& need) {
     std::optional<std::size_t> only;
+    __int128 constant = need.constant;
     for (std::size_t v = 0; v < variables_.size(); ++v) {
-      if (need.factors[v] == 0 || variables_[v].count == 1) continue;
-      if (only) return;
-      only = v;
+      if (variables_[v].first == variables_[v].last) {
+        constant += need.factors[v] * variables_[v].first;
+      } else if (need.factors[v] != 0) {
+        if (only) return;
+        only = v;
+      }
     }
     if (!only) return;
     variable& v = variables_[*only];
     const __int128 factor = need.factors[*only];
     const auto floor = [](__int128 a, __int128 b) { return a / b - (a % b < 0 ? 1 : 0); };  // b > 0
     if (factor > 0) {
-      v.first = std::max(v.first, -floor(need.constant, factor));
+      v.first = std::max(v.first, -floor(constant, factor));
     } else {
-      v.last = std::min(v.last, floor(need.constant, -factor));
+      v.last = std::min(v.last, floor(constant, -factor));
     }
   }
 
@@ -437,6 +444,7 @@ class certain_accesses::launch_solver {
 
   const kernel_model& kernel_;
   const launch& launch_;
+  const subgrid& blocks_;
   bounds bounds_;
   evaluator numbers_;
   std::vector<std::int64_t> counters_;
@@ -447,10 +455,10 @@ class certain_accesses::launch_solver {
   bool is_partial_ = false;
 };
 
-std::vector<certain_access> certain_accesses::of(const launch& l) const {
+std::vector<certain_access> certain_accesses::of(const launch& l, const subgrid& blocks) const {
   std::vector<certain_access> result;
-  if (known_.empty() || !l.is_possible()) return result;
-  launch_solver solver(kernel_, l);
+  if (known_.empty() || !l.is_possible() || blocks.blocks() == 0) return result;
+  launch_solver solver(kernel_, l, blocks);
   for (const known_access& each : known_) {
     auto ranges = solver.solve(each);
     if (ranges.empty()) continue;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/spread/grid_cut.h"
 #include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
@@ -35,7 +36,9 @@ class certain_accesses {
   /// Returns the accesses of a launch, which must have all parameters of the kernel. If an access has more than
   /// most_ranges ranges, returns some of its first and of its last ranges: at the borders of a field, which programs
   /// exchange.
-  [[nodiscard]] std::vector<certain_access> of(const launch& l) const;
+  [[nodiscard]] std::vector<certain_access> of(const launch& l) const { return of(l, {{0, 0, 0}, l.grid}); }
+  /// Returns the accesses of some blocks of the launch.
+  [[nodiscard]] std::vector<certain_access> of(const launch& l, const subgrid& blocks) const;
   static constexpr std::size_t most_ranges = 128;
 
   /// Whether a write through the pointer `written` may run before the access with this number, in a launch.

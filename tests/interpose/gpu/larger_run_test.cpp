@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/brought_in.h"
 #include "tests/shell.h"
 
 namespace {
@@ -109,18 +110,6 @@ TEST(LargerRun, KernelsMayFollowPointersInMemory) {
   const outcome refused = shell("STAND_IN_NO_HOST_MEMORY=1 " + little + program + "tables");
   EXPECT_EQ(exit_status(refused), 9) << refused.text;
   EXPECT_NE(refused.text.find("the CUDA driver maps no host memory"), std::string::npos) << refused.text;
-}
-
-// Prints how many MiB hpe brought into device memory in a run with --profile.
-double brought_in(const std::string& profile) {
-  double all = 0, copied = 0, brought = 0;
-  const std::size_t at = profile.find("data larger than device memory: ");
-  const int numbers = std::sscanf(
-      at != std::string::npos ? profile.c_str() + at : "",
-      "data larger than device memory: %lf MiB were evicted, of which %lf MiB were copied to the host; %lf MiB were",
-      &all, &copied, &brought);
-  EXPECT_EQ(numbers, 3) << profile;
-  return brought;
 }
 
 // By default, kernels whose accesses hpe does not know get the arrays of their parameters, as with --scope args.

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/brought_in.h"
 #include "tests/interpose/soft/cudart/programs/soft_run.h"
 
 namespace {
@@ -31,6 +32,15 @@ INSTANTIATE_TEST_SUITE_P(Larger, RunsInParts,
                          ::testing::Values("triad", "stencil", "product", "reduction", "transpose", "loop", "graph",
                                            "streams", "variables", "ranges"),
                          [](const auto& each) { return each.param; });
+
+// A triad reads two of its three arrays of 32 MiB, and overwrites the third.
+TEST(Larger, ArraysThatALaunchOverwritesAreNotBroughtIn) {
+  const outcome less = with_little("triad", 1, "--profile");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  const double mib = brought_in(less.text);
+  EXPECT_GE(mib, 64) << less.text;
+  EXPECT_LE(mib, 72) << less.text;
+}
 
 class UsesHostMemory : public ::testing::TestWithParam<const char*> {};
 
