@@ -2,7 +2,7 @@
 
 /// For each granule of a region, the place of the host's copy if host memory has a limit (HPE_HOST_MEMORY): in memory,
 /// which means in pages of the shadow, or in the spill file. Plain data; owned by the region, guarded by its mutex, and
-/// changed only by work::host_memory. A region with an empty list of granules is not subject to the limit.
+/// changed only by work::host_spill. A region with an empty list of granules is not subject to the limit.
 ///
 /// Invariants, under the region's mutex:
 ///  - The host's copy of a block in state host or shared is in memory or in the file.

@@ -31,8 +31,8 @@ void check(const options& o) {
   HPE_REQUIRE(o.block_size == 0 || (power_of_two(o.block_size) && o.block_size >= 4096 && o.block_size <= granule_size),
               HPE_ERROR_INITIALIZATION, "HPE_BLOCK_SIZE={} is neither 0 nor a power of two from 4k to 2M",
               o.block_size);
-  HPE_REQUIRE(o.host_memory == 0 || o.host_memory >= work::host_memory::least, HPE_ERROR_INITIALIZATION,
-              "HPE_HOST_MEMORY={} is neither 0 nor at least {}", o.host_memory, work::host_memory::least);
+  HPE_REQUIRE(o.host_memory == 0 || o.host_memory >= work::host_spill::least, HPE_ERROR_INITIALIZATION,
+              "HPE_HOST_MEMORY={} is neither 0 nor at least {}", o.host_memory, work::host_spill::least);
   HPE_REQUIRE(
       (o.host_memory != 0) == !o.spill.empty(), HPE_ERROR_INITIALIZATION,
       "HPE_HOST_MEMORY={} (the limit on host memory, in bytes) and HPE_SPILL=\"{}\" (the folder for data beyond "
@@ -126,8 +126,8 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);
   views_ = std::make_unique<work::host_view>(count_);
-  host_ = std::make_unique<work::host_memory>(option_.host_memory, option_.spill, *devices_, *space_, *views_,
-                                              *regions_, count_);
+  host_ = std::make_unique<work::host_spill>(option_.host_memory, option_.spill, *devices_, *space_, *views_, *regions_,
+                                             count_);
   room_ = std::make_unique<work::residency>(*devices_, *engine_, *views_, *regions_, *host_, sharing_, count_);
   faults_ = std::make_unique<fault::service>(
       *space_,

@@ -16,7 +16,7 @@
 #include "runtime/core/sharing/exports.h"
 #include "runtime/core/sharing/imports.h"
 #include "runtime/device/observer.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 #include "runtime/work/residency.h"
 
 namespace hpe::core {
@@ -84,7 +84,7 @@ class runtime {
   std::unique_ptr<device::command_observer> trace_;  // observes the commands of devices_; null if nothing is recorded
   std::unique_ptr<transfer::engine> engine_;
   std::unique_ptr<work::host_view> views_;
-  std::unique_ptr<work::host_memory> host_;
+  std::unique_ptr<work::host_spill> host_;
   node::exporter exporter_;
   work::sharing sharing_{exporter_};
   std::unique_ptr<work::residency> room_;

@@ -178,7 +178,7 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   // A read of a block in state host also opens the block's view for writing, unless the block's bytes are also in the
   // spill file.
   const bool only_reads_saved =
-      !wish.write() && r.state(block) == block_state::host && work::host_memory::saved(r, block);
+      !wish.write() && r.state(block) == block_state::host && work::host_spill::saved(r, block);
   const bool opens_for_writing = wish.write() || (actions.open_write && !only_reads_saved);
   if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, opens_for_writing, true))
     return outcome::waiting;
@@ -228,7 +228,7 @@ bool lane::may_overwrite_shadow(const region& r, std::uint64_t block) const {
 }
 
 bool lane::is_in_memory(region& r, std::uint64_t block, bool write) {
-  using shadow_use = work::host_memory::shadow_use;
+  using shadow_use = work::host_spill::shadow_use;
   const byte_range bytes = r.bytes_of({block, block + 1});
   if (env_.host.hold(r, bytes, write ? shadow_use::write : shadow_use::read)) return true;
   env_.host.ask_for(r, bytes);
@@ -256,7 +256,7 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, blo
     const block_state s = r.state(b);
     const bool free = s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
     return free && !kept_closed(r, {b, b + 1}, true) &&
-           env_.host.hold(r, r.bytes_of({b, b + 1}), work::host_memory::shadow_use::write);
+           env_.host.hold(r, r.bytes_of({b, b + 1}), work::host_spill::shadow_use::write);
   };
   auto plan = r.writer.touched(block, r.blocks().rolled(block), opens_without_copy);
   const std::uint64_t end = std::max(block + 1, plan.open.end);
@@ -300,7 +300,7 @@ void lane::upload_behind(region& r, block_run run) {
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
     if (!r.single_copy() && !r.resident.usable(r.bytes_of(same)))
       continue;  // no usable device memory; a launch that needs the blocks maps device memory and uploads the blocks
-    if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::shadow_use::read)) continue;
+    if (!env_.host.hold(r, r.bytes_of(same), work::host_spill::shadow_use::read)) continue;
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::page_protection::read)) return work::degrade_to_host(env_, r);
     work::upload(env_, r, same, priority::rolling);
@@ -336,7 +336,7 @@ void lane::start_fetches(region& r, block_run run, priority level) {
     std::uint64_t end = b + 1;
     while (end < run.end && r.state(end) == block_state::device && r.bytes_of({end, end + 1}).end <= limit) ++end;
     // If host memory has no space for the shadow of these bytes, neither they nor the rest of the run are fetched.
-    if (!env_.host.hold(r, r.bytes_of({b, end}), work::host_memory::shadow_use::write)) return;
+    if (!env_.host.hold(r, r.bytes_of({b, end}), work::host_spill::shadow_use::write)) return;
     fetches_.push_back({&r, {b, end}, ++last_fetch_, level, {}, {}});
     fetch& f = fetches_.back();
     f.region->mutex.assert_held();

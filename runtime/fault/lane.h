@@ -20,7 +20,7 @@
 #include "runtime/fault/request_board.h"
 #include "runtime/memory/granule_table.h"
 #include "runtime/work/block_copies.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 
 namespace hpe::fault {
 
@@ -126,7 +126,7 @@ class lane {
   [[nodiscard]] bool kept_closed(coherence::region& r, coherence::block_run run, bool write, bool watch = false) const
       HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool wanted_for_writing(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);
-  /// Whether the shadow of the block is in memory (work::host_memory). If the shadow is not in memory, asks a thread to
+  /// Whether the shadow of the block is in memory (work::host_spill). If the shadow is not in memory, asks a thread to
   /// bring it there.
   [[nodiscard]] bool is_in_memory(coherence::region& r, std::uint64_t block, bool write) HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool may_overwrite_shadow(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);

@@ -5,7 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/trace/profile.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 
 namespace hpe::work {
 
@@ -36,7 +36,7 @@ std::vector<byte_range> read_by(const device_access& access) HPE_REQUIRES(access
 bool in_file_only(const region& r, byte_range bytes) HPE_REQUIRES(r.mutex) {
   const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
   for (std::uint64_t b = run.begin; b < run.end; ++b)
-    if (r.state(b) == block_state::host && !host_memory::in_memory(r, r.bytes_of({b, b + 1}))) return true;
+    if (r.state(b) == block_state::host && !host_spill::in_memory(r, r.bytes_of({b, b + 1}))) return true;
   return false;
 }
 
@@ -73,7 +73,7 @@ timepoint upload_newer(const resources& with, region& r, byte_range bytes, bool 
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (r.state(same.begin) != block_state::host) continue;
-    if (!with.host.hold(r, r.bytes_of(same), host_memory::shadow_use::read)) continue;
+    if (!with.host.hold(r, r.bytes_of(same), host_spill::shadow_use::read)) continue;
     if (!with.views.set(r, same, write ? os::page_protection::none : os::page_protection::read)) return last;
     if (const auto copies = upload(with, r, same, device::priority::launch); !copies.empty()) last = copies.back();
   }

@@ -10,7 +10,7 @@
 namespace hpe::work {
 
 class residency;
-class host_memory;
+class host_spill;
 
 /// The objects that device work on regions needs. The runtime owns these objects and outlives all users of this struct.
 struct resources {
@@ -18,7 +18,7 @@ struct resources {
   transfer::engine& engine;
   host_view& views;
   residency& room;
-  host_memory& host;
+  host_spill& host;
 };
 
 /// Queues the upload of blocks in state host, to run after all work that uses the home. The view of these blocks must
@@ -35,7 +35,7 @@ std::vector<timepoint> upload(const resources& with, coherence::region& r, coher
 timepoint upload_newer(const resources& with, coherence::region& r, coherence::byte_range bytes, bool write)
     HPE_REQUIRES(r.mutex);
 
-/// Whether work needs bytes whose only copy is in the spill file (host_memory). The caller holds the region's mutex.
+/// Whether work needs bytes whose only copy is in the spill file (host_spill). The caller holds the region's mutex.
 [[nodiscard]] bool needs_file(const device_access& access) HPE_REQUIRES(access.region->mutex);
 /// Uploads the bytes that work needs and whose only copy is in the spill file.
 void upload_from_file(const resources& with, const device_access& access);

@@ -13,7 +13,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/trace/recorder.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 
 namespace hpe::work {
 
@@ -475,7 +475,7 @@ eviction::copy_out_result eviction::copy_out(region& r, std::uint64_t begin) {
   r.resident.forget_fingerprints(range);
   const block_run run = r.blocks_of(range);
   for (std::uint64_t b = run.begin; b < run.end; ++b)
-    if (only_at_home(r.state(b)) && !with_.host.hold(r, r.bytes_of({b, b + 1}), host_memory::shadow_use::write))
+    if (only_at_home(r.state(b)) && !with_.host.hold(r, r.bytes_of({b, b + 1}), host_spill::shadow_use::write))
       return copy_out_result::missing_pages;
   // If the queuing of a copy fails, the copies queued before it stay recorded, because the host must not write the
   // bytes that these copies write.

@@ -143,7 +143,7 @@ class eviction {
   /// Queues the copy of a piece to the host, unless the host's copy is valid.
   enum class copy_out_result : std::uint8_t {
     copied,         ///< the host has the bytes, or will have them when the copies are done
-    missing_pages,  ///< the host's pages are not in memory; the caller must call host_memory::bring
+    missing_pages,  ///< the host's pages are not in memory; the caller must call host_spill::bring
     comparing       ///< call again when the piece's fingerprint was computed
   };
   copy_out_result copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);

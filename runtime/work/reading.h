@@ -8,12 +8,12 @@
 
 #include "runtime/base/granule.h"
 #include "runtime/work/block_copies.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 
 namespace hpe::work {
 
 /// Keeps the pages of a region's shadow in memory while a thread reads them without the mutex. The thread must create
-/// the lease under the mutex, after host_memory::hold.
+/// the lease under the mutex, after host_spill::hold.
 class shadow_lease {
  public:
   shadow_lease() noexcept = default;
@@ -37,7 +37,7 @@ class shadow_lease {
 struct read_stretch {
   region_range bytes;
   bool on_host = false;            ///< the host's copy is valid; read it through the alias
-  bool missing = false;            ///< the host's copy is valid, but not in memory; call host_memory::bring
+  bool missing = false;            ///< the host's copy is valid, but not in memory; call host_spill::bring
   bool queued = false;             ///< a copy from the home was queued
   shadow_lease reading{};          ///< keeps the host's copy in memory
   coherence::point_set writers{};  ///< the points for which a copy from the home must wait
@@ -60,7 +60,7 @@ read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t
   if (next.on_host) {
     if (with.host.limited())
       next.bytes.range.end = std::min(next.bytes.range.end, (at / granule_size + 1) * granule_size);
-    next.missing = !with.host.hold(*from.region, next.bytes.range, host_memory::shadow_use::read);
+    next.missing = !with.host.hold(*from.region, next.bytes.range, host_spill::shadow_use::read);
     next.on_host = !next.missing;
     if (next.on_host) next.reading = shadow_lease(*from.region);
     return next;

@@ -120,7 +120,7 @@ void residency::turn::end() noexcept {
 }
 
 residency::residency(device::device_set& devices, transfer::engine& engine, host_view& views,
-                     coherence::region_table& regions, host_memory& host, sharing& others, counters& count)
+                     coherence::region_table& regions, host_spill& host, sharing& others, counters& count)
     : devices_(devices),
       engine_(engine),
       views_(views),

@@ -15,7 +15,7 @@
 /// addresses, so evicted pieces move to zero-copy memory (eviction::keep_mapped, zero_copy_memory), after all queued
 /// work that may use them. Such work counts as a user of all data, so no piece moves while it runs. If HPE_HOST_MEMORY
 /// leaves too little memory for zero-copy memory, pieces are evicted to the shadow instead, whose bytes can go to the
-/// spill file (host_memory); they get memory again before the next work of this kind, or this work is refused.
+/// spill file (host_spill); they get memory again before the next work of this kind, or this work is refused.
 ///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
@@ -42,7 +42,7 @@
 #include "runtime/work/device_room.h"
 #include "runtime/work/eviction.h"
 #include "runtime/work/fetcher.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 #include "runtime/work/sharing.h"
 
 namespace hpe::work {
@@ -51,7 +51,7 @@ namespace hpe::work {
 class residency {
  public:
   residency(device::device_set& devices, transfer::engine& engine, host_view& views, coherence::region_table& regions,
-            host_memory& host, sharing& others, counters& count);
+            host_spill& host, sharing& others, counters& count);
   residency(const residency&) = delete;
   residency& operator=(const residency&) = delete;
   ~residency();
@@ -214,7 +214,7 @@ class residency {
   transfer::engine& engine_;
   host_view& views_;
   coherence::region_table& regions_;
-  host_memory& host_;
+  host_spill& host_;
   sharing& sharing_;
   counters& count_;
   device_room room_;

@@ -5,7 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/trace/profile.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 
 // Invariants:
 //  - Several regions are locked only here and in piece_mover, in the order of their numbers, so threads that queue work
@@ -115,7 +115,7 @@ void submission::release(const device_access& access) {
     const block_event event = event_for(b);
     std::uint64_t end = b + 1;
     const auto in_memory = [&](std::uint64_t n) HPE_REQUIRES(r.mutex) {
-      return host_memory::in_memory(r, r.bytes_of({n, n + 1}));
+      return host_spill::in_memory(r, r.bytes_of({n, n + 1}));
     };
     const bool there = in_memory(b);
     while (end < run.end && r.state(end) == r.state(b) && event_for(end) == event && in_memory(end) == there) ++end;
@@ -134,7 +134,7 @@ void submission::release_run(region& r, block_run run, block_event event) {
   bool mappings_left = true;
   // Only announced work may name data that is in the spill file. The host's copy of this data stays the valid copy,
   // like the copy of data without device memory.
-  const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::shadow_use::read);
+  const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_spill::shadow_use::read);
   if (actions.close || stays) mappings_left = with_.views.set(r, run, os::page_protection::none);
   if (stays && mappings_left) return;
   if (actions.open_read) mappings_left = with_.views.set(r, run, os::page_protection::read);

@@ -17,7 +17,7 @@
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
 #include "runtime/work/fingerprints.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 #include "runtime/work/sharing.h"
 
 namespace hpe::work {
@@ -70,7 +70,7 @@ class zero_copy_memory {
   class host_bytes {
    public:
     host_bytes() noexcept = default;
-    host_bytes(host_memory& of, std::uint64_t bytes) : of_(&of), bytes_(bytes) { of.take(bytes); }
+    host_bytes(host_spill& of, std::uint64_t bytes) : of_(&of), bytes_(bytes) { of.take(bytes); }
     host_bytes(host_bytes&& other) noexcept : of_(other.of_), bytes_(std::exchange(other.bytes_, 0)) {}
     host_bytes& operator=(host_bytes&&) = delete;
     host_bytes(const host_bytes&) = delete;
@@ -81,7 +81,7 @@ class zero_copy_memory {
     void keep() noexcept { bytes_ = 0; }
 
    private:
-    host_memory* of_ = nullptr;
+    host_spill* of_ = nullptr;
     std::uint64_t bytes_ = 0;
   };
   /// Takes host memory for new zero-copy memory of a device. If there is too little, calls make_room() until there is

@@ -20,7 +20,7 @@ namespace device_test {
 namespace {
 
 using hpe::device::priority;
-using hpe::device::cuda::cuda_host_memory;
+using hpe::device::cuda::cuda_pinned_memory;
 using hpe::device::cuda::cuda_set;
 
 constexpr std::size_t granule = hpe::granule_size;
@@ -169,12 +169,12 @@ TEST_P(prepared_memory, leaves_most_of_the_free_memory_alone) {
   std::atomic<std::size_t> free = bytes;
   std::atomic<int> asked = 0;
   {
-    cuda_host_memory memory(cu, layout_for(2), {4 * bytes, 4 * bytes},
-                            {[](hpe::timepoint) { return true; }, [](hpe::timepoint) {}, [&] { return context; },
-                             [&] {
-                               ++asked;
-                               return static_cast<double>(free.load());
-                             }});
+    cuda_pinned_memory memory(cu, layout_for(2), {4 * bytes, 4 * bytes},
+                              {[](hpe::timepoint) { return true; }, [](hpe::timepoint) {}, [&] { return context; },
+                               [&] {
+                                 ++asked;
+                                 return static_cast<double>(free.load());
+                               }});
     const auto file = hpe::os::create_memory_file("prepared", 2 * bytes);
     hpe::os::reservation place(0, 2 * bytes, granule);
     hpe::os::map_file(place.data(), 2 * bytes, hpe::os::page_protection::read_write, file.get(), 0);

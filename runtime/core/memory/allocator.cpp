@@ -7,7 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/fault/explain.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 #include "runtime/work/residency.h"
 
 namespace hpe::core {
@@ -170,7 +170,7 @@ void allocator::clear_small(const allocation& object) {
     const auto run = r.blocks_of(bytes);
     for (std::uint64_t b = run.begin; b < run.end && !r.single_copy(); ++b)
       on_host = on_host && (r.state(b) == block_state::host || r.state(b) == block_state::fresh);
-    if (on_host && with_.host.hold(r, bytes, work::host_memory::shadow_use::write)) {
+    if (on_host && with_.host.hold(r, bytes, work::host_spill::shadow_use::write)) {
       std::memset(space_.alias(object.base), 0, object.bytes);
       return;
     }

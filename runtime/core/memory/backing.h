@@ -12,7 +12,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/memory/uvas.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 
 namespace hpe::core {
 
@@ -22,14 +22,14 @@ class backing {
  public:
   /// count: receives the amount of mapped device memory (counters::device_memory). host: provides the host memory; if
   /// it has a limit, every part is mapped in pieces.
-  backing(device::device_set& devices, const memory::uvas& space, counters& count, work::host_memory& host)
+  backing(device::device_set& devices, const memory::uvas& space, counters& count, work::host_spill& host)
       : devices_(devices), space_(space), count_(count), host_(host) {}
 
   using parts = std::vector<coherence::mapped_range>;
 
   /// Maps the memory of a region and returns the ranges as they were mapped. A part that needs much of its device's
   /// free memory is mapped in pieces, so that each piece can be evicted separately. Throws the errors of device::map,
-  /// register_host and host_memory::take; if give throws, nothing is mapped.
+  /// register_host and host_spill::take; if give throws, nothing is mapped.
   parts give(const coherence::region_layout& what);
   /// Like give(what), for a range of whole granules. `first`: the initial contents of the device memory.
   parts give(const coherence::region_layout& what, coherence::byte_range range,
@@ -54,7 +54,7 @@ class backing {
   device::device_set& devices_;
   const memory::uvas& space_;
   counters& count_;
-  work::host_memory& host_;
+  work::host_spill& host_;
 };
 
 /// Regions of files: memory that other processes have exported and that this process has opened (hpeExportOpen), and

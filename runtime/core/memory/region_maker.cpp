@@ -8,7 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 #include "runtime/work/residency.h"
 
 // Other threads can find a region from the time when the granule table names it (the last step of make) until `alive`

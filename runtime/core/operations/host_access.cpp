@@ -164,7 +164,7 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
       end = work::end_of_same(r, at, std::min(to.range.end, at / granule_size * granule_size + most), host_owns);
       if (host_owns(r.state(r.block_of(at)))) {
         if (with_.host.limited()) end = std::min(end, (at / granule_size + 1) * granule_size);
-        missing = !with_.host.hold(r, {at, end}, work::host_memory::shadow_use::write);
+        missing = !with_.host.hold(r, {at, end}, work::host_spill::shadow_use::write);
       }
       if (host_owns(r.state(r.block_of(at))) && !missing) {
         // The mutex is held, so that no upload starts before all bytes are written.

@@ -18,7 +18,7 @@ namespace hpe::device::cuda {
 
 namespace {
 
-cuda_host_memory::budgets budgets_of(const options& wanted) {
+cuda_pinned_memory::budgets budgets_of(const options& wanted) {
   const std::size_t all =
       static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t pinned = wanted.pinned_memory != 0 ? wanted.pinned_memory : all / 10;
@@ -51,11 +51,11 @@ cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const 
   }
   for (const auto& device : devices_) device->find_peers();
   const auto forever = std::chrono::steady_clock::time_point::max();
-  host_ = std::make_unique<cuda_host_memory>(
+  host_ = std::make_unique<cuda_pinned_memory>(
       cu_, layout_, budgets_of(wanted),
-      cuda_host_memory::environment{[this](timepoint p) { return reached(p); },
-                                    [this, forever](timepoint p) { wait(p, forever); },
-                                    [this] { return live_context(); }});
+      cuda_pinned_memory::environment{[this](timepoint p) { return reached(p); },
+                                      [this, forever](timepoint p) { wait(p, forever); },
+                                      [this] { return live_context(); }});
   kernels_ =
       std::make_unique<kernel_table>(cu_, devices_.size(), [this](std::size_t d) { return devices_[d]->context(); });
 }

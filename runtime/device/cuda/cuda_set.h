@@ -13,7 +13,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/cuda_device.h"
-#include "runtime/device/cuda/cuda_host_memory.h"
+#include "runtime/device/cuda/cuda_pinned_memory.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/device_memory.h"
 #include "runtime/device/cuda/driver.h"
@@ -62,7 +62,7 @@ class cuda_set final : public device_set, public ptx_capability {
   [[nodiscard]] const driver& driver_table() const noexcept { return cu_; }
   [[nodiscard]] const uvas_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
-  [[nodiscard]] cuda_host_memory& host() noexcept { return *host_; }
+  [[nodiscard]] cuda_pinned_memory& host() noexcept { return *host_; }
   /// Loads texts of PTX and links them, on all devices that are not lost. Returns the module's number in the kernel
   /// table.
   std::uint32_t load_ptx(std::span<const std::string> texts);
@@ -95,7 +95,7 @@ class cuda_set final : public device_set, public ptx_capability {
   bool peers_allowed_ = true;
   std::vector<std::unique_ptr<cuda_device>> devices_;
   std::unique_ptr<device_memory> memory_;
-  std::unique_ptr<cuda_host_memory> host_;
+  std::unique_ptr<cuda_pinned_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
   std::deque<fingerprint_code> fingerprints_;  // by device; a deque, because the flags cannot be moved
   std::atomic<bool> prints_{false};            // a loaded module of PTX contains kernels that may print

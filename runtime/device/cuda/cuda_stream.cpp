@@ -206,7 +206,7 @@ cuda_stream::side cuda_stream::check_range(const void* address, std::size_t byte
 }
 
 std::size_t cuda_stream::queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
-                                    std::size_t bytes, std::vector<cuda_host_memory::pinned_use>& uses) {
+                                    std::size_t bytes, std::vector<cuda_pinned_memory::pinned_use>& uses) {
   const auto limit = [&](std::uintptr_t address, side which) {
     if (which == side::host) {
       // Reserved before begin(), so that push_back() cannot throw: each use that begin() returns must reach done().
@@ -230,7 +230,7 @@ timepoint cuda_stream::copy(void* destination, const void* source, std::size_t b
   HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
               "one side of a device copy must be memory of the device or of a peer, but both {} and {} are host memory",
               destination, source);
-  std::vector<cuda_host_memory::pinned_use> uses;
+  std::vector<cuda_pinned_memory::pinned_use> uses;
   try {
     const observed_command what{observed_command::kind::copy, number_of(destination), number_of(source), bytes};
     const timepoint point = submit(what, [&](std::size_t& commands) {
@@ -278,7 +278,7 @@ timepoint cuda_stream::take_fingerprint(fingerprint* result, const void* source,
   how.block[0] = fingerprint_threads;
   constexpr unsigned blocks_of_a_unit = 4;
   how.grid[0] = device_.info().compute_units * blocks_of_a_unit;
-  std::vector<cuda_host_memory::pinned_use> uses;
+  std::vector<cuda_pinned_memory::pinned_use> uses;
   try {
     const observed_command what{observed_command::kind::launch, 0, 0, 0, code.kernel.function};
     const timepoint point = submit(what, [&](std::size_t& commands) {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/cuda/cuda_host_memory.h"
+#include "runtime/device/cuda/cuda_pinned_memory.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/observer.h"
 
@@ -99,7 +99,7 @@ class cuda_stream final : public stream {
   void make();
   [[nodiscard]] side check_range(const void* address, std::size_t bytes, const char* role) const;
   [[nodiscard]] std::size_t queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
-                                       std::size_t bytes, std::vector<cuda_host_memory::pinned_use>& uses);
+                                       std::size_t bytes, std::vector<cuda_pinned_memory::pinned_use>& uses);
 
   /// Queues one command and returns its timepoint. `queue(commands)` calls the driver, and counts in `commands` the
   /// commands that the driver has accepted. If `queue` throws and the driver has accepted no command, rethrows the

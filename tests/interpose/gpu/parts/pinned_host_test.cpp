@@ -5,13 +5,13 @@
 
 #include <memory>
 
-#include "runtime/device/cuda/cuda_host_memory.h"
+#include "runtime/device/cuda/cuda_pinned_memory.h"
 #include "tests/interpose/gpu/driver_under_test.h"
 #include "tests/interpose/gpu/failing_memory.h"
 
 namespace {
 
-using hpe::device::cuda::cuda_host_memory;
+using hpe::device::cuda::cuda_pinned_memory;
 
 TEST(PinnedHostMemory, ThatCannotBeNotedIsNotPinned) {
   constexpr std::size_t bytes = std::size_t{4} << 20;
@@ -23,8 +23,8 @@ TEST(PinnedHostMemory, ThatCannotBeNotedIsNotPinned) {
   ASSERT_NE(space, MAP_FAILED);
   const auto address = reinterpret_cast<std::uintptr_t>(space);
   {
-    cuda_host_memory pinned(cu, {address, bytes, 1}, {bytes, bytes},
-                            {[](hpe::timepoint) { return true; }, [](hpe::timepoint) {}, [] { return CUcontext{}; }});
+    cuda_pinned_memory pinned(cu, {address, bytes, 1}, {bytes, bytes},
+                              {[](hpe::timepoint) { return true; }, [](hpe::timepoint) {}, [] { return CUcontext{}; }});
     unsigned failed = 0;
     for (bool done = false; !done;) {
       const unsigned registered = stand_in::calls("cuMemHostRegister") - stand_in::calls("cuMemHostUnregister");

@@ -43,15 +43,15 @@
 namespace hpe::work {
 
 /// Thread-safe.
-class host_memory {
+class host_spill {
  public:
   /// `limit`: in bytes; 0: no limit, and the folder is not used. Throws HPE_ERROR_SYSTEM if no file can be created in
   /// the folder.
-  host_memory(std::uint64_t limit, const std::string& folder, device::device_set& devices, const memory::uvas& space,
-              host_view& views, coherence::region_table& regions, counters& count);
-  ~host_memory();
-  host_memory(const host_memory&) = delete;
-  host_memory& operator=(const host_memory&) = delete;
+  host_spill(std::uint64_t limit, const std::string& folder, device::device_set& devices, const memory::uvas& space,
+             host_view& views, coherence::region_table& regions, counters& count);
+  ~host_spill();
+  host_spill(const host_spill&) = delete;
+  host_spill& operator=(const host_spill&) = delete;
 
   /// The smallest value of `limit` other than 0, in bytes.
   static constexpr std::uint64_t least = std::uint64_t{16} << 20;

@@ -36,7 +36,7 @@
 namespace hpe::device::cuda {
 
 /// Thread-safe.
-class cuda_host_memory {
+class cuda_pinned_memory {
  public:
   /// The functions that this class calls: `reached` returns whether a timepoint is reached; `wait` waits for a
   /// timepoint; `context` returns the context of a device that is not lost; `free_memory` returns how many bytes of
@@ -53,10 +53,10 @@ class cuda_host_memory {
     std::size_t pinned;
     std::size_t prepared;
   };
-  cuda_host_memory(const driver& cu, const uvas_layout& layout, budgets most, environment around);
-  ~cuda_host_memory();
-  cuda_host_memory(const cuda_host_memory&) = delete;
-  cuda_host_memory& operator=(const cuda_host_memory&) = delete;
+  cuda_pinned_memory(const driver& cu, const uvas_layout& layout, budgets most, environment around);
+  ~cuda_pinned_memory();
+  cuda_pinned_memory(const cuda_pinned_memory&) = delete;
+  cuda_pinned_memory& operator=(const cuda_pinned_memory&) = delete;
 
   /// See device_set::expect_copies.
   void expect(std::uintptr_t address, std::size_t bytes);

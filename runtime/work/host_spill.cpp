@@ -1,4 +1,4 @@
-#include "runtime/work/host_memory.h"
+#include "runtime/work/host_spill.h"
 
 #include <algorithm>
 #include <exception>
@@ -46,15 +46,15 @@ bool only_on_host(block_state s) noexcept { return s == block_state::host; }
 
 }  // namespace
 
-host_memory::host_memory(std::uint64_t limit, const std::string& folder, device::device_set& devices,
-                         const memory::uvas& space, host_view& views, coherence::region_table& regions, counters& count)
+host_spill::host_spill(std::uint64_t limit, const std::string& folder, device::device_set& devices,
+                       const memory::uvas& space, host_view& views, coherence::region_table& regions, counters& count)
     : limit_(limit), budget_(limit), devices_(devices), space_(space), views_(views), regions_(regions), count_(count) {
   if (limited()) file_ = std::make_unique<os::spill_file>(folder, granule_size);
 }
 
-host_memory::~host_memory() { stop(); }
+host_spill::~host_spill() { stop(); }
 
-void host_memory::stop() noexcept {
+void host_spill::stop() noexcept {
   {
     const lock_guard lock(mutex_);
     stop_ = true;
@@ -67,22 +67,22 @@ void host_memory::stop() noexcept {
   writers_.stop();
 }
 
-unsigned host_memory::transfers_at_once() const noexcept {
+unsigned host_spill::transfers_at_once() const noexcept {
   constexpr std::uint64_t enough = 8;   // the number of transfers that keep a disk busy
   constexpr std::uint64_t part_of = 8;  // the transfers use at most 1 / part_of of the limit
   return static_cast<unsigned>(std::clamp<std::uint64_t>(limit_ / part_of / granule_size, 1, enough));
 }
 
-byte_range host_memory::bytes_of(const region& r, std::uint64_t granule) noexcept {
+byte_range host_spill::bytes_of(const region& r, std::uint64_t granule) noexcept {
   return {granule * granule_size, std::min((granule + 1) * granule_size, r.layout.extent)};
 }
 
-void host_memory::track(region& r) {
+void host_spill::track(region& r) {
   r.on_host.clear();
   if (limited() && !r.single_copy()) r.on_host.resize((r.layout.extent + granule_size - 1) / granule_size);
 }
 
-void host_memory::forget(region& r) noexcept {
+void host_spill::forget(region& r) noexcept {
   if (!limited()) return;
   wait_for_transfers(r);
   std::uint64_t bytes = 0;
@@ -101,7 +101,7 @@ void host_memory::forget(region& r) noexcept {
   budget_.release(bytes);
 }
 
-bool host_memory::hold(region& r, byte_range bytes, shadow_use how) {
+bool host_spill::hold(region& r, byte_range bytes, shadow_use how) {
   if (r.on_host.empty() || bytes.empty()) return true;
   const auto run = granules_of(bytes);
   std::uint64_t more = 0;
@@ -126,7 +126,7 @@ bool host_memory::hold(region& r, byte_range bytes, shadow_use how) {
   return true;
 }
 
-bool host_memory::in_memory(const region& r, byte_range bytes) {
+bool host_spill::in_memory(const region& r, byte_range bytes) {
   if (r.on_host.empty() || bytes.empty()) return true;
   const auto run = granules_of(bytes);
   for (std::uint64_t n = run.begin; n < run.end; ++n)
@@ -134,20 +134,20 @@ bool host_memory::in_memory(const region& r, byte_range bytes) {
   return true;
 }
 
-bool host_memory::saved(const region& r, std::uint64_t block) {
+bool host_spill::saved(const region& r, std::uint64_t block) {
   if (r.on_host.empty() || r.degraded) return false;
   const host_granule& g = r.on_host[r.bytes_of({block, block + 1}).begin / granule_size];
   return g.saved || g.where == granule_place::leaving;
 }
 
-void host_memory::bring(const region_range& bytes, state_test is, bool beyond) {
+void host_spill::bring(const region_range& bytes, state_test is, bool beyond) {
   if (!limited() || bytes.range.empty()) return;
   const auto run = granules_of(bytes.range);
   readers_.for_each(run.end - run.begin,
                     [&](std::uint64_t n) { bring_granule(*bytes.region, run.begin + n, is, beyond); });
 }
 
-std::vector<byte_range> host_memory::valid_parts(const region& r, std::uint64_t granule, state_test is) {
+std::vector<byte_range> host_spill::valid_parts(const region& r, std::uint64_t granule, state_test is) {
   std::vector<byte_range> parts;
   const block_run run = r.blocks_of(bytes_of(r, granule));
   for (std::uint64_t b = run.begin; b < run.end; ++b) {
@@ -162,8 +162,8 @@ std::vector<byte_range> host_memory::valid_parts(const region& r, std::uint64_t 
   return parts;
 }
 
-void host_memory::read(const region& r, std::uint64_t granule, std::uint32_t extent,
-                       const std::vector<byte_range>& parts) {
+void host_spill::read(const region& r, std::uint64_t granule, std::uint32_t extent,
+                      const std::vector<byte_range>& parts) {
   for (const byte_range& part : parts) {
     const trace::recorded here(trace::category::file, "read from the spill file", part.size());
     file_->read(extent, part.begin - granule * granule_size, space_.alias(r.layout.base + part.begin), part.size());
@@ -171,7 +171,7 @@ void host_memory::read(const region& r, std::uint64_t granule, std::uint32_t ext
   }
 }
 
-void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is, bool beyond) {
+void host_spill::bring_granule(region& r, std::uint64_t granule, state_test is, bool beyond) {
   for (;;) {
     const auto needed = [&]() HPE_REQUIRES(r.mutex) {
       return r.alive && granule < r.on_host.size() && !r.degraded &&
@@ -240,7 +240,7 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
   }
 }
 
-void host_memory::bring_all(region& r) {
+void host_spill::bring_all(region& r) {
   if (r.on_host.empty()) return;
   wait_for_transfers(r);  // transfers end without locking a region's mutex
   for (std::uint64_t n = 0; n < r.on_host.size(); ++n) {
@@ -261,14 +261,14 @@ void host_memory::bring_all(region& r) {
   }
 }
 
-void host_memory::begin_transfer(region& r, host_granule& g) {
+void host_spill::begin_transfer(region& r, host_granule& g) {
   static std::atomic<std::uint64_t> numbers{0};
   g.transfer = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
   const lock_guard lock(mutex_);
   ++transfers_[r.id];
 }
 
-void host_memory::end_transfer(const region& r) noexcept {
+void host_spill::end_transfer(const region& r) noexcept {
   {
     const lock_guard lock(mutex_);
     const auto its = transfers_.find(r.id);
@@ -277,14 +277,14 @@ void host_memory::end_transfer(const region& r) noexcept {
   changed_.notify_all();
 }
 
-void host_memory::wait_for_transfers(const region& r) noexcept {
+void host_spill::wait_for_transfers(const region& r) noexcept {
   unique_lock lock(mutex_);
   changed_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return !transfers_.contains(r.id); });
 }
 
 // ---- making room, and reading for lanes -----------------------------------------------------------------------------
 
-void host_memory::serve(std::function<void()> arrived) {
+void host_spill::serve(std::function<void()> arrived) {
   if (!limited()) return;
   arrived_ = std::move(arrived);
   readers_.start("hpe-unspill", transfers_at_once() - 1);
@@ -294,7 +294,7 @@ void host_memory::serve(std::function<void()> arrived) {
   reads_ = os::start_thread("hpe-unspill", [this] { read_for_lanes(); });
 }
 
-host_budget::room_made host_memory::make_room(std::uint64_t bytes) {
+host_budget::room_made host_spill::make_room(std::uint64_t bytes) {
   host_budget::room_made result;
   mutex of_result;
   bool enough = false;
@@ -318,13 +318,13 @@ host_budget::room_made host_memory::make_room(std::uint64_t bytes) {
   return result;
 }
 
-bool host_memory::may_go(const region& r) { return r.alive && !r.on_host.empty() && !r.degraded; }
+bool host_spill::may_go(const region& r) { return r.alive && !r.on_host.empty() && !r.degraded; }
 
-bool host_memory::needs_write(const region& r, std::uint64_t granule) {
+bool host_spill::needs_write(const region& r, std::uint64_t granule) {
   return !r.on_host[granule].saved && !valid_parts(r, granule, only_on_host).empty();
 }
 
-std::vector<host_memory::victim> host_memory::victims(std::uint64_t& stuck) const {
+std::vector<host_spill::victim> host_spill::victims(std::uint64_t& stuck) const {
   std::vector<victim> result;
   const std::uint64_t time = clock_.load(std::memory_order_relaxed) + 1;
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
@@ -344,7 +344,7 @@ std::vector<host_memory::victim> host_memory::victims(std::uint64_t& stuck) cons
   return result;
 }
 
-bool host_memory::unused(const region& r, std::uint64_t granule) const {
+bool host_spill::unused(const region& r, std::uint64_t granule) const {
   if (r.shadow_readers.load() != 0) return false;
   const byte_range bytes = bytes_of(r, granule);
   const block_run run = r.blocks_of(bytes);
@@ -356,7 +356,7 @@ bool host_memory::unused(const region& r, std::uint64_t granule) const {
   return reached(users_of_shadow(r, bytes).points(), devices_);
 }
 
-host_budget::room_made host_memory::give_up(const victim& v) {
+host_budget::room_made host_spill::give_up(const victim& v) {
   region& r = *v.region;
   std::uint32_t extent = host_granule::no_extent;
   std::uint64_t transfer = 0;
@@ -416,7 +416,7 @@ host_budget::room_made host_memory::give_up(const victim& v) {
   return result;
 }
 
-void host_memory::write(region& r, std::uint64_t granule, std::uint32_t extent, const std::vector<byte_range>& parts) {
+void host_spill::write(region& r, std::uint64_t granule, std::uint32_t extent, const std::vector<byte_range>& parts) {
   for (const byte_range& part : parts) {
     const trace::recorded here(trace::category::file, "write to the spill file", part.size());
     file_->write(extent, part.begin - granule * granule_size, space_.alias(r.layout.base + part.begin), part.size());
@@ -424,7 +424,7 @@ void host_memory::write(region& r, std::uint64_t granule, std::uint32_t extent, 
   }
 }
 
-std::uint64_t host_memory::drop(region& r, std::uint64_t granule) {
+std::uint64_t host_spill::drop(region& r, std::uint64_t granule) {
   host_granule& g = r.on_host[granule];
   const byte_range bytes = bytes_of(r, granule);
   std::byte* const pages = space_.alias(r.layout.base + bytes.begin);
@@ -443,7 +443,7 @@ std::uint64_t host_memory::drop(region& r, std::uint64_t granule) {
   return bytes.size();
 }
 
-void host_memory::ask_for(region& r, byte_range bytes) {
+void host_spill::ask_for(region& r, byte_range bytes) {
   const auto run = coherence::granules_of(bytes);
   for (std::uint64_t n = run.begin; n < run.end; ++n) {
     host_granule& g = r.on_host[n];
@@ -459,7 +459,7 @@ void host_memory::ask_for(region& r, byte_range bytes) {
   }
 }
 
-void host_memory::read_for_lanes() {
+void host_spill::read_for_lanes() {
   wish last{0, 0};
   unique_lock lock(mutex_);
   for (;;) {
@@ -483,7 +483,7 @@ void host_memory::read_for_lanes() {
   }
 }
 
-void host_memory::fulfil(const wish& what) {
+void host_spill::fulfil(const wish& what) {
   region& r = regions_.at(what.region);
   std::exception_ptr failure;
   try {
@@ -506,7 +506,7 @@ void host_memory::fulfil(const wish& what) {
   }
 }
 
-void host_memory::bring_ahead(const wish& what) {
+void host_spill::bring_ahead(const wish& what) {
   region& r = regions_.at(what.region);
   {
     const lock_guard lock(r.mutex);

@@ -3,7 +3,7 @@
 // pinned, or unpins the range and then erases it. A pinned range is unpinned only when no thread is queuing a copy on
 // it and all timepoints in `users` are reached. Copies never cross the end of a pinned range, because the driver would
 // refuse these copies.
-#include "runtime/device/cuda/cuda_host_memory.h"
+#include "runtime/device/cuda/cuda_pinned_memory.h"
 
 #include <algorithm>
 #include <chrono>
@@ -52,10 +52,10 @@ void* host_pointer(std::uintptr_t address) {
 
 }  // namespace
 
-cuda_host_memory::cuda_host_memory(const driver& cu, const uvas_layout& layout, budgets most, environment around)
+cuda_pinned_memory::cuda_pinned_memory(const driver& cu, const uvas_layout& layout, budgets most, environment around)
     : cu_(cu), layout_(layout), most_(most), around_(std::move(around)) {}
 
-cuda_host_memory::~cuda_host_memory() {
+cuda_pinned_memory::~cuda_pinned_memory() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -65,11 +65,11 @@ cuda_host_memory::~cuda_host_memory() {
   for (const auto& [begin, p] : pinned_ranges_) cu_.cuMemHostUnregister(host_pointer(begin));
 }
 
-bool cuda_host_memory::in_space(std::uintptr_t address) const noexcept {
+bool cuda_pinned_memory::in_space(std::uintptr_t address) const noexcept {
   return layout_.contains(host_pointer(address));
 }
 
-void cuda_host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) {
+void cuda_pinned_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) {
   const std::lock_guard lock(mutex_);
   HPE_REQUIRE(bytes != 0 && !registered_ranges_.overlaps(address, address + bytes), HPE_ERROR_INVALID_ARGUMENT,
               "a part of the {} bytes at {:#x} is registered already", bytes, address);
@@ -91,7 +91,7 @@ void cuda_host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd,
   }
 }
 
-void cuda_host_memory::pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const {
+void cuda_pinned_memory::pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const {
   // The pages must be accessible while they are pinned; later mappings over these addresses do not affect the pinned
   // pages.
   os::map_file(host_pointer(address), bytes, os::page_protection::read_write, fd, static_cast<std::uint64_t>(offset));
@@ -103,7 +103,7 @@ void cuda_host_memory::pin_for_kernels(std::uintptr_t address, std::size_t bytes
             cu_.words_for(result));
 }
 
-void cuda_host_memory::erase(std::uintptr_t address, std::size_t bytes) {
+void cuda_pinned_memory::erase(std::uintptr_t address, std::size_t bytes) {
   release(address, bytes);
   const std::lock_guard lock(mutex_);
   const auto found = registered_ranges_.find(address);
@@ -113,7 +113,7 @@ void cuda_host_memory::erase(std::uintptr_t address, std::size_t bytes) {
   registered_ranges_.erase(found);
 }
 
-void cuda_host_memory::release(std::uintptr_t address, std::size_t bytes) {
+void cuda_pinned_memory::release(std::uintptr_t address, std::size_t bytes) {
   locked lock(mutex_);
   const std::uintptr_t end = address + bytes;
   for (unpinned_ranges* const ranges : {&expected_, &to_prepare_}) {
@@ -145,14 +145,14 @@ void cuda_host_memory::release(std::uintptr_t address, std::size_t bytes) {
   }
 }
 
-std::optional<std::uintptr_t> cuda_host_memory::find(std::uintptr_t address) const {
+std::optional<std::uintptr_t> cuda_pinned_memory::find(std::uintptr_t address) const {
   const std::lock_guard lock(mutex_);
   const auto found = registered_ranges_.find(address);
   if (found == registered_ranges_.end()) return std::nullopt;
   return found->second.end;
 }
 
-cuda_host_memory::pinned_use cuda_host_memory::begin(std::uintptr_t address, std::size_t bytes) {
+cuda_pinned_memory::pinned_use cuda_pinned_memory::begin(std::uintptr_t address, std::size_t bytes) {
   locked lock(mutex_);
   auto p = find_pinned(lock, address);
   if (p == pinned_ranges_.end()) {
@@ -175,13 +175,13 @@ cuda_host_memory::pinned_use cuda_host_memory::begin(std::uintptr_t address, std
   return {p->first, std::min(p->second.end, address + bytes)};
 }
 
-void cuda_host_memory::count_as_used(pinned_range& p, std::size_t bytes) {
+void cuda_pinned_memory::count_as_used(pinned_range& p, std::size_t bytes) {
   if (!std::exchange(p.prepared, false)) return;
   prepared_ -= bytes;
   if (!to_prepare_.empty()) changed_.notify_all();  // the budget of prepared ranges now has free bytes
 }
 
-cuda_host_memory::pinned_ranges::iterator cuda_host_memory::find_pinned(locked& lock, std::uintptr_t address) {
+cuda_pinned_memory::pinned_ranges::iterator cuda_pinned_memory::find_pinned(locked& lock, std::uintptr_t address) {
   for (;;) {
     const auto p = pinned_ranges_.find(address);
     if (p == pinned_ranges_.end() || p->second.value.pinned) return p;
@@ -189,7 +189,7 @@ cuda_host_memory::pinned_ranges::iterator cuda_host_memory::find_pinned(locked& 
   }
 }
 
-void cuda_host_memory::done(std::span<const pinned_use> uses, timepoint by) noexcept {
+void cuda_pinned_memory::done(std::span<const pinned_use> uses, timepoint by) noexcept {
   const std::lock_guard lock(mutex_);
   for (const pinned_use& u : uses) {
     if (u.begin == 0) continue;
@@ -206,7 +206,7 @@ void cuda_host_memory::done(std::span<const pinned_use> uses, timepoint by) noex
   }
 }
 
-cuda_host_memory::unpinned_range cuda_host_memory::range_for_copy(std::uintptr_t address, std::size_t bytes) const {
+cuda_pinned_memory::unpinned_range cuda_pinned_memory::range_for_copy(std::uintptr_t address, std::size_t bytes) const {
   const auto in = registered_ranges_.find(address);
   HPE_INVARIANT(in != registered_ranges_.end());
   unpinned_range result{address / smallest_range * smallest_range,
@@ -226,7 +226,7 @@ cuda_host_memory::unpinned_range cuda_host_memory::range_for_copy(std::uintptr_t
   return result;
 }
 
-CUresult cuda_host_memory::register_in_turn(unpinned_range where) {
+CUresult cuda_pinned_memory::register_in_turn(unpinned_range where) {
   const std::lock_guard lock(registering_);
   const CUresult result = cu_.cuMemHostRegister(host_pointer(where.begin), where.size(), CU_MEMHOSTREGISTER_PORTABLE);
   const auto end = std::chrono::steady_clock::now() + between_registrations;
@@ -234,7 +234,7 @@ CUresult cuda_host_memory::register_in_turn(unpinned_range where) {
   return result;
 }
 
-bool cuda_host_memory::pin(locked& lock, unpinned_range where, purpose why) {
+bool cuda_pinned_memory::pin(locked& lock, unpinned_range where, purpose why) {
   const bool prepares = why == purpose::preparation;
   const std::size_t bytes = where.size();
   if (pinned_ + bytes > most_.pinned) return false;
@@ -260,13 +260,13 @@ bool cuda_host_memory::pin(locked& lock, unpinned_range where, purpose why) {
   return result == CUDA_SUCCESS;
 }
 
-void cuda_host_memory::expect(std::uintptr_t address, std::size_t bytes) { add(expected_, address, bytes); }
+void cuda_pinned_memory::expect(std::uintptr_t address, std::size_t bytes) { add(expected_, address, bytes); }
 
-void cuda_host_memory::prepare(std::uintptr_t address, std::size_t bytes) {
+void cuda_pinned_memory::prepare(std::uintptr_t address, std::size_t bytes) {
   if (most_.prepared != 0) add(to_prepare_, address, bytes);
 }
 
-std::size_t cuda_host_memory::prepared(std::uintptr_t address, std::size_t bytes) const noexcept {
+std::size_t cuda_pinned_memory::prepared(std::uintptr_t address, std::size_t bytes) const noexcept {
   const std::lock_guard lock(mutex_);
   std::uintptr_t at = address;
   for (auto p = pinned_ranges_.find(at); p != pinned_ranges_.end() && p->second.value.pinned && at < address + bytes;
@@ -275,7 +275,7 @@ std::size_t cuda_host_memory::prepared(std::uintptr_t address, std::size_t bytes
   return std::min(at - address, bytes);
 }
 
-void cuda_host_memory::add(unpinned_ranges& ranges, std::uintptr_t address, std::size_t bytes) {
+void cuda_pinned_memory::add(unpinned_ranges& ranges, std::uintptr_t address, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     const auto in = registered_ranges_.find(address);
@@ -300,7 +300,7 @@ void cuda_host_memory::add(unpinned_ranges& ranges, std::uintptr_t address, std:
   changed_.notify_all();
 }
 
-cuda_host_memory::unpinned_range cuda_host_memory::next(unpinned_ranges& ranges, std::size_t most) {
+cuda_pinned_memory::unpinned_range cuda_pinned_memory::next(unpinned_ranges& ranges, std::size_t most) {
   while (!ranges.empty()) {
     unpinned_range& first = ranges.front();
     // The result begins after the pinned range that contains first.begin, and ends at the next pinned range.
@@ -321,7 +321,7 @@ cuda_host_memory::unpinned_range cuda_host_memory::next(unpinned_ranges& ranges,
   return {};
 }
 
-cuda_host_memory::unpinned_range cuda_host_memory::next_to_prepare(locked& lock) {
+cuda_pinned_memory::unpinned_range cuda_pinned_memory::next_to_prepare(locked& lock) {
   const auto left = [&] {
     return (most_.prepared - std::min(prepared_, most_.prepared)) / granule_size * granule_size;
   };
@@ -343,7 +343,7 @@ cuda_host_memory::unpinned_range cuda_host_memory::next_to_prepare(locked& lock)
   return result;
 }
 
-void cuda_host_memory::work_ahead() {
+void cuda_pinned_memory::work_ahead() {
   locked lock(mutex_);
   while (!stop_) {
     if (!expected_.empty() || !to_prepare_.empty()) {
@@ -367,7 +367,7 @@ void cuda_host_memory::work_ahead() {
   }
 }
 
-void cuda_host_memory::make_room(locked& lock, std::size_t bytes) {
+void cuda_pinned_memory::make_room(locked& lock, std::size_t bytes) {
   while (pinned_ + bytes > most_.pinned) {
     auto oldest = pinned_ranges_.end();
     for (auto p = pinned_ranges_.begin(); p != pinned_ranges_.end(); ++p)
@@ -379,12 +379,12 @@ void cuda_host_memory::make_room(locked& lock, std::size_t bytes) {
   }
 }
 
-bool cuda_host_memory::idle(const pinned_range& p) const {
+bool cuda_pinned_memory::idle(const pinned_range& p) const {
   return p.busy == 0 &&
          std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return around_.reached(user); });
 }
 
-void cuda_host_memory::unpin(locked& lock, pinned_ranges::iterator p) {
+void cuda_pinned_memory::unpin(locked& lock, pinned_ranges::iterator p) {
   const std::size_t bytes = p->second.end - p->first;
   p->second.value.pinned = false;
   if (!in_space(p->first)) pinned_ -= bytes;
