@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "runtime/spread/footprint.h"
+#include "runtime/spread/repeated_footprints.h"
 #include "tests/ptx/analysis/fixture.h"
 #include "tests/ptx/kernel_generator.h"
 #include "tests/spread/fixture.h"
@@ -281,6 +281,35 @@ TEST(Footprints, TellWhichBytesTheLastBlocksOverwrite) {
   EXPECT_TRUE(is_overwritten(guarded, 160, 640));
   EXPECT_FALSE(is_overwritten(guarded, 160, 644));
   EXPECT_FALSE(is_overwritten(guarded, 159, 640));
+}
+
+TEST(RepeatedFootprints, AreThoseOfTheSecondLaunch) {
+  launch_over_one_array its("mul.lo.s32 %i, %x, %n;\n" + std::string(load_at_i), mib, 1);
+  its.array.version = 1;
+  repeated_footprints all;
+  const auto first_byte_behind = [&] {
+    const auto used = all.find(its.model, its.l, its.arrays);
+    return used == nullptr ? 0 : used->at(0).last;
+  };
+  EXPECT_EQ(first_byte_behind(), 0U);
+  for (int n = 0; n < 2; ++n) EXPECT_EQ(first_byte_behind(), 512 * 4U);
+  its.values.n = 2;  // decides the addresses
+  EXPECT_EQ(first_byte_behind(), 0U);
+  EXPECT_EQ(first_byte_behind(), 512 * 8U - 4);
+  its.array.version = 2;
+  EXPECT_EQ(first_byte_behind(), 0U);
+  EXPECT_NE(first_byte_behind(), 0U);
+  all.forget();
+  EXPECT_EQ(first_byte_behind(), 0U);
+}
+
+TEST(RepeatedFootprints, AreUnknownIfTheKernelReadsPointersOrLeavesTheArray) {
+  for (const std::string body : {std::string("ld.global.u64 %w, [%base];\nld.global.u32 %t3, [%w];\n"),
+                                 std::string("not.b32 %i, %x;\n") + load_at_i}) {
+    launch_over_one_array its(body, mib, 0);
+    repeated_footprints all;
+    for (int n = 0; n < 3; ++n) EXPECT_EQ(all.find(its.model, its.l, its.arrays), nullptr);
+  }
 }
 
 // The first half of the array is on one device and the second half on another. Cutting the grid into two parts does not

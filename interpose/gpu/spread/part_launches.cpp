@@ -33,15 +33,37 @@ std::optional<program_use> part_launches::find_use(const program_launch& what) {
   const std::vector<std::byte> parameters = parameters_of(*model.analysis().kernel, what);
   if (!kernel->finds_memory(parameters)) return std::nullopt;
   program_use result;
-  for (const spread::kernel_model::pointer& p : model.pointers()) {
+  std::vector<spread::kernel_array> arrays(model.pointers().size());
+  std::vector<const spread::kernel_array*> of_pointers(arrays.size());
+  for (std::size_t n = 0; n < arrays.size(); ++n) {
+    const spread::kernel_model::pointer& p = model.pointers()[n];
     const CUdeviceptr address = pointer_in(parameters, p.offset);
-    if (const auto object = memory_.objects().find(address))
+    if (const auto object = memory_.objects().find(address)) {
       result.add(*object, p.is_written ? HPE_INOUT : HPE_IN);
-    else if (memory_.may_own(address))
+      arrays[n].address = object->base;
+      arrays[n].bytes = object->bytes;
+      arrays[n].version = object->number;
+      of_pointers[n] = &arrays[n];
+    } else if (memory_.may_own(address)) {
       return std::nullopt;
+    }
+  }
+  if (const auto bytes =
+          footprints_.find(model, {what.grid, what.block, parameters.data(), parameters.size()}, of_pointers)) {
+    result.accesses.clear();
+    for (const spread::used_bytes& each : *bytes) {
+      auto* const first =
+          reinterpret_cast<std::byte*>(arrays[each.pointer].address);  // NOLINT(performance-no-int-to-ptr)
+      result.accesses.push_back({first + each.first, each.last - each.first, core::mode_of(each)});
+    }
   }
   memory_.objects().add_textures(result);
   return result;
+}
+
+void part_launches::forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten) {
+  kernels_.forget_handles(forgotten);
+  footprints_.forget();
 }
 
 bool part_launches::queue(const program_launch& what, const cut_launch& how, program_use use, CUresult& result,
@@ -260,7 +282,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
 
 void launches_of_devices::forget_handles() {
   const lock_guard lock(mutex_);
-  for (auto& [device, its] : all_) its.launches.kernels().forget_handles([](const spread::kernel_model&) {});
+  for (auto& [device, its] : all_) its.launches.forget_handles([](const spread::kernel_model&) {});
 }
 
 }  // namespace hpe::cuda_hooks

@@ -18,6 +18,7 @@
 #include "runtime/core/operations/launch_planner.h"
 #include "runtime/core/operations/zero_copy_trial.h"
 #include "runtime/os/worker.h"
+#include "runtime/spread/repeated_footprints.h"
 
 namespace hpe::cuda_hooks {
 
@@ -30,6 +31,8 @@ class part_launches {
       : cu_(cu), gpus_(gpus), memory_(memory), kernels_(cu, gpus) {}
 
   [[nodiscard]] part_kernels& kernels() noexcept { return kernels_; }
+  /// See part_kernels::forget_handles.
+  void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
   /// See part_kernels::of_if_analysed. A thread of this object analyses kernels.
   [[nodiscard]] std::shared_ptr<const part_kernel> kernel_if_analysed(CUfunction handle) {
     return kernels_.of_if_analysed(handle, analyses_);
@@ -54,7 +57,8 @@ class part_launches {
   }
 
   /// Returns the hpe memory that a launch uses, and which of it the launch only reads, if the analysis of the kernel
-  /// finds all of this memory; otherwise nullopt.
+  /// finds all of this memory; otherwise nullopt. If the program repeats the launch, returns only the bytes that the
+  /// launch can touch, and which of them it overwrites; otherwise whole allocations.
   [[nodiscard]] std::optional<program_use> find_use(const program_launch& what);
 
   /// Describes a launch whose blocks are divided among GPUs.
@@ -106,6 +110,7 @@ class part_launches {
   std::atomic<bool> is_starting_{false}, cannot_start_{false}, is_ending_{false};
   std::once_flag ends_;
   core::zero_copy_trial trial_;
+  spread::repeated_footprints footprints_;
   os::worker analyses_{"hpe analysis"};
   os::worker code_thread_{"hpe code"};
 };

@@ -132,7 +132,7 @@ void spreading::before_exit_handlers() noexcept {
 }
 
 void spreading::forget_handles() {
-  launches_.kernels().forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
+  launches_.forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
 }
 
 // The analysis of a kernel finds the arrays that the kernel uses, unless the kernel reads pointers from memory. Without

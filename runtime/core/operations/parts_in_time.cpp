@@ -46,10 +46,8 @@ class launch_arrays {
 
   [[nodiscard]] std::vector<hpeAccess> accesses(const std::vector<spread::used_bytes>& used) const {
     std::vector<hpeAccess> result;
-    for (const spread::used_bytes& each : used) {
-      const hpeAccessMode mode = each.is_overwritten ? HPE_OUT : each.is_written ? HPE_INOUT : HPE_IN;
-      result.push_back({described_[each.pointer].base + each.first, each.last - each.first, mode});
-    }
+    for (const spread::used_bytes& each : used)
+      result.push_back({described_[each.pointer].base + each.first, each.last - each.first, mode_of(each)});
     return result;
   }
 

@@ -9,6 +9,11 @@
 
 namespace hpe::core {
 
+/// Returns how device work that uses these bytes accesses them.
+[[nodiscard]] inline hpeAccessMode mode_of(const spread::used_bytes& used) {
+  return used.is_overwritten ? HPE_OUT : used.is_written ? HPE_INOUT : HPE_IN;
+}
+
 /// One of the parts of a launch that run one after the other: the blocks that each device runs in this part, and the
 /// hpe memory that these blocks use.
 struct part_in_time {

@@ -368,6 +368,23 @@ void steps() {
   std::printf("\n");
 }
 
+// The launches use the first third of each of four arrays; all these thirds fit, but the arrays do not.
+void thirds() {
+  constexpr unsigned count = 4, block = 64;
+  std::vector<CUdeviceptr> arrays;
+  for (unsigned n = 0; n < count; ++n) {
+    arrays.push_back(array());
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  for (unsigned n = 0; n < 20 * count; ++n) {
+    unsigned distance = stride;
+    void* parameters[] = {&arrays[(n + 1) % count], &arrays[n % count], &n, &distance};
+    MUST(cuLaunchKernel(add_kernel, used_words / block / 3, 1, 1, block, 1, 1, 0, nullptr, parameters, nullptr));
+  }
+  for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
+  std::printf("\n");
+}
+
 // Like the layers of a model: launches use one array after the other, several times each, in each period in the same
 // order.
 void periods() {
@@ -588,6 +605,7 @@ int main(int argc, char** argv) {
     if (is("reads-unknown")) reads(add_unknown_kernel);
     if (is("steps")) steps();
     if (is("periods")) periods();
+    if (is("thirds")) thirds();
     if (is("tables")) tables();
     if (is("much")) too_much();
     if (is("threads")) two_threads();
