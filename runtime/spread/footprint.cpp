@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/spread/model/certain_accesses.h"
+
 namespace hpe::spread {
 
 using namespace ptx::analysis;
@@ -93,11 +95,10 @@ std::vector<used_bytes> footprint::of(const part_of_devices& part) {
 
 // A byte that the blocks certainly write, and that no pointer reads, does not keep its old value.
 std::vector<used_bytes> footprint::with_overwritten(const part_of_devices& part) {
-  if (!certain_) certain_.emplace(kernel_);
   std::vector<used_bytes> all;
   for (const subgrid& each : part) {
     if (each.blocks() == 0) continue;
-    const std::vector<certain_access> certain = certain_->of(launch_, each);
+    const std::vector<certain_access> certain = kernel_.certain().of(launch_, each);
     for (used_bytes used : of(each)) {
       const kernel_array& array = *arrays_[used.pointer];
       used.is_overwritten = used.is_written && !is_read(array) && are_written(used, array.address, certain);

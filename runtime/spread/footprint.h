@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "runtime/base/function_ref.h"
-#include "runtime/spread/certain/certain_accesses.h"
 #include "runtime/spread/grid_cut.h"
 #include "runtime/spread/model/kernel_model.h"
 
@@ -66,7 +65,6 @@ class footprint {
   std::vector<bool> limits_known_;
   ptx::analysis::thread_place place_;
   std::vector<std::optional<used_bytes>> found_;  // by pointer
-  std::optional<certain_accesses> certain_;       // made by the first call of with_overwritten
   std::string obstacle_;
   bool leaves_arrays_ = false;
 };

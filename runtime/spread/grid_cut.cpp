@@ -5,12 +5,6 @@
 
 namespace hpe::spread {
 
-bool subgrid::contains(const dimension& block) const {
-  for (std::size_t a = 0; a < block.size(); ++a)
-    if (block[a] < first[a] || block[a] - first[a] >= count[a]) return false;
-  return true;
-}
-
 cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& parts_along) {
   cut result;
   result.parts_along = parts_along;

@@ -10,18 +10,6 @@
 
 namespace hpe::spread {
 
-/// The blocks with first <= index < first + count along each axis.
-struct subgrid {
-  dimension first{0, 0, 0}, count{0, 0, 0};
-  [[nodiscard]] std::uint64_t blocks() const { return std::uint64_t{count[0]} * count[1] * count[2]; }
-  /// Returns the indices of the last block. There must be a block.
-  [[nodiscard]] dimension last() const {
-    return {first[0] + count[0] - 1, first[1] + count[1] - 1, first[2] + count[2] - 1};
-  }
-  [[nodiscard]] bool contains(const dimension& block) const;
-  bool operator==(const subgrid&) const = default;
-};
-
 /// The parts of a grid: each block is in exactly one part.
 struct cut {
   std::array<std::uint32_t, 3> parts_along{1, 1, 1};  // the number of parts along each axis

@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "runtime/spread/certain/certain_accesses.h"
+#include "runtime/spread/model/certain_accesses.h"
 #include "tests/ptx/analysis/fixture.h"
 #include "tests/ptx/kernel_generator.h"
 #include "tests/spread/fixture.h"
@@ -53,9 +53,8 @@ void compare(const kernel_model& model, ptx::test::checked_program& program, con
   byte_recorder seen(analysis);
   const std::vector<std::uint64_t> blocks = blocks_of(part, l.grid);
   program.run(seen, kernel, dimensions_of(l.grid), dimensions_of(l.block), l.parameters, blocks);
-  const certain_accesses accesses(model);
   std::map<std::uint32_t, std::set<std::uint64_t>> found;
-  for (const certain_access& each : accesses.of(l, part)) {
+  for (const certain_access& each : model.certain().of(l, part)) {
     const auto position = static_cast<std::uint32_t>(each.by - model.analysis().kernel->code.data());
     const std::set<std::uint64_t>& real = seen.bytes[position];
     for (const auto& [begin, end] : each.ranges) {

@@ -52,7 +52,6 @@ std::shared_ptr<analysed_kernels::kernel> analysed_kernels::look_up(CUfunction h
     made->offsets.push_back(each.offset);
     made->sizes.push_back(each.size);
   }
-  made->accesses = std::make_unique<spread::certain_accesses>(*made->model);
   const ptx::analysis::words words(*made->program, made->model->analysis());
   for (const ptx::analysis::access& a : made->model->analysis().accesses)
     made->places.push_back(a.inside == nullptr ? words.place(made->model->analysis().kernel->code[a.position])
@@ -102,7 +101,7 @@ launch_accesses analysed_kernels::describe(const program_launch& launch,
   std::string key(reinterpret_cast<const char*>(parameters.data()), parameters.size());
   spread::append(key, launch.grid);
   spread::append(key, launch.block);
-  const lock_guard lock(its->one_at_a_time);
+  const lock_guard lock(its->of_launches);
   if (its->known.size() == most_known) its->known.clear();
   const auto [found, is_new] = its->known.try_emplace(std::move(key));
   if (is_new) found->second = accesses_of(*its, launch, parameters);
@@ -119,7 +118,7 @@ launch_accesses analysed_kernels::accesses_of(const kernel& its, const program_l
   const spread::launch shape{launch.grid, launch.block, parameters.data(), parameters.size()};
   const auto pointer = [&](std::uint32_t n) { return pointer_in(parameters, model.pointers()[n].offset); };
   std::vector<bool> all_writes_are_certain(model.pointers().size(), true);
-  std::vector<spread::certain_access> certain = its.accesses->of(shape);
+  std::vector<spread::certain_access> certain = model.certain().of(shape);
   for (std::uint32_t n = 0; n < analysis.accesses.size(); ++n) {
     const ptx::analysis::access& a = analysis.accesses[n];
     if (a.what == access_kind::read) continue;
@@ -140,7 +139,7 @@ launch_accesses analysed_kernels::accesses_of(const kernel& its, const program_l
     }
     if (c.what == access_kind::write) continue;
     for (std::uint32_t n = 0; n < model.pointers().size(); ++n)
-      if (model.pointers()[n].is_written && its.accesses->may_follow_write(c.number, n))
+      if (model.pointers()[n].is_written && model.certain().may_follow_write(c.number, n))
         result.written_before.push_back(pointer(n));
   }
   return result;

@@ -14,7 +14,7 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/check/checker.h"
 #include "runtime/device/cuda/driver.h"
-#include "runtime/spread/certain/certain_accesses.h"
+#include "runtime/spread/model/certain_accesses.h"
 
 namespace hpe::cuda_hooks {
 
@@ -47,12 +47,11 @@ class analysed_kernels {
     std::string name;  // "kernel add(float*, int)"
     std::shared_ptr<const ptx::program> program;
     std::unique_ptr<spread::kernel_model> model;  // null: hpe has no PTX of the kernel
-    std::unique_ptr<spread::certain_accesses> accesses;
-    std::vector<std::uint32_t> offsets, sizes;  // of the parameters
-    mutex one_at_a_time;                        // the analysis of a launch uses the tables of the model
-    std::vector<std::string> places;            // by the number of the access
+    std::vector<std::uint32_t> offsets, sizes;    // of the parameters
+    std::vector<std::string> places;              // by the number of the access
+    mutex of_launches;
     /// The accesses of earlier launches, by shape and parameters.
-    std::unordered_map<std::string, launch_accesses> known;
+    std::unordered_map<std::string, launch_accesses> known HPE_GUARDED_BY(of_launches);
   };
   static constexpr std::size_t most_known = 64;  // the largest number of launches of a kernel in `known`
   [[nodiscard]] static launch_accesses accesses_of(const kernel& its, const program_launch& launch,

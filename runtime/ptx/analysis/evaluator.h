@@ -41,8 +41,9 @@ class evaluator {
   /// Call this after the counters of the place have changed.
   void forget() { ++times_[static_cast<std::size_t>(changes::by_counter)]; }
 
-  /// Returns the value of an expression; empty if the value depends on memory contents or is too large.
+  /// Return the value of an expression or a quantity; empty if the value depends on memory contents or is too large.
   [[nodiscard]] number of(expression_id e);
+  [[nodiscard]] number of_quantity(quantity_id id);
   [[nodiscard]] std::optional<bool> holds(const comparison& c);
   /// Returns whether all assumptions hold. Returns false if the value of an assumption's expression is unknown.
   [[nodiscard]] bool assumptions_hold(assumption_set needed);
@@ -66,7 +67,6 @@ class evaluator {
   [[nodiscard]] changes changes_of(quantity_id id);
   [[nodiscard]] const folded& fold(expression_id e);
   [[nodiscard]] number of_large(expression_id e);
-  [[nodiscard]] number of_quantity(quantity_id id);
   [[nodiscard]] number compute(const quantity& q);
   [[nodiscard]] number of_node(const quantity& q);
 

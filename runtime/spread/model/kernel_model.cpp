@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/spread/model/certain_accesses.h"
 
 namespace hpe::spread {
 
@@ -30,7 +31,10 @@ kernel_model::kernel_model(std::shared_ptr<const ptx::program> program, const st
   find_pointers();
   find_copyable_pointers();
   find_decisive_parameters();
+  certain_ = std::make_unique<const certain_accesses>(*this);
 }
+
+kernel_model::~kernel_model() = default;
 
 std::optional<std::uint32_t> kernel_model::pointer_of(const address_form& form) const {
   if (!form.base) return std::nullopt;

@@ -25,11 +25,16 @@ namespace hpe::spread {
           .counters = counters.data()};
 }
 
+class certain_accesses;
+
 class kernel_model {
  public:
   /// Shares ownership of the program. `name` is the name of one of the program's kernels, as in the PTX. Throws
   /// HPE_ERROR_NOT_FOUND if the program has no such kernel.
   kernel_model(std::shared_ptr<const ptx::program> program, const std::string& name);
+  ~kernel_model();
+  kernel_model(const kernel_model&) = delete;
+  kernel_model& operator=(const kernel_model&) = delete;
 
   /// A parameter that is a pointer to an array.
   struct pointer {
@@ -65,6 +70,8 @@ class kernel_model {
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   [[nodiscard]] const ptx::analysis::kernel_analysis& analysis() const { return analysis_; }
   [[nodiscard]] const loop_counts& counts() const { return counts_; }
+  /// The accesses that certainly happen in a launch (certain_accesses.h).
+  [[nodiscard]] const certain_accesses& certain() const { return *certain_; }
 
  private:
   void find_pointers();
@@ -78,6 +85,7 @@ class kernel_model {
   std::vector<bytes> decisive_;
   bool finds_pointers_ = false, writes_anywhere_ = false;
   std::string obstacle_;
+  std::unique_ptr<const certain_accesses> certain_;
 };
 
 }  // namespace hpe::spread

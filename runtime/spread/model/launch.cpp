@@ -27,4 +27,10 @@ device_number kernel_array::home_of(std::uint64_t offset) const {
   return after == homes.end() ? (homes.empty() ? host : homes.back().home) : after->home;
 }
 
+bool subgrid::contains(const dimension& block) const {
+  for (std::size_t a = 0; a < block.size(); ++a)
+    if (block[a] < first[a] || block[a] - first[a] >= count[a]) return false;
+  return true;
+}
+
 }  // namespace hpe::spread

@@ -111,12 +111,13 @@ CUdeviceptr array(std::size_t bytes = array_bytes) {
   return made;
 }
 
+// The launch uses the first words of each array, one of `parts` equal parts.
 CUresult add(CUdeviceptr to, CUdeviceptr from, unsigned value, CUstream stream = nullptr,
-             CUfunction kernel = add_kernel) {
+             CUfunction kernel = add_kernel, unsigned parts = 1) {
   unsigned distance = stride;
   void* each[] = {&to, &from, &value, &distance};
   constexpr unsigned block = 64;
-  return cuLaunchKernel(kernel, used_words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr);
+  return cuLaunchKernel(kernel, used_words / block / parts, 1, 1, block, 1, 1, 0, stream, each, nullptr);
 }
 
 unsigned long long sum(const std::vector<unsigned>& words, std::size_t step = stride) {
@@ -354,39 +355,20 @@ void reads(CUfunction kernel, std::size_t distance = 0) {
   std::printf("sum %llx\n", sum(content(arrays[3])));
 }
 
-// Each launch uses two of five arrays, always in the same order.
-void steps() {
-  constexpr unsigned count = 5;
+// Each launch uses a part of two of the arrays, always in the same order.
+void steps(CUfunction kernel, unsigned count, unsigned parts) {
   std::vector<CUdeviceptr> arrays;
   for (unsigned n = 0; n < count; ++n) {
     arrays.push_back(array());
     MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
   }
   for (unsigned n = 0; n < 6 * count; ++n)
-    MUST(add(arrays[(n + 1) % count], arrays[n % count], n, nullptr, add_unknown_kernel));
+    MUST(add(arrays[(n + 1) % count], arrays[n % count], n, nullptr, kernel, parts));
   for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
   std::printf("\n");
 }
 
-// The launches use the first third of each of four arrays; all these thirds fit, but the arrays do not.
-void thirds() {
-  constexpr unsigned count = 4, block = 64;
-  std::vector<CUdeviceptr> arrays;
-  for (unsigned n = 0; n < count; ++n) {
-    arrays.push_back(array());
-    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
-  }
-  for (unsigned n = 0; n < 20 * count; ++n) {
-    unsigned distance = stride;
-    void* parameters[] = {&arrays[(n + 1) % count], &arrays[n % count], &n, &distance};
-    MUST(cuLaunchKernel(add_kernel, used_words / block / 3, 1, 1, block, 1, 1, 0, nullptr, parameters, nullptr));
-  }
-  for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
-  std::printf("\n");
-}
-
-// Like the layers of a model: launches use one array after the other, several times each, in each period in the same
-// order.
+// Like the layers of a model: launches use one array after the other, twice each, in each period in the same order.
 void periods() {
   constexpr unsigned count = 96, times = 2;
   constexpr std::size_t bytes = 2 * mebibyte;
@@ -603,9 +585,9 @@ int main(int argc, char** argv) {
     if (is("reads")) reads(add_kernel);
     if (is("reads-behind")) reads(add_behind_kernel, before);
     if (is("reads-unknown")) reads(add_unknown_kernel);
-    if (is("steps")) steps();
+    if (is("steps")) steps(add_unknown_kernel, 5, 1);
+    if (is("thirds")) steps(add_kernel, 4, 3);
     if (is("periods")) periods();
-    if (is("thirds")) thirds();
     if (is("tables")) tables();
     if (is("much")) too_much();
     if (is("threads")) two_threads();

@@ -8,7 +8,7 @@
 // indices, and loop counters. If all sums contain two variables in the same proportion, like
 // blockIdx.x * blockDim.x + threadIdx.x, and the first has all its values, hpe replaces the two by one variable. Then
 // each need must limit a single variable, or be true for all values; otherwise the access is not certain.
-#include "runtime/spread/certain/certain_accesses.h"
+#include "runtime/spread/model/certain_accesses.h"
 
 #include <algorithm>
 #include <array>
@@ -223,7 +223,7 @@ class certain_accesses::launch_solver {
 
   // Returns the expression as a sum over the variables; nothing if it depends on anything else.
   [[nodiscard]] std::optional<sum> linear(expression_id e) {
-    expressions& table = kernel_.analysis().walk->table();
+    const expressions& table = kernel_.analysis().walk->table();
     sum result{0, std::vector<__int128>(variables_.size())};
     for (const term& t : table.at(e)) {
       __int128 factor = t.factor;
@@ -252,7 +252,7 @@ class certain_accesses::launch_solver {
     dependence d = k.known->of_quantity(id, 0);
     if (!d.is_uniform() || !k.walk->table().of(id).varies.empty()) return std::nullopt;
     if (!bounds_.assumptions_hold(k.walk->table().of(id).assumes)) return std::nullopt;
-    return numbers_.of(k.walk->table().single(id));
+    return numbers_.of_quantity(id);
   }
 
   [[nodiscard]] integer_range range_of(const sum& s) const {

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "check.h"
+#include "tests/interpose/programs/check.h"
 
 constexpr size_t mebi = size_t{1} << 20;
 constexpr int threads = 256;

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/spread/grid_cut.h"
 #include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
@@ -28,9 +27,11 @@ struct certain_access {
   bool is_partial = false;  // whether the access is to more ranges than these
 };
 
+/// A part of a kernel_model. Thread-safe after construction.
 class certain_accesses {
  public:
-  /// The model must outlive the object.
+  /// The model must outlive the object. Adds expressions to the model's analysis, so no other thread may use the
+  /// analysis.
   explicit certain_accesses(const kernel_model& kernel);
 
   /// Returns the accesses of a launch, which must have all parameters of the kernel. If an access has more than
