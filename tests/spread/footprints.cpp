@@ -304,8 +304,8 @@ TEST(RepeatedFootprints, AreThoseOfTheSecondLaunch) {
 }
 
 TEST(RepeatedFootprints, AreUnknownIfTheKernelReadsPointersOrLeavesTheArray) {
-  for (const std::string body : {std::string("ld.global.u64 %w, [%base];\nld.global.u32 %t3, [%w];\n"),
-                                 std::string("not.b32 %i, %x;\n") + load_at_i}) {
+  for (const std::string& body : {std::string("ld.global.u64 %w, [%base];\nld.global.u32 %t3, [%w];\n"),
+                                  std::string("not.b32 %i, %x;\n") + load_at_i}) {
     launch_over_one_array its(body, mib, 0);
     repeated_footprints all;
     for (int n = 0; n < 3; ++n) EXPECT_EQ(all.find(its.model, its.l, its.arrays), nullptr);
