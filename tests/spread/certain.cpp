@@ -124,6 +124,7 @@ const std::string load_at_i = "mul.wide.s32 %a, %i, 4;\nadd.s64 %a, %q, %a;\nld.
 struct launch_shape {
   dimension grid{4, 1, 1}, block{8, 1, 1};
   std::uint32_t n = 29, m = 5;
+  bool parts_are_exact = true;  // otherwise, some accesses of a part of the grid may be missing
 };
 
 tally compare(const std::string& body, bool is_exact, const launch_shape& shape = {}) {
@@ -143,7 +144,7 @@ tally compare(const std::string& body, bool is_exact, const launch_shape& shape 
   const launch l{shape.grid, shape.block, &values, sizeof values};
   compare(model, program, l, {{0, 0, 0}, l.grid}, is_exact, count);
   for (const subgrid& part : cut_evenly(l.grid, 3).parts)
-    if (part.blocks() > 0) compare(model, program, l, part, is_exact, of_parts);
+    if (part.blocks() > 0) compare(model, program, l, part, is_exact && shape.parts_are_exact, of_parts);
   return count;
 }
 
@@ -166,7 +167,8 @@ TEST(CertainAccesses, OfTheInsideOfAField) {
 TEST(CertainAccesses, OfALoopOverTheGrid) {
   const std::string loop =
       guard + "LOOP:\n" + store_at_i + "add.s32 %i, %i, %s;\nsetp.lt.s32 %c0, %i, %n;\n@%c0 bra LOOP;\n";
-  for (const std::uint32_t n : {1U, 32U, 33U, 64U, 200U}) EXPECT_EQ(compare(loop, true, {.n = n}).certain, 1U) << n;
+  for (const std::uint32_t n : {1U, 32U, 33U, 64U, 200U})
+    EXPECT_EQ(compare(loop, true, {.n = n, .parts_are_exact = false}).certain, 1U) << n;
 }
 
 TEST(CertainAccesses, OfALoopOfEachThread) {

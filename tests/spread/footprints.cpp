@@ -286,6 +286,7 @@ TEST(Footprints, TellWhichBytesTheLastBlocksOverwrite) {
 TEST(RepeatedFootprints, AreThoseOfTheSecondLaunch) {
   launch_over_one_array its("mul.lo.s32 %i, %x, %n;\n" + std::string(load_at_i), mib, 1);
   its.array.version = 1;
+  its.l.parameter_bytes = its.model.analysis().kernel->formals_size;
   repeated_footprints all;
   const auto first_byte_behind = [&] {
     const auto used = all.find(its.model, its.l, its.arrays);
@@ -307,6 +308,7 @@ TEST(RepeatedFootprints, AreUnknownIfTheKernelReadsPointersOrLeavesTheArray) {
   for (const std::string& body : {std::string("ld.global.u64 %w, [%base];\nld.global.u32 %t3, [%w];\n"),
                                   std::string("not.b32 %i, %x;\n") + load_at_i}) {
     launch_over_one_array its(body, mib, 0);
+    its.l.parameter_bytes = its.model.analysis().kernel->formals_size;
     repeated_footprints all;
     for (int n = 0; n < 3; ++n) EXPECT_EQ(all.find(its.model, its.l, its.arrays), nullptr);
   }
