@@ -221,6 +221,7 @@ std::uint64_t eviction::supply::evict_next() {
 }
 
 std::uint64_t eviction::supply::free(std::uint64_t bytes) {
+  of_.has_begun_.store(true);
   std::uint64_t freed = 0;
   while (freed < bytes) {
     if (next_ == order_.size() && !look_for_candidates()) break;
@@ -504,6 +505,7 @@ eviction::copy_out_result eviction::copy_out(region& r, std::uint64_t begin) {
 }
 
 std::uint64_t eviction::evict(region& r, byte_range piece, unsigned home) {
+  has_begun_.store(true);
   zero_copy_memory::piece leaving{&r, piece, device::backing_kind::zero_copy};
   const std::uint64_t moved = keeps_mapped() ? zero_copy_.move(std::span(&leaving, 1), home) : 0;
   return moved != 0 ? moved : evict_to_shadow(r, piece.begin, home);

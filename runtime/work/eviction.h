@@ -109,9 +109,12 @@ class eviction {
     std::vector<std::size_t> comparing_;  // the pieces before copied_ whose fingerprints are not known yet
   };
 
-  /// Call this before the first work that may use memory that it does not name (device_access::only_mapped). From then
-  /// on, evicted pieces move to zero-copy memory if there is enough host memory, so that the device can access all
-  /// bytes at their addresses; residency::map_rest gives other pieces memory before the next work of this kind.
+  /// Whether hpe has begun to evict data. Before, all data that has memory is accessible to the device.
+  [[nodiscard]] bool has_begun() const noexcept { return has_begun_.load(); }
+  /// Call this before the first work that may use memory that it does not name (device_access::only_mapped), if
+  /// has_begun(), and before an eviction that makes room for such work. From then on, evicted pieces move to zero-copy
+  /// memory if there is enough host memory, so that the device can access all bytes at their addresses;
+  /// residency::map_rest gives other pieces memory before the next work of this kind.
   void keep_mapped() noexcept {
     if (!keeps_mapped()) keeps_mapped_ = true;
   }
@@ -165,7 +168,7 @@ class eviction {
   fingerprints fingerprints_;
   zero_copy_memory zero_copy_;
   std::atomic<bool> unsure_{false};  // there was work with unsure accesses
-  std::atomic<bool> keeps_mapped_{false};
+  std::atomic<bool> has_begun_{false}, keeps_mapped_{false};
   struct recent_work {
     hpe::mutex mutex;  // taken after mutexes of regions
     coherence::use_cycle steps HPE_GUARDED_BY(mutex);

@@ -177,7 +177,7 @@ bool residency::has(std::span<const device_access> accesses, place allowed) {
     const byte_range range = needed(r, access.range);
     if (!r.resident.usable(range) || needs_file(access)) return false;
     if (access.only_mapped) {
-      eviction_.keep_mapped();
+      if (eviction_.has_begun()) eviction_.keep_mapped();
       continue;
     }
     if (allowed == place::device_memory && r.resident.has_zero_copy(range)) return false;
@@ -432,6 +432,7 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
         break;
       }
       if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
+      if (what.keeps_others) eviction_.keep_mapped();
       try {
         const outcome got = make_room(from, g, missing[g.home], mine, ended);
         if (got == outcome::stopped && allowed == place::zero_copy_too)

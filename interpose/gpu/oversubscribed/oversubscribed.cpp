@@ -169,6 +169,7 @@ CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned
     give_back(std::move(unnoted));
     throw;
   }
+  if (objects_.bytes_on(device) > from.most_of(device)) has_outgrown_.store(true, std::memory_order_relaxed);
   made = address;
   return CUDA_SUCCESS;
 }
@@ -267,7 +268,10 @@ program_use oversubscribed::use_of(const parameter_words& found, bool follows_po
   return result;
 }
 
-bool oversubscribed::has_evicted() const { return hpe_.count().bytes_evicted.load(std::memory_order_relaxed) != 0; }
+bool oversubscribed::may_evict() const {
+  return has_outgrown_.load(std::memory_order_relaxed) ||
+         hpe_.count().bytes_evicted.load(std::memory_order_relaxed) != 0;
+}
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 
 program_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {

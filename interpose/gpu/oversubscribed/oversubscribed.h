@@ -131,8 +131,8 @@ class oversubscribed {
   [[nodiscard]] program_use use_of(std::span<const accessed_range> ranges) const;
   /// Whether an address is in the address space of hpe memory, perhaps outside every allocation.
   [[nodiscard]] bool may_own(CUdeviceptr address) const;
-  /// Whether hpe has evicted data so far. Costs one load.
-  [[nodiscard]] bool has_evicted() const;
+  /// Whether hpe has evicted data, or will, because the program has allocated more than a device has. Costs two loads.
+  [[nodiscard]] bool may_evict() const;
 
   /// The context and device in which a piece of work is queued.
   struct stream_place {
@@ -269,6 +269,7 @@ class oversubscribed {
   // work.
   std::deque<writer_first_mutex> sequences_;
   unfinished_parts parts_;
+  std::atomic<bool> has_outgrown_{false};  // whether the allocations on a device were larger than its memory
 };
 
 }  // namespace hpe::cuda_hooks

@@ -8,16 +8,21 @@ namespace hpe::cuda_hooks {
 
 void program_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) {
   const lock_guard lock(mutex_);
+  std::size_t& all = bytes_[device];
   objects_[base] = {base, bytes, device, ++made_, false};
+  all += bytes;
 }
 
 program_objects::removed program_objects::remove(CUdeviceptr base) {
   const lock_guard lock(mutex_);
-  return objects_.extract(base);
+  removed object = objects_.extract(base);
+  if (!object.empty()) bytes_.find(object.mapped().device)->second -= object.mapped().bytes;
+  return object;
 }
 
 void program_objects::put_back(removed&& object) noexcept {
   const lock_guard lock(mutex_);
+  bytes_.find(object.mapped().device)->second += object.mapped().bytes;
   objects_.insert(std::move(object));
 }
 
@@ -64,9 +69,9 @@ std::vector<program_object> program_objects::on(unsigned device) const {
 }
 
 std::size_t program_objects::bytes_on(unsigned device) const {
-  std::size_t sum = 0;
-  for (const program_object& object : on(device)) sum += object.bytes;
-  return sum;
+  const shared_lock_guard lock(mutex_);
+  const auto found = bytes_.find(device);
+  return found == bytes_.end() ? 0 : found->second;
 }
 
 void program_objects::use_in_every_launch(CUdeviceptr address) {

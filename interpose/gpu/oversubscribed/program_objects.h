@@ -66,6 +66,7 @@ class program_objects {
 
   mutable shared_mutex mutex_;
   map objects_ HPE_GUARDED_BY(mutex_);
+  std::map<unsigned, std::size_t> bytes_ HPE_GUARDED_BY(mutex_);  // of all objects, by device
   unsigned long long made_ HPE_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> for_every_launch_{false};  // whether use_in_every_launch() has marked any object
 };

@@ -263,7 +263,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
   try {
     // As long as the data of all launches fits, hpe needs no analysis of the kernels.
     std::optional<program_use> found;
-    if (memory.has_evicted() && !where->captured) found = of(cu, memory, where->device).find_use(what);
+    if (memory.may_evict() && !where->captured) found = of(cu, memory, where->device).find_use(what);
     const program_use use = found ? std::move(*found) : assumed();
     try {
       return memory.try_run(*where, what.stream, use, whole);

@@ -139,6 +139,16 @@ TEST(LargerRun, RepeatedLaunchesGetOnlyTheBytesThatTheyCanTouch) {
   EXPECT_LE(brought_in(less.text), 24 * 6 / 2);
 }
 
+// hpe does not analyse the kernel of the first launch, because all data fits at that time. hpe moves data to zero-copy
+// memory only for kernels that it does not know.
+TEST(LargerRun, LaunchesBeforeAnyDataHasLeftDoNotKeepAllDataMapped) {
+  const outcome less = shell("HPE_LOG=debug " + little + "--profile" + program + "end much");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  EXPECT_NE(less.text.find("launch 0\nlarge 0\nwait 0\n"), std::string::npos) << less.text;
+  EXPECT_GE(evictions_in(less.text).all, 8) << less.text;
+  EXPECT_EQ(less.text.find("moved in for work that waited"), std::string::npos) << less.text;
+}
+
 // A third of the data does not fit. Without prediction, each launch that needs an array would stop the device's work,
 // and each period would bring in all 96 arrays (2 MiB).
 TEST(LargerRun, FewStopsMoveTheDataOfAPeriod) {
