@@ -33,7 +33,8 @@ struct decision {
   double seconds = 0;         // predicted seconds of this launch
   double seconds_on_one = 0;  // predicted seconds of the fastest plan for one device, after its moves
   std::vector<alternative> alternatives;
-  std::string reason;  // why the launch is spread in this way, or why it stays on one device
+  std::string reason;     // why the launch is spread in this way, or why it stays on one device
+  bool is_short = false;  // whether the launch stays on one device because it is short
 
   [[nodiscard]] bool is_spread() const { return how.is_spread(); }
   /// Returns whether the decision moves arrays to other homes. Replicas do not count.

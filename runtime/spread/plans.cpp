@@ -206,6 +206,7 @@ decision comparison_of_plans::decision_for(const plan& chosen, const kernel_mode
   } else if (other == nullptr) {
     d.reason = "too few blocks for all devices";
   } else if (d.seconds < 4 * machine_.launch_seconds / machine_.scale * machine_.devices) {
+    d.is_short = true;
     d.reason = fmt::format("short: predicted {:.1f} us", d.seconds * 1e6);
   } else {
     d.reason = fmt::format("{}: {:.0f} % of its bytes would be remote, predicted {:.2f} times as fast as one device",

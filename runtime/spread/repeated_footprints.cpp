@@ -6,15 +6,8 @@ namespace {
 
 std::string key_of(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays) {
   std::string key;
-  append(key, &kernel);
-  append(key, l.grid);
-  append(key, l.block);
-  for (std::size_t n = 0; n < arrays.size(); ++n) {
-    append(key, l.pointer_at(kernel.pointers()[n].offset));
-    append(key, arrays[n] != nullptr ? arrays[n]->version : 0);
-  }
-  for (const kernel_model::bytes& each : kernel.decisive_parameters())
-    key.append(static_cast<const char*>(l.parameters) + each.offset, each.size);
+  kernel.append_key(key, l);
+  for (const kernel_array* const each : arrays) append(key, each != nullptr ? each->version : 0);
   return key;
 }
 

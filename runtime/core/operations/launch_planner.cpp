@@ -281,6 +281,7 @@ class launch_planner::moves {
 
 // If a device has no replica, the launch uses the array at its home: it is then slower, but still correct.
 void launch_planner::replicate(const spread::kernel_model::pointer& of, const spread::launch& launch, plan& to) {
+  changes_.fetch_add(1);
   const void* const pointer = pointer_in(launch, of.offset);
   coherence::region* const r = memory_.find(pointer).region;
   if (r == nullptr) return;
@@ -315,6 +316,7 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   for (const auto& missing : planner_.take_requests()) worker_.post([this, missing] { compute(*missing); });
   plan result{{}, {}, {}, {}, planner_.measured(), planner_.wants_start(), planner_.is_early()};
   result.reason = decided.reason;
+  result.is_short = decided.is_short && !decided.gives_homes() && result.measured.record == nullptr && !result.is_early;
   // The program's own launch needs no parts.
   if (decided.is_spread() || planner_.rates().alone < 0) {
     result.parts = decided.how.parts;
@@ -349,6 +351,7 @@ void launch_planner::keep_price() noexcept {
 }
 
 void launch_planner::note_place(std::uint64_t address, bool is_home) {
+  changes_.fetch_add(1);
   if (is_home)
     away_.erase(address);
   else
@@ -377,6 +380,7 @@ void launch_planner::stays(std::span<const void* const> pointers) {
 
 void launch_planner::forget(const void* freed) {
   unique_lock lock(mutex_);
+  changes_.fetch_add(1);
   await_moves(lock, std::span(&freed, 1));
   away_.erase(reinterpret_cast<std::uint64_t>(freed));
   note_accounts();
@@ -384,6 +388,7 @@ void launch_planner::forget(const void* freed) {
 
 void launch_planner::took(const spread::planner::measurement& launch, double seconds) {
   const lock_guard lock(mutex_);
+  changes_.fetch_add(1);
   if (launch.record != nullptr) saved_ += launch.took(seconds);
 }
 
@@ -396,6 +401,7 @@ launch_planner::gain launch_planner::gained() {
 
 void launch_planner::forget(const spread::kernel_model& kernel) {
   unique_lock lock(mutex_);
+  changes_.fetch_add(1);
   planner_.forget(kernel);
   computed_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return planned_ != &kernel; });
 }
@@ -409,6 +415,7 @@ void launch_planner::compute(spread::outlook_request& missing) {
   missing.compute();
   {
     const lock_guard lock(mutex_);
+    changes_.fetch_add(1);
     try {
       planner_.add(missing);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): a later launch asks again

@@ -57,11 +57,16 @@ class launch_planner {
     spread::planner::measurement measured;  // the argument for took(); without a record, no measurement is needed
     bool wants_start = false;               // see spread::planner::wants_start
     bool is_early = false;                  // see spread::planner::is_early
+    /// Whether the launch stays on one device because it is short. Until changes() is another number, decide() decides
+    /// about an equal launch in the same way, and need not be called.
+    bool is_short = false;
   };
   /// Moves and copies arrays if that makes the launch faster, and decides which blocks each device runs. `start`: see
   /// spread::planner::decide.
   [[nodiscard]] plan decide(const spread::kernel_model& kernel, const spread::launch& launch,
                             const foreign_memory& others = {}, const spread::start_cost* start = nullptr);
+  /// A number that changes before a decision about an earlier launch becomes outdated. Reads one atomic variable.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
   /// Whether stays() can have an effect: some arrays are not on the device that runs unspread launches, or these
   /// launches have lost time because of such arrays. Reads one atomic variable.
   [[nodiscard]] bool counts_stays() const { return counts_stays_.load(std::memory_order_acquire); }
@@ -125,6 +130,7 @@ class launch_planner {
   bool has_moved_ HPE_GUARDED_BY(mutex_) = false;                            // arrays have moved since keep_price()
   spread::move_price kept_ HPE_GUARDED_BY(mutex_) = planner_.rates().moves;  // the price that is in the file
   std::atomic<bool> counts_stays_{false};
+  std::atomic<std::uint64_t> changes_{1};
   const spread::kernel_model* planned_ HPE_GUARDED_BY(mutex_) = nullptr;  // the kernel of the plan being computed
   condition_variable computed_;                                           // signals that planned_ has become null
   os::worker worker_{"hpe plan"};                                         // computes plans with when_planned::elsewhere

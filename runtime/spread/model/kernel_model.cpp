@@ -45,6 +45,14 @@ std::optional<std::uint32_t> kernel_model::pointer_of(const address_form& form) 
   return static_cast<std::uint32_t>(found - pointers_.begin());
 }
 
+void kernel_model::append_key(std::string& key, const launch& l) const {
+  append(key, this);
+  append(key, l.grid);
+  append(key, l.block);
+  for (const pointer& p : pointers_) append(key, l.pointer_at(p.offset));
+  for (const bytes& b : decisive_) key.append(static_cast<const char*>(l.parameters) + b.offset, b.size);
+}
+
 std::size_t kernel_model::parameter_at(std::uint32_t offset) const {
   const auto& formals = analysis_.kernel->formals;
   const auto after = std::upper_bound(formals.begin(), formals.end(), offset,

@@ -56,6 +56,9 @@ class kernel_model {
     std::uint32_t offset = 0, size = 0;
   };
   [[nodiscard]] const std::vector<bytes>& decisive_parameters() const { return decisive_; }
+  /// Appends to a key for a table: the kernel, and the launch's shape, pointers and decisive parameters. The launch
+  /// must have all parameters of the kernel.
+  void append_key(std::string& key, const launch& l) const;
 
   /// Returns whether an access uses a pointer that is neither a parameter nor the address of a variable: a pointer in
   /// memory, or a pointer that hpe cannot follow. Also true if hpe does not know the code of the kernel or of a

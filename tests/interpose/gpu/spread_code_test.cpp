@@ -16,7 +16,9 @@
 
 #include "interpose/gpu/spread/launch_pace.h"
 #include "interpose/gpu/spread/part_kernels.h"
+#include "interpose/gpu/spread/short_launches.h"
 #include "runtime/os/worker.h"
+#include "runtime/ptx/text/parser.h"
 #include "tests/interpose/gpu/driver_under_test.h"
 #include "tests/interpose/gpu/failing_memory.h"
 
@@ -201,6 +203,41 @@ TEST_F(SpreadCode, IsAnalysedAgainIfTheAnalysisHadNoMemory) {
   EXPECT_NE(add->code, nullptr);
   EXPECT_EQ(add->obstacle, "");
   code.unloaded(&module);
+}
+
+// The kernel's second parameter decides how often its loop runs; its third parameter decides nothing.
+TEST(ShortLaunches, AreKnownUntilTheirPointersOrDecisiveNumbersOrThePlannerChange) {
+  const hpe::spread::kernel_model kernel(
+      hpe::ptx::parse(
+          {".version 8.0\n.target sm_80\n.address_size 64\n"
+           ".visible .entry k(.param .u64 a, .param .u32 n, .param .f32 x) {\n"
+           ".reg .pred %p;\n.reg .b32 %i, %n;\n.reg .f32 %f;\n.reg .b64 %a;\n"
+           "ld.param.u64 %a, [a];\nld.param.u32 %n, [n];\nld.param.f32 %f, [x];\nmov.u32 %i, 0;\n"
+           "L:\nst.global.f32 [%a], %f;\nadd.s32 %i, %i, 1;\nsetp.lt.s32 %p, %i, %n;\n@%p bra L;\nret;\n}\n"}),
+      "k");
+  struct {
+    std::uint64_t a = 4096;
+    std::uint32_t n = 3;
+    float x = 1;
+  } values;
+  hpe::spread::launch launch{{2, 1, 1}, {1, 1, 1}, &values, sizeof values};
+  hpe::cuda_hooks::short_launches known;
+  EXPECT_FALSE(known.contains(kernel, launch, 1));
+  known.add_latest(1);
+  EXPECT_TRUE(known.contains(kernel, launch, 1));
+  EXPECT_FALSE(known.contains(kernel, launch, 2));
+  values.x = 2;
+  EXPECT_TRUE(known.contains(kernel, launch, 1));
+  values.n = 4;
+  EXPECT_FALSE(known.contains(kernel, launch, 1));
+  values.n = 3;
+  values.a = 8192;
+  EXPECT_FALSE(known.contains(kernel, launch, 1));
+  values.a = 4096;
+  launch.grid[0] = 3;
+  EXPECT_FALSE(known.contains(kernel, launch, 1));
+  launch.grid[0] = 2;
+  EXPECT_TRUE(known.contains(kernel, launch, 1));
 }
 
 }  // namespace
