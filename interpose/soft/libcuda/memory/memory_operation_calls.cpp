@@ -83,10 +83,10 @@ bool is_reached(Word is, Word wanted, unsigned flags) {
 class written_words {
  public:
   static void add(CUdeviceptr address, std::uint64_t value) {
-    const auto& now = hpe::cudart::this_threads_work().work;
-    if (now == nullptr) return;
+    const hpe::cudart::running_work* const now = hpe::cudart::this_threads_work();
+    if (now == nullptr || now->work == nullptr) return;
     const std::lock_guard lock(mutex());
-    all()[address] = {value, now->when};
+    all()[address] = {value, now->work->when};
   }
 
   /// Returns null if another writer has written the value, such as a kernel or CPU code.
