@@ -222,7 +222,8 @@ std::shared_ptr<const memory_operation> make(const CUstreamBatchMemOpParams* fir
 }
 
 std::shared_ptr<const memory_operation> make(const CUDA_BATCH_MEM_OP_NODE_PARAMS* from) {
-  return make(given(from).paramArray, from->count, from->flags);
+  const CUDA_BATCH_MEM_OP_NODE_PARAMS& what = given(from);
+  return make(what.paramArray, what.count, what.flags);
 }
 
 CUresult queue(const char* function, CUstream handle, const CUstreamBatchMemOpParams* first, unsigned count,
