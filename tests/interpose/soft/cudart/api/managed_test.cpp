@@ -105,6 +105,13 @@ TEST_F(Managed, BatchesPrefetchEachRangeToItsPlace) {
       cudaMemDiscardAndPrefetchBatchAsync(ranges.data(), sizes.data(), 3, places.data(), firsts.data(), 2, 0, nullptr));
   EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocation, 0, 1), cudaCpuDeviceId);
   EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocation, 4, 6), 0);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 0, 1), cudaMemLocationTypeHost);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 1, 1), cudaMemLocationTypeInvalid);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 4, 6), cudaMemLocationTypeDevice);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationId, 0, 1), 0);
+  ASSERT_CUDA(cudaMemPrefetchAsync(bytes_ + 9 * page, page, device(1), 0, nullptr));
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationId, 9, 1), 1);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 0, 10), cudaMemLocationTypeInvalid);
   firsts[0] = 1;
   EXPECT_FAILS(cudaMemPrefetchBatchAsync(ranges.data(), sizes.data(), 3, places.data(), firsts.data(), 2, 0, nullptr),
                cudaErrorInvalidValue);
