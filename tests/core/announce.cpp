@@ -73,6 +73,23 @@ TEST_F(Announce, ATouchWaitsForNamedBytes) {
   EXPECT_EQ(it_[count - 1], 200U + count - 1);
 }
 
+TEST_F(Announce, ACallbackOfAStreamEndsTheWorkAlsoIfTheStreamHasFailed) {
+  const hpeAccess writes = access(it_, HPE_OUT);
+  for (const int status : {0, 700}) {
+    hpeAnnouncement announced = nullptr;
+    ASSERT_EQ(hpeAnnounce(&announced, 0, &writes, 1), HPE_SUCCESS) << hpeGetLastErrorMessage();
+    std::atomic<bool> has_ended = false;
+    std::thread stream([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      has_ended = true;
+      hpeAnnouncedEndOnStream(nullptr, status, announced);
+    });
+    EXPECT_EQ(it_[3], 4U);
+    EXPECT_TRUE(has_ended);
+    stream.join();
+  }
+}
+
 TEST_F(Announce, ACopyASystemCallAndALaunchWait) {
   std::vector<std::uint32_t> copied(count);
   {

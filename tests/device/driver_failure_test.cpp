@@ -18,6 +18,7 @@
 #include "tests/device/failing_driver.h"
 #include "tests/device/kernels.h"
 #include "tests/device/support.h"
+#include "tests/interpose/gpu/failing_memory.h"
 
 namespace device_test {
 namespace {
@@ -229,6 +230,39 @@ TEST_P(driver_failures, a_call_that_kills_the_context_loses_the_device_and_nothi
         EXPECT_EQ(thrown_by([&] { m.launch(); }), HPE_ERROR_DEVICE_LOST);
       }
     }
+  }
+}
+
+TEST_P(driver_failures, a_device_that_is_lost_while_host_memory_is_short_is_reported) {
+  for (unsigned allocation = 1;; ++allocation) {
+    failing_machine m;
+    ASSERT_TRUE(m.holds(0));
+    hold_work(true);
+    m.launch();
+    auto& device = dynamic_cast<hpe::device::cuda::cuda_device&>(m.device());
+    failing_memory::arm(allocation);
+    device.lose(CUDA_ERROR_LAUNCH_FAILED);
+    const bool is_short = failing_memory::disarm();
+    hold_work(false);
+    SCOPED_TRACE("allocation " + std::to_string(allocation));
+    EXPECT_TRUE(device.lost());
+    EXPECT_TRUE(m.set().wait(m.stream().last(), in(5s)));
+    const auto failure = m.set().status_of(m.stream().last());
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->status(), HPE_ERROR_DEVICE_LOST);
+    const std::string words = failure->what();
+    EXPECT_EQ(words.find("device 0"), 0U) << words;
+    EXPECT_NE(words.find(" is lost"), std::string::npos) << words;
+    const auto told = m.set().take_failure(0);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->what(), words);
+    EXPECT_FALSE(m.set().take_failure(-1));
+    EXPECT_EQ(thrown_by([&] { m.launch(); }), HPE_ERROR_DEVICE_LOST);
+    if (is_short) continue;
+    EXPECT_GT(allocation, 1U);
+    EXPECT_NE(words.find(" is lost: CUDA_ERROR"), std::string::npos) << words;
+    EXPECT_NE(words.find("; kernels that were running or queued next: empty"), std::string::npos) << words;
+    break;
   }
 }
 

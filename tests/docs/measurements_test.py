@@ -40,6 +40,21 @@ class Pages(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "there is no figure soft-pairs#0: no such pair"):
             measurements.Kept().figure("soft-pairs#0: no such pair")
 
+    def test_a_table_that_its_page_lacks_is_named(self):
+        table = {"file": "docs/check.md", "heading": "| a | b | c |", "row": []}
+        with self.assertRaisesRegex(SystemExit, r"docs/check.md has no table with the heading \| a \| b \| c \|"):
+            measurements.with_table("text\n\n| a | b |\n|---|---|\n\n", table, None)
+
+    def test_a_table_of_a_page_is_replaced_and_nothing_else(self):
+        class OneFigure:
+            def figure(self, name):
+                return figure(2.25, "1.04 to 3.06")
+
+        table = {"file": "docs/x.md", "heading": "| a | b | c |", "row": [{"name": "n|m", "figure": "x"}]}
+        text = "before\n\n| a | b | c |\n|---|---|---|\n| old | 9 | 9 |\n\nafter\n\nend\n"
+        self.assertEqual("before\n\n| a | b | c |\n|---|---|---|\n| n\\|m | 2.2 | 1.0 to 3.1 |\n\nafter\n\nend\n",
+                         measurements.with_table(text, table, OneFigure()))
+
     def test_less_is_better_of_times_and_more_of_rates(self):
         kept = measurements.Kept()
         of_times = measurements.Row({"work": "w", "machine": "m", "hpe": "2 us", "baseline": "3 us"}, kept)

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -16,6 +17,8 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
   properties_.kind = HPE_DEVICE_CUDA;
   properties_.name = name;
+  loss_ = {HPE_ERROR_DEVICE_LOST, fmt::format("device {} ({}) is lost", index_, properties_.name)};
+  report_of_loss_.emplace_back(index_, loss_);
   // When hpe fetches 8 MiB ahead, the fetched bytes are in the host's last-level cache when CPU code reads them. Eight
   // threads then read at 0.92 of the link's rate, but only at 0.72 when hpe fetches 32 MiB ahead (H200). One thread
   // reads equally fast with both sizes.
@@ -301,24 +304,35 @@ void cuda_device::require_alive() const {
 
 error cuda_device::loss() const {
   const std::lock_guard lock(mutex_);
-  return {HPE_ERROR_DEVICE_LOST, how_lost_};
+  return loss_;
+}
+
+std::string cuda_device::words_for_loss(CUresult why) const {
+  std::string words = fmt::format("device {} ({}) is lost: {}", index_, properties_.name, cu_.words_for(why));
+  const char* before = "; kernels that were running or queued next: ";
+  for (const cuda_stream* s : streams_)
+    if (const std::string name = s->lost_kernel(); !name.empty()) words += std::exchange(before, ", ") + name;
+  return words;
 }
 
 void cuda_device::lose(CUresult why) noexcept {
+  std::list<device_failure> report;
   {
     const std::lock_guard lock(mutex_);
     if (lost_) return;
     lost_ = true;
-    std::string kernels;
-    for (cuda_stream* s : streams_)
-      if (const std::string name = s->lose(); !name.empty()) kernels += (kernels.empty() ? "" : ", ") + name;
-    how_lost_ = fmt::format("device {} ({}) is lost: {}", index_, properties_.name, cu_.words_for(why));
-    if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or queued next: {}", kernels);
+    for (cuda_stream* s : streams_) s->lose();
+    report.swap(report_of_loss_);
+    try {
+      loss_ = {HPE_ERROR_DEVICE_LOST, words_for_loss(why)};
+      report.front().second = loss_;
+    } catch (const std::bad_alloc&) {  // the errors that the constructor has made remain
+    }
   }
   // When the process ends, the driver shuts down and reports CUDA_ERROR_DEINITIALIZED. This is not a failure of the
   // device.
   if (why == CUDA_ERROR_DEINITIALIZED) return;
-  set_.failed(index_, loss());
+  set_.failed(report);
   log(log_level::warn, "{}", loss().what());
   // After a kernel has made one context unusable, the contexts of this process on other GPUs are unusable, too (seen
   // with driver 580, with and without peer access).

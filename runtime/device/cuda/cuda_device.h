@@ -1,10 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/base/options.h"
 #include "runtime/device/capacity.h"
 #include "runtime/device/cuda/device_memory.h"
@@ -17,6 +21,9 @@ namespace hpe::device::cuda {
 
 class cuda_set;
 class cuda_stream;
+
+/// The number of a device, and what has failed there.
+using device_failure = std::pair<unsigned, error>;
 
 /// One GPU, used through its primary context, which the program's own CUDA runtime uses as well. hpe makes the context
 /// at the first use of the GPU, because the driver needs about 0.1 s for each context.
@@ -63,7 +70,8 @@ class cuda_device final : public device {
   void find_peers();
   void find_node(const os::numa& machine);
 
-  /// Marks the device as lost after an error that makes its context unusable.
+  /// Marks the device as lost after an error that makes its context unusable. If memory is short, the message does not
+  /// name the reason.
   void lose(CUresult why) noexcept;
   /// Asks the driver whether the context is usable, and marks the device as lost if it is not.
   void look() noexcept;
@@ -86,6 +94,8 @@ class cuda_device final : public device {
   [[nodiscard]] std::string identity() const;
   [[nodiscard]] int attribute(CUdevice_attribute which) const;
   void check(CUresult result, const char* what);
+  /// Returns the message about the loss of the device. Call it with mutex_ locked, after the streams are lost.
+  [[nodiscard]] std::string words_for_loss(CUresult why) const;
 
   cuda_set& set_;
   const driver& cu_;
@@ -102,7 +112,9 @@ class cuda_device final : public device {
   std::vector<bool> atomics_;  // by index
 
   mutable std::mutex mutex_;  // guards the members below
-  std::string how_lost_;
+  // The constructor sets both, because memory may be short when the device is lost.
+  error loss_{HPE_ERROR_DEVICE_LOST, ""};
+  std::list<device_failure> report_of_loss_;  // moves to the set's failures when the device is lost
   std::vector<cuda_stream*> streams_;
   std::atomic<bool> lost_{false};
 };

@@ -254,6 +254,11 @@ void cuda_set::failed(unsigned device, const error& what) {
   failures_.emplace_back(device, what);
 }
 
+void cuda_set::failed(std::list<device_failure>& what) noexcept {
+  const lock_guard lock(failures_mutex_);
+  failures_.splice(failures_.end(), what);
+}
+
 std::optional<error> cuda_set::take_failure(int device) {
   HPE_REQUIRE(device < static_cast<int>(size()), HPE_ERROR_INVALID_DEVICE,
               "there is no device {}; there are {} devices", device, size());

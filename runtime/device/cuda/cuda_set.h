@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -81,6 +82,8 @@ class cuda_set final : public device_set, public ptx_capability {
   /// Returns the stream to which the point belongs; nullptr if it belongs to no stream of this set.
   [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
   void failed(unsigned device, const error& what);
+  /// Moves the failures to those of the set, without allocating memory.
+  void failed(std::list<device_failure>& what) noexcept;
 
  private:
   static constexpr std::size_t most_streams = 1024;
@@ -105,7 +108,7 @@ class cuda_set final : public device_set, public ptx_capability {
   std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // the streams by number; element 0 is unused
 
   mutex failures_mutex_;
-  std::deque<std::pair<unsigned, error>> failures_ HPE_GUARDED_BY(failures_mutex_);
+  std::list<device_failure> failures_ HPE_GUARDED_BY(failures_mutex_);
 };
 
 }  // namespace hpe::device::cuda

@@ -418,12 +418,16 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
   return completed_.load() >= value;
 }
 
-std::string cuda_stream::lose() {
+void cuda_stream::lose() noexcept {
   const std::lock_guard lock(pending_mutex_);
   lost_after_.store(completed_.load());
   completed_.store(all);
-  const std::uint32_t kernel = pending_.empty() ? 0 : pending_.front().kernel;
-  return kernel == 0 ? std::string{} : set_.kernels().name(kernel - 1);
+  lost_kernel_ = pending_.empty() ? 0 : pending_.front().kernel;
+}
+
+std::string cuda_stream::lost_kernel() const {
+  const std::lock_guard lock(pending_mutex_);
+  return lost_kernel_ == 0 ? std::string{} : set_.kernels().name(lost_kernel_ - 1);
 }
 
 }  // namespace hpe::device::cuda

@@ -69,9 +69,11 @@ class cuda_stream final : public stream {
   /// If more than long_queue commands have not finished, returns the point after which only long_queue / 2 of them
   /// remain; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const noexcept;
-  /// Marks the stream as lost with its device: all commands count as reached. Returns the name of the kernel that was
-  /// running or would have run next; an empty name if there is no such kernel.
-  std::string lose();
+  /// Marks the stream as lost with its device: all commands count as reached.
+  void lose() noexcept;
+  /// Returns the name of the kernel that was running or would have run next when the stream was lost; an empty name if
+  /// there was no such kernel.
+  [[nodiscard]] std::string lost_kernel() const;
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
   /// device's context. The command then ends when `other` has finished this work. Before, the function must have made
   /// `other` wait for all unfinished commands of this stream.
@@ -128,6 +130,7 @@ class cuda_stream final : public stream {
   std::atomic<std::uint64_t> submitted_{0};
 
   mutable std::mutex pending_mutex_;  // held only for a short time; guards the members below
+  std::uint32_t lost_kernel_ = 0;     // 1 + the number of the kernel that lost_kernel() names; 0: none
   std::deque<command> pending_;
   std::vector<CUevent> unused_;  // events for reuse; has capacity for all events of the stream
   std::size_t events_made_ = 0;

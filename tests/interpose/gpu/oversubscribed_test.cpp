@@ -177,6 +177,22 @@ TEST_F(Oversubscribed, WorkInContextsOfTheProgramThatEnd) {
   EXPECT_EQ(std::vector<unsigned>(there.begin(), there.begin() + 1024), std::vector<unsigned>(1024, 1));
 }
 
+TEST_F(Oversubscribed, AResetLeavesNoUserOfTheContextBehind) {
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  CUdeviceptr made = 0;
+  ASSERT_EQ(cuMemAlloc(&made, bytes), CUDA_SUCCESS);
+  const auto users = [] {
+    return stand_in::calls("cuDevicePrimaryCtxRetain") - stand_in::calls("cuDevicePrimaryCtxRelease_v2");
+  };
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+  const unsigned before = users();
+  EXPECT_EQ(cuDevicePrimaryCtxReset(1), CUDA_SUCCESS);
+  EXPECT_EQ(users(), before);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+}
+
 // The first allocation on a device reserves addresses with the driver. If the driver refuses, the call fails: later,
 // the reservation would remove the view through which CPU code uses the memory.
 TEST_F(Oversubscribed, AllocationsFailIfTheDriverReservesNoAddresses) {

@@ -69,11 +69,11 @@ cudaError_t CUDARTAPI cudaSetValidDevices(int* numbers, int count) {
 
 cudaError_t CUDARTAPI cudaChooseDevice(int* device, const cudaDeviceProp* wish) {
   return api_call("cudaChooseDevice", [&] {
+    const cudaDeviceProp& wanted = given(wish);
     given(device) = 0;
     for (int each = 1; each < devices().count(); ++each) {
-      if (likeness(devices().properties(each), given(wish)) > likeness(devices().properties(*device), *wish)) {
+      if (likeness(devices().properties(each), wanted) > likeness(devices().properties(*device), wanted))
         *device = each;
-      }
     }
   });
 }

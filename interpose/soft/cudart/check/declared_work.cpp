@@ -36,10 +36,10 @@ declared_work::~declared_work() {
 }
 
 void compare_with_declared(const check::operation_ptr& what, const std::vector<check::access_range>& ranges) {
-  const running_work& now = this_threads_work();
-  if (now.work == nullptr) return;
+  const running_work* const now = this_threads_work();
+  if (now == nullptr || now->work == nullptr) return;
   const lock_guard lock(declared().mutex);
-  const auto found = declared().all.find(now.work->stream);
+  const auto found = declared().all.find(now->work->stream);
   if (found == declared().all.end()) return;
   if (::hpeCompareAccesses(&what, &ranges, found->second.data(), found->second.size()) != HPE_SUCCESS)
     log(log_level::warn, "HPE_CHECK: a call of hpeEnqueue is not checked: {}", ::hpeGetLastErrorMessage());

@@ -91,10 +91,7 @@ cudaError_t graph_exec::run(const begun_plan& begun, const std::shared_ptr<const
     const step& each = (*begun.steps)[i];
     if (!each.enabled) continue;
     const stream_task& task = begun.begun[i] ? begun.begun[i] : each.prepared;
-    if (order) {  // null in the bodies of a conditional node, whose steps belong to the node
-      this_threads_work().steps = order;
-      this_threads_work().step = i;
-    }
+    if (order) set_step(order, i);  // null in the bodies of a conditional node, whose steps belong to the node
     if (const cudaError_t error = task(); error != cudaSuccess) return error;
     const std::vector<begun_plan>& bodies = begun.bodies[i];
     if (bodies.empty()) continue;

@@ -33,7 +33,23 @@ struct running_work {
   std::shared_ptr<const check::step_order> steps;
   std::size_t step = 0;
 };
-[[nodiscard]] running_work& this_threads_work() noexcept;
+/// Returns the work that the calling thread runs; null if it runs none. Allocates nothing, so no call fails because
+/// memory is short.
+[[nodiscard]] const running_work* this_threads_work() noexcept;
+/// Notes the step of a graph that the calling thread begins. Does nothing if the thread runs no work.
+void set_step(const std::shared_ptr<const check::step_order>& steps, std::size_t step) noexcept;
+
+/// While an object of this class exists, the thread that has created it runs this work.
+class work_in_progress {
+ public:
+  explicit work_in_progress(std::shared_ptr<const check::checked_work> work) noexcept;
+  ~work_in_progress();
+  work_in_progress(const work_in_progress&) = delete;
+  work_in_progress& operator=(const work_in_progress&) = delete;
+
+ private:
+  running_work work_;
+};
 
 /// Adds the accesses of an operation to the work that the calling thread runs. Does nothing if the program is not
 /// checked or the thread runs no work of a stream.

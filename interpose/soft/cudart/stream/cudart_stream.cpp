@@ -234,9 +234,8 @@ void cudart_stream::run_queue() {
       queue_.pop_front();
       lock.unlock();
       wait_all(task.after);
-      this_threads_work() = {task.checked, nullptr, 0};
+      const work_in_progress work(task.checked);
       task.run();
-      this_threads_work() = {};
     }  // the end of this block destroys the objects that the task owns, before the work counts as finished
     line_->advance();
     lock.lock();

@@ -83,10 +83,10 @@ bool is_reached(Word is, Word wanted, unsigned flags) {
 class written_words {
  public:
   static void add(CUdeviceptr address, std::uint64_t value) {
-    const auto& now = hpe::cudart::this_threads_work().work;
-    if (now == nullptr) return;
+    const hpe::cudart::running_work* const now = hpe::cudart::this_threads_work();
+    if (now == nullptr || now->work == nullptr) return;
     const std::lock_guard lock(mutex());
-    all()[address] = {value, now->when};
+    all()[address] = {value, now->work->when};
   }
 
   /// Returns null if another writer has written the value, such as a kernel or CPU code.
@@ -222,7 +222,8 @@ std::shared_ptr<const memory_operation> make(const CUstreamBatchMemOpParams* fir
 }
 
 std::shared_ptr<const memory_operation> make(const CUDA_BATCH_MEM_OP_NODE_PARAMS* from) {
-  return make(given(from).paramArray, from->count, from->flags);
+  const CUDA_BATCH_MEM_OP_NODE_PARAMS& what = given(from);
+  return make(what.paramArray, what.count, what.flags);
 }
 
 CUresult queue(const char* function, CUstream handle, const CUstreamBatchMemOpParams* first, unsigned count,

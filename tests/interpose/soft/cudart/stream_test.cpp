@@ -9,8 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "interpose/soft/cudart/stream/checked_work.h"
 #include "interpose/soft/cudart/stream/cudart_stream.h"
 #include "interpose/soft/cudart/stream/stream_table.h"
+#include "tests/interpose/gpu/failing_memory.h"
 #include "tests/interpose/soft/cudart/gate.h"
 #include "tests/no_more_threads.h"
 
@@ -46,6 +48,27 @@ TEST(Stream, RunsWorkInOrderInOneOtherThread) {
     EXPECT_EQ(threads[i], threads[0]);
   }
   EXPECT_NE(threads[0], std::this_thread::get_id());
+}
+
+// Functions that cannot report an error ask for the work, also when memory is short.
+TEST(Stream, WorkOfAThreadIsKnownWithoutAllocations) {
+  const auto ask = [] {
+    failing_memory::arm(1);
+    const running_work* const work = this_threads_work();
+    EXPECT_FALSE(failing_memory::disarm()) << "the call has allocated memory";
+    return work != nullptr;
+  };
+  std::thread([&] { EXPECT_FALSE(ask()) << "a thread of the program runs no work of a stream"; }).join();
+  device_streams device(0);
+  const auto it = device.create(cudaStreamNonBlocking, 0);
+  bool is_known = false;
+  ASSERT_EQ(it->enqueue([&] {
+    is_known = ask();
+    return cudaSuccess;
+  }),
+            cudaSuccess);
+  ASSERT_EQ(it->synchronize(), cudaSuccess);
+  EXPECT_TRUE(is_known);
 }
 
 TEST(Stream, QueryTellsWhetherWorkIsLeft) {

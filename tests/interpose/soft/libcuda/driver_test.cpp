@@ -384,6 +384,13 @@ TEST_F(Driver, LinksPtxOnly) {
   EXPECT_EQ(cuLinkAddData(state, CU_JIT_INPUT_OBJECT, bytes.data(), bytes.size(), "host.o", 0, nullptr, nullptr),
             CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_NE(std::strstr(log.data(), "PTX"), nullptr) << log.data();
+  const auto add = [&](unsigned type) {
+    return cuLinkAddData(state, static_cast<CUjitInputType>(type), bytes.data(), bytes.size(), "x", 0, nullptr,
+                         nullptr);
+  };
+  for (const unsigned type : {CU_JIT_INPUT_OBJECT, CU_JIT_INPUT_LIBRARY, CU_JIT_INPUT_NVVM})
+    EXPECT_EQ(add(type), CUDA_ERROR_NOT_SUPPORTED) << type;
+  for (const unsigned type : {unsigned{CU_JIT_NUM_INPUT_TYPES}, 99U}) EXPECT_EQ(add(type), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/no/such/file", 0, nullptr, nullptr), CUDA_ERROR_FILE_NOT_FOUND);
   void* image = nullptr;
   EXPECT_EQ(cuLinkComplete(state, &image, nullptr), CUDA_SUCCESS);  // has the functions that synchronize grids

@@ -199,6 +199,34 @@ TEST(Copies, BetweenDevices) {
   EXPECT_FAILS(cudaMemcpyPeer(to.data(), 0, from.data(), 5, 10), cudaErrorInvalidDevice);
 }
 
+TEST(Copies, OfBoxesBetweenDevices) {
+  random_bytes random;
+  held from(held::kind::other_device, random.make(3000));
+  held to(held::kind::device, random.make(3000));
+  cudaMemcpy3DPeerParms box{};
+  box.srcPtr = {from.data(), 20, 20, 15};
+  box.dstPtr = {to.data(), 25, 25, 12};
+  box.srcPos = {3, 2, 1};
+  box.dstPos = {5, 4, 3};
+  box.extent = {7, 6, 2};
+  box.srcDevice = 1;
+  const auto expect = [&] {
+    for (std::size_t z = 0; z < box.extent.depth; ++z) {
+      for (std::size_t y = 0; y < box.extent.height; ++y)
+        std::copy_n(from.expected().begin() + static_cast<long>(((1 + z) * 15 + 2 + y) * 20 + 3), box.extent.width,
+                    to.expected().begin() + static_cast<long>(((3 + z) * 12 + 4 + y) * 25 + 5));
+    }
+    EXPECT_EQ(to.wrong(), 0U);
+  };
+  EXPECT_CUDA(cudaMemcpy3DPeer(&box));
+  expect();
+  box.extent = {11, 8, 5};
+  EXPECT_CUDA(cudaMemcpy3DPeerAsync(&box, nullptr));
+  expect();
+  EXPECT_FAILS(cudaMemcpy3DPeer(nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy3DPeerAsync(nullptr, nullptr), cudaErrorInvalidValue);
+}
+
 TEST(Copies, ThatCannotBeMeantAreRefused) {
   const on_device<char> memory(1000);
   char host[2000] = {};
@@ -250,8 +278,16 @@ TEST(Memsets, OfAllDimensions) {
     for (int z = 0; z < 15; ++z) {
       for (int y = 0; y < 11; ++y) std::fill_n(expected.begin() + (z * 20 + y) * 50, 33, 9);
     }
+    EXPECT_CUDA(cudaMemset2DAsync(memory.data() + 16'000, 60, 7, 21, 9, nullptr));
+    for (int y = 0; y < 9; ++y) std::fill_n(expected.begin() + 16'000 + 60 * y, 21, 7);
+    EXPECT_CUDA(cudaMemset3D({memory.data() + 17'000, 10, 10, 6}, 8, {3, 4, 5}));
+    for (int z = 0; z < 5; ++z) {
+      for (int y = 0; y < 4; ++y) std::fill_n(expected.begin() + 17'000 + (z * 6 + y) * 10, 3, 8);
+    }
     EXPECT_EQ(memory.wrong(), 0U);
     EXPECT_FAILS(cudaMemset(memory.data(), 0, 20'001), cudaErrorInvalidValue);
+    EXPECT_FAILS(cudaMemset2DAsync(memory.data(), 4001, 0, 4000, 5, nullptr), cudaErrorInvalidValue);
+    EXPECT_FAILS(cudaMemset3D({memory.data(), 100, 100, 10}, 0, {100, 10, 21}), cudaErrorInvalidValue);
   }
   char ordinary = 0;
   EXPECT_FAILS(cudaMemset(&ordinary, 0, 1), cudaErrorInvalidValue);

@@ -50,6 +50,18 @@ TEST(Library, HasNoDriver) {
   EXPECT_EQ(entry, nullptr);
   EXPECT_EQ(result, cudaDriverEntryPointSymbolNotFound);
   EXPECT_FAILS(cudaGetDriverEntryPointByVersion(nullptr, &entry, 13000, 0, &result), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaGetDriverEntryPointByVersion("cuInit", &entry, 13000, cudaEnablePerThreadDefaultStream, nullptr));
+  EXPECT_FAILS(cudaGetDriverEntryPointByVersion("cuInit", &entry, 13000, cudaEnablePerThreadDefaultStream + 1, &result),
+               cudaErrorInvalidValue);
+  using without_version = cudaError_t(const char*, void**, unsigned long long, cudaDriverEntryPointQueryResult*);
+  auto* const first = reinterpret_cast<without_version*>(::dlsym(RTLD_DEFAULT, "cudaGetDriverEntryPoint"));
+  ASSERT_NE(first, nullptr);
+  entry = &dummy;
+  result = cudaDriverEntryPointSuccess;
+  EXPECT_CUDA(first("cuInit", &entry, 0, &result));
+  EXPECT_EQ(entry, nullptr);
+  EXPECT_EQ(result, cudaDriverEntryPointSymbolNotFound);
+  EXPECT_FAILS(first("cuInit", nullptr, 0, &result), cudaErrorInvalidValue);
 }
 
 TEST(Library, TellsItsVersion) {
@@ -57,6 +69,9 @@ TEST(Library, TellsItsVersion) {
   EXPECT_CUDA(cudaRuntimeGetVersion(&version));
   EXPECT_EQ(version, CUDART_VERSION);
   EXPECT_FAILS(cudaRuntimeGetVersion(nullptr), cudaErrorInvalidValue);
+  version = 0;
+  EXPECT_CUDA(cudaDriverGetVersion(&version));
+  EXPECT_EQ(version, CUDART_VERSION);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "check.h"
@@ -99,6 +100,18 @@ TEST_F(Managed, BatchesPrefetchEachRangeToItsPlace) {
   ASSERT_CUDA(cudaMemDiscardBatchAsync(ranges.data(), sizes.data(), 1, 0, nullptr));
   ASSERT_CUDA(cudaDeviceSynchronize());
   EXPECT_EQ(bytes_[page], before[page]);  // the byte after the discarded ones
+  std::swap(places[0], places[1]);
+  ASSERT_CUDA(
+      cudaMemDiscardAndPrefetchBatchAsync(ranges.data(), sizes.data(), 3, places.data(), firsts.data(), 2, 0, nullptr));
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocation, 0, 1), cudaCpuDeviceId);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocation, 4, 6), 0);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 0, 1), cudaMemLocationTypeHost);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 1, 1), cudaMemLocationTypeInvalid);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 4, 6), cudaMemLocationTypeDevice);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationId, 0, 1), 0);
+  ASSERT_CUDA(cudaMemPrefetchAsync(bytes_ + 9 * page, page, device(1), 0, nullptr));
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationId, 9, 1), 1);
+  EXPECT_EQ(ask(cudaMemRangeAttributeLastPrefetchLocationType, 0, 10), cudaMemLocationTypeInvalid);
   firsts[0] = 1;
   EXPECT_FAILS(cudaMemPrefetchBatchAsync(ranges.data(), sizes.data(), 3, places.data(), firsts.data(), 2, 0, nullptr),
                cudaErrorInvalidValue);
