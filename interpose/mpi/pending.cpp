@@ -152,7 +152,7 @@ void pending_table::move(MPI_Request from, MPI_Request to, const std::shared_ptr
 void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operation) {
   remove(request, operation);
   const lock_guard lock(mutex_);
-  abandoned_.emplace_back(request, std::move(operation));
+  abandoned_.push_back(std::make_shared<abandoned>(abandoned{request, std::move(operation)}));
   count_freed();
 }
 
@@ -199,30 +199,28 @@ void pending_table::free_communicators(Condition&& may_free) {
   for (MPI_Comm& comm : free) HPE_REAL(Comm_free)(&comm);
 }
 
+// An operation remains in the table until finish() has returned, for forget(). Its request is freed before finish(),
+// because an error handler of the program may call MPI_Comm_disconnect, in which MPICH waits for all requests.
 void pending_table::look_at_abandoned() {
   const std::lock_guard alone(looking_);
-  if (looks_) return;  // an error handler of the program, which finish() has called, calls MPI
-  // The operations remain in the table for forget(). The thread must not hold the mutex while it calls MPI.
-  std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> all;
+  std::vector<std::shared_ptr<abandoned>> all;
   {
     const lock_guard lock(mutex_);
-    if (abandoned_.empty()) return;
     all = abandoned_;
   }
-  looks_ = true;
-  std::erase_if(all, [](auto& each) {
-    each.second->await_arrived();
+  for (const auto& each : all) {
+    if (each->now != abandoned::phase::waits) continue;
+    each->operation->await_arrived();
     MPI_Status status;
-    if (!is_complete(each.first, status)) return true;
-    each.second->finish(&status);
-    HPE_REAL(Request_free)(&each.first);
-    return false;
-  });
+    if (!is_complete(each->request, status)) continue;
+    each->now = abandoned::phase::ends;
+    HPE_REAL(Request_free)(&each->request);
+    each->operation->finish(&status);
+    each->now = abandoned::phase::over;
+  }
   const lock_guard lock(mutex_);
-  for (const auto& finished : all)
-    std::erase_if(abandoned_, [&](const auto& each) { return each.second == finished.second; });
+  std::erase_if(abandoned_, [](const auto& each) { return each->now == abandoned::phase::over; });
   count_freed();
-  looks_ = false;
 }
 
 void pending_table::add(MPI_Win win, int target, std::shared_ptr<pending> operation) {
@@ -258,8 +256,8 @@ std::vector<std::shared_ptr<pending>> pending_table::users_of(MPI_Comm comm) {
   const lock_guard lock(mutex_);
   for (const auto& [request, its] : by_request_)
     if (its.operation->uses(comm)) all.push_back(its.operation);
-  for (const auto& [request, operation] : abandoned_)
-    if (operation->uses(comm)) all.push_back(operation);
+  for (const auto& each : abandoned_)
+    if (each->operation->uses(comm)) all.push_back(each->operation);
   return all;
 }
 
@@ -269,7 +267,7 @@ bool pending_table::any_active(MPI_Comm comm) {
   const auto is_freed = [this](const auto& operation) {
     const lock_guard lock(mutex_);
     return std::any_of(abandoned_.begin(), abandoned_.end(),
-                       [&](const auto& each) { return each.second == operation; });
+                       [&](const auto& each) { return each->operation == operation; });
   };
   return std::any_of(users.begin(), users.end(), [&](const auto& operation) {
     return (operation->starts_itself() || is_freed(operation)) && operation->active();

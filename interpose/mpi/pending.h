@@ -163,6 +163,11 @@ class pending_table {
     int target;
     std::shared_ptr<pending> operation;
   };
+  struct abandoned {
+    MPI_Request request;
+    std::shared_ptr<pending> operation;
+    enum class phase { waits, ends, over } now = phase::waits;  // only the thread that holds looking_ may use it
+  };
   struct kept_communicator {
     MPI_Comm comm;
     std::vector<std::weak_ptr<pending>> users;
@@ -175,12 +180,12 @@ class pending_table {
   void free_communicators(Condition&& may_free);
   void count_freed() HPE_REQUIRES(mutex_);
 
-  // Held while a thread looks at abandoned operations, so that no other thread misses them.
+  // Held while a thread looks at abandoned operations, so that no other thread misses them. finish() may call an error
+  // handler of the program, whose MPI calls look again.
   std::recursive_mutex looking_;
-  bool looks_ = false;  // whether the thread that holds looking_ looks at them
   mutex mutex_;
   entries by_request_ HPE_GUARDED_BY(mutex_);
-  std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> abandoned_ HPE_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<abandoned>> abandoned_ HPE_GUARDED_BY(mutex_);
   std::vector<kept_communicator> kept_ HPE_GUARDED_BY(mutex_);
   std::vector<one_sided> one_sided_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};

@@ -53,17 +53,18 @@ void attached_ranges::open(MPI_Comm comm, MPI_Win win) {
   HPE_REAL(Allreduce)(&made, &made_everywhere, 1, handles::get().integer, handles::get().min, own);
   if (made_everywhere != 0) {
     HPE_REAL(Win_set_errhandler)(directories, handles::get().errors_return);
-    store(win,
-          std::shared_ptr<attached_ranges>(new attached_ranges(directories, new (memory) directory{}, rank, ranks)));
+    store(win, std::shared_ptr<attached_ranges>(
+                   new attached_ranges(own, directories, new (memory) directory{}, rank, ranks)));
   }
   // No rank may read a directory before its owner has initialised it.
   HPE_REAL(Barrier)(own);
-  HPE_REAL(Comm_free)(&own);
+  if (made_everywhere == 0) HPE_REAL(Comm_free)(&own);
 }
 
 attached_ranges::~attached_ranges() {
   const lock_guard lock(mutex_);
   HPE_REAL(Win_free)(&directories_);
+  HPE_REAL(Comm_free)(&comm_);
 }
 
 std::shared_ptr<attached_ranges> attached_ranges::find(MPI_Win win) {

@@ -58,8 +58,8 @@ class attached_ranges {
   };
   using directory = std::array<range, most>;
 
-  attached_ranges(MPI_Win directories, directory* own, int rank, int ranks)
-      : directories_(directories), own_(own), rank_(rank), ranks_(ranks) {}
+  attached_ranges(MPI_Comm comm, MPI_Win directories, directory* own, int rank, int ranks)
+      : comm_(comm), directories_(directories), own_(own), rank_(rank), ranks_(ranks) {}
 
   [[nodiscard]] static MPI_Aint find_place(MPI_Win win, int target, MPI_Aint displacement);
   [[nodiscard]] MPI_Aint place(int target, MPI_Aint address);
@@ -69,7 +69,8 @@ class attached_ranges {
 
   static std::atomic<std::size_t> open_count;  // of the process's dynamic windows with directories
 
-  mutex mutex_;  // a process may lock a window of MPI only once at a time
+  mutex mutex_;    // a process may lock a window of MPI only once at a time
+  MPI_Comm comm_;  // of directories_; Intel MPI 2021.19 crashes in MPI_Win_lock if the window's communicator was freed
   MPI_Win directories_ HPE_GUARDED_BY(mutex_);
   directory* const own_;  // memory of directories_
   const int rank_;

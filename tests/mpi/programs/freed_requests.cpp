@@ -200,6 +200,46 @@ void starts_on_a_disconnected_communicator() {
   if (rank == 1) MPI_Recv(numbers->data(), count, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
 }
 
+// One receive is too short for its message. When hpe ends this receive, the error handler disconnects the communicator
+// of another receive, whose message arrives later. MPI itself receives that message, because the program has not yet
+// set an error handler.
+constexpr int few = 100;
+MPI_Comm disconnected_by_handler = MPI_COMM_NULL;
+int errors = 0;
+void disconnect_after_error(MPI_Comm*, int* code, ...) {
+  int kind = 0;
+  MPI_Error_class(*code, &kind);
+  require(kind == MPI_ERR_TRUNCATE && ++errors == 1, "an error", kind);
+  MPI_Comm_disconnect(&disconnected_by_handler);
+}
+void disconnect_in_an_error_handler() {
+  static hpe::array<int> too_short(count / 2), others(few);
+  MPI_Comm comm = copy_of_world();
+  disconnected_by_handler = copy_of_world();
+  if (rank == 0) {
+    send_late(comm);
+  } else {
+    MPI_Request request;
+    MPI_Irecv(others.data(), few, MPI_INT, 0, 0, disconnected_by_handler, &request);
+    MPI_Request_free(&request);
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(disconnect_after_error, &handler);
+    MPI_Comm_set_errhandler(comm, handler);
+    MPI_Irecv(too_short.data(), count / 2, MPI_INT, 0, 0, comm, &request);
+    MPI_Request_free(&request);
+  }
+  pass_token();
+  if (rank == 0) {
+    ::usleep(late_us);
+    MPI_Send(numbers->data(), few, MPI_INT, 1, 0, disconnected_by_handler);
+    MPI_Comm_disconnect(&disconnected_by_handler);
+  }
+  require(rank == 0 || (errors == 1 && others[few - 1] == few - 1), "the number of errors", errors);
+  require(disconnected_by_handler == MPI_COMM_NULL, "a communicator was not disconnected");
+  if (rank == 0) send_late(world);
+  if (rank == 1) MPI_Recv(numbers->data(), count, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+}
+
 // MPI_Comm_disconnect waits for a receive for which the program waits later.
 void wait_after_disconnect() {
   MPI_Comm comm = copy_of_world();
@@ -229,7 +269,8 @@ constexpr named_case cases[] = {{"finalize", receive_until_finalize},
                                 {"left", requests_left_to_finalize},
                                 {"collective", collective_call_on_a_freed_communicator},
                                 {"disconnected", starts_on_a_disconnected_communicator},
-                                {"wait", wait_after_disconnect}};
+                                {"wait", wait_after_disconnect},
+                                {"handler", disconnect_in_an_error_handler}};
 
 }  // namespace
 

@@ -69,6 +69,7 @@ typedef struct MPI_ABI_Win* MPI_Win;
 #define MPI_ERRORS_RETURN ((MPI_Errhandler)0x143)
 #define MPI_REQUEST_NULL ((MPI_Request)0x180)
 #define MPI_DATATYPE_NULL ((MPI_Datatype)0x200)
+#define MPI_AINT ((MPI_Datatype)0x201)
 #define MPI_PACKED ((MPI_Datatype)0x207)
 #define MPI_SHORT ((MPI_Datatype)0x208)
 #define MPI_INT ((MPI_Datatype)0x209)
