@@ -170,8 +170,7 @@ bool residency::has(std::span<const device_access> accesses, place allowed) {
   std::uint64_t homes = 0;
   for (const device_access& access : accesses) {
     region& r = *access.region;
-    r.mutex.assert_held();
-    access.region->mutex.assert_held();  // the same mutex, by the name that Clang compares
+    r.mutex.assert_held(), access.region->mutex.assert_held();  // one mutex, by the two names that Clang compares
     if (r.single_copy()) continue;
     homes |= r.home_set();
     const byte_range range = needed(r, access.range);
@@ -431,8 +430,8 @@ residency::progress residency::fill_all(const plan& what, place allowed, const t
         fill_with_zero_copy(g, what);
         break;
       }
-      if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
       if (what.keeps_others) eviction_.keep_mapped();
+      if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
       try {
         const outcome got = make_room(from, g, missing[g.home], mine, ended);
         if (got == outcome::stopped && allowed == place::zero_copy_too)
