@@ -119,7 +119,8 @@ CUresult run(const node& n, CUstream in) {
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
   for (const auto& work : n.captured) add(*s, work);
   switch (n.type) {
-    case CU_GRAPH_NODE_TYPE_EMPTY: return result;
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return result;
     case CU_GRAPH_NODE_TYPE_MEMCPY: return cuMemcpy3DAsync(&n.copy, in);
     case CU_GRAPH_NODE_TYPE_MEMSET: return cuMemsetD32Async(n.fill.dst, n.fill.value, n.fill.width, in);
     case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -286,8 +287,9 @@ STAND_IN CUresult cuGraphLaunch(CUgraphExec which, CUstream in) {
   return CUDA_SUCCESS;
 }
 
-// A capture of mode relaxed is recorded as one node. For other modes, the stand-in imitates only the status of the
-// capture (active, invalidated, ended): captured work runs at once, and the graph is null.
+// A capture of mode relaxed is recorded as one node, of a type whose memory hpe does not know. For other modes, the
+// stand-in imitates only the status of the capture (active, invalidated, ended): captured work runs at once, and the
+// graph is null.
 STAND_IN CUresult cuStreamBeginCapture(CUstream given, CUstreamCaptureMode mode) {
   stream* s = nullptr;
   const CUresult result = find(given, s);
@@ -303,6 +305,7 @@ STAND_IN CUresult cuStreamEndCapture(CUstream given, CUgraph* made) {
   const bool is_whole = s->capture.exchange(capture_state::none) == capture_state::active;
   auto fresh = std::make_shared<node>();
   fresh->captured = std::exchange(s->recorded, {});
+  fresh->type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
   if (!is_whole) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!std::exchange(s->records, false)) return CUDA_SUCCESS;
   cuGraphCreate(made, 0);
