@@ -3,9 +3,7 @@
 /// Common parts of the tests of messages from device memory that CUDA allocated (messages.cpp). The tests run in two
 /// ranks, with the stand-in for the CUDA driver.
 
-#include <cuda.h>
 #include <dlfcn.h>
-#include <mpi.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -14,18 +12,9 @@
 #include <vector>
 
 #include "tests/interpose/gpu/stand_in/stand_in.h"
+#include "tests/mpi/adopted/frame.h"
 
 namespace adopted {
-
-inline int wrong = 0;
-inline int rank = 0;
-
-inline void expect_at(bool right, const char* what, int line) {
-  if (right) return;
-  ++wrong;
-  std::printf("wrong on rank %d, line %d: %s\n", rank, line, what);
-}
-#define EXPECT(condition) ::adopted::expect_at(condition, #condition, __LINE__)
 
 using bytes = std::vector<std::uint8_t>;
 

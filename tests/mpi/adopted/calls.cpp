@@ -1,22 +1,13 @@
 // An MPI program with device memory that CUDA allocated. The program is linked neither with hpe nor with a CUDA-aware
-// MPI. `hpe run` runs it in two ranks, with the stand-in for the CUDA driver. Rank 0 prints "adopted: all right" if no
-// check fails; each rank prints its failed checks.
-#include <cuda.h>
-#include <mpi.h>
-
+// MPI. `hpe run` runs it in two ranks, with the stand-in for the CUDA driver.
 #include <cstdint>
-#include <cstdio>
 #include <vector>
 
+#include "tests/mpi/adopted/frame.h"
+
+using namespace adopted;  // NOLINT(google-build-using-namespace): this file is part of that namespace
+
 namespace {
-
-int wrong = 0;
-
-void expect(bool right, const char* what) {
-  if (right) return;
-  ++wrong;
-  std::printf("wrong: %s\n", what);
-}
 
 std::vector<std::uint32_t> numbers(std::size_t count, std::uint32_t seed) {
   std::vector<std::uint32_t> result(count);
@@ -47,7 +38,7 @@ class device_words {
   CUdeviceptr address_ = 0;
 };
 
-void messages(int rank, std::size_t count) {
+void messages(std::size_t count) {
   const device_words mine(count);
   const auto here = numbers(count, static_cast<std::uint32_t>(rank));
   const auto there = numbers(count, static_cast<std::uint32_t>(1 - rank));
@@ -56,12 +47,12 @@ void messages(int rank, std::size_t count) {
   if (rank == 0) {
     MPI_Send(mine.data(), n, MPI_UINT32_T, 1, 7, MPI_COMM_WORLD);
     MPI_Recv(mine.data(), n, MPI_UINT32_T, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    expect(mine.get() == there, "a message received");
+    EXPECT(mine.get() == there);
   } else {
     const device_words other(count);
     MPI_Recv(other.data(), n, MPI_UINT32_T, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Send(mine.data(), n, MPI_UINT32_T, 0, 8, MPI_COMM_WORLD);
-    expect(other.get() == there, "a message received");
+    EXPECT(other.get() == there);
   }
   const device_words received(count);
   MPI_Request requests[2];
@@ -69,21 +60,21 @@ void messages(int rank, std::size_t count) {
   MPI_Irecv(received.data(), n, MPI_UINT32_T, 1 - rank, 9, MPI_COMM_WORLD, &requests[0]);
   MPI_Isend(mine.data(), n, MPI_UINT32_T, 1 - rank, 9, MPI_COMM_WORLD, &requests[1]);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-  expect(received.get() == there, "a message received without waiting");
+  EXPECT(received.get() == there);
 }
 
-void collectives(int rank, std::size_t count) {
+void collectives(std::size_t count) {
   const device_words mine(count);
   const device_words sums(count);
   mine.put(std::vector<std::uint32_t>(count, static_cast<std::uint32_t>(rank + 3)));
   MPI_Allreduce(mine.data(), sums.data(), static_cast<int>(count), MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
-  expect(sums.get() == std::vector<std::uint32_t>(count, 7), "sums");
+  EXPECT(sums.get() == std::vector<std::uint32_t>(count, 7));
   MPI_Allreduce(MPI_IN_PLACE, mine.data(), static_cast<int>(count), MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
-  expect(mine.get() == std::vector<std::uint32_t>(count, 7), "sums in place");
+  EXPECT(mine.get() == std::vector<std::uint32_t>(count, 7));
 }
 
 // Receives into every third word. The receive must not change the other words.
-void strided(int rank) {
+void strided() {
   constexpr std::size_t count = 3000;
   const device_words mine(count);
   auto expected = numbers(count, static_cast<std::uint32_t>(rank));
@@ -95,24 +86,18 @@ void strided(int rank) {
   MPI_Type_free(&thirds);
   const auto other = numbers(count, static_cast<std::uint32_t>(1 - rank));
   for (std::size_t i = 0; i < count; i += 3) expected[i] = other[i];
-  expect(mine.get() == expected, "every third word");
+  EXPECT(mine.get() == expected);
+}
+
+void tests() {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{3} << 20}) messages(count);
+  for (const std::size_t count : {std::size_t{5}, std::size_t{1} << 20}) collectives(count);
+  strided();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  CUcontext context = nullptr;
-  expect(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS, "CUDA");
-  cuCtxSetCurrent(context);
-  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{3} << 20}) messages(rank, count);
-  for (const std::size_t count : {std::size_t{5}, std::size_t{1} << 20}) collectives(rank, count);
-  strided(rank);
-  int all = 0;
-  MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0 && all == 0) std::printf("adopted: all right\n");
-  MPI_Finalize();
-  return wrong == 0 ? 0 : 1;
+  return run(
+      argc, argv, "adopted", [] { return 0; }, tests);
 }

@@ -346,15 +346,8 @@ void of_pools() {
   device_bytes::of_pool = false;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(world, &rank);
+void tests() {
   MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
-  CUcontext context = nullptr;
-  EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device()) == CUDA_SUCCESS);
-  cuCtxSetCurrent(context);
   freed_and_allocated_again();
   // The sizes include those of envelopes (interpose/mpi/messages/envelope.h), 240 and 2032 bytes.
   for (const std::size_t count : {0, 1, 8, 239, 240, 241, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
@@ -380,9 +373,8 @@ int main(int argc, char** argv) {
   of_pools();
   EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());
   sides_that_copy();
-  int all = 0;
-  MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, world);
-  if (rank == 0 && all == 0) std::printf("adopted messages: all right\n");
-  MPI_Finalize();
-  return wrong == 0 ? 0 : 1;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return run(argc, argv, "adopted messages", device, tests); }
