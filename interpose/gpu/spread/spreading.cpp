@@ -233,12 +233,13 @@ spreading::decided spreading::decide(const program_launch& what) {
     return how;
   }
   const spread::launch shaped{what.grid, what.block, how.parameters.data(), how.parameters.size()};
-  static thread_local short_launches known;
+  // A pointer, because programs may load libhpe.so later, when there is little thread-local storage left for it.
+  static thread_local const auto known = std::make_unique<short_launches>();
   const std::uint64_t changes = memory_.planner()->changes();
   const bool may_be_known = reason.empty() && !clock_.explains() && !counts_stays(memory_) &&
                             options_.spread_cut != cut_method::even &&
                             how.parameters.size() == model.analysis().kernel->formals_size;
-  if (may_be_known && known.contains(model, shaped, changes)) {
+  if (may_be_known && known->contains(model, shaped, changes)) {
     (void)find_arrays(how, nullptr);
     return how;
   }
@@ -267,7 +268,7 @@ spreading::decided spreading::decide(const program_launch& what) {
   const bool loads_ahead = may_spread && options_.calibration == calibration_use::on;
   const std::optional<spread::start_cost> start = loads_ahead ? launches_.start_of(kernel) : std::nullopt;
   how.plan = memory_.planner()->decide(model, shaped, foreign, start ? &*start : nullptr);
-  if (may_be_known && how.plan.is_short) known.add_latest(changes);
+  if (may_be_known && how.plan.is_short) known->add_latest(changes);
   if (how.plan.wants_start) launches_.start(how.kernel);
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();

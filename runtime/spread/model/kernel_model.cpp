@@ -46,7 +46,7 @@ std::optional<std::uint32_t> kernel_model::pointer_of(const address_form& form) 
 }
 
 void kernel_model::append_key(std::string& key, const launch& l) const {
-  append(key, this);
+  append(key, reinterpret_cast<std::uintptr_t>(this));
   append(key, l.grid);
   append(key, l.block);
   for (const pointer& p : pointers_) append(key, l.pointer_at(p.offset));
