@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,20 @@ namespace hpe::cuda_hooks {
 /// thread has an object of its own.
 class short_launches {
  public:
+  /// Returns the object of the calling thread; null if the thread's variables have been destroyed, in exit handlers.
+  /// The object is not itself a variable of the thread, because programs may load libhpe.so later, when there is little
+  /// thread-local storage left for it.
+  [[nodiscard]] static short_launches* of_thread() {
+    static thread_local bool has_ended = false;
+    struct owner {
+      const std::unique_ptr<short_launches> its = std::make_unique<short_launches>();
+      ~owner() { has_ended = true; }
+    };
+    if (has_ended) return nullptr;
+    static thread_local const owner all;
+    return all.its.get();
+  }
+
   /// Returns whether an equal launch was added after the latest of the planner's changes.
   [[nodiscard]] bool contains(const spread::kernel_model& kernel, const spread::launch& launch, std::uint64_t changes) {
     latest_.clear();

@@ -233,10 +233,9 @@ spreading::decided spreading::decide(const program_launch& what) {
     return how;
   }
   const spread::launch shaped{what.grid, what.block, how.parameters.data(), how.parameters.size()};
-  // A pointer, because programs may load libhpe.so later, when there is little thread-local storage left for it.
-  static thread_local const auto known = std::make_unique<short_launches>();
+  short_launches* const known = short_launches::of_thread();
   const std::uint64_t changes = memory_.planner()->changes();
-  const bool may_be_known = reason.empty() && !clock_.explains() && !counts_stays(memory_) &&
+  const bool may_be_known = known != nullptr && reason.empty() && !clock_.explains() && !counts_stays(memory_) &&
                             options_.spread_cut != cut_method::even &&
                             how.parameters.size() == model.analysis().kernel->formals_size;
   if (may_be_known && known->contains(model, shaped, changes)) {
