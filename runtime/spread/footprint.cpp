@@ -34,17 +34,11 @@ footprint::footprint(const kernel_model& kernel, const launch& l, std::span<cons
     : kernel_(kernel),
       launch_(l),
       arrays_(arrays),
-      bounds_(kernel.analysis(), dimensions_of(l.grid), dimensions_of(l.block),
-              static_cast<const std::uint8_t*>(l.parameters)),
-      numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
-      counters_(kernel.analysis().walk->flow().loops().size() + 1),
-      limits_(counters_.size()),
-      limits_known_(counters_.size()),
+      ranges_(kernel, l),
+      limits_(ranges_.counters.size()),
+      limits_known_(limits_.size()),
       found_(kernel.pointers().size()),
-      obstacle_(find_obstacle()) {
-  place_ = first_thread(l, counters_);
-  numbers_.go_to(place_);
-}
+      obstacle_(find_obstacle()) {}
 
 // Returns why the footprint is unknown, or an empty string. If the base of an address may be an integer instead of a
 // pointer, and the rest of the address depends on data, the access may be to any memory.
@@ -63,18 +57,18 @@ std::string footprint::find_obstacle() const {
 }
 
 std::vector<used_bytes> footprint::of(const subgrid& blocks) {
-  bounds_.go_to(dimensions_of(blocks.first), dimensions_of(blocks.last()));
+  ranges_.go_to(blocks);
   const loop_counts& counts = kernel_.counts();
   for (const std::uint32_t loop : counts.order()) {
     if (!limits_known_[loop]) {
-      limits_[loop] = counts.most_of(loop, bounds_, numbers_, counters_[loop]);
+      limits_[loop] = ranges_.most_of(loop);
       limits_known_[loop] = counts.is_uniform(loop);
     }
-    if (limits_[loop]) bounds_.limit(loop, *limits_[loop]);
+    if (limits_[loop]) ranges_.bounds.limit(loop, *limits_[loop]);
   }
   std::fill(found_.begin(), found_.end(), std::nullopt);
   for (const access& a : kernel_.analysis().accesses) {
-    if (std::ranges::any_of(a.where, [this](const comparison& c) { return bounds_.never_holds(c); })) continue;
+    if (std::ranges::any_of(a.where, [this](const comparison& c) { return ranges_.bounds.never_holds(c); })) continue;
     for (const address_form& f : a.forms) add(a, f);
   }
   std::vector<used_bytes> result;
@@ -119,8 +113,8 @@ void footprint::add(const access& a, const address_form& f) {
   if (!pointer || arrays_[*pointer] == nullptr) return;
   const kernel_array& array = *arrays_[*pointer];
   used_bytes used{*pointer, 0, array.bytes, a.what != access_kind::read};
-  if (const integer_range address = bounds_.of(f.whole);
-      a.bytes != 0 && address.lies_in(range_of_bits(64, false)) && bounds_.assumptions_hold(f.assumes)) {
+  if (const integer_range address = ranges_.bounds.of(f.whole);
+      a.bytes != 0 && address.lies_in(range_of_bits(64, false)) && ranges_.bounds.assumptions_hold(f.assumes)) {
     const __int128 first = address.low - array.address, last = address.high - array.address + a.bytes;
     if (last <= 0 || first >= array.bytes) {
       leaves_arrays_ = true;

@@ -57,13 +57,10 @@ class footprint {
   const kernel_model& kernel_;
   const launch& launch_;
   const std::span<const kernel_array* const> arrays_;
-  ptx::analysis::bounds bounds_;
-  ptx::analysis::evaluator numbers_;
-  std::vector<std::int64_t> counters_;
+  launch_ranges ranges_;
   std::vector<std::optional<std::int64_t>>
       limits_;  // by loop; kept only for loops that all threads repeat equally often
   std::vector<bool> limits_known_;
-  ptx::analysis::thread_place place_;
   std::vector<std::optional<used_bytes>> found_;  // by pointer
   std::string obstacle_;
   bool leaves_arrays_ = false;

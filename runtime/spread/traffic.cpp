@@ -379,8 +379,7 @@ std::size_t first_of(std::span<const kernel_array* const> arrays, std::size_t n)
 
 std::string asked_launch::scalars() const {
   std::string all;
-  for (const kernel_model::bytes& b : kernel.decisive_parameters())
-    if (const char* const bytes = bytes_at(l, b)) all.append(bytes, b.size);
+  kernel.append_decisive(all, l);
   return all;
 }
 

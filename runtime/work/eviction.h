@@ -111,10 +111,10 @@ class eviction {
 
   /// Whether hpe has begun to evict data. Before, all data that has memory is accessible to the device.
   [[nodiscard]] bool has_begun() const noexcept { return has_begun_.load(); }
-  /// Call this before the first work that may use memory that it does not name (device_access::only_mapped), if
-  /// has_begun(), and before an eviction that makes room for such work. From then on, evicted pieces move to zero-copy
-  /// memory if there is enough host memory, so that the device can access all bytes at their addresses;
-  /// residency::map_rest gives other pieces memory before the next work of this kind.
+  /// For work that may use memory that the work does not name (device_access::only_mapped). Call this before the work
+  /// is queued if has_begun(), and before an eviction that makes room for the work. From the first call on, evicted
+  /// pieces move to zero-copy memory if there is enough host memory, so that the device can access all bytes at their
+  /// addresses; residency::map_rest gives other pieces memory before the next work of this kind.
   void keep_mapped() noexcept {
     if (!keeps_mapped()) keeps_mapped_ = true;
   }

@@ -36,8 +36,8 @@ bool is_fresh(block_state s) noexcept { return s == block_state::fresh; }
 byte_range gap_at(const region& r, std::uint64_t at, std::uint64_t end_of_hole) HPE_REQUIRES(r.mutex) {
   const std::uint64_t piece = r.layout.piece_size;
   std::uint64_t begin = at / piece * piece;
-  if (const auto before = r.resident.all().from(begin); before != r.resident.all().end() && before->first < at)
-    for (auto it = before; it != r.resident.all().end() && it->first < at; ++it) begin = it->second.end;
+  for (auto it = r.resident.all().from(begin); it != r.resident.all().end() && it->first < at; ++it)
+    begin = it->second.end;
   if (r.layout.homes.size() > 1)
     for (std::uint64_t g = begin; g < at; g += granule_size)
       if (r.home_of(g) != r.home_of(at)) begin = g + granule_size;
@@ -169,18 +169,17 @@ bool residency::has(std::span<const device_access> accesses, place allowed) {
   const std::uint64_t now = note ? clock_.fetch_add(1) + 1 : 0;
   std::uint64_t homes = 0;
   for (const device_access& access : accesses) {
-    region& r = *access.region;
-    r.mutex.assert_held(), access.region->mutex.assert_held();  // one mutex, by the two names that Clang compares
-    if (r.single_copy()) continue;
-    homes |= r.home_set();
-    const byte_range range = needed(r, access.range);
-    if (!r.resident.usable(range) || needs_file(access)) return false;
+    access.region->mutex.assert_held();
+    if (access.region->single_copy()) continue;
+    homes |= access.region->home_set();
+    const byte_range range = needed(*access.region, access.range);
+    if (!access.region->resident.usable(range) || needs_file(access)) return false;
     if (access.only_mapped) {
       if (eviction_.has_begun()) eviction_.keep_mapped();
       continue;
     }
-    if (allowed == place::device_memory && r.resident.has_zero_copy(range)) return false;
-    if (note) r.resident.use(range, now);
+    if (allowed == place::device_memory && access.region->resident.has_zero_copy(range)) return false;
+    if (note) access.region->resident.use(range, now);
   }
   if (!servers_.empty())
     for (; homes != 0; homes &= homes - 1)

@@ -41,10 +41,10 @@ def least(rates, launch, read, written):
     return max(launch, 1.048576 * (together / both + (read - together) / one + (written - together) / one))
 
 
-def compared(check, rates, name, words, limit, bar, options=(), excess=None):
+def compared(check, rates, name, words, limit, bar, excess=None):
     """excess: the MiB that exceed the limit, if a launch need only read these over the link; otherwise it moves all its data."""
     alone, (launch, read, written), expected = times(check, f"{name} alone", *words)
-    inside, (ms, _, _), seen = times(check, f"{name} under hpe", *words, limit=limit, options=options)
+    inside, (ms, _, _), seen = times(check, f"{name} under hpe", *words, limit=limit)
     good = check.record(name, alone, inside)
     if good and expected != seen:
         check.note(f"{name}, result", "FAILED: the digests differ", 0, 1)

@@ -98,9 +98,8 @@ launch_accesses analysed_kernels::describe(const program_launch& launch,
   what.source_of = [its](std::uint32_t site, check::use /*how*/) {
     return site - 1 < its->places.size() ? its->places[site - 1] : std::string();
   };
-  std::string key(reinterpret_cast<const char*>(parameters.data()), parameters.size());
-  spread::append(key, launch.grid);
-  spread::append(key, launch.block);
+  std::string key;
+  its->model->append_key(key, {launch.grid, launch.block, parameters.data(), parameters.size()});
   const lock_guard lock(its->of_launches);
   if (its->known.size() == most_known) its->known.clear();
   const auto [found, is_new] = its->known.try_emplace(std::move(key));

@@ -50,7 +50,7 @@ class analysed_kernels {
     std::vector<std::uint32_t> offsets, sizes;    // of the parameters
     std::vector<std::string> places;              // by the number of the access
     mutex of_launches;
-    /// The accesses of earlier launches, by shape and parameters.
+    /// The accesses of earlier launches, by the keys of the launches (kernel_model::append_key).
     std::unordered_map<std::string, launch_accesses> known HPE_GUARDED_BY(of_launches);
   };
   static constexpr std::size_t most_known = 64;  // the largest number of launches of a kernel in `known`

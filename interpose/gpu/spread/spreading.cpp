@@ -211,7 +211,7 @@ spreading::decided spreading::decide(const program_launch& what) {
   if (reason.empty() && what.obstacle != nullptr) reason = what.obstacle;
   if (reason.empty() && blocks_of(what) <= 1) reason = "its grid is one block";
   // The driver refuses a launch with an impossible grid or block, which spread::launch cannot describe.
-  const spread::launch shape{what.grid, what.block};
+  spread::launch shape{what.grid, what.block};
   if (!shape.is_possible()) return how;
   if (kernel.code == nullptr) {
     note_machine_code();
@@ -232,13 +232,14 @@ spreading::decided spreading::decide(const program_launch& what) {
     stays(what, how, reason);
     return how;
   }
-  const spread::launch shaped{what.grid, what.block, how.parameters.data(), how.parameters.size()};
+  shape.parameters = how.parameters.data();
+  shape.parameter_bytes = how.parameters.size();
   short_launches* const known = short_launches::of_thread();
   const std::uint64_t changes = memory_.planner()->changes();
   const bool may_be_known = known != nullptr && reason.empty() && !clock_.explains() && !counts_stays(memory_) &&
                             options_.spread_cut != cut_method::even &&
                             how.parameters.size() == model.analysis().kernel->formals_size;
-  if (may_be_known && known->contains(model, shaped, changes)) {
+  if (may_be_known && known->contains(model, shape, changes)) {
     (void)find_arrays(how, nullptr);
     return how;
   }
@@ -266,7 +267,7 @@ spreading::decided spreading::decide(const program_launch& what) {
   // another thread.
   const bool loads_ahead = may_spread && options_.calibration == calibration_use::on;
   const std::optional<spread::start_cost> start = loads_ahead ? launches_.start_of(kernel) : std::nullopt;
-  how.plan = memory_.planner()->decide(model, shaped, foreign, start ? &*start : nullptr);
+  how.plan = memory_.planner()->decide(model, shape, foreign, start ? &*start : nullptr);
   if (may_be_known && how.plan.is_short) known->add_latest(changes);
   if (how.plan.wants_start) launches_.start(how.kernel);
   if (!may_spread && clock_.explains()) how.plan.reason = reason;

@@ -388,8 +388,9 @@ void launch_planner::forget(const void* freed) {
 
 void launch_planner::took(const spread::planner::measurement& launch, double seconds) {
   const lock_guard lock(mutex_);
+  if (launch.record == nullptr) return;
   changes_.fetch_add(1);
-  if (launch.record != nullptr) saved_ += launch.took(seconds);
+  saved_ += launch.took(seconds);
 }
 
 launch_planner::gain launch_planner::gained() {

@@ -112,7 +112,7 @@ class cuda_device final : public device {
   std::vector<bool> atomics_;  // by index
 
   mutable std::mutex mutex_;  // guards the members below
-  // The constructor sets both, because memory may be short when the device is lost.
+  // The constructor makes the error and the report, because host memory may be short when the device is lost.
   error loss_{HPE_ERROR_DEVICE_LOST, ""};
   std::list<device_failure> report_of_loss_;  // moves to the set's failures when the device is lost
   std::vector<cuda_stream*> streams_;

@@ -144,21 +144,11 @@ bool certain_accesses::may_follow_write(std::uint32_t number, std::uint32_t writ
 class certain_accesses::launch_solver {
  public:
   launch_solver(const kernel_model& kernel, const launch& l, const subgrid& blocks)
-      : kernel_(kernel),
-        launch_(l),
-        blocks_(blocks),
-        bounds_(kernel.analysis(), dimensions_of(l.grid), dimensions_of(l.block),
-                static_cast<const std::uint8_t*>(l.parameters)),
-        numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
-        counters_(kernel.analysis().walk->flow().loops().size() + 1),
-        most_(counters_.size()) {
-    place_ = first_thread(l, counters_);
-    numbers_.go_to(place_);
-    bounds_.go_to(dimensions_of(blocks.first), dimensions_of(blocks.last()));
-    const loop_counts& counts = kernel_.counts();
-    for (const std::uint32_t loop : counts.order()) {
-      most_[loop] = counts.most_of(loop, bounds_, numbers_, counters_[loop]);
-      if (most_[loop]) bounds_.limit(loop, *most_[loop]);
+      : kernel_(kernel), launch_(l), blocks_(blocks), ranges_(kernel, l), most_(ranges_.counters.size()) {
+    ranges_.go_to(blocks);
+    for (const std::uint32_t loop : kernel.counts().order()) {
+      most_[loop] = ranges_.most_of(loop);
+      if (most_[loop]) ranges_.bounds.limit(loop, *most_[loop]);
     }
   }
 
@@ -180,7 +170,7 @@ class certain_accesses::launch_solver {
     }
     const address_form& form = a.of->forms.front();
     const auto address = linear(form.whole);
-    if (!address || !bounds_.assumptions_hold(form.assumes)) return {};
+    if (!address || !ranges_.bounds.assumptions_hold(form.assumes)) return {};
     forms_.push_back(*address);  // the needs follow
     for (const need& each : a.needs)
       if (!add(each)) return {};
@@ -251,8 +241,8 @@ class certain_accesses::launch_solver {
     const kernel_analysis& k = kernel_.analysis();
     dependence d = k.known->of_quantity(id, 0);
     if (!d.is_uniform() || !k.walk->table().of(id).varies.empty()) return std::nullopt;
-    if (!bounds_.assumptions_hold(k.walk->table().of(id).assumes)) return std::nullopt;
-    return numbers_.of_quantity(id);
+    if (!ranges_.bounds.assumptions_hold(k.walk->table().of(id).assumes)) return std::nullopt;
+    return ranges_.numbers.of_quantity(id);
   }
 
   [[nodiscard]] integer_range range_of(const sum& s) const {
@@ -275,7 +265,7 @@ class certain_accesses::launch_solver {
   bool add(const need& n) {
     const comparison& c = n.what;
     auto left = linear(c.left), right = linear(c.right);
-    if (!left || !right || !bounds_.assumptions_hold(c.assumes)) return false;
+    if (!left || !right || !ranges_.bounds.assumptions_hold(c.assumes)) return false;
     std::vector<sum> made;
     for (sum* side : {&*left, &*right})
       if (!fits(*side, c, made)) return false;
@@ -445,11 +435,8 @@ class certain_accesses::launch_solver {
   const kernel_model& kernel_;
   const launch& launch_;
   const subgrid& blocks_;
-  bounds bounds_;
-  evaluator numbers_;
-  std::vector<std::int64_t> counters_;
+  launch_ranges ranges_;
   std::vector<std::optional<std::int64_t>> most_;  // by loop
-  thread_place place_;
   std::vector<variable> variables_;
   std::vector<sum> forms_;  // the address, then the needs
   bool is_partial_ = false;

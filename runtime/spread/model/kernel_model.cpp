@@ -50,7 +50,12 @@ void kernel_model::append_key(std::string& key, const launch& l) const {
   append(key, l.grid);
   append(key, l.block);
   for (const pointer& p : pointers_) append(key, l.pointer_at(p.offset));
-  for (const bytes& b : decisive_) key.append(static_cast<const char*>(l.parameters) + b.offset, b.size);
+  append_decisive(key, l);
+}
+
+void kernel_model::append_decisive(std::string& key, const launch& l) const {
+  for (const bytes& b : decisive_)
+    if (b.offset + b.size <= l.parameter_bytes) key.append(static_cast<const char*>(l.parameters) + b.offset, b.size);
 }
 
 std::size_t kernel_model::parameter_at(std::uint32_t offset) const {

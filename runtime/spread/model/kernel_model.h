@@ -59,6 +59,8 @@ class kernel_model {
   /// Appends to a key for a table: the kernel, and the launch's shape, pointers and decisive parameters. The launch
   /// must have all parameters of the kernel.
   void append_key(std::string& key, const launch& l) const;
+  /// Appends the decisive parameters that the launch has.
+  void append_decisive(std::string& key, const launch& l) const;
 
   /// Returns whether an access uses a pointer that is neither a parameter nor the address of a variable: a pointer in
   /// memory, or a pointer that hpe cannot follow. Also true if hpe does not know the code of the kernel or of a
@@ -89,6 +91,34 @@ class kernel_model {
   bool finds_pointers_ = false, writes_anywhere_ = false;
   std::string obstacle_;
   std::unique_ptr<const certain_accesses> certain_;
+};
+
+/// Computes ranges for some blocks of one launch, and the numbers that are the same for all its threads. The kernel and
+/// the launch must outlive the object.
+struct launch_ranges {
+  launch_ranges(const kernel_model& k, const launch& l)
+      : kernel(k),
+        bounds(k.analysis(), dimensions_of(l.grid), dimensions_of(l.block),
+               static_cast<const std::uint8_t*>(l.parameters)),
+        numbers(k.analysis(), [](std::uint32_t) { return ptx::analysis::evaluator::number{}; }),
+        counters(k.analysis().walk->flow().loops().size() + 1),
+        place(first_thread(l, counters)) {
+    numbers.go_to(place);
+  }
+  launch_ranges(const launch_ranges&) = delete;
+  launch_ranges& operator=(const launch_ranges&) = delete;
+
+  void go_to(const subgrid& blocks) { bounds.go_to(dimensions_of(blocks.first), dimensions_of(blocks.last())); }
+  /// See loop_counts::most_of.
+  [[nodiscard]] std::optional<std::int64_t> most_of(std::uint32_t loop) {
+    return kernel.counts().most_of(loop, bounds, numbers, counters[loop]);
+  }
+
+  const kernel_model& kernel;
+  ptx::analysis::bounds bounds;
+  ptx::analysis::evaluator numbers;
+  std::vector<std::int64_t> counters;
+  ptx::analysis::thread_place place;
 };
 
 }  // namespace hpe::spread

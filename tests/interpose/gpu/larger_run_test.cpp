@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <string>
 
-#include "tests/brought_in.h"
+#include "tests/evictions.h"
 #include "tests/shell.h"
 
 namespace {
@@ -33,20 +32,6 @@ void expect_same(const std::string& part) {
   const outcome less = shell(little + program + part);
   EXPECT_EQ(exit_status(less), 0);
   EXPECT_EQ(less.text, enough.text);
-}
-
-// Prints how many MiB hpe evicted, and how many of them it copied to the host, in a run with --profile.
-struct evictions {
-  double all = 0, copied = 0;
-};
-evictions evictions_in(const std::string& profile) {
-  evictions told;
-  const std::size_t at = profile.find("data larger than device memory: ");
-  const char* const line = at != std::string::npos ? profile.c_str() + at : "";
-  const int numbers = std::sscanf(line, "data larger than device memory: %lf MiB were evicted, of which %lf MiB",
-                                  &told.all, &told.copied);
-  EXPECT_EQ(numbers, 2) << profile;
-  return told;
 }
 
 // The PTX shows that the kernel only reads three of the four arrays. At the end, hpe evicts the array that the kernel
@@ -122,7 +107,7 @@ TEST(LargerRun, UnknownKernelsGetTheArraysOfTheirParameters) {
         shell("HPE_LOG=error " + little + (by_default ? "" : "--scope args ") + "--profile" + program + "steps");
     EXPECT_EQ(exit_status(less), 0) << less.text;
     EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-    moved[by_default] = brought_in(less.text);
+    moved[by_default] = evictions_in(less.text).brought_in;
   }
   EXPECT_GT(moved[1], 0);
   EXPECT_LE(moved[1], 1.05 * moved[0]);
@@ -136,7 +121,7 @@ TEST(LargerRun, RepeatedLaunchesGetOnlyTheBytesThatTheyCanTouch) {
   const outcome less = shell("HPE_LOG=error " + little + "--profile" + program + "thirds");
   EXPECT_EQ(exit_status(less), 0) << less.text;
   EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-  EXPECT_LE(brought_in(less.text), 24 * 6 / 2);
+  EXPECT_LE(evictions_in(less.text).brought_in, 24 * 6 / 2);
 }
 
 // hpe does not analyse the kernel of the first launch, because all data fits at that time. hpe moves data to zero-copy
@@ -163,7 +148,7 @@ TEST(LargerRun, FewStopsMoveTheDataOfAPeriod) {
     ++stops;
   EXPECT_GE(stops, 1U);
   EXPECT_LE(stops, 10 * 96 / 4);
-  EXPECT_LE(brought_in(less.text), 192 + 10 * 0.7 * 192);
+  EXPECT_LE(evictions_in(less.text).brought_in, 192 + 10 * 0.7 * 192);
 }
 
 TEST(LargerRun, ArraysMayBeLargerThanTheDevice) { expect_same("large"); }

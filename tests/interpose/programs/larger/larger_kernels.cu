@@ -122,7 +122,7 @@ static unsigned long long digest_of(const float* array, size_t count) {
   return result;
 }
 
-// Prints the times of launches, and the GiB that a launch reads and writes.
+// Prints the median time of the launches, and the MiB that a launch reads and writes.
 template <class Launch>
 static void measure(const std::string& name, size_t read, size_t written, const Launch& launch) {
   std::vector<double> seconds;
@@ -216,8 +216,7 @@ static float* mapped(size_t bytes) {
 }
 
 static int tokens(size_t bytes, size_t layers) {
-  const size_t rows =
-      bytes / layers / width / sizeof(__half) / width * width > 0 ? bytes / layers / width / sizeof(__half) : width;
+  const size_t rows = std::max(bytes / layers / width / sizeof(__half), width);
   const size_t count = rows * width;
   __half* weights = nullptr;
   CHECK(cudaMalloc(&weights, layers * count * sizeof(__half)));

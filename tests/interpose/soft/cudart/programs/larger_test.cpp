@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tests/brought_in.h"
+#include "tests/evictions.h"
 #include "tests/interpose/soft/cudart/programs/soft_run.h"
 
 namespace {
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Larger, RunsInParts,
 TEST(Larger, ArraysThatALaunchOverwritesAreNotBroughtIn) {
   const outcome less = with_little("triad", 1, "--profile");
   EXPECT_EQ(exit_status(less), 0) << less.text;
-  const double mib = brought_in(less.text);
+  const double mib = evictions_in(less.text).brought_in;
   EXPECT_GE(mib, 96 + 64) << less.text;
   EXPECT_LE(mib, 96 + 72) << less.text;
 }
