@@ -360,18 +360,19 @@ CUresult oversubscribed::run(const stream_place& where, CUstream stream, const p
     return try_run(where, stream, use, queue);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-    return run_with_zero_copy(where, stream, use, e.what(), queue);
+    return run_with_zero_copy(use, e.what(),
+                              [&](const program_use& its) { return try_run(where, stream, its, queue); });
   }
 } catch (const std::exception& e) {
   return refused(e);
 }
 
-CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream stream, program_use use,
-                                            const std::string& refusal, function_ref<CUresult()> queue) {
+CUresult oversubscribed::run_with_zero_copy(program_use use, const std::string& refusal,
+                                            function_ref<CUresult(const program_use&)> try_to_run) {
   HPE_REQUIRE(zero_copy_, HPE_ERROR_OUT_OF_MEMORY, "{}", refusal);
   use.zero_copy = true;
   try {
-    const CUresult result = try_run(where, stream, use, queue);
+    const CUresult result = try_to_run(use);
     if (result == CUDA_SUCCESS && !refusal.empty()) core::tell_of_zero_copy(refusal);
     return result;
   } catch (const error& e) {
@@ -459,12 +460,17 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
                                  : between_streams(beside, own, waits, stream, where.context, queue_own);
       return static_cast<int>(result);
     };
-    hpe_.kernels().enqueue_parts_beside(parts, work, {.accesses = use.accesses, .concurrent = true});
+    hpe_.kernels().enqueue_parts_beside(parts, work,
+                                        {.accesses = use.accesses, .concurrent = true, .zero_copy = use.zero_copy});
     return result;
   } catch (const std::exception&) {
     if (result != CUDA_SUCCESS) return result;
     throw;
   }
+}
+
+bool oversubscribed::have_host_atomics() const {
+  return std::ranges::all_of(gpus_, [&](unsigned n) { return hpe_.devices().at(n).info().has_host_atomics; });
 }
 
 const core::allocator& oversubscribed::allocations() const noexcept { return hpe_.memory(); }

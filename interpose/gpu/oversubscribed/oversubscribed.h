@@ -154,12 +154,13 @@ class oversubscribed {
   /// the used memory at once.
   CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);
 
-  /// Like try_run(), for work whose data does not fit into device memory at once, and that cannot run in parts: the
-  /// work accesses the rest of its data in host memory (work::residency). `refusal`: why the data does not fit, and why
-  /// the work cannot run in parts; with HPE_ZERO_COPY=off, throws HPE_ERROR_OUT_OF_MEMORY with this message. Empty: the
-  /// work can run in parts, so hpe does not warn that it is slow.
-  CUresult run_with_zero_copy(const stream_place& where, CUstream stream, program_use use, const std::string& refusal,
-                              function_ref<CUresult()> queue);
+  /// Queues work whose data does not fit into device memory at once: the work accesses the rest of its data in host
+  /// memory (work::residency). try_to_run() calls try_run() or run_parts() with the use that it gets. `refusal`: why
+  /// the data does not fit, and why the work cannot run in parts one after the other; with HPE_ZERO_COPY=off, throws
+  /// HPE_ERROR_OUT_OF_MEMORY with this message. Empty: the work can run in such parts, so hpe does not warn that it is
+  /// slow.
+  CUresult run_with_zero_copy(program_use use, const std::string& refusal,
+                              function_ref<CUresult(const program_use&)> try_to_run);
 
   /// Queues a launch in parts, in a program that is spread. The place must be on the first GPU, and the stream must not
   /// be in a capture. queue(n, stream) queues the part for GPU n of spread_over(): first for each GPU in `others`, on a
@@ -187,6 +188,8 @@ class oversubscribed {
 
   /// Whether launches may use zero-copy memory (HPE_ZERO_COPY).
   [[nodiscard]] bool has_zero_copy() const noexcept { return zero_copy_; }
+  /// Whether atomic operations of the GPUs that a program sees as one device are atomic in zero-copy memory.
+  [[nodiscard]] bool have_host_atomics() const;
   [[nodiscard]] const core::allocator& allocations() const noexcept;
   /// See core::cut_in_time.
   [[nodiscard]] std::vector<core::part_in_time> cut_in_time(const spread::kernel_model& kernel,

@@ -109,7 +109,8 @@ part_kernel part_kernels::describe(part_kernel made) {
   }
   made.code = &found->second;
   made.obstacle = made.code->obstacle_in_programs;
-  if (made.obstacle.empty() && has_atomics(*made.code->model) && !gpus_.have_atomics())
+  made.has_atomics = has_atomics(*made.code->model);
+  if (made.obstacle.empty() && made.has_atomics && !gpus_.have_atomics())
     made.obstacle = "the GPUs have no atomic operations on each other's memory";
   return made;
 }

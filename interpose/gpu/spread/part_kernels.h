@@ -22,6 +22,7 @@ struct part_kernel {
   std::shared_ptr<kernel_code> analysis;               // null if hpe has no PTX of the kernel
   const spread::module_model::kernel* code = nullptr;  // likewise; owned by `analysis`
   std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
+  bool has_atomics = false;                            // whether the kernel has atomic operations on global memory
   bool is_awaited = false;                             // whether a thread is analysing the kernel
 
   /// Whether the kernel's pointers (spread::kernel_model::pointers) lead to all memory that a launch with these

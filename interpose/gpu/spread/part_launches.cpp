@@ -172,53 +172,86 @@ std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_ker
   return kernels_.load(kernel, what.function, what.shared_bytes);
 }
 
+part_launches::division part_launches::examine(const program_launch& what, const oversubscribed::stream_place& where,
+                                               const std::string& unreachable) {
+  division how;
+  how.kernel = kernels_.of(what.function);
+  const spread::module_model::kernel* const code = how.kernel->code;
+  how.obstacle = how.kernel->obstacle.empty() ? unreachable : how.kernel->obstacle;
+  if (code != nullptr) how.parameters = parameters_of(*code->model->analysis().kernel, what);
+  if (code != nullptr && code->patched.uses_variables) how.obstacle = "it uses variables of its program (__device__)";
+  if (what.obstacle != nullptr) how.obstacle = what.obstacle;
+  const bool has_parameters = code != nullptr && spread::launch{what.grid, what.block}.is_possible() &&
+                              how.parameters.size() == code->model->analysis().kernel->formals_size;
+  if (!has_parameters && how.obstacle.empty()) how.obstacle = "its launch gives no parameters";
+  if (where.captured) how.obstacle = "it is captured in a graph";
+  if (where.context != gpus_.context(0)) how.obstacle = "it runs in a context that the program has made";
+  how.is_known = has_parameters && !where.captured && where.context == gpus_.context(0);
+  return how;
+}
+
 CUresult part_launches::queue_beyond_memory(const program_launch& what, const oversubscribed::stream_place& where,
                                             const program_use& use, const std::string& refusal,
                                             const std::string& unreachable, function_ref<CUresult()> whole,
                                             function_ref<CUresult()> alone) {
   using core::zero_copy_trial;
+  const division how = examine(what, where, unreachable);
   std::optional<zero_copy_trial::key> tried;
-  if (gpus_.count() == 1 && memory_.has_zero_copy() && !where.captured && !use.everything && !use.follows_pointers)
+  if (memory_.has_zero_copy() && !where.captured && !use.everything && !use.follows_pointers)
     tried = zero_copy_trial::key_of(what.function, what.grid, use.accesses, memory_.allocations());
-  const auto with_zero_copy = [&] { return memory_.run_with_zero_copy(where, what.stream, use, {}, whole); };
+  const auto with_zero_copy = [&] { return queue_with_zero_copy(what, where, how, use, {}, whole); };
   if (const auto done = trial_.try_zero_copy(tried, memory_.allocations(), with_zero_copy)) return *done;
   try {
     std::size_t count = 0;
-    const CUresult result = queue_in_time(what, where, refusal, unreachable, alone, count);
+    const CUresult result = queue_in_time(what, where, how, refusal, alone, count);
     if (count == 1) trial_.stay_in_parts(tried);
     return result;
   } catch (const error& no_parts) {
     if (no_parts.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     trial_.stay_in_parts(tried);
-    return memory_.run_with_zero_copy(where, what.stream, use, no_parts.what(), whole);
+    return queue_with_zero_copy(what, where, how, use, no_parts.what(), whole);
   }
 }
 
+// Each GPU accesses data in host memory over its own link.
+CUresult part_launches::queue_with_zero_copy(const program_launch& what, const oversubscribed::stream_place& where,
+                                             const division& how, const program_use& use, const std::string& refusal,
+                                             function_ref<CUresult()> whole) {
+  std::vector<spread::subgrid> blocks;
+  std::vector<CUfunction> functions;
+  if (gpus_.count() > 1 && how.is_known && how.obstacle.empty() && !use.everything && !use.follows_pointers &&
+      (!how.kernel->has_atomics || memory_.have_host_atomics())) {
+    try {
+      functions = load(how.kernel, what);
+      blocks = spread::cut_evenly(what.grid, gpus_.count()).parts;
+    } catch (const error& e) {
+      log(log_level::info, "kernel {} runs on one GPU: {}", how.kernel->name, e.what());
+    }
+  }
+  if (!blocks.empty())
+    log(log_level::info, "kernel {} runs on {} GPUs with data in host memory", how.kernel->name, gpus_.count());
+  return memory_.run_with_zero_copy(use, refusal, [&](const program_use& its) {
+    CUresult result = CUDA_SUCCESS;
+    if (!blocks.empty() && queue(what, where, {*how.kernel, functions, how.parameters, blocks, {}}, its, result))
+      return result;
+    return memory_.try_run(where, what.stream, its, whole);
+  });
+}
+
 CUresult part_launches::queue_in_time(const program_launch& what, const oversubscribed::stream_place& where,
-                                      const std::string& refusal, const std::string& unreachable,
-                                      function_ref<CUresult()> alone, std::size_t& count) {
-  const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
-  std::string obstacle = kernel->obstacle.empty() ? unreachable : kernel->obstacle;
-  std::vector<std::byte> parameters;
-  if (kernel->code != nullptr) parameters = parameters_of(*kernel->code->model->analysis().kernel, what);
-  if (kernel->code != nullptr && kernel->code->patched.uses_variables)
-    obstacle = "it uses variables of its program (__device__)";
-  if (what.obstacle != nullptr) obstacle = what.obstacle;
-  const spread::launch shape{what.grid, what.block, parameters.data(), parameters.size()};
-  const bool is_known = kernel->code != nullptr && shape.is_possible() &&
-                        parameters.size() == kernel->code->model->analysis().kernel->formals_size;
-  if (!is_known && obstacle.empty()) obstacle = "its launch gives no parameters";
-  if (where.captured) obstacle = "it is captured in a graph";
-  if (where.context != gpus_.context(0)) obstacle = "it runs in a context that the program has made";
-  HPE_REQUIRE(is_known && !where.captured && where.context == gpus_.context(0), HPE_ERROR_OUT_OF_MEMORY,
-              "{}; the launch cannot run in parts one after the other: {}", refusal, obstacle);
+                                      const division& how, const std::string& refusal, function_ref<CUresult()> alone,
+                                      std::size_t& count) {
+  HPE_REQUIRE(how.is_known, HPE_ERROR_OUT_OF_MEMORY, "{}; the launch cannot run in parts one after the other: {}",
+              refusal, how.obstacle);
+  const part_kernel& kernel = *how.kernel;
+  const spread::launch shape{what.grid, what.block, how.parameters.data(), how.parameters.size()};
   const std::vector<core::part_in_time> parts =
-      memory_.cut_in_time(*kernel->code->model, shape, gpus_.count(), obstacle, refusal);
+      memory_.cut_in_time(*kernel.code->model, shape, gpus_.count(), how.obstacle, refusal);
   count = parts.size();
   if (parts.size() == 1) return memory_.try_run(where, what.stream, {false, parts.front().accesses}, alone);
   std::vector<CUfunction> functions;
   try {
-    functions = load(kernel, what);
+    functions = load(how.kernel, what);
   } catch (const error& e) {
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; the launch cannot run in parts one after the other: {}", refusal, e.what());
   }
@@ -232,14 +265,14 @@ CUresult part_launches::queue_in_time(const program_launch& what, const oversubs
       };
       CUresult result = CUDA_SUCCESS;
       const bool is_begun =
-          queue(what, {*kernel, functions, parameters, part.blocks, {}}, {false, part.accesses}, result, run);
+          queue(what, {kernel, functions, how.parameters, part.blocks, {}}, {false, part.accesses}, result, run);
       if (result != CUDA_SUCCESS)
-        return is_begun || queued == 0 ? result : incomplete(*kernel, queued, parts.size(), cu_.words_for(result));
+        return is_begun || queued == 0 ? result : incomplete(kernel, queued, parts.size(), cu_.words_for(result));
       ++queued;
     }
   } catch (const std::exception& e) {
     if (queued == 0) throw;
-    return incomplete(*kernel, queued, parts.size(), e.what());
+    return incomplete(kernel, queued, parts.size(), e.what());
   }
   return CUDA_SUCCESS;
 }

@@ -78,8 +78,9 @@ class part_launches {
              program_use use, CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: by alone() if the bytes that the launch can touch fit,
-  /// else in parts that run one after the other, or by whole(), while zero-copy memory holds the excess data. If both
-  /// are possible, a trial finds the faster way.
+  /// else in parts that run one after the other, or while zero-copy memory holds the excess data. If both are possible,
+  /// a trial finds the faster way. With zero-copy memory, all GPUs run the launch if they can; otherwise, it is queued
+  /// by whole().
   /// `use` is the memory of the whole launch, and `refusal` the error message of the attempt to queue it. `unreachable`
   /// is the reason why other GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY,
   /// with a message that names the obstacles, if none of the three ways is possible. If only some of the parts can be
@@ -92,10 +93,22 @@ class part_launches {
   /// Makes the contexts of the other GPUs, unless the process ends.
   void start_gpus() noexcept;
   void share_memory();
+  /// The facts that decide whether hpe can divide a launch.
+  struct division {
+    std::shared_ptr<const part_kernel> kernel;
+    std::vector<std::byte> parameters;  // in the kernel's layout
+    bool is_known = false;              // whether hpe can find the memory that a part of the launch uses
+    std::string obstacle;               // why hpe cannot divide the launch; empty if it can
+  };
+  [[nodiscard]] division examine(const program_launch& what, const oversubscribed::stream_place& where,
+                                 const std::string& unreachable);
   /// Sets `count` to the number of parts.
-  CUresult queue_in_time(const program_launch& what, const oversubscribed::stream_place& where,
-                         const std::string& refusal, const std::string& unreachable, function_ref<CUresult()> alone,
-                         std::size_t& count);
+  CUresult queue_in_time(const program_launch& what, const oversubscribed::stream_place& where, const division& how,
+                         const std::string& refusal, function_ref<CUresult()> alone, std::size_t& count);
+  /// See queue_beyond_memory. refusal: see oversubscribed::run_with_zero_copy.
+  CUresult queue_with_zero_copy(const program_launch& what, const oversubscribed::stream_place& where,
+                                const division& how, const program_use& use, const std::string& refusal,
+                                function_ref<CUresult()> whole);
   using run_parts =
       function_ref<CUresult(std::span<const unsigned>, const program_use&, function_ref<CUresult(unsigned, CUstream)>)>;
   bool queue(const program_launch& what, const cut_launch& how, program_use use, CUresult& result, run_parts run);

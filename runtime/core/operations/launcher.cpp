@@ -55,6 +55,10 @@ std::function<int(void*)> called_for_hpe(const std::function<int(void*)>& functi
   };
 }
 
+submission::memory memory_for(const work_usage& usage) {
+  return usage.zero_copy ? submission::memory::zero_copy_too : submission::memory::needed;
+}
+
 timepoint enqueue_in(submission& work, device::stream& stream, const std::function<int(void*)>& function) {
   try {
     return stream.enqueue(function);
@@ -236,7 +240,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     access.region->mutex.assert_held();
     if (!reaches(device, access)) memory_.move(*access.region, device);
   };
-  const auto memory = usage.zero_copy ? submission::memory::zero_copy_too : submission::memory::needed;
+  const submission::memory memory = memory_for(usage);
   const auto queue_after = [&](submission& work, point_set& after) {
     for (const timepoint p : usage.after) after.add(p);
     device::stream& stream = on != nullptr ? *on : choose_stream(device, after);
@@ -303,7 +307,7 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
 
 template <class Part, class Command>
 void launcher::queue_together(std::span<const Part> parts, const std::string& name, std::vector<device_access> accesses,
-                              const Command& command) {
+                              submission::memory memory, const Command& command) {
   for (const Part& p : parts) require_there(p.device);
   const unsigned first = parts.front().device;
   const auto bring_into_reach = [&](const device_access& access) {
@@ -321,7 +325,7 @@ void launcher::queue_together(std::span<const Part> parts, const std::string& na
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   for (const Part& p : parts) with_.devices.at(p.device).await_room();
-  submission work(with_, std::move(accesses), bring_into_reach);
+  submission work(with_, std::move(accesses), bring_into_reach, memory);
   work.submit_together([&](const point_set& after, std::vector<timepoint>& points) { command(work, after, points); });
   counters::add(count_.launches, parts.size());
 }
@@ -340,7 +344,7 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
       points.push_back(team_stream(parts[i].device).launch(kernel->id, shape, parameters[i]));
     }
   };
-  queue_together(parts, kernel->name, resolve(accesses), queue_parts);
+  queue_together(parts, kernel->name, resolve(accesses), submission::memory::needed, queue_parts);
 }
 
 std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, hpeKernel kernel,
@@ -356,7 +360,7 @@ std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, 
       queued.push_back(points.back());
     }
   };
-  queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), queue_parts);
+  queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), memory_for(usage), queue_parts);
   return queued;
 }
 
@@ -430,7 +434,7 @@ void launcher::enqueue_parts_beside(std::span<const beside_part> parts,
       points.push_back(enqueue_in(work, stream, [&](void* handle) { return function(n, handle, must_wait); }));
     }
   };
-  queue_together(parts, "of the program", accesses_of(parts.front().device, usage), queue_parts);
+  queue_together(parts, "of the program", accesses_of(parts.front().device, usage), memory_for(usage), queue_parts);
 }
 
 void launcher::add_last_points(unsigned device, point_set& points) const {

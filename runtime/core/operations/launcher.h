@@ -154,7 +154,7 @@ class launcher {
   /// parts. name: the name of the work in error messages.
   template <class Part, class Command>
   void queue_together(std::span<const Part> parts, const std::string& name, std::vector<work::device_access> accesses,
-                      const Command& command);
+                      work::submission::memory memory, const Command& command);
   /// named_only: whether the result leaves out the regions that only usage.in_reach adds.
   [[nodiscard]] std::vector<work::device_access> accesses_of(unsigned device, const work_usage& usage,
                                                              bool named_only = false) const;

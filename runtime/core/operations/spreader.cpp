@@ -15,6 +15,19 @@ namespace hpe::core {
 using ptx::analysis::quantity;
 using ptx::patch::grid_part;
 
+namespace {
+
+// Returns the parts of the devices that run at least one block.
+std::vector<spreader::launch_part> cut_evenly_over(std::span<const unsigned> devices, const spread::dimension& grid) {
+  const spread::cut even = spread::cut_evenly(grid, static_cast<std::uint32_t>(devices.size()));
+  std::vector<spreader::launch_part> parts;
+  for (std::size_t n = 0; n < even.parts.size(); ++n)
+    if (even.parts[n].blocks() > 0) parts.push_back({devices[n], even.parts[n].first, even.parts[n].count, {}});
+  return parts;
+}
+
+}  // namespace
+
 spreader::spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels,
                    ptx_modules& modules, cut_method cut, bool zero_copy)
     : devices_(devices),
@@ -187,9 +200,7 @@ spreader::result spreader::plan(const spread_kernel& kernel, std::span<const uns
   if (!how.reason.empty()) {
     how.parts.push_back({devices.front(), {}, grid, {}});
   } else if (cuts_evenly_) {
-    const spread::cut even = spread::cut_evenly(grid, static_cast<std::uint32_t>(devices.size()));
-    for (std::size_t n = 0; n < even.parts.size(); ++n)
-      if (even.parts[n].blocks() > 0) how.parts.push_back({devices[n], even.parts[n].first, even.parts[n].count, {}});
+    how.parts = cut_evenly_over(devices, grid);
   } else {
     auto planned = planner_of(devices).decide(
         *kernel.code->model,
@@ -245,11 +256,9 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   if (hpeModule const patched = module_of(kernel->module).module; patched != nullptr)
     for (const unsigned device : devices) modules_.add_accesses(patched, device, variables);
   std::optional<zero_copy_trial::key> tried;
-  if (devices.size() == 1 && zero_copy_ && !used.everything)
+  if (zero_copy_ && !used.everything)
     tried = zero_copy_trial::key_of(kernel, {shape.grid[0], shape.grid[1], shape.grid[2]}, used.accesses, memory_);
-  const auto with_zero_copy = [&] {
-    return launch_with_zero_copy(devices.front(), kernel, shape, parameters, used, {});
-  };
+  const auto with_zero_copy = [&] { return launch_with_zero_copy(devices, kernel, shape, parameters, used, {}); };
   if (auto done = trial_.try_zero_copy(tried, memory_, with_zero_copy)) return *std::move(done);
   result how;
   std::vector<part_in_time> all;
@@ -260,7 +269,7 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !zero_copy_) throw;
     trial_.stay_in_parts(tried);
-    return launch_with_zero_copy(devices.front(), kernel, shape, parameters, used, e.what());
+    return launch_with_zero_copy(devices, kernel, shape, parameters, used, e.what());
   }
   how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);
   how.parts.push_back({devices.front(), {}, launch.grid, {}});
@@ -292,19 +301,32 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   return how;
 }
 
-spreader::result spreader::launch_with_zero_copy(unsigned device, hpeKernel kernel, const device::shape& shape,
-                                                 std::span<const std::byte> parameters, const usage& used,
-                                                 const std::string& refusal) {
+bool spreader::may_share_zero_copy(const spread_kernel& kernel, const device::shape& shape,
+                                   std::span<const unsigned> devices, const usage& used) const {
+  if (used.everything || !obstacle_of(kernel, shape, devices, used).empty()) return false;
+  return !used.has_atomics ||
+         std::ranges::all_of(devices, [&](unsigned d) { return devices_.at(d).info().has_host_atomics; });
+}
+
+spreader::result spreader::launch_with_zero_copy(std::span<const unsigned> devices, hpeKernel kernel,
+                                                 const device::shape& shape, std::span<const std::byte> parameters,
+                                                 const usage& used, const std::string& refusal) {
   result how;
-  how.reason = refusal.empty()
-                   ? "on one device, with the data that does not fit in host memory, because this is faster than parts"
-                   : fmt::format("on one device, with the data that does not fit in host memory: {}", refusal);
-  how.parts.push_back({device, {}, {shape.grid[0], shape.grid[1], shape.grid[2]}, {}});
-  how.finished.reserve(1);
+  const spread::dimension grid{shape.grid[0], shape.grid[1], shape.grid[2]};
+  if (may_share_zero_copy(find(kernel), shape, devices, used)) how.parts = cut_evenly_over(devices, grid);
+  const bool is_divided = how.parts.size() > 1;
+  if (!is_divided) how.parts = {{devices.front(), {}, grid, {}}};
+  how.reason = fmt::format("on {}, with the data that does not fit in host memory{}",
+                           is_divided ? fmt::format("{} devices", how.parts.size()) : "one device",
+                           refusal.empty() ? ", because this is faster than parts" : ": " + refusal);
+  how.finished.reserve(how.parts.size());
   try {
-    how.finished.push_back(
-        modules_.launch(device, kernel, shape, parameters,
-                        {.accesses = used.accesses, .everything = used.everything, .zero_copy = true}));
+    if (is_divided)
+      how.finished = queue_parts(how.parts, devices.front(), kernel, shape, parameters, used.accesses, true);
+    else
+      how.finished.push_back(
+          modules_.launch(devices.front(), kernel, shape, parameters,
+                          {.accesses = used.accesses, .everything = used.everything, .zero_copy = true}));
   } catch (const error& no_memory) {
     if (no_memory.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; {}", refusal, no_memory.what());
@@ -320,7 +342,7 @@ std::vector<timepoint> spreader::launch_parts(std::span<const launch_part> parts
 
 std::vector<timepoint> spreader::queue_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                              const device::shape& shape, std::span<const std::byte> parameters,
-                                             std::optional<std::vector<hpeAccess>> accesses) {
+                                             std::optional<std::vector<hpeAccess>> accesses, bool zero_copy) {
   modules_.require_launchable(kernel, shape, parameters.size());
   spread_module& m = module_of(kernel->module);
   const spread_kernel& k = m.kernels.at(kernel->name);
@@ -361,8 +383,8 @@ std::vector<timepoint> spreader::queue_parts(std::span<const launch_part> parts,
   bring_variables(k, kernel->module, first, m, parts);
   if (k.code->patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);
   for (const launch_part& p : parts) modules_.add_accesses(m.module, p.device, used.accesses);
-  std::vector<timepoint> points =
-      launcher_.launch_parts(launched, k.in_parts, {.accesses = used.accesses, .everything = used.everything});
+  std::vector<timepoint> points = launcher_.launch_parts(
+      launched, k.in_parts, {.accesses = used.accesses, .everything = used.everything, .zero_copy = zero_copy});
   modules_.record(m.module, points);
   modules_.record(kernel->module, points);
   return points;

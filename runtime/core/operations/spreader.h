@@ -90,17 +90,21 @@ class spreader {
                             std::span<const std::byte> parameters, const usage& used);
   /// Runs a launch, whose memory does not fit on the devices, in parts one after the other. refusal: the error of the
   /// attempt to run the launch as a whole; if the launch cannot run in parts either, the error message contains this
-  /// text. On one device, a trial may show that the launch is faster as a whole, with data in zero-copy memory.
+  /// text. A trial may show that the launch is faster with data in zero-copy memory.
   result launch_in_time(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                         std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
-  /// Runs a launch as a whole, while zero-copy memory holds the data that does not fit. refusal: why the launch cannot
-  /// run in parts; empty if it can.
-  result launch_with_zero_copy(unsigned device, hpeKernel kernel, const device::shape& shape,
+  /// Runs a launch while zero-copy memory holds the data that does not fit: divided over the devices if possible, and
+  /// otherwise on the first device. refusal: why the launch cannot run in parts one after the other; empty if it can.
+  result launch_with_zero_copy(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                                std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
-  /// See launch_parts. used: the memory that all parts use; nullopt: derived from the parameters.
+  /// Whether several devices can run a launch at the same time while any of its data may be in zero-copy memory.
+  [[nodiscard]] bool may_share_zero_copy(const spread_kernel& kernel, const device::shape& shape,
+                                         std::span<const unsigned> devices, const usage& used) const;
+  /// See launch_parts. used: the memory that all parts use; nullopt: derived from the parameters. zero_copy: see
+  /// work_usage.
   std::vector<timepoint> queue_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                      const device::shape& shape, std::span<const std::byte> parameters,
-                                     std::optional<std::vector<hpeAccess>> used);
+                                     std::optional<std::vector<hpeAccess>> used, bool zero_copy = false);
   launch_planner& planner_of(std::span<const unsigned> devices);
   spread_module& module_of(hpeModule module);
   spread_kernel& find(hpeKernel kernel);

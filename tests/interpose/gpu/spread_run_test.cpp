@@ -130,6 +130,22 @@ TEST(SpreadRun, LaunchesRunInPartsOnAllDevices) {
   }
 }
 
+// If a program repeats a launch, hpe compares parts of the grid with data in host memory. Atomic operations of several
+// devices on host memory are not atomic on the stand-in's devices.
+TEST(SpreadRun, AllDevicesRunALaunchWithDataInHostMemoryUnlessItHasAtomics) {
+  const std::string parts = "diffuse-often count-often";
+  const outcome one = shell(run + program + parts);
+  ASSERT_EQ(exit_status(one), 0) << one.text;
+  const std::string little = "HPE_DEVICE_MEMORY=8M " + run + "--spread --oversubscribe";
+  const outcome told = shell("HPE_LOG=info " + little + program + parts);
+  EXPECT_NE(told.text.find("ms in parts, and "), std::string::npos) << told.text;
+  EXPECT_NE(told.text.find("kernel diffuse runs on 2 GPUs with data in host memory"), std::string::npos) << told.text;
+  EXPECT_EQ(told.text.find("kernel count runs on 2 GPUs"), std::string::npos) << told.text;
+  const outcome two = shell("HPE_LOG=error " + little + program + parts);
+  EXPECT_EQ(exit_status(two), 0) << two.text;
+  EXPECT_EQ(two.text, one.text);
+}
+
 // The total of cuMemGetInfo is the limit of both devices together (64 MiB each), without the bytes that can be in host
 // memory.
 TEST(SpreadRun, TheLimitsOfAllDevicesAreTold) {

@@ -24,6 +24,7 @@ void must(CUresult result, const char* call) {
   std::exit(9);
 }
 
+constexpr int often = 24;  // launches after which hpe has measured a kernel with data in host memory
 CUmodule kernels = nullptr;
 
 CUfunction kernel(const char* name) {
@@ -82,7 +83,7 @@ void add() {
 }
 
 // Two arrays are alternately read and written, on a stream of the program and on the default stream.
-void diffuse() {
+void diffuse(int steps = 4) {
   constexpr unsigned side = 2048;
   constexpr shape plane{{side / 16 / 32, side / 16 / 4, 1}, {32, 4, 1}};
   CUdeviceptr now = filled(n, 0), next = array(n);
@@ -92,7 +93,7 @@ void diffuse() {
   MUST(cuEventCreate(&filled_event, CU_EVENT_DISABLE_TIMING));
   MUST(cuEventRecord(filled_event, nullptr));
   MUST(cuStreamWaitEvent(stream, filled_event, 0));
-  for (int step = 0; step < 4; ++step) {
+  for (int step = 0; step < steps; ++step) {
     launch("diffuse", plane, stream, now, next, side, side);
     std::swap(now, next);
   }
@@ -111,10 +112,10 @@ void gather() {
   print("gather", a, n);
 }
 
-void count() {
+void count(int times = 1) {
   const CUdeviceptr values = filled(n, 0), bins = array(128);
   MUST(cuMemsetD32(bins, 0, 128));
-  launch("count", in_a_row, nullptr, values, bins, n);
+  for (int each = 0; each < times; ++each) launch("count", in_a_row, nullptr, values, bins, n);
   print("count", bins, 128);
 }
 
@@ -310,6 +311,8 @@ int main(int argc, char** argv) {
     if (part == "diffuse") diffuse();
     if (part == "gather") gather();
     if (part == "count") count();
+    if (part == "diffuse-often") diffuse(often);
+    if (part == "count-often") count(often);
     if (part == "touch") touch();
     if (part == "weigh") weigh();
     if (part == "large") large();

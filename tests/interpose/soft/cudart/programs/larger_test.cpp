@@ -78,13 +78,17 @@ TEST(Larger, ALaunchThatIsRepeatedIsTriedWithDataInHostMemory) {
   const outcome enough = soft_run(cuda_program("larger ") + "repeated", 1);
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
   const std::string tried = "ms in parts, and ";
-  for (const std::string zero_copy : {"on", "off"}) {
-    const outcome less = shell("HPE_STALL_AFTER=0 HPE_LOG=info HPE_DEVICE_MEMORY=16M HPE_ZERO_COPY=" + zero_copy +
-                               " " HPE_COMMAND " run --cuda soft --oversubscribe --devices soft:1 -- " +
-                               cuda_program("larger ") + "repeated");
-    EXPECT_EQ(exit_status(less), 0) << less.text;
-    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-    EXPECT_EQ(less.text.find(tried) != std::string::npos, zero_copy == "on") << less.text;
+  for (const std::string devices : {"HPE_DEVICE_MEMORY=16M soft:1", "HPE_DEVICE_MEMORY=8M soft:2"}) {
+    for (const std::string zero_copy : {"on", "off"}) {
+      const std::size_t space = devices.find(' ');
+      const outcome less =
+          shell("HPE_STALL_AFTER=0 HPE_LOG=info " + devices.substr(0, space) + " HPE_ZERO_COPY=" + zero_copy +
+                " " HPE_COMMAND " run --cuda soft --oversubscribe --spread --devices" + devices.substr(space) + " -- " +
+                cuda_program("larger ") + "repeated");
+      EXPECT_EQ(exit_status(less), 0) << less.text;
+      EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
+      EXPECT_EQ(less.text.find(tried) != std::string::npos, zero_copy == "on") << less.text;
+    }
   }
 }
 
@@ -98,6 +102,20 @@ TEST(Larger, SeveralDevicesRunEachPart) {
     EXPECT_EQ(exit_status(less), 0) << less.text;
     EXPECT_EQ(less.text, enough.text);
   }
+}
+
+// The grid cannot be cut into parts whose data fits, but each device can run a part of it.
+TEST(Larger, SeveralDevicesAccessDataInHostMemory) {
+  const outcome enough = soft_run(cuda_program("larger ") + "steps", 1);
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const std::string little = "HPE_STALL_AFTER=0 HPE_LOG=error HPE_DEVICE_MEMORY=16M " HPE_COMMAND
+                             " run --cuda soft --oversubscribe --spread --devices soft:2 --strict ";
+  const outcome less = shell(little + "-- " + cuda_program("larger ") + "steps");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  EXPECT_EQ(less.text, enough.text);
+  const outcome told = shell(little + "--explain -- " + cuda_program("larger ") + "steps");
+  EXPECT_NE(told.text.find("on 2 devices, with the data that does not fit in host memory"), std::string::npos)
+      << told.text;
 }
 
 TEST(Larger, TellsWhyALaunchCannotRunInParts) {
