@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/base/find_containing.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
@@ -208,16 +207,6 @@ const spread::kernel_array* launch_planner::describe(const void* pointer) {
   return &a;
 }
 
-void launch_planner::await_moves(unique_lock& lock, std::span<const void* const> addresses) {
-  const auto is_moving = [&](const void* p) HPE_REQUIRES(mutex_) {
-    return find_containing(moving_, reinterpret_cast<std::uint64_t>(p), std::identity{}) != moving_.end();
-  };
-  moved_.wait(lock, [&]() HPE_REQUIRES(mutex_) {
-    return moving_.empty() ||
-           std::ranges::none_of(addresses, [&](const void* p) HPE_NO_THREAD_SAFETY_ANALYSIS { return is_moving(p); });
-  });
-}
-
 /// The moves of arrays that one call has decided. A move waits for the work that uses its array, so run() moves the
 /// arrays without the planner's mutex. From add() to the end of the object, calls of other threads that concern one of
 /// these arrays wait.
@@ -228,11 +217,8 @@ class launch_planner::moves {
   moves& operator=(const moves&) = delete;
   ~moves() {
     if (all_.empty()) return;
-    {
-      const lock_guard lock(of_.mutex_);
-      for (const array_move& each : all_) of_.moving_.erase(each.address);
-    }
-    of_.moved_.notify_all();
+    const lock_guard lock(of_.mutex_);
+    for (const array_move& each : all_) of_.moving_.remove(each.address);
   }
 
   /// The caller holds the planner's mutex.
@@ -244,7 +230,7 @@ class launch_planner::moves {
     if (std::ranges::any_of(runs, [](const spread::home_run& run) { return run.home < 0; })) return;
     all_.push_back(
         {what.address, of_.granules_of(runs, what.bytes), spread::work_of_move(what, runs), is_home, what.is_empty});
-    of_.moving_[what.address] = what.bytes;
+    of_.moving_.add(what.address, what.bytes);
   }
   /// The caller does not hold the planner's mutex.
   void run() {
@@ -303,7 +289,7 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   for (const spread::kernel_model::pointer& p : kernel.pointers()) pointers.push_back(pointer_in(launch, p.offset));
   moves begun(*this);
   unique_lock lock(mutex_);
-  await_moves(lock, pointers);
+  moving_.await(lock, pointers);
   if (described_.size() > most_described) described_.clear();
   std::vector<const spread::kernel_array*> arrays;
   arrays.reserve(pointers.size());
@@ -366,7 +352,7 @@ void launch_planner::note_accounts() {
 void launch_planner::stays(std::span<const void* const> pointers) {
   moves begun(*this);
   unique_lock lock(mutex_);
-  await_moves(lock, pointers);
+  moving_.await(lock, pointers);
   for (const void* const pointer : pointers) {
     const spread::kernel_array* const array = describe(pointer);
     if (array == nullptr) continue;
@@ -381,7 +367,7 @@ void launch_planner::stays(std::span<const void* const> pointers) {
 void launch_planner::forget(const void* freed) {
   unique_lock lock(mutex_);
   changes_.fetch_add(1);
-  await_moves(lock, std::span(&freed, 1));
+  moving_.await(lock, std::span(&freed, 1));
   away_.erase(reinterpret_cast<std::uint64_t>(freed));
   note_accounts();
 }

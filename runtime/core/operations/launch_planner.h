@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "runtime/base/cache_file.h"
 #include "runtime/base/thread_safety.h"
+#include "runtime/core/operations/moving_arrays.h"
 #include "runtime/core/operations/replicas.h"
 #include "runtime/os/worker.h"
 #include "runtime/spread/planner.h"
@@ -104,8 +104,6 @@ class launch_planner {
   template <class IfThereIsRoom>
   [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room);
   class moves;
-  /// Waits until no other thread moves an array that contains one of the addresses.
-  void await_moves(unique_lock& lock, std::span<const void* const> addresses) HPE_REQUIRES(mutex_);
   /// Stores the measured price of moves in a file for later processes, if arrays have moved since the last call and the
   /// price has changed.
   void keep_price() noexcept HPE_REQUIRES(mutex_);
@@ -123,8 +121,7 @@ class launch_planner {
   spread::planner planner_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<const coherence::region*, described> described_ HPE_GUARDED_BY(mutex_);
   std::unordered_set<std::uint64_t> away_ HPE_GUARDED_BY(mutex_);  // allocations that are partly on other devices
-  std::map<std::uint64_t, std::uint64_t> moving_ HPE_GUARDED_BY(mutex_);  // the sizes of moving arrays, by address
-  condition_variable moved_;                                              // signals that moving_ has become smaller
+  moving_arrays moving_ HPE_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point begun_ HPE_GUARDED_BY(mutex_){};
   double saved_ HPE_GUARDED_BY(mutex_) = 0;
   bool has_moved_ HPE_GUARDED_BY(mutex_) = false;                            // arrays have moved since keep_price()
